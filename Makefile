@@ -1,0 +1,38 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup check test test-long lint format types lock openapi
+
+BIN := .venv/bin
+COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
+	--no-header --no-emit-index-url pyproject.toml
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## make .venv from the locks, with this tree installed in it
+	bash .ci/run setup
+
+check: ## the whole truth: everything that must hold before a merge
+	bash .ci/run
+
+test: ## all tests but the long ones, on two processes
+	$(BIN)/pytest -n 2
+
+test-long: ## the tests that take minutes
+	$(BIN)/pytest -m long
+
+lint: ## style, direction of imports, rules of the house, locks
+	bash .ci/run style imports rules locks
+
+format: ## write the code the one way
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: ## pyright, strict
+	$(BIN)/pyright
+
+lock: ## resolve requirements/*.txt anew; versions that still fit stay
+	$(COMPILE) --output-file requirements/runtime.txt
+	$(COMPILE) --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+
+openapi: ## write docs/openapi.json from the types
+	$(BIN)/python -m tollhouse.contract.openapi > docs/openapi.json

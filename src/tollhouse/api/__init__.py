@@ -1,0 +1,1 @@
+"""The edge: routes, authentication, bodies in and answers out. Handlers are thin."""

@@ -1,0 +1,119 @@
+"""What is wrong with a request before anything is known of its meaning."""
+
+from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+
+
+class MalformedRequest(GatewayError):
+    """The bytes are not HTTP/1.1, or HTTP in a form that two readers may read differently."""
+
+    kind = Kind.INVALID
+    code = "malformed_request"
+
+    def __init__(self, message: str = "The request is not well-formed HTTP/1.1.") -> None:
+        super().__init__(message)
+
+
+class HeadTooLarge(GatewayError):
+    """The request line and the headers together exceed the gateway's bound."""
+
+    kind = Kind.HEADERS_TOO_LARGE
+    code = "request_headers_too_large"
+
+    def __init__(self, *, bytes_max: int) -> None:
+        super().__init__(f"The request line and headers exceed {bytes_max} bytes.")
+
+
+class HeadTimedOut(GatewayError):
+    """The request line and the headers did not arrive in time."""
+
+    kind = Kind.TIMED_OUT_READING
+    code = "request_timeout"
+
+    def __init__(self, *, seconds: float) -> None:
+        super().__init__(f"The request line and headers did not arrive within {seconds:g} seconds.")
+
+
+class UnknownUrl(GatewayError):
+    """No operation has this path."""
+
+    kind = Kind.NOT_FOUND
+    code = "unknown_url"
+
+    def __init__(self) -> None:
+        super().__init__("Unknown request URL. Check the path and the base URL.")
+
+
+class MethodNotAllowed(GatewayError):
+    """The path is known, the method is not."""
+
+    kind = Kind.METHOD_NOT_ALLOWED
+    code = "method_not_allowed"
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__(f"This URL accepts {allowed}.")
+        self._allowed = allowed
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """RFC 9110 demands the list."""
+        return (("allow", self._allowed),)
+
+
+class UnsupportedMediaType(GatewayError):
+    """Bodies are JSON."""
+
+    kind = Kind.UNSUPPORTED_MEDIA
+    code = "unsupported_media_type"
+
+    def __init__(self) -> None:
+        super().__init__("The body must be 'application/json', in UTF-8.")
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """What would be accepted."""
+        return (("accept", "application/json"),)
+
+
+class UnsupportedContentEncoding(GatewayError):
+    """Bodies are not compressed: their size must be known as they are read."""
+
+    kind = Kind.UNSUPPORTED_MEDIA
+    code = "unsupported_media_type"
+
+    def __init__(self) -> None:
+        super().__init__("The body must not be compressed.")
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """What would be accepted."""
+        return (("accept-encoding", "identity"),)
+
+
+class BodyTooLarge(GatewayError):
+    """More bytes than one body may have, declared or counted."""
+
+    kind = Kind.TOO_LARGE
+    code = "request_too_large"
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"The body exceeds {bytes_max} bytes.")
+
+
+class BodyTimedOut(GatewayError):
+    """The body did not arrive in time; the connection is closed."""
+
+    kind = Kind.TIMED_OUT_READING
+    code = "request_timeout"
+
+    def __init__(self) -> None:
+        super().__init__("The body did not arrive in time.")
+
+
+class NotBuiltYet(ServiceUnavailable):
+    """The operation is part of the interface and not of this version."""
+
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__("This operation is not available in this version of the gateway.")
+
+
+class Disconnected(Exception):
+    """The caller left before the request was complete: there is nobody to answer."""

@@ -1,0 +1,93 @@
+"""From a failure to its answer: the only place where kinds become statuses."""
+
+import logging
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+import msgspec
+
+from tollhouse.api.edge_errors import Disconnected
+from tollhouse.base.errors import GatewayError, Unexpected
+from tollhouse.base.ids import RequestId
+from tollhouse.contract.errors import (
+    Envelope,
+    ErrorBody,
+    ErrorShape,
+    MessagesEnvelope,
+    error_type,
+)
+
+logger = logging.getLogger("tollhouse.api")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """An answer in its last form: status, headers and bytes."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    error_code: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Presentation:
+    """How failures of one request are shown."""
+
+    request_id: RequestId
+    shape: ErrorShape
+    documentation_url: str | None
+
+
+async def or_failure(work: Awaitable[Reply], request_id: RequestId) -> Reply | GatewayError:
+    """Run the work. Whatever is not a failure of ours is our own bug, logged and shown as such."""
+    try:
+        return await work
+    except GatewayError as failure:
+        return failure
+    except Disconnected:
+        raise
+    except Exception:  # the last line: a bug must not cost the connection its answer
+        logger.exception("request_failed", extra={"request_id": request_id})
+        return Unexpected()
+
+
+def render(failure: GatewayError, presentation: Presentation) -> Reply:
+    """The envelope of a failure, and the headers that SDKs obey."""
+    body = ErrorBody(
+        code=failure.code,
+        message=failure.message,
+        type=error_type(
+            failure.kind, shape=presentation.shape, is_policy_failure=failure.is_policy_failure
+        ),
+        param=failure.param,
+        request_id=str(presentation.request_id),
+        doc_url=_doc_url(failure.code, presentation.documentation_url),
+    )
+    envelope = (
+        MessagesEnvelope(error=body, request_id=body.request_id)
+        if presentation.shape is ErrorShape.MESSAGES
+        else Envelope(error=body)
+    )
+    return Reply(
+        status=failure.kind,
+        headers=failure.headers() + _retry_headers(failure),
+        body=msgspec.json.encode(envelope),
+        error_code=failure.code,
+    )
+
+
+def _doc_url(code: str, documentation_url: str | None) -> str | None:
+    return None if documentation_url is None else f"{documentation_url.rstrip('/')}/{code}"
+
+
+def _retry_headers(failure: GatewayError) -> tuple[tuple[str, str], ...]:
+    headers: tuple[tuple[str, str], ...] = ()
+    if failure.retry_after_seconds is not None:
+        headers += (
+            ("retry-after", str(failure.retry_after_seconds)),
+            ("retry-after-ms", str(failure.retry_after_seconds * 1000)),
+        )
+    if failure.should_retry is not None:
+        headers += (("x-should-retry", "true" if failure.should_retry else "false"),)
+    return headers

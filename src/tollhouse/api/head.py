@@ -1,0 +1,79 @@
+"""The head of a request: the headers that we read, and what they say of the body."""
+
+import re
+from collections.abc import Iterable
+
+from tollhouse.api.edge_errors import (
+    MalformedRequest,
+    UnsupportedContentEncoding,
+    UnsupportedMediaType,
+)
+
+_HOST = re.compile(rb"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_UTF_8 = (b"utf-8", b'"utf-8"', b"utf8")
+
+
+class Head:
+    """Header names arrive in lower case; a header may stand more than once."""
+
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._values: dict[bytes, list[bytes]] = {}
+        for name, value in headers:
+            self._values.setdefault(name, []).append(value)
+
+    def values(self, name: bytes) -> list[bytes]:
+        """Every value, in the order of arrival."""
+        return self._values.get(name, [])
+
+    def text(self, name: bytes) -> str | None:
+        """The first value, with bytes that are no text shown as such."""
+        values = self._values.get(name)
+        return values[0].decode("latin-1") if values else None
+
+    @property
+    def content_length(self) -> int:
+        """The declared size of the body; 0 when none is declared."""
+        values = self.values(b"content-length")
+        return int(values[0]) if values and values[0].isdigit() else 0
+
+    @property
+    def announces_body(self) -> bool:
+        """Whether bytes will follow the head."""
+        return self.content_length > 0 or bool(self.values(b"transfer-encoding"))
+
+    @property
+    def waits_for_continue(self) -> bool:
+        """Whether the caller sends the body only after it was asked for."""
+        return self.values(b"expect") == [b"100-continue"]
+
+
+def check_http(head: Head, *, http_version: str) -> None:
+    """What the parser of one server or another lets through and must not pass."""
+    hosts = head.values(b"host")
+    if len(hosts) != 1 and not (http_version == "1.0" and not hosts):
+        message = "The request must have exactly one Host header."
+        raise MalformedRequest(message)
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        message = "The Host header is not a host name or address."
+        raise MalformedRequest(message)
+    lengths = head.values(b"content-length")
+    if len(lengths) > 1 or (lengths and head.values(b"transfer-encoding")):
+        message = "The request's length is stated twice."
+        raise MalformedRequest(message)
+
+
+def check_media(head: Head) -> None:
+    """Refuse a body that is not plain JSON, by its headers alone."""
+    encodings = head.values(b"content-encoding")
+    if any(encoding.lower() != b"identity" for encoding in encodings):
+        raise UnsupportedContentEncoding
+    types = head.values(b"content-type")
+    if len(types) != 1:
+        raise UnsupportedMediaType
+    media, *parameters = (part.strip().lower() for part in types[0].split(b";"))
+    if media != b"application/json":
+        raise UnsupportedMediaType
+    for parameter in parameters:
+        name, _, value = parameter.partition(b"=")
+        if name == b"charset" and value not in _UTF_8:
+            raise UnsupportedMediaType

@@ -1,0 +1,23 @@
+"""The given interface, all of it: who serves each operation, or that nobody does yet."""
+
+from tollhouse.api import keys, projects
+from tollhouse.api.router import Route
+from tollhouse.contract import operations
+
+ROUTES = (
+    Route(operation=operations.CREATE_CHAT_COMPLETION, handler=None),
+    Route(operation=operations.CREATE_RESPONSE, handler=None),
+    Route(operation=operations.COUNT_TOKENS, handler=None),
+    Route(operation=operations.RETRIEVE_MODEL, handler=None),
+    Route(operation=operations.LIST_MODELS, handler=None),
+    Route(operation=operations.CREATE_POLICY, handler=None),
+    Route(operation=operations.RETRIEVE_POLICY, handler=None),
+    Route(operation=operations.EDIT_POLICY, handler=None),
+    Route(operation=operations.PAUSE_POLICY, handler=None),
+    Route(operation=operations.LIST_EFFECTIVE_POLICIES, handler=None),
+    Route(operation=operations.CREATE_PROJECT_KEY, handler=keys.create_project_key),
+    Route(operation=operations.ARCHIVE_PROJECT, handler=projects.archive),
+    Route(operation=operations.LIST_ADMIN_KEYS, handler=keys.list_admin_keys),
+    Route(operation=operations.REVOKE_ADMIN_KEY, handler=keys.revoke_admin_key),
+    Route(operation=operations.REPORT_COSTS, handler=None),
+)

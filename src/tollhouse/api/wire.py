@@ -1,0 +1,132 @@
+"""Nouns of the house turned into wire types; no decision is taken here."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from tollhouse.base.clock import unix_seconds
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.base.permissions import ADMIN_PERMISSIONS
+from tollhouse.contract import audit as audit_wire
+from tollhouse.contract import keys as keys_wire
+from tollhouse.contract import projects as projects_wire
+from tollhouse.contract.listing import ListPage
+from tollhouse.keys import rules
+from tollhouse.keys.types import AdminKey, ProjectKey
+from tollhouse.projects.types import Project
+from tollhouse.storage.audit import AuditEntry
+
+
+class _Shown(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T")
+ShownT = TypeVar("ShownT", bound=_Shown)
+PageT = TypeVar("PageT", bound=ListPage)
+
+
+def project_key(
+    key: ProjectKey,
+    *,
+    now: datetime,
+    value: str | None = None,
+    allowed_models: list[str] | UnsetType | None = UNSET,
+) -> keys_wire.ProjectKey:
+    """As the given contract shows it, unless the models are given."""
+    return keys_wire.ProjectKey(
+        id=str(key.id),
+        name=key.name,
+        redacted_value=key.redacted_value,
+        value=UNSET if value is None else value,
+        created_at=unix_seconds(key.created_at),
+        last_used_at=_seconds(key.last_used_at),
+        expires_at=_seconds(key.expires_at),
+        owner=keys_wire.ProjectKeyOwner(id=str(key.project_id), name=key.project_name),
+        status=rules.status(key, now=now).value,
+        permissions=list(key.permissions),
+        allowed_models=allowed_models,
+    )
+
+
+def managed_project_key(
+    key: ProjectKey, *, now: datetime, value: str | None = None
+) -> keys_wire.ProjectKey:
+    """As the management extension shows it: with the models that the key is limited to."""
+    models = None if key.allowed_models is None else list(key.allowed_models)
+    return project_key(key, now=now, value=value, allowed_models=models)
+
+
+def admin_key(key: AdminKey, *, value: str | None = None) -> keys_wire.AdminKey:
+    """A key that holds all shows all that there is."""
+    held = ADMIN_PERMISSIONS if key.permissions is None else key.permissions
+    return keys_wire.AdminKey(
+        id=str(key.id),
+        name=key.name,
+        redacted_value=key.redacted_value,
+        value=UNSET if value is None else value,
+        created_at=unix_seconds(key.created_at),
+        last_used_at=_seconds(key.last_used_at),
+        expires_at=_seconds(key.expires_at),
+        owner=keys_wire.AdminKeyOwner(id=str(key.organization_id)),
+        permissions=sorted(held),
+    )
+
+
+def project(project_: Project) -> projects_wire.Project:
+    """With OpenAI's field names."""
+    return projects_wire.Project(
+        id=str(project_.id),
+        name=project_.name,
+        created_at=unix_seconds(project_.created_at),
+        archived_at=_seconds(project_.archived_at),
+        status="active" if project_.archived_at is None else "archived",
+    )
+
+
+def audit_entry(entry: AuditEntry) -> audit_wire.AuditEntry:
+    """Digests in hexadecimal."""
+    return audit_wire.AuditEntry(
+        id=str(entry.id),
+        occurred_at=unix_seconds(entry.occurred_at),
+        actor=audit_wire.AuditActor(
+            type="operator" if entry.actor.type == "operator" else "admin_api_key",
+            id=entry.actor.id,
+        ),
+        action=entry.action,
+        resource=audit_wire.AuditResource(type=entry.resource_type, id=entry.resource_id),
+        digest_before=None if entry.digest_before is None else entry.digest_before.hex(),
+        digest_after=None if entry.digest_after is None else entry.digest_after.hex(),
+        request_id=None if entry.request_id is None else str(entry.request_id),
+    )
+
+
+def future_instant(seconds: int | UnsetType | None, *, now: datetime) -> datetime | None:
+    """A wire timestamp that must lie ahead; absent and null both mean none."""
+    if seconds is None or isinstance(seconds, UnsetType):
+        return None
+    at = datetime.fromtimestamp(seconds, UTC)
+    if at <= now:
+        message = "Invalid 'expires_at': expected an instant in the future."
+        raise InvalidRequest("invalid_value", message, param="expires_at")
+    return at
+
+
+def page(
+    make: Callable[..., PageT], found: Sequence[T], limit: int, show: Callable[[T], ShownT]
+) -> PageT:
+    """A list from one item more than fits on it, which tells whether there are further ones."""
+    data = [show(item) for item in found[:limit]]
+    return make(
+        data=data,
+        has_more=len(found) > limit,
+        first_id=data[0].id if data else None,
+        last_id=data[-1].id if data else None,
+    )
+
+
+def _seconds(at: datetime | None) -> int | None:
+    return None if at is None else unix_seconds(at)

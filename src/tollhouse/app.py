@@ -1,0 +1,189 @@
+"""The composition root: settings in, an ASGI application out. Only this module knows all parts."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tollhouse.api.body import Receive
+from tollhouse.api.edge import Edge, Scope, Send
+from tollhouse.api.house import EdgeBounds, House
+from tollhouse.api.router import Route, Router
+from tollhouse.api.routes import ROUTES as GIVEN_ROUTES
+from tollhouse.base.clock import Clock, SystemClock
+from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tollhouse.base.tasks import Tasks
+from tollhouse.keys import last_used, pepper_versions
+from tollhouse.keys import service as keys
+from tollhouse.keys.directory import KeyDirectory
+from tollhouse.keys.last_used import LastUsed
+from tollhouse.keys.secrets import Peppers
+from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
+from tollhouse.observability import metrics
+from tollhouse.settings import Settings, load
+from tollhouse.storage import idempotency, instances, leases, revisions
+from tollhouse.storage.database import Database
+from tollhouse.storage.errors import DatabaseUnavailable
+from tollhouse.storage.leases import Job
+from tollhouse.storage.sealing import Sealer
+
+logger = logging.getLogger("tollhouse.app")
+
+ROUTES: tuple[Route, ...] = GIVEN_ROUTES + MANAGE_ROUTES
+PARSING_THREADS = 2
+PURGE_EVERY_SECONDS = 600.0
+STOPPING_SECONDS = 5.0
+
+
+class Application:
+    """One worker's application. Serves between `startup` and `shutdown`."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._tasks = Tasks()
+        self._loops: list[asyncio.Task[None]] = []
+        self._instance_id = InstanceId(time_ordered_uuid())
+        self._parsing_pool = ThreadPoolExecutor(PARSING_THREADS, "parsing")
+        self.is_ready = False
+
+    async def startup(self) -> None:
+        """Connect, refuse a wrong schema or wrong peppers, and begin the background work."""
+        self._database = await connect(self._settings)
+        try:
+            await self._start()
+        except BaseException:
+            await self._database.close()
+            raise
+
+    async def _start(self) -> None:
+        await revisions.refuse_other_schema(self._database)
+        self._peppers = Peppers(self._settings.secrets.pepper_bytes())
+        self._last_used = LastUsed()
+        self._sealer = Sealer(self._database, self._settings.secrets.master.encode())
+        await self._enter()
+        self._edge = Edge(self._house(), Router(ROUTES))
+        self._begin()
+        self.is_ready = True
+
+    async def shutdown(self) -> None:
+        """Called when no request is left: end the background work and the pool."""
+        self.is_ready = False
+        for loop in self._loops:
+            loop.cancel()
+        await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
+        try:
+            await self._last_used.flush(self._database)
+            async with self._database.transaction() as tx:
+                await instances.leave(tx, self._instance_id)
+        except DatabaseUnavailable:
+            logger.warning("shutdown_without_database")
+        await self._database.close()
+        self._parsing_pool.shutdown()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; a server that speaks of its own life is listened to as well."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._edge(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await self.startup()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.shutdown()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _house(self) -> House:
+        settings = self._settings
+        return House(
+            clock=self._clock,
+            database=self._database,
+            directory=KeyDirectory(
+                self._database,
+                self._peppers,
+                self._clock,
+                self._tasks,
+                believed_keys_max=settings.keys.believed_keys_max,
+            ),
+            last_used=self._last_used,
+            peppers=self._peppers,
+            sealer=self._sealer,
+            parsing_pool=self._parsing_pool,
+            bounds=EdgeBounds(
+                body_bytes_max=settings.server.body_bytes_max,
+                body_seconds=settings.server.body_seconds,
+            ),
+            customer_header=settings.keys.customer_header.lower().encode(),
+            record_days=settings.idempotency.record_days,
+            documentation_url=settings.errors.documentation_url,
+        )
+
+    async def _enter(self) -> None:
+        """Be known as a live worker before the first key can be made or asked for."""
+        async with self._database.transaction() as tx:
+            await pepper_versions.register(tx, self._peppers)
+            await instances.heartbeat(tx, self._instance_id, pepper_versions=self._peppers.versions)
+
+    def _begin(self) -> None:
+        self._repeat("heartbeat", self._beat, instances.HEARTBEAT_SECONDS)
+        self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
+        purge = Job(name="purge", every_seconds=PURGE_EVERY_SECONDS, run=self.purge)
+        self._loops.append(
+            self._tasks.start(
+                "job-purge", leases.run_while_held(self._database, purge, self._instance_id)
+            )
+        )
+
+    def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
+        self._loops.append(self._tasks.start(name, _repeated(work, every_seconds)))
+
+    async def _beat(self) -> None:
+        metrics.database_connections_in_use(self._database.connections_in_use)
+        try:
+            async with self._database.transaction() as tx:
+                await instances.heartbeat(
+                    tx, self._instance_id, pepper_versions=self._peppers.versions
+                )
+        except DatabaseUnavailable:
+            self.is_ready = False
+            raise
+        self.is_ready = True
+
+    async def _flush_last_used(self) -> None:
+        await self._last_used.flush(self._database)
+
+    async def purge(self) -> None:
+        """Forget what has outlived its time; idempotent, and done by one worker at a time."""
+        now = self._clock.now()
+        async with self._database.transaction() as tx:
+            await idempotency.purge(tx, now, record_days=self._settings.idempotency.record_days)
+            await keys.purge_expired_secrets(tx, now)
+        await self._sealer.destroy_old(now)
+
+
+def from_environment() -> Application:
+    """For servers that ask for a factory: `granian --interface asgi --factory`."""
+    return Application(load())
+
+
+async def connect(settings: Settings) -> Database:
+    """The pool that the settings describe."""
+    return await Database.connect(
+        settings.database.url,
+        pool_size=settings.database.pool_size,
+        acquire_seconds=settings.database.acquire_seconds,
+        statement_seconds=settings.database.statement_seconds,
+    )
+
+
+async def _repeated(work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
+    """Do it again and again; while the database is away there is nothing to do but wait."""
+    while True:
+        await asyncio.sleep(every_seconds)
+        try:
+            await work()
+        except DatabaseUnavailable:
+            logger.warning("database_unavailable")

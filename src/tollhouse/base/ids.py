@@ -1,0 +1,40 @@
+"""One type per identifier, and how each is minted."""
+
+import os
+import time
+from typing import NewType
+from uuid import UUID
+
+OrganizationId = NewType("OrganizationId", UUID)
+ProjectId = NewType("ProjectId", UUID)
+ProjectKeyId = NewType("ProjectKeyId", UUID)
+AdminKeyId = NewType("AdminKeyId", UUID)
+RequestId = NewType("RequestId", UUID)
+AuditId = NewType("AuditId", UUID)
+InstanceId = NewType("InstanceId", UUID)
+
+_RANDOM_BITS_MASK = (1 << 74) - 1
+_UUID_HEX_LENGTH = 36
+
+
+def time_ordered_uuid() -> UUID:
+    """Mint a UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then 74 random bits.
+
+    IDs of rows are minted this way so that the order of IDs is the order of creation
+    to the millisecond, and a list needs no second index.
+    """
+    milliseconds = time.time_ns() // 1_000_000
+    random_bits = int.from_bytes(os.urandom(10)) & _RANDOM_BITS_MASK
+    random_a, random_b = random_bits >> 62, random_bits & ((1 << 62) - 1)
+    return UUID(int=milliseconds << 80 | 0x7 << 76 | random_a << 64 | 0b10 << 62 | random_b)
+
+
+def parse_uuid(text: str) -> UUID | None:
+    """Read the canonical form only: `UUID()` alone would also take braces, URNs and bare hex."""
+    if len(text) != _UUID_HEX_LENGTH:
+        return None
+    try:
+        parsed = UUID(text)
+    except ValueError:
+        return None
+    return parsed if str(parsed) == text.lower() else None

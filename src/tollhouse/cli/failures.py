@@ -1,0 +1,67 @@
+"""How a verb's failure is shown: a sentence, or with `--json` an object, on standard error."""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tollhouse.base.errors import GatewayError, InvalidRequest
+from tollhouse.keys.pepper_versions import PepperMismatch
+from tollhouse.settings import InvalidSettings
+from tollhouse.storage.errors import SchemaMismatch
+
+FAILED: Final = 1
+USED_WRONGLY: Final = 2
+
+_CODES: Final = {
+    InvalidSettings: "invalid_settings",
+    SchemaMismatch: "schema_mismatch",
+    PepperMismatch: "pepper_mismatch",
+}
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """What went wrong."""
+
+    code: str
+    message: str
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """The one object on standard error when a verb with `--json` fails."""
+
+    error: Shown
+
+
+@contextmanager
+def rendered(*, as_json: bool) -> Generator[None, None, None]:
+    """Show what the block raises and exit; what is not listed here is our own bug and goes on."""
+    try:
+        yield
+    except click.Abort:
+        _exit(FAILED, "aborted", "Aborted.", as_json=as_json)
+    except click.ClickException as error:
+        if not as_json:
+            error.show()
+            sys.exit(error.exit_code)
+        _exit(error.exit_code, "usage", error.format_message(), as_json=True)
+    except InvalidRequest as error:
+        _exit(USED_WRONGLY, error.code, error.message, as_json=as_json)
+    except GatewayError as error:
+        _exit(FAILED, error.code, error.message, as_json=as_json)
+    except OSError as error:
+        _exit(FAILED, "system", str(error), as_json=as_json)
+    except (InvalidSettings, SchemaMismatch, PepperMismatch) as error:
+        _exit(FAILED, _CODES[type(error)], str(error), as_json=as_json)
+
+
+def _exit(exit_code: int, code: str, message: str, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode(Envelope(error=Shown(code=code, message=message))), err=True)
+    else:
+        click.echo(f"Error: {message}", err=True)
+    sys.exit(exit_code)

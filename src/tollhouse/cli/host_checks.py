@@ -1,0 +1,78 @@
+"""Checks of this machine: the configuration file and the addresses that it names."""
+
+import errno
+import http.client
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tollhouse.cli.findings import Finding, failure, ok, warning
+from tollhouse.settings import SECRET_LENGTH_MIN, Settings
+
+ASKING_SECONDS: Final = 2.0
+ANSWER_BYTES_MAX: Final = 1_048_576
+EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not listened on
+
+
+def file_mode(path: Path) -> Finding:
+    """Whoever reads the file holds every secret in it."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    shown = f"{path} has mode {mode:04o}"
+    if mode & stat.S_IROTH:
+        return failure("file mode", f"{shown}: everybody may read it", f"chmod 600 {path}")
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return warning("file mode", f"{shown}: others may change it", f"chmod 600 {path}")
+    return ok("file mode", shown)
+
+
+def secrets(settings: Settings) -> Finding:
+    """Weak ones have been refused already, when the settings were read."""
+    versions = ", ".join(sorted(settings.secrets.peppers, key=int))
+    found = f"master and pepper versions {versions}, each {SECRET_LENGTH_MIN} characters or more"
+    return ok("secrets", found)
+
+
+def listeners(settings: Settings) -> Iterator[Finding]:
+    """Both addresses must be free, or held by a Tollhouse that lives."""
+    server = settings.server
+    yield _listener("listener", server.host, server.port, "/")
+    yield _listener("probe listener", server.probe_host, server.probe_port, "/metrics")
+
+
+def _listener(check: str, host: str, port: int, path: str) -> Finding:
+    shown = f"{host}, port {port}"
+    try:
+        _bind(host, port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            found = f"{shown} cannot be taken: {error.strerror}"
+            return failure(check, found, "Change [server] in the configuration.")
+        if _is_tollhouse(host, port, path):
+            return ok(check, f"{shown} is held by a live Tollhouse")
+        found = f"{shown} is held by something else"
+        return failure(check, found, "Stop it, or change [server] in the configuration.")
+    return ok(check, f"{shown} is free")
+
+
+def _bind(host: str, port: int) -> None:
+    """As the server does it, but without listening: nobody can connect meanwhile."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
+
+
+def _is_tollhouse(host: str, port: int, path: str) -> bool:
+    """Our errors and our metrics cannot be mistaken for another's."""
+    connection = http.client.HTTPConnection(
+        EVERYWHERE.get(host, host), port, timeout=ASKING_SECONDS
+    )
+    try:
+        connection.request("GET", path)
+        body = connection.getresponse().read(ANSWER_BYTES_MAX)
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return b'"code":"unknown_url"' in body or b"tollhouse_" in body

@@ -1,0 +1,32 @@
+"""The workers that live, by the database's clock."""
+
+from dataclasses import dataclass
+
+from tollhouse.base.ids import InstanceId
+from tollhouse.storage.database import Database
+from tollhouse.storage.instances import DEAD_AFTER_SECONDS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """A live worker, and the pepper versions that it accepts."""
+
+    id: InstanceId
+    pepper_versions: frozenset[int]
+
+
+async def live(database: Database) -> list[Worker]:
+    """Those that have given a sign of life lately, in the order in which they were started."""
+    rows = await database.fetch_all(
+        """
+        SELECT id, pepper_versions
+          FROM instances
+         WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $1)
+         ORDER BY id
+        """,
+        DEAD_AFTER_SECONDS,
+    )
+    return [
+        Worker(id=InstanceId(row["id"]), pepper_versions=frozenset(row["pepper_versions"]))
+        for row in rows
+    ]

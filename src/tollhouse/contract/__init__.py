@@ -1,0 +1,1 @@
+"""The specification as types. A change in this folder is a change of the public interface."""

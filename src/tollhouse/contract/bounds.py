@@ -1,0 +1,145 @@
+"""Every bound of the specification, and of the register of open questions, under a name.
+
+Lengths count Unicode code points. A bound that the specification does not give has the number
+of its open question beside it.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from tollhouse.base.permissions import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS
+
+FreeObject = dict[str, Any]
+"""An object of which the specification says nothing more."""
+
+# Inference.
+MODEL_NAME_LENGTH_MAX = 200
+OUTPUT_TOKENS_MAX = 999_990
+OUTPUT_TOKENS_DEFAULT = 1_024
+POLICY_IDS_MAX = 1_000
+REQUESTED_POLICY_ID_LENGTH_MAX = 120
+COMPLETIONS_MAX = 128
+PENALTY_MAX = 2.0
+LOGIT_BIAS_MAX = 100.0
+SAFETY_IDENTIFIER_LENGTH_MAX = 64
+USER_LENGTH_MAX = 512
+PROMPT_CACHE_KEY_LENGTH_MAX = 512
+SCHEMA_NAME_LENGTH_MAX = 128
+SCHEMA_DESCRIPTION_LENGTH_MAX = 2_048
+MESSAGE_MODEL_ID_LENGTH_MAX = 256
+SESSION_ID_LENGTH_MAX = 512
+BETA_FLAGS_LENGTH_MAX = 512
+METADATA_PAIRS_MAX = 16  # OQ-49
+METADATA_NAME_LENGTH_MAX = 64  # OQ-49
+METADATA_VALUE_LENGTH_MAX = 512  # OQ-49
+
+ModelName = Annotated[str, Meta(min_length=1, max_length=MODEL_NAME_LENGTH_MAX)]
+OutputBound = Annotated[int, Meta(ge=1, le=OUTPUT_TOKENS_MAX)]
+RequestedPolicyId = Annotated[str, Meta(min_length=1, max_length=REQUESTED_POLICY_ID_LENGTH_MAX)]
+PolicyIds = Annotated[list[RequestedPolicyId], Meta(max_length=POLICY_IDS_MAX)]
+CompletionCount = Annotated[int, Meta(ge=1, le=COMPLETIONS_MAX)]
+Penalty = Annotated[float, Meta(ge=-PENALTY_MAX, le=PENALTY_MAX)]
+LogitBias = Annotated[float, Meta(ge=-LOGIT_BIAS_MAX, le=LOGIT_BIAS_MAX)]
+SafetyIdentifier = Annotated[str, Meta(max_length=SAFETY_IDENTIFIER_LENGTH_MAX)]
+User = Annotated[str, Meta(max_length=USER_LENGTH_MAX)]
+PromptCacheKey = Annotated[str, Meta(max_length=PROMPT_CACHE_KEY_LENGTH_MAX)]
+PromptCacheRetention = Literal["in_memory", "24h"]
+SchemaName = Annotated[str, Meta(min_length=1, max_length=SCHEMA_NAME_LENGTH_MAX)]
+SchemaDescription = Annotated[str, Meta(max_length=SCHEMA_DESCRIPTION_LENGTH_MAX)]
+MessageModelId = Annotated[str, Meta(min_length=1, max_length=MESSAGE_MODEL_ID_LENGTH_MAX)]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max", "ultracode"]
+Verbosity = Literal["low", "medium", "high"]
+NonNegative = Annotated[int, Meta(ge=0)]
+Metadata = Annotated[
+    dict[
+        Annotated[str, Meta(max_length=METADATA_NAME_LENGTH_MAX)],
+        Annotated[str, Meta(max_length=METADATA_VALUE_LENGTH_MAX)],
+    ],
+    Meta(max_length=METADATA_PAIRS_MAX),
+]
+
+# Organization.
+PATH_ID_LENGTH_MAX = 200
+IDEMPOTENCY_KEY_LENGTH_MIN = 8
+IDEMPOTENCY_KEY_LENGTH_MAX = 200
+POLICY_NAME_LENGTH_MAX = 80
+POLICY_DESCRIPTION_LENGTH_MAX = 240
+POLICY_RULE_LENGTH_MAX = 20_000
+POLICY_PROJECTS_MAX = 1_000
+THRESHOLD_BASIS_POINTS_MAX = 9_999
+REVISION_MAX = 2_147_483_647
+NAME_LENGTH_MAX = 200  # OQ-92, OQ-149
+ALLOWED_MODELS_MAX = 100  # OQ-86
+OVERLAP_SECONDS_MAX = 604_800  # OQ-150
+EXPIRES_AT_MAX = 253_402_300_799  # OQ-151: the last second of year 9999
+PAGE_SIZE_MAX = 100
+PAGE_SIZE_DEFAULT = 20  # OQ-121
+REPORT_INSTANT_MAX = EXPIRES_AT_MAX  # OQ-126: what a calendar can hold
+COST_PAGE_SIZE_MAX = 180
+COST_PAGE_SIZE_DEFAULT = 7  # OQ-126
+COST_CURSOR_LENGTH_MAX = 500
+COST_FILTER_IDS_MAX = 100
+COST_GROUPINGS_MAX = 3
+
+QUESTION_PATTERN = r"\?\Z"
+NAME_PATTERN = r"\A(?=.*\S)[^\x00-\x1f\x7f-\x9f]+\Z"
+
+PathId = Annotated[str, Meta(min_length=1, max_length=PATH_ID_LENGTH_MAX)]
+PolicyName = Annotated[str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX)]
+PolicyDescription = Annotated[str, Meta(max_length=POLICY_DESCRIPTION_LENGTH_MAX)]
+PolicyRule = Annotated[
+    str, Meta(min_length=1, max_length=POLICY_RULE_LENGTH_MAX, pattern=QUESTION_PATTERN)
+]
+PolicyProjectIds = Annotated[list[str], Meta(max_length=POLICY_PROJECTS_MAX)]
+ThresholdBasisPoints = Annotated[int, Meta(ge=1, le=THRESHOLD_BASIS_POINTS_MAX)]
+Revision = Annotated[int, Meta(ge=1, le=REVISION_MAX)]
+PolicyVersionNumber = Annotated[int, Meta(ge=1, le=REVISION_MAX)]
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
+AllowedModels = Annotated[list[ModelName], Meta(max_length=ALLOWED_MODELS_MAX)]
+OverlapSeconds = Annotated[int, Meta(ge=0, le=OVERLAP_SECONDS_MAX)]
+ExpiresAt = Annotated[int, Meta(ge=1, le=EXPIRES_AT_MAX)]
+PageSize = Annotated[int, Meta(ge=1, le=PAGE_SIZE_MAX)]
+ReportInstant = Annotated[int, Meta(ge=0, le=REPORT_INSTANT_MAX)]
+CostPageSize = Annotated[int, Meta(ge=1, le=COST_PAGE_SIZE_MAX)]
+CostCursor = Annotated[str, Meta(min_length=1, max_length=COST_CURSOR_LENGTH_MAX)]
+CostFilter = Annotated[list[PathId], Meta(max_length=COST_FILTER_IDS_MAX)]
+
+
+CUSTOMER_PERMISSION_NAMES = sorted(permission.value for permission in CUSTOMER_PERMISSIONS)
+ADMIN_PERMISSION_NAMES = sorted(permission.value for permission in ADMIN_PERMISSIONS)
+CUSTOMER_PERMISSION_PATTERN = rf"\A(?:{'|'.join(CUSTOMER_PERMISSION_NAMES)})\Z"
+ADMIN_PERMISSION_PATTERN = rf"\A(?:{'|'.join(ADMIN_PERMISSION_NAMES)})\Z"
+
+CustomerPermissions = Annotated[
+    list[
+        Annotated[
+            str,
+            Meta(
+                pattern=CUSTOMER_PERMISSION_PATTERN,
+                extra_json_schema={"enum": CUSTOMER_PERMISSION_NAMES},
+            ),
+        ]
+    ],
+    Meta(min_length=1, max_length=len(CUSTOMER_PERMISSION_NAMES)),
+]
+AdminPermissions = Annotated[
+    list[
+        Annotated[
+            str,
+            Meta(
+                pattern=ADMIN_PERMISSION_PATTERN,
+                extra_json_schema={"enum": ADMIN_PERMISSION_NAMES},
+            ),
+        ]
+    ],
+    Meta(min_length=1, max_length=len(ADMIN_PERMISSION_NAMES)),
+]
+
+FORMS = {
+    QUESTION_PATTERN: "a question that ends with '?'",
+    NAME_PATTERN: "a text that is not blank and has no control characters",
+    CUSTOMER_PERMISSION_PATTERN: f"one of {', '.join(CUSTOMER_PERMISSION_NAMES)}",
+    ADMIN_PERMISSION_PATTERN: f"one of {', '.join(ADMIN_PERMISSION_NAMES)}",
+}
+"""What each pattern asks for, in words."""

@@ -1,0 +1,86 @@
+"""The cost report: its query, and its page of daily buckets. Amounts are decimal strings."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.bounds import (
+    COST_GROUPINGS_MAX,
+    COST_PAGE_SIZE_DEFAULT,
+    CostCursor,
+    CostFilter,
+    CostPageSize,
+    ReportInstant,
+)
+from tollhouse.contract.origins import GIVEN, adopted
+
+CostGrouping = Literal["project_id", "api_key_id", "line_item"]
+
+
+class CostsQuery(Struct, frozen=True, kw_only=True):
+    """Meanings and ranges are given, names and defaults are OpenAI's."""
+
+    mark: ClassVar[Meta] = adopted("OQ-125", "OQ-126")
+
+    start_time: ReportInstant
+    end_time: ReportInstant | UnsetType = UNSET
+    bucket_width: Literal["1d"] = "1d"
+    project_ids: Annotated[CostFilter | UnsetType, adopted("OQ-125", "OQ-127")] = UNSET
+    api_key_ids: Annotated[CostFilter | UnsetType, adopted("OQ-125", "OQ-127")] = UNSET
+    group_by: Annotated[
+        Annotated[list[CostGrouping], Meta(max_length=COST_GROUPINGS_MAX)] | UnsetType,
+        adopted("OQ-125", "OQ-127"),
+    ] = UNSET
+    limit: CostPageSize = COST_PAGE_SIZE_DEFAULT
+    page: CostCursor | UnsetType = UNSET
+
+
+class CostAmount(Struct, frozen=True, kw_only=True):
+    """Exact, without exponent or trailing zeros (OQ-130)."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    value: str
+    currency: Literal["usd"] = "usd"
+
+
+class CostResult(Struct, frozen=True, kw_only=True):
+    """One group of one day; fields that were not grouped by are null."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    object: Literal["organization.costs.result"] = "organization.costs.result"
+    amount: CostAmount
+    line_item: Annotated[str | None, adopted("OQ-129")]
+    project_id: Annotated[str | None, adopted("OQ-129")]
+    api_key_id: Annotated[str | None, adopted("OQ-129")]
+
+
+class CostBucket(Struct, frozen=True, kw_only=True):
+    """One UTC day; a day without settled usage has no results."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    object: Literal["bucket"] = "bucket"
+    start_time: int
+    end_time: int
+    results: list[CostResult]
+
+
+class CostPage(Struct, frozen=True, kw_only=True):
+    """`next_page` is null on the last page."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    object: Literal["page"] = "page"
+    data: list[CostBucket]
+    has_more: bool
+    next_page: Annotated[str | None, adopted("OQ-132")]
+
+
+def check(query: CostsQuery) -> None:
+    """Refuse an empty range; one without an end ends now, which only the report knows."""
+    if isinstance(query.end_time, int) and query.end_time <= query.start_time:
+        message = "Invalid 'end_time': it must be after 'start_time'."
+        raise InvalidRequest("invalid_value", message, param="end_time")

@@ -1,0 +1,91 @@
+"""The envelope of every failure, and which `type` each status has."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.contract.origins import GIVEN, adopted
+
+POLICY_ERROR = "policy_error"
+
+
+class ErrorShape(StrEnum):
+    """Which family of clients a route speaks to."""
+
+    OPENAI = "openai"
+    MESSAGES = "messages"
+
+
+class UnsupportedOption(GatewayError):
+    """The interface knows the option, and nothing behind it does; asking again is in vain."""
+
+    kind = Kind.NOT_IMPLEMENTED
+    code = "unsupported_parameter"
+    should_retry = False
+
+    def __init__(self, param: str) -> None:
+        super().__init__(f"Unsupported parameter: '{param}'.", param=param)
+
+
+class ErrorBody(Struct, frozen=True, kw_only=True):
+    """What failed, whose turn it is, and under which request ID it can be found."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    code: str
+    message: str
+    type: str
+    param: str | None
+    request_id: str
+    doc_url: str | None
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """Body of every failure, except on Messages-shaped routes."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    error: ErrorBody
+
+
+class MessagesEnvelope(Struct, frozen=True, kw_only=True):
+    """Body of a failure on Messages-shaped routes."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    type: Literal["error"] = "error"
+    error: ErrorBody
+    request_id: Annotated[str, adopted("OQ-72")]
+
+
+_OPENAI_TYPES = {
+    Kind.UNCOVERED: "insufficient_quota",
+    Kind.LIMITED: "rate_limit_error",
+    Kind.UNEXPECTED: "server_error",
+    Kind.BACKEND_FAILED: "server_error",
+    Kind.UNAVAILABLE: "service_unavailable_error",
+    Kind.DEADLINE: "server_error",
+}
+_MESSAGES_TYPES = {
+    Kind.UNAUTHENTICATED: "authentication_error",
+    Kind.UNCOVERED: "billing_error",
+    Kind.DENIED: "permission_error",
+    Kind.NOT_FOUND: "not_found_error",
+    Kind.CONFLICT: "conflict_error",
+    Kind.TOO_LARGE: "request_too_large",
+    Kind.LIMITED: "rate_limit_error",
+    Kind.UNEXPECTED: "api_error",
+    Kind.BACKEND_FAILED: "api_error",
+    Kind.UNAVAILABLE: "overloaded_error",
+    Kind.DEADLINE: "timeout_error",
+}
+_TYPES = {ErrorShape.OPENAI: _OPENAI_TYPES, ErrorShape.MESSAGES: _MESSAGES_TYPES}
+
+
+def error_type(kind: Kind, *, shape: ErrorShape, is_policy_failure: bool) -> str:
+    """The `type` of a failure (OQ-01); all that the tables do not name are the caller's errors."""
+    if is_policy_failure:
+        return POLICY_ERROR
+    return _TYPES[shape].get(kind, "invalid_request_error")

@@ -1,0 +1,134 @@
+"""What msgspec says about a value that does not fit, turned into our codes, params and words.
+
+The texts name fields and bounds and never show what the caller sent.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from tollhouse.base.errors import InvalidCode, InvalidRequest
+from tollhouse.contract.bounds import FORMS
+
+MEMBER_NAME_LENGTH_MAX = 200
+"""An unknown member's name is repeated to the caller, but not all 32 MB of it."""
+
+_PATH = re.compile(r" - at (?:`key` in )?`\$(?P<path>[\w.\[\]]*)`\Z", re.ASCII)
+_STEP = re.compile(r"\.(?P<member>\w+)|\[(?P<index>\d+)\]", re.ASCII)
+_MISSING = re.compile(r"Object missing required field `(?P<name>.+)`\Z")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`\Z", re.DOTALL)
+_NUMBER = re.compile(r"Expected `(?P<type>int|float)` (?P<side>>=|<=) (?P<bound>\S+)\Z")
+_LENGTH = re.compile(
+    r"Expected `(?P<type>str|array|object)` of length (?P<side>>=|<=) (?P<bound>\d+)\Z"
+)
+_TYPE = re.compile(r"Expected `(?P<expected>.+)`, got `(?P<got>.+)`\Z")
+_REGEX_PREFIX = "Expected `str` matching regex "
+
+_CODES: dict[tuple[str, str], InvalidCode] = {
+    ("int", ">="): "integer_below_min_value",
+    ("int", "<="): "integer_above_max_value",
+    ("float", ">="): "decimal_below_min_value",
+    ("float", "<="): "decimal_above_max_value",
+    ("str", ">="): "string_below_min_length",
+    ("str", "<="): "string_above_max_length",
+    ("array", ">="): "array_below_min_length",
+    ("array", "<="): "array_above_max_length",
+    # No public code speaks of the number of members.
+    ("object", ">="): "invalid_value",
+    ("object", "<="): "invalid_value",
+}
+_SIDES = {">=": "at least", "<=": "at most"}
+_UNITS = {"str": "character", "array": "item", "object": "member"}
+_TYPE_WORDS = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "a boolean",
+    "array": "an array",
+    "object": "an object",
+}
+_FORMS_BY_REPR = {repr(pattern): words for pattern, words in FORMS.items()}
+
+
+def refusal(error: msgspec.ValidationError, type_: type[msgspec.Struct]) -> InvalidRequest:
+    """The answer to the first thing that is wrong with a body or query of this type."""
+    text = str(error)
+    found = _PATH.search(text)
+    path = found["path"].split("[...]")[0] if found else ""
+    fault = text[: found.start()] if found else text
+    if match := _MISSING.match(fault):
+        name = _join(path, match["name"])
+        message = f"Missing required parameter: '{name}'."
+        return _invalid("missing_required_parameter", message, name)
+    if match := _UNKNOWN.match(fault):
+        name = _join(path, match["name"][:MEMBER_NAME_LENGTH_MAX])
+        return _invalid("unknown_parameter", f"Unknown parameter: '{name}'.", name)
+    if not path:
+        return InvalidRequest("invalid_json", "The body must be a JSON object.")
+    return _value_refusal(fault, path, type_)
+
+
+def _value_refusal(fault: str, path: str, type_: type[msgspec.Struct]) -> InvalidRequest:
+    name = path.removeprefix(".")
+    if match := _LENGTH.match(fault) or _NUMBER.match(fault):
+        code = _CODES[match["type"], match["side"]]
+        bound = _bound(match["bound"], _UNITS.get(match["type"]))
+        return _invalid(code, f"Invalid '{name}': expected {_SIDES[match['side']]} {bound}.", name)
+    if match := _TYPE.match(fault):
+        words = f"expected {_words(match['expected'])}, got {_words(match['got'])}"
+        return _invalid("invalid_type", f"Invalid type for '{name}': {words}.", name)
+    if fault.startswith(_REGEX_PREFIX):
+        words = _FORMS_BY_REPR[fault.removeprefix(_REGEX_PREFIX)]
+        return _invalid("invalid_value", f"Invalid '{name}': expected {words}.", name)
+    if values := [f"'{value}'" for value in _allowed_values(type_, path)]:
+        words = f"expected one of {', '.join(values)}"
+        return _invalid("invalid_value", f"Invalid '{name}': {words}.", name)
+    return _invalid("invalid_value", f"Invalid '{name}': the value is out of range.", name)
+
+
+def _invalid(code: InvalidCode, message: str, param: str) -> InvalidRequest:
+    return InvalidRequest(code, message, param=param)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}".removeprefix(".")
+
+
+def _bound(text: str, unit: str | None) -> str:
+    number = text.removesuffix(".0")
+    return number if unit is None else f"{number} {unit}{'' if number == '1' else 's'}"
+
+
+def _words(names: str) -> str:
+    return " or ".join(_TYPE_WORDS.get(name, name) for name in names.split(" | "))
+
+
+def _allowed_values(type_: type[msgspec.Struct], path: str) -> list[Any]:
+    """The values that the field at this path may have, if these are a list."""
+    nodes = _alternatives(inspect.type_info(type_))
+    for step in _STEP.finditer(path):
+        nodes = [below for node in nodes for below in _below(node, step)]
+    literals = [node for node in nodes if isinstance(node, inspect.LiteralType)]
+    return [value for literal in literals for value in literal.values]
+
+
+def _below(node: inspect.Type, step: re.Match[str]) -> list[inspect.Type]:
+    if isinstance(node, inspect.ListType) and step["index"] is not None:
+        return _alternatives(node.item_type)
+    if not isinstance(node, inspect.StructType):
+        return []
+    if step["member"] == node.tag_field:
+        return [inspect.LiteralType((str(node.tag),))]
+    fields = [field for field in node.fields if field.encode_name == step["member"]]
+    return [below for field in fields for below in _alternatives(field.type)]
+
+
+def _alternatives(node: inspect.Type) -> list[inspect.Type]:
+    """The types that a value may have, without the marks around them."""
+    if isinstance(node, inspect.Metadata):
+        return _alternatives(node.type)
+    if isinstance(node, inspect.UnionType):
+        return [below for member in node.types for below in _alternatives(member)]
+    return [node]

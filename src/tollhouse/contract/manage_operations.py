@@ -1,0 +1,186 @@
+"""The management extension under `/manage/v1`: what the specification does not show."""
+
+from tollhouse.base.permissions import Permission
+from tollhouse.contract import audit, keys, listing, projects
+from tollhouse.contract.operation import Access, Credential, Operation
+from tollhouse.contract.origins import Origin
+from tollhouse.contract.statuses import READING, WRITING
+
+_PROJECTS = "/manage/v1/organization/projects"
+_PROJECT = f"{_PROJECTS}/{{project_id}}"
+_PROJECT_KEYS = f"{_PROJECT}/api_keys"
+_PROJECT_KEY = f"{_PROJECT_KEYS}/{{api_key_id}}"
+
+
+def _admin(permission: Permission) -> Access:
+    return Access(credential=Credential.ADMIN, permission=permission)
+
+
+LIST_PROJECTS = Operation(
+    id="listProjects",
+    method="GET",
+    path=_PROJECTS,
+    tag="Projects",
+    summary="List the projects",
+    access=_admin(Permission.PROJECTS_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-117",),
+    query=listing.ListQuery,
+    result=projects.ProjectList,
+    statuses=READING,
+)
+CREATE_PROJECT = Operation(
+    id="createProject",
+    method="POST",
+    path=_PROJECTS,
+    tag="Projects",
+    summary="Create a project",
+    access=_admin(Permission.PROJECTS_CREATE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-117",),
+    body=projects.CreateProject,
+    result=projects.Project,
+    creates_idempotently=True,
+    statuses=WRITING,
+)
+RETRIEVE_PROJECT = Operation(
+    id="retrieveProject",
+    method="GET",
+    path=_PROJECT,
+    tag="Projects",
+    summary="Read a project",
+    access=_admin(Permission.PROJECTS_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-117",),
+    result=projects.Project,
+    statuses=READING,
+)
+RENAME_PROJECT = Operation(
+    id="renameProject",
+    method="PATCH",
+    path=_PROJECT,
+    tag="Projects",
+    summary="Rename a project",
+    access=_admin(Permission.PROJECTS_CREATE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-117",),
+    body=projects.RenameProject,
+    result=projects.Project,
+    statuses=WRITING,
+)
+LIST_PROJECT_KEYS = Operation(
+    id="listProjectKeys",
+    method="GET",
+    path=_PROJECT_KEYS,
+    tag="Project keys",
+    summary="List a project's keys",
+    access=_admin(Permission.PROJECT_API_KEYS_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-87", "OQ-154"),
+    query=listing.ListQuery,
+    result=keys.ProjectKeyList,
+    statuses=READING,
+)
+RETRIEVE_PROJECT_KEY = Operation(
+    id="retrieveProjectKey",
+    method="GET",
+    path=_PROJECT_KEY,
+    tag="Project keys",
+    summary="Read a project key",
+    access=_admin(Permission.PROJECT_API_KEYS_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-87", "OQ-154"),
+    result=keys.ProjectKey,
+    statuses=READING,
+)
+CREATE_MANAGED_PROJECT_KEY = Operation(
+    id="createManagedProjectKey",
+    method="POST",
+    path=_PROJECT_KEYS,
+    tag="Project keys",
+    summary="Create a project key that expires, or may do less",
+    access=_admin(Permission.PROJECT_API_KEYS_CREATE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-86", "OQ-151"),
+    body=keys.CreateManagedProjectKey,
+    result=keys.ProjectKey,
+    creates_idempotently=True,
+    statuses=WRITING,
+)
+ROTATE_PROJECT_KEY = Operation(
+    id="rotateProjectKey",
+    method="POST",
+    path=f"{_PROJECT_KEY}/rotate",
+    tag="Project keys",
+    summary="Give a project key a new secret",
+    access=_admin(Permission.PROJECT_API_KEYS_CREATE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-150",),
+    body=keys.RotateProjectKey,
+    result=keys.ProjectKey,
+    creates_idempotently=True,
+    statuses=WRITING,
+)
+SUSPEND_PROJECT_KEY = Operation(
+    id="suspendProjectKey",
+    method="POST",
+    path=f"{_PROJECT_KEY}/suspend",
+    tag="Project keys",
+    summary="Suspend a project key",
+    access=_admin(Permission.PROJECT_API_KEYS_REVOKE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-87",),
+    result=keys.ProjectKey,
+    statuses=WRITING,
+)
+RESUME_PROJECT_KEY = Operation(
+    id="resumeProjectKey",
+    method="POST",
+    path=f"{_PROJECT_KEY}/resume",
+    tag="Project keys",
+    summary="End the suspension of a project key",
+    access=_admin(Permission.PROJECT_API_KEYS_REVOKE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-87",),
+    result=keys.ProjectKey,
+    statuses=WRITING,
+)
+REVOKE_PROJECT_KEY = Operation(
+    id="revokeProjectKey",
+    method="POST",
+    path=f"{_PROJECT_KEY}/revoke",
+    tag="Project keys",
+    summary="Revoke a project key for good",
+    access=_admin(Permission.PROJECT_API_KEYS_REVOKE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-87",),
+    result=keys.ProjectKey,
+    statuses=WRITING,
+)
+CREATE_ADMIN_KEY = Operation(
+    id="createAdminKey",
+    method="POST",
+    path="/manage/v1/organization/admin_api_keys",
+    tag="Admin keys",
+    summary="Create an Admin key",
+    access=_admin(Permission.ADMIN_API_KEYS_CREATE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-148",),
+    body=keys.CreateAdminKey,
+    result=keys.AdminKey,
+    creates_idempotently=True,
+    statuses=WRITING,
+)
+LIST_AUDIT = Operation(
+    id="listAudit",
+    method="GET",
+    path="/manage/v1/organization/audit",
+    tag="Organization",
+    summary="List who changed what",
+    access=_admin(Permission.AUDIT_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-158",),
+    query=listing.ListQuery,
+    result=audit.AuditList,
+    statuses=READING,
+)

@@ -1,0 +1,59 @@
+"""Counting the tokens of a Messages-shaped input (OQ-67 to OQ-75)."""
+
+from typing import Annotated, Any, ClassVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tollhouse.contract.bounds import FreeObject, ModelName, NonNegative
+from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.contract.origins import GIVEN, adopted
+
+VERSION_HEADER = "anthropic-version"
+BETA_HEADER = "anthropic-beta"
+TOOL_TYPES = (
+    "custom",
+    "web_search_2025_03_05",
+    "web_fetch_2025_03_05",
+    "web_search_20250305",
+    "web_fetch_20250910",
+)
+UNSERVED_FIELDS = ("speed", "context_management", "mcp_servers", "compaction")
+
+Unserved = Annotated[Any, adopted("OQ-70")]
+
+
+class CountTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Body of POST /v1/messages/count_tokens. Messages are the backend's to understand."""
+
+    mark: ClassVar[Meta] = adopted("OQ-70")
+
+    model: Annotated[ModelName, GIVEN]
+    messages: Annotated[list[FreeObject], Meta(min_length=1), GIVEN]
+    system: str | list[FreeObject] | UnsetType = UNSET
+    thinking: FreeObject | UnsetType = UNSET
+    tool_choice: FreeObject | UnsetType = UNSET
+    tools: Annotated[list[FreeObject] | UnsetType, GIVEN] = UNSET
+    cache_control: FreeObject | UnsetType | None = UNSET
+    output_config: FreeObject | UnsetType = UNSET
+    speed: Unserved = None
+    context_management: Unserved = None
+    mcp_servers: Unserved = None
+    compaction: Unserved = None
+
+
+class TokenCount(Struct, frozen=True, kw_only=True):
+    """It may be an estimate, which the body does not tell."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    input_tokens: NonNegative
+
+
+def check(request: CountTokens) -> None:
+    """Refuse options and kinds of tools that Tollhouse knows and serves nowhere (501)."""
+    for name in UNSERVED_FIELDS:
+        if getattr(request, name) is not None:
+            raise UnsupportedOption(name)
+    for position, tool in enumerate(request.tools or []):
+        if tool.get("type", "custom") not in TOOL_TYPES:
+            raise UnsupportedOption(f"tools[{position}].type")

@@ -1,0 +1,233 @@
+"""The OpenAPI document, rendered from the table of operations and the wire types.
+
+`python -m tollhouse.contract.openapi` prints it; docs/openapi.json is that output.
+"""
+
+import sys
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tollhouse.contract import schemas
+from tollhouse.contract.completions import ChatChunk
+from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
+from tollhouse.contract.operations import (
+    COUNT_TOKENS,
+    CREATE_CHAT_COMPLETION,
+    OPERATIONS,
+    Credential,
+    Operation,
+)
+from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.parameters import (
+    header_parameters,
+    members,
+    origin,
+    path_parameters,
+    query_parameters,
+)
+
+SPECIFICATION_VERSION = "0.2.0"
+TAGS = (
+    "Health",
+    "Models",
+    "Inference",
+    "Credits",
+    "Organization",
+    "Projects",
+    "Project keys",
+    "Admin keys",
+    "Spending limits",
+    "Reports",
+    "Policies",
+)
+
+Json = dict[str, Any]
+
+_ENVELOPES: dict[ErrorShape, type[Struct]] = {
+    ErrorShape.OPENAI: Envelope,
+    ErrorShape.MESSAGES: MessagesEnvelope,
+}
+_RESPONSE_NAMES = {ErrorShape.OPENAI: "Failure", ErrorShape.MESSAGES: "MessagesFailure"}
+_MEANINGS = {
+    400: "Request validation failed",
+    401: "Missing or invalid credential",
+    402: "Available credit or spending cap cannot cover admission",
+    403: "Credential scope or policy denied the operation",
+    404: "Resource or model not found in the caller's organization",
+    409: "Revision, state or idempotency conflict",
+    413: "JSON body exceeds the gateway size limit",
+    415: "Body is not application/json",
+    422: "Provider request validation failed",
+    429: "Request rate or concurrency exceeded",
+    500: "Unexpected gateway failure",
+    501: "The backend does not implement the option",
+    502: "Backend request failed",
+    503: "A required service or configuration is unavailable",
+    504: "Inference deadline exceeded",
+}
+_OTHER_FAILURES = "Any other failure, such as 405, 408 or 431"
+
+
+def document() -> Json:
+    """The whole interface; what is not in the specification says so where it stands."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tollhouse",
+            "version": SPECIFICATION_VERSION,
+            "description": (
+                "Inference gateway and organization administration. Every operation, parameter, "
+                "schema and property carries its origin: given (in the specification), adopted "
+                "(a public convention) or extension (ours). The numbers are those of the "
+                "register of open questions."
+            ),
+        },
+        "tags": [{"name": tag} for tag in TAGS if tag in {row.tag for row in OPERATIONS}],
+        "paths": _paths(),
+        "components": {
+            "securitySchemes": _security_schemes(),
+            "headers": _headers(),
+            "responses": _failures(),
+            "schemas": _schemas(),
+        },
+    }
+
+
+def _paths() -> Json:
+    paths: Json = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return paths
+
+
+def _operation(operation: Operation) -> Json:
+    parameters = [
+        *path_parameters(operation),
+        *query_parameters(operation),
+        *header_parameters(operation),
+    ]
+    rendered: Json = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        **origin(operation),
+        "security": _security(operation),
+        "parameters": parameters,
+    }
+    if operation.body is not None:
+        content = {"application/json": {"schema": schemas.reference(operation.body)}}
+        rendered["requestBody"] = {"required": True, "content": content}
+    rendered["responses"] = _responses(operation)
+    if operation is not CREATE_CHAT_COMPLETION:
+        rendered["x-tollhouse-statuses"] = members(adopted("OQ-03"))
+    return rendered
+
+
+def _security(operation: Operation) -> list[Json]:
+    roles = [operation.access.permission.value]
+    if operation.access.credential is Credential.ADMIN:
+        return [{"adminKey": roles}]
+    return [{"customerKey": roles}, {"customerHeaderKey": roles}]
+
+
+def _security_schemes() -> Json:
+    return {
+        "customerKey": {"type": "http", "scheme": "bearer", **members(GIVEN)},
+        "customerHeaderKey": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "x-api-key",
+            **members(adopted("OQ-83")),
+        },
+        "adminKey": {"type": "http", "scheme": "bearer", **members(GIVEN)},
+    }
+
+
+def _headers() -> Json:
+    text = {"type": "string"}
+    return {
+        "X-Request-ID": {
+            "description": "The gateway's request ID; given for chat, adopted elsewhere.",
+            "required": True,
+            "schema": {"type": "string", "format": "uuid"},
+            **members(adopted("OQ-11")),
+        },
+        "request-id": {
+            "description": "The request ID, where Messages clients look for it.",
+            "schema": text,
+            **members(adopted("OQ-73")),
+        },
+        "Idempotent-Replayed": {
+            "description": "`true` when an earlier creation is answered again.",
+            "schema": text,
+            **members(adopted("OQ-100")),
+        },
+    }
+
+
+def _header_references(*names: str) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _responses(operation: Operation) -> Json:
+    names = ["X-Request-ID"]
+    if operation.creates_idempotently:
+        names.append("Idempotent-Replayed")
+    if operation is COUNT_TOKENS:
+        names.append("request-id")
+    success = {
+        "description": "Success",
+        **members(_success_mark(operation)),
+        "headers": _header_references(*names),
+        "content": _content(operation),
+    }
+    name = _RESPONSE_NAMES[operation.error_shape]
+    failures = {
+        str(status): {"$ref": f"#/components/responses/{name}{status}"}
+        for status in operation.statuses
+    }
+    others = {"$ref": f"#/components/responses/{name}"}
+    return {str(HTTPStatus.OK.value): success, **failures, "default": others}
+
+
+def _success_mark(operation: Operation) -> msgspec.Meta:
+    """The specification names the status 200 for two operations only."""
+    if operation in (CREATE_CHAT_COMPLETION, COUNT_TOKENS):
+        return GIVEN
+    return adopted("OQ-94" if operation.creates_idempotently else "OQ-03")
+
+
+def _content(operation: Operation) -> Json:
+    content: Json = {"application/json": {"schema": schemas.reference(operation.result)}}
+    if operation.streams:
+        stream: Json = {"type": "string", **members(adopted("OQ-27"))}
+        if operation is CREATE_CHAT_COMPLETION:
+            stream["x-tollhouse-record"] = schemas.reference(ChatChunk)
+        content["text/event-stream"] = {"schema": stream}
+    return content
+
+
+def _failures() -> Json:
+    return {
+        f"{name}{status or ''}": {
+            "description": meaning,
+            **members(GIVEN if status else adopted("OQ-03")),
+            "headers": _header_references("X-Request-ID"),
+            "content": {"application/json": {"schema": schemas.reference(_ENVELOPES[shape])}},
+        }
+        for shape, name in _RESPONSE_NAMES.items()
+        for status, meaning in {**_MEANINGS, 0: _OTHER_FAILURES}.items()
+    }
+
+
+def _schemas() -> Json:
+    requests = [row.body for row in OPERATIONS if row.body is not None]
+    results = [row.result for row in OPERATIONS]
+    return schemas.render(requests, [*results, ChatChunk, Envelope, MessagesEnvelope])
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(document()), indent=2) + b"\n")

@@ -1,0 +1,103 @@
+"""The parameters of operations, as the OpenAPI document shows them."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from tollhouse.contract import schemas
+from tollhouse.contract.bounds import (
+    BETA_FLAGS_LENGTH_MAX,
+    IDEMPOTENCY_KEY_LENGTH_MAX,
+    IDEMPOTENCY_KEY_LENGTH_MIN,
+    PATH_ID_LENGTH_MAX,
+    SESSION_ID_LENGTH_MAX,
+)
+from tollhouse.contract.messages import BETA_HEADER, VERSION_HEADER
+from tollhouse.contract.operations import (
+    COUNT_TOKENS,
+    CREATE_CHAT_COMPLETION,
+    CREATE_RESPONSE,
+    Operation,
+    Origin,
+)
+from tollhouse.contract.origins import GIVEN, ORIGIN_MEMBER, QUESTIONS_MEMBER, adopted
+
+SESSION_HEADERS = ("X-Service-Session-ID", "X-Alt-Session-ID")
+"""The first that is sent is the cache-affinity hint."""
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+
+Json = dict[str, Any]
+
+_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
+_INFERENCE = (CREATE_CHAT_COMPLETION, CREATE_RESPONSE, COUNT_TOKENS)
+
+
+def origin(operation: Operation) -> Json:
+    """The origin of an operation, and of all that is its alone."""
+    if operation.origin is Origin.GIVEN:
+        return members(GIVEN)
+    return {ORIGIN_MEMBER: operation.origin.value, QUESTIONS_MEMBER: list(operation.questions)}
+
+
+def members(mark: msgspec.Meta) -> Json:
+    """A mark as members of a JSON object."""
+    return dict(mark.extra_json_schema or {})
+
+
+def path_parameters(operation: Operation) -> list[Json]:
+    """One for each name in braces; an ID that is too long is unknown, not invalid (OQ-124)."""
+    schema = {"type": "string", "minLength": 1, "maxLength": PATH_ID_LENGTH_MAX}
+    return [
+        {"name": name, "in": "path", "required": True, "schema": schema, **origin(operation)}
+        for name in _PATH_PARAMETER.findall(operation.path)
+    ]
+
+
+def query_parameters(operation: Operation) -> list[Json]:
+    """One for each field of the query's type."""
+    if operation.query is None:
+        return []
+    schema = schemas.render([operation.query], [])[operation.query.__name__]
+    return [
+        _query_parameter(name, prop, is_required=name in schema.get("required", []))
+        for name, prop in schema["properties"].items()
+    ]
+
+
+def header_parameters(operation: Operation) -> list[Json]:
+    """Headers that the operation reads, beside the credential."""
+    headers: list[Json] = []
+    if operation.creates_idempotently:
+        headers.append(_idempotency_key(operation))
+    if operation in _INFERENCE:
+        mark = GIVEN if operation is CREATE_CHAT_COMPLETION else adopted("OQ-45")
+        headers += [_header(name, mark, 1, SESSION_ID_LENGTH_MAX) for name in SESSION_HEADERS]
+    if operation is COUNT_TOKENS:
+        headers.append(_header(VERSION_HEADER, adopted("OQ-67", "OQ-68"), 0, None))
+        headers.append(_header(BETA_HEADER, adopted("OQ-67", "OQ-69"), 0, BETA_FLAGS_LENGTH_MAX))
+    return headers
+
+
+def _query_parameter(name: str, prop: Json, *, is_required: bool) -> Json:
+    marks = {member: prop[member] for member in (ORIGIN_MEMBER, QUESTIONS_MEMBER)}
+    schema = {member: value for member, value in prop.items() if member not in marks}
+    parameter: Json = {"name": name, "in": "query", "required": is_required, "schema": schema}
+    if schema.get("type") == "array":
+        parameter["description"] = f"Repeated, comma-separated, or as `{name}[]`."
+    return {**parameter, **marks}
+
+
+def _idempotency_key(operation: Operation) -> Json:
+    bounds = (IDEMPOTENCY_KEY_LENGTH_MIN, IDEMPOTENCY_KEY_LENGTH_MAX)
+    header = _header(IDEMPOTENCY_HEADER, GIVEN, *bounds)
+    return header | {"required": True, **origin(operation)}
+
+
+def _header(name: str, mark: msgspec.Meta, shortest: int, longest: int | None) -> Json:
+    schema: Json = {"type": "string"}
+    if shortest:
+        schema["minLength"] = shortest
+    if longest is not None:
+        schema["maxLength"] = longest
+    return {"name": name, "in": "header", "required": False, "schema": schema, **members(mark)}

@@ -1,0 +1,177 @@
+"""Bodies about policies: yes-or-no questions with a draft and a published snapshot."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from tollhouse.contract.bounds import (
+    PolicyDescription,
+    PolicyName,
+    PolicyProjectIds,
+    PolicyRule,
+    PolicyVersionNumber,
+    Revision,
+    ThresholdBasisPoints,
+)
+from tollhouse.contract.listing import ListPage
+from tollhouse.contract.origins import GIVEN, adopted, extension
+
+PolicyState = Literal["draft", "monitoring", "enforcing", "paused"]
+PolicyDirection = Literal["request", "response", "both"]
+PolicyMode = Literal["monitoring", "enforcing"]
+PolicyScope = Literal["organization", "projects", "unattached"]
+
+
+class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is left out gets the value with the least effect (OQ-103)."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    name: PolicyName
+    rule: PolicyRule
+    description: Annotated[PolicyDescription, adopted("OQ-103")] = ""
+    direction: Annotated[PolicyDirection, adopted("OQ-103")] = "both"
+    mode: Annotated[PolicyMode, adopted("OQ-103")] = "monitoring"
+    scope: Annotated[PolicyScope, adopted("OQ-103")] = "unattached"
+    project_ids: Annotated[PolicyProjectIds, adopted("OQ-103")] = field(default_factory=list[str])
+    match_threshold_basis_points: Annotated[ThresholdBasisPoints | None, adopted("OQ-103")] = None
+
+
+class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An absent field stays as it is; a null threshold restores the default."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    revision: Revision
+    name: PolicyName | UnsetType = UNSET
+    description: PolicyDescription | UnsetType = UNSET
+    rule: PolicyRule | UnsetType = UNSET
+    direction: PolicyDirection | UnsetType = UNSET
+    mode: PolicyMode | UnsetType = UNSET
+    scope: PolicyScope | UnsetType = UNSET
+    project_ids: PolicyProjectIds | UnsetType = UNSET
+    match_threshold_basis_points: ThresholdBasisPoints | UnsetType | None = UNSET
+
+
+class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The latest revision shows that the caller knows what it pauses."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    revision: Revision
+
+
+class PublishPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The latest revision shows that the caller knows what it publishes."""
+
+    mark: ClassVar[Meta] = extension("OQ-102")
+
+    revision: Revision
+
+
+class ResumePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The latest revision shows that the caller knows what it resumes."""
+
+    mark: ClassVar[Meta] = extension("OQ-102")
+
+    revision: Revision
+
+
+class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`version` is the older one whose content is published again, under a new number."""
+
+    mark: ClassVar[Meta] = extension("OQ-161")
+
+    revision: Revision
+    version: PolicyVersionNumber
+
+
+class PolicyDraft(Struct, frozen=True, kw_only=True):
+    """The editable part; nothing of it applies before it is published."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    rule: str
+    direction: PolicyDirection
+    mode: PolicyMode
+    scope: PolicyScope
+    project_ids: list[str]
+    match_threshold_basis_points: Annotated[int | None, adopted("OQ-108")]
+    base_version: int
+
+
+class PublishedPolicy(Struct, frozen=True, kw_only=True):
+    """A snapshot that never changes; the threshold is the one that held at publication."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    object: Literal["organization.policy.version"] = "organization.policy.version"
+    id: str
+    version: int
+    rule: str
+    direction: PolicyDirection
+    mode: PolicyMode
+    scope: PolicyScope
+    project_ids: list[str]
+    match_threshold_basis_points: int
+    published_at: int
+    current: bool
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """A policy with its draft; `published` is null before the first publication."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    object: Literal["organization.policy"] = "organization.policy"
+    id: str
+    name: str
+    description: str
+    state: PolicyState
+    revision: int
+    has_unpublished_changes: bool
+    created_at: int
+    updated_at: int
+    draft: PolicyDraft
+    current_version: int | None
+    published: Annotated[PublishedPolicy | None, adopted("OQ-107")]
+
+
+class EffectivePolicy(Struct, frozen=True, kw_only=True):
+    """A published policy as it applies to one project."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    object: Literal["organization.effective_policy"] = "organization.effective_policy"
+    id: str
+    name: str
+    version: int
+    direction: PolicyDirection
+    mode: PolicyMode
+    scope: PolicyScope
+    source: Literal["organization"] = "organization"
+
+
+class EffectivePolicyList(Struct, frozen=True, kw_only=True):
+    """All effective policies in one page, by publication."""
+
+    mark: ClassVar[Meta] = GIVEN
+
+    object: Literal["list"] = "list"
+    data: list[EffectivePolicy]
+
+
+class PolicyList(ListPage, frozen=True, kw_only=True):
+    """A page of policies in order of creation."""
+
+    mark: ClassVar[Meta] = extension("OQ-114")
+
+    data: list[Policy]
+
+
+class PolicyVersionList(ListPage, frozen=True, kw_only=True):
+    """A page of a policy's published versions, newest first."""
+
+    mark: ClassVar[Meta] = extension("OQ-114")
+
+    data: list[PublishedPolicy]

@@ -1,0 +1,187 @@
+"""The body of a stateless response request (OQ-49), and the rules between its fields."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.bounds import (
+    Effort,
+    FreeObject,
+    Metadata,
+    ModelName,
+    OutputBound,
+    Penalty,
+    PolicyIds,
+    PromptCacheKey,
+    PromptCacheRetention,
+    SafetyIdentifier,
+    SchemaDescription,
+    SchemaName,
+    User,
+    Verbosity,
+)
+from tollhouse.contract.combinations import combination, is_set
+from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.response_items import check_input, check_tool_choice, check_tools
+
+IncludeValue = Literal[
+    "message.input_image.image_url",
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+]
+ServiceTier = Literal["auto", "default", "flex", "scale", "priority"]
+Summary = Literal["auto", "concise", "detailed"]
+Absent = Annotated[Any, adopted("OQ-55")]
+Unserved = Annotated[Any, adopted("OQ-49")]
+
+STATEFUL_FIELDS = ("background", "previous_response_id", "conversation", "prompt")
+UNSERVED_FIELDS = (
+    "context_management",
+    "moderation",
+    "prompt_cache_options",
+    "access_programs",
+    "image",
+)
+
+
+class ResponseReasoning(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`generate_summary` is the old name of `summary`."""
+
+    mark: ClassVar[Meta] = adopted("OQ-49")
+
+    effort: Effort | UnsetType | None = UNSET
+    summary: Summary | UnsetType | None = UNSET
+    generate_summary: Summary | UnsetType | None = UNSET
+
+
+class ResponseTextFormat(
+    Struct, frozen=True, tag_field="type", tag="text", forbid_unknown_fields=True
+):
+    """Plain text."""
+
+    mark: ClassVar[Meta] = adopted("OQ-49")
+
+
+class ResponseJsonObjectFormat(
+    Struct, frozen=True, tag_field="type", tag="json_object", forbid_unknown_fields=True
+):
+    """Any JSON object."""
+
+    mark: ClassVar[Meta] = adopted("OQ-49")
+
+
+class ResponseJsonSchemaFormat(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="type",
+    tag="json_schema",
+    forbid_unknown_fields=True,
+):
+    """JSON that fits a schema; flat, other than in chat."""
+
+    mark: ClassVar[Meta] = adopted("OQ-49")
+
+    name: SchemaName
+    schema: FreeObject
+    description: SchemaDescription | UnsetType | None = UNSET
+    strict: bool | UnsetType | None = UNSET
+
+
+class ResponseText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The form of the answer's text."""
+
+    mark: ClassVar[Meta] = adopted("OQ-49")
+
+    format: ResponseTextFormat | ResponseJsonObjectFormat | ResponseJsonSchemaFormat | UnsetType = (
+        UNSET
+    )
+    verbosity: Verbosity | UnsetType | None = UNSET
+
+
+class ResponseStreamOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Accepted without effect: nothing is ever obfuscated."""
+
+    mark: ClassVar[Meta] = adopted("OQ-49")
+
+    include_obfuscation: bool | UnsetType = UNSET
+
+
+class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Body of POST /v1/responses. Null counts as absent, wherever it is allowed."""
+
+    mark: ClassVar[Meta] = adopted("OQ-49")
+
+    model: Annotated[ModelName, GIVEN]
+    input: Annotated[str, Meta(min_length=1)] | Annotated[list[FreeObject], Meta(min_length=1)]
+    instructions: str | UnsetType | None = UNSET
+    max_output_tokens: Annotated[OutputBound | UnsetType | None, adopted("OQ-52")] = UNSET
+    max_tokens: Annotated[OutputBound | UnsetType | None, adopted("OQ-52")] = UNSET
+    max_completion_tokens: Annotated[OutputBound | UnsetType | None, adopted("OQ-52")] = UNSET
+    temperature: float | UnsetType | None = UNSET
+    top_p: float | UnsetType | None = UNSET
+    presence_penalty: Annotated[Penalty | UnsetType | None, adopted("OQ-53")] = UNSET
+    frequency_penalty: Annotated[Penalty | UnsetType | None, adopted("OQ-53")] = UNSET
+    top_logprobs: int | UnsetType | None = UNSET
+    tools: Annotated[list[FreeObject] | UnsetType | None, adopted("OQ-56")] = UNSET
+    tool_choice: Annotated[
+        Literal["none", "auto", "required"] | FreeObject | UnsetType | None, adopted("OQ-56")
+    ] = UNSET
+    parallel_tool_calls: bool | UnsetType | None = UNSET
+    max_tool_calls: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
+    text: ResponseText | UnsetType = UNSET
+    reasoning: ResponseReasoning | UnsetType | None = UNSET
+    include: Annotated[list[IncludeValue] | UnsetType | None, adopted("OQ-57")] = UNSET
+    truncation: Annotated[Literal["auto", "disabled"] | UnsetType | None, adopted("OQ-50")] = UNSET
+    service_tier: Annotated[ServiceTier | UnsetType | None, adopted("OQ-57")] = UNSET
+    prompt_cache_key: PromptCacheKey | UnsetType | None = UNSET
+    prompt_cache_retention: PromptCacheRetention | UnsetType | None = UNSET
+    safety_identifier: Annotated[SafetyIdentifier | UnsetType | None, adopted("OQ-51")] = UNSET
+    user: Annotated[User | UnsetType | None, adopted("OQ-51")] = UNSET
+    metadata: Metadata | UnsetType | None = UNSET
+    policy_ids: Annotated[PolicyIds | UnsetType, GIVEN] = UNSET
+    stream: bool | UnsetType | None = UNSET
+    stream_options: ResponseStreamOptions | UnsetType | None = UNSET
+    store: Annotated[bool | UnsetType | None, adopted("OQ-55")] = UNSET
+    background: Absent = None
+    previous_response_id: Absent = None
+    conversation: Absent = None
+    prompt: Absent = None
+    context_management: Unserved = None
+    moderation: Unserved = None
+    prompt_cache_options: Unserved = None
+    access_programs: Unserved = None
+    image: Unserved = None
+
+
+def check(request: ResponseRequest) -> None:
+    """Refuse what is stateful, contradictory, or served by no backend that Tollhouse knows."""
+    if request.store is True:
+        message = "Invalid 'store': only false is accepted, because nothing is stored."
+        raise InvalidRequest("unsupported_value", message, param="store")
+    for name in STATEFUL_FIELDS:
+        value = getattr(request, name)
+        if value is not None and value is not False:
+            message = f"Unsupported parameter: '{name}'. Responses are stateless."
+            raise InvalidRequest("unsupported_parameter", message, param=name)
+    _check_output_bounds(request)
+    if isinstance(request.input, list):
+        check_input(request.input)
+    for name in UNSERVED_FIELDS:
+        if getattr(request, name) is not None:
+            raise UnsupportedOption(name)
+    check_tools(request.tools or [])
+    if isinstance(request.tool_choice, dict):
+        check_tool_choice(request.tool_choice)
+
+
+def _check_output_bounds(request: ResponseRequest) -> None:
+    names = ("max_output_tokens", "max_tokens", "max_completion_tokens")
+    sent = [name for name in names if is_set(getattr(request, name))]
+    if len(sent) > 1:
+        raise combination(sent[1], f"send it or '{sent[0]}', not both")

@@ -1,0 +1,98 @@
+"""The JSON schemas of the wire types, each schema and property with its origin."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Protocol, cast
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, inspect
+
+from tollhouse.contract.origins import ORIGIN_MEMBER
+
+REFERENCE = "#/components/schemas/{name}"
+
+Schema = dict[str, Any]
+
+
+class Marked(Protocol):
+    """A wire type that says where it comes from; one that does not cannot be published."""
+
+    mark: ClassVar[Meta]
+
+
+def render(requests: list[type[Struct]], results: list[type[Struct]]) -> dict[str, Schema]:
+    """All schemas by name. In a result, every field is there unless it may be left out."""
+    _, rendered = msgspec.json.schema_components([*requests, *results], ref_template=REFERENCE)
+    for type_ in _structs(requests):
+        _mark(rendered[type_.__name__], type_)
+    for type_ in _structs(results):
+        schema = rendered[type_.__name__]
+        _mark(schema, type_)
+        _require(schema, type_)
+    return {name: _portable(rendered[name]) for name in sorted(rendered)}
+
+
+def reference(type_: type[Struct]) -> Schema:
+    """How another part of the document points at a type."""
+    return {"$ref": REFERENCE.format(name=type_.__name__)}
+
+
+def _mark(schema: Schema, type_: type[Struct]) -> None:
+    origin = cast("type[Marked]", type_).mark.extra_json_schema or {}
+    schema.update(origin)
+    for prop in schema["properties"].values():
+        if ORIGIN_MEMBER not in prop:
+            prop.update(origin)
+
+
+def _require(schema: Schema, type_: type[Struct]) -> None:
+    for prop in schema["properties"].values():
+        prop.pop("default", None)
+    schema["required"] = [
+        field.encode_name for field in msgspec.structs.fields(type_) if field.default is not UNSET
+    ]
+
+
+def _structs(types: Iterable[type[Struct]]) -> list[type[Struct]]:
+    """These types and all that they are made of."""
+    found: dict[type[Struct], None] = {}
+    waiting: list[inspect.Type] = [inspect.type_info(type_) for type_ in types]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, inspect.StructType):
+            if node.cls in found:
+                continue
+            found[node.cls] = None
+        waiting.extend(_parts(node))
+    return list(found)
+
+
+def _parts(node: inspect.Type) -> Iterator[inspect.Type]:
+    match node:
+        case inspect.StructType():
+            yield from (field.type for field in node.fields)
+        case inspect.UnionType():
+            yield from node.types
+        case inspect.Metadata():
+            yield node.type
+        case inspect.ListType():
+            yield node.item_type
+        case inspect.DictType():
+            yield node.value_type
+        case _:
+            pass
+
+
+def _portable(node: Any) -> Any:  # noqa: ANN401 - JSON
+    """Patterns in the dialect of JSON Schema, which anchors with `^` and `$`."""
+    if isinstance(node, list):
+        return [_portable(item) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    members = cast("Schema", node)
+    return {name: _portable_member(name, value) for name, value in members.items()}
+
+
+def _portable_member(name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
+    if name == "pattern" and isinstance(value, str):
+        return value.replace(r"\A", "^").replace(r"\Z", "$")
+    return _portable(value)

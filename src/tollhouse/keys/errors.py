@@ -1,0 +1,120 @@
+"""How keys fail: at the door, and as things to be managed."""
+
+from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.base.permissions import Permission
+
+
+class MissingKey(GatewayError):
+    """No credential was sent."""
+
+    kind = Kind.UNAUTHENTICATED
+    code = "missing_api_key"
+
+    def __init__(self) -> None:
+        super().__init__("No API key was sent. Send it as 'Authorization: Bearer <key>'.")
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The challenge, without an error: nothing was tried."""
+        return (("www-authenticate", "Bearer"),)
+
+
+class InvalidKey(GatewayError):
+    """Malformed, unknown, revoked or expired: the answer does not tell which."""
+
+    kind = Kind.UNAUTHENTICATED
+    code = "invalid_api_key"
+
+    def __init__(self) -> None:
+        super().__init__("The API key is not valid.")
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The challenge of RFC 6750."""
+        return (("www-authenticate", 'Bearer error="invalid_token"'),)
+
+
+class WrongKeyType(GatewayError):
+    """A valid key of the other kind."""
+
+    kind = Kind.DENIED
+    code = "wrong_key_type"
+
+    def __init__(self) -> None:
+        super().__init__("This route needs the other type of key (project key or Admin API key).")
+
+
+class KeySuspended(GatewayError):
+    """The key may come back; its holder should ask an administrator."""
+
+    kind = Kind.DENIED
+    code = "key_suspended"
+
+    def __init__(self) -> None:
+        super().__init__("The API key is suspended.")
+
+
+class OrganizationSuspended(GatewayError):
+    """The operator has suspended the whole organization."""
+
+    kind = Kind.DENIED
+    code = "organization_suspended"
+
+    def __init__(self) -> None:
+        super().__init__("The organization is suspended.")
+
+
+class ProjectArchived(GatewayError):
+    """Keys of an archived project admit no new inference."""
+
+    kind = Kind.DENIED
+    code = "project_archived"
+
+    def __init__(self) -> None:
+        super().__init__("The key's project is archived.")
+
+
+class InsufficientPermissions(GatewayError):
+    """The key is valid and does not hold what the route asks for."""
+
+    kind = Kind.DENIED
+    code = "insufficient_permissions"
+
+    def __init__(self, missing: Permission) -> None:
+        super().__init__(f"The API key lacks the permission '{missing}'.")
+        self.missing = missing
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The challenge of RFC 6750, with the scope that would do."""
+        return (("www-authenticate", f'Bearer error="insufficient_scope", scope="{self.missing}"'),)
+
+
+class PermissionsExceedCreator(GatewayError):
+    """Nobody can hand out what they do not hold."""
+
+    kind = Kind.DENIED
+    code = "insufficient_permissions"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "An Admin API key can grant only permissions that it holds itself.", param="permissions"
+        )
+
+
+class KeyNotFound(GatewayError):
+    """Unknown, or another organization's: the answer does not tell which."""
+
+    kind = Kind.NOT_FOUND
+    code = "api_key_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such API key in this organization.", param="api_key_id")
+
+
+class KeyStateConflict(GatewayError):
+    """The key's state does not allow the change."""
+
+    kind = Kind.CONFLICT
+    code = "api_key_state_conflict"
+    should_retry = False
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"The API key is {status}.", param="api_key_id")

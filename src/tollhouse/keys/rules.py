@@ -1,0 +1,136 @@
+"""Pure decisions about keys: who gets in, and what state follows which."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from tollhouse.base.permissions import CUSTOMER_PERMISSIONS
+from tollhouse.keys.errors import (
+    InsufficientPermissions,
+    InvalidKey,
+    KeyStateConflict,
+    KeySuspended,
+    OrganizationSuspended,
+    PermissionsExceedCreator,
+    ProjectArchived,
+    WrongKeyType,
+)
+from tollhouse.keys.types import (
+    Admin,
+    AdminKey,
+    Caller,
+    Customer,
+    Demand,
+    KeyKind,
+    KeyStatus,
+    KnownKey,
+    ProjectKey,
+)
+
+DEFAULT_CUSTOMER_PERMISSIONS = tuple(sorted(CUSTOMER_PERMISSIONS))
+
+
+def let_in(known: KnownKey | None, demand: Demand, *, now: datetime) -> Caller:
+    """The caller that a secret stands for, if it may do what the route demands."""
+    if known is None or not _opens_doors(known, now):
+        raise InvalidKey
+    if known.kind is not demand.kind:
+        raise WrongKeyType
+    if known.organization_status == "suspended":
+        raise OrganizationSuspended
+    if known.is_suspended:
+        raise KeySuspended
+    if known.is_project_archived and not demand.survives_archive:
+        raise ProjectArchived
+    if not known.holds_all and demand.permission not in known.permissions:
+        raise InsufficientPermissions(demand.permission)
+    return _caller(known)
+
+
+def _opens_doors(known: KnownKey, now: datetime) -> bool:
+    if known.is_revoked or known.organization_status == "closed":
+        return False
+    return known.expires_at is None or now < known.expires_at
+
+
+def _caller(known: KnownKey) -> Caller:
+    if known.kind is KeyKind.ADMIN:
+        assert known.admin_key_id is not None
+        return Admin(
+            organization_id=known.organization_id,
+            key_id=known.admin_key_id,
+            permissions=known.permissions,
+            holds_all=known.holds_all,
+        )
+    assert known.project_key_id is not None
+    assert known.project_id is not None
+    return Customer(
+        organization_id=known.organization_id,
+        project_id=known.project_id,
+        key_id=known.project_key_id,
+        allowed_models=known.allowed_models,
+        policy_version=known.policy_version,
+        catalog_version=known.catalog_version,
+    )
+
+
+def status(key: ProjectKey, *, now: datetime) -> KeyStatus:
+    """Revoked beats expired beats suspended."""
+    if key.revoked_at is not None:
+        return KeyStatus.REVOKED
+    if key.expires_at is not None and key.expires_at <= now:
+        return KeyStatus.EXPIRED
+    if key.suspended_at is not None:
+        return KeyStatus.SUSPENDED
+    return KeyStatus.ACTIVE
+
+
+def is_alive(key: AdminKey, *, now: datetime) -> bool:
+    """Whether an Admin key still works."""
+    return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
+
+
+def suspend(key: ProjectKey, *, now: datetime) -> ProjectKey:
+    """Suspending a suspended key changes nothing; revoked and expired are final."""
+    match status(key, now=now):
+        case KeyStatus.ACTIVE:
+            return replace(key, suspended_at=now)
+        case KeyStatus.SUSPENDED:
+            return key
+        case final:
+            raise KeyStateConflict(final)
+
+
+def resume(key: ProjectKey, *, now: datetime) -> ProjectKey:
+    """Resuming an active key changes nothing; revoked and expired are final."""
+    match status(key, now=now):
+        case KeyStatus.SUSPENDED:
+            return replace(key, suspended_at=None)
+        case KeyStatus.ACTIVE:
+            return key
+        case final:
+            raise KeyStateConflict(final)
+
+
+def revoke(key: ProjectKey, *, now: datetime) -> ProjectKey:
+    """Final, from every other state; a second time changes nothing."""
+    return key if key.revoked_at is not None else replace(key, revoked_at=now)
+
+
+def rotate(key: ProjectKey, *, redacted_value: str, now: datetime) -> ProjectKey:
+    """The same key with another secret; only an active key can be rotated."""
+    current = status(key, now=now)
+    if current is not KeyStatus.ACTIVE:
+        raise KeyStateConflict(current)
+    return replace(key, redacted_value=redacted_value)
+
+
+def granted(creator: Admin | None, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """What a new Admin key may hold; without a list it holds all, which needs all.
+
+    The command line acts without a creator and may grant everything.
+    """
+    if creator is None or creator.holds_all:
+        return wanted
+    if wanted is None or not set(wanted) <= creator.permissions:
+        raise PermissionsExceedCreator
+    return wanted

@@ -1,0 +1,83 @@
+"""The form of a key, and the digest under which it is kept.
+
+A key is its prefix, 43 base62 characters of 256 random bits, and 6 of a CRC-32 over both.
+The checksum turns away typos and floods of garbage without a query.
+"""
+
+import hmac
+import re
+import secrets
+import zlib
+from typing import Final
+
+from tollhouse.keys.types import KeyKind, NewSecret
+
+PREFIXES: Final = {KeyKind.PROJECT: "thp_", KeyKind.ADMIN: "tha_"}
+_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_BODY_LENGTH: Final = 43
+_CHECKSUM_LENGTH: Final = 6
+_RANDOM_BITS: Final = 256
+_SHOWN_CHARACTERS: Final = 4
+_PREFIX_LENGTH: Final = 4
+_FORM: Final = re.compile(r"th[ap]_[0-9A-Za-z]{49}")
+
+
+class Peppers:
+    """The secrets under which digests are made, by version.
+
+    Several are accepted at once, so that a new one can be rolled out while keys made with the
+    old one go on working.
+    """
+
+    def __init__(self, by_version: dict[int, bytes]) -> None:
+        self._by_version = by_version
+        self.versions = sorted(by_version, reverse=True)
+
+    def digest(self, value: str, version: int) -> bytes:
+        """HMAC-SHA256: without the pepper, a stolen table cannot even be compared with."""
+        return hmac.digest(self._by_version[version], value.encode(), "sha256")
+
+    def digests(self, value: str) -> list[bytes]:
+        """One per accepted version, newest first."""
+        return [self.digest(value, version) for version in self.versions]
+
+    def check_digest(self, version: int) -> bytes:
+        """Tells whether two processes mean the same pepper by a version, and nothing else."""
+        return self.digest("tollhouse pepper check", version)
+
+
+def is_well_formed(value: str) -> bool:
+    """Whether this can be a key at all; costs microseconds and no query."""
+    if _FORM.fullmatch(value) is None:
+        return False
+    return value[-_CHECKSUM_LENGTH:] == _checksum(value[:-_CHECKSUM_LENGTH])
+
+
+def mint(kind: KeyKind, peppers: Peppers, version: int) -> NewSecret:
+    """Make a new secret; the caller shows `value` once and stores the rest."""
+    body = PREFIXES[kind] + _base62(secrets.randbits(_RANDOM_BITS), _BODY_LENGTH)
+    value = body + _checksum(body)
+    return NewSecret(
+        value=value,
+        redacted_value=redact(value),
+        digest=peppers.digest(value, version),
+        pepper_version=version,
+    )
+
+
+def redact(value: str) -> str:
+    """Enough to recognise a key by, far too little to guess it from."""
+    shown_until = _PREFIX_LENGTH + _SHOWN_CHARACTERS
+    return f"{value[:shown_until]}...{value[-_SHOWN_CHARACTERS:]}"
+
+
+def _checksum(text: str) -> str:
+    return _base62(zlib.crc32(text.encode()), _CHECKSUM_LENGTH)
+
+
+def _base62(number: int, length: int) -> str:
+    digits: list[str] = []
+    for _ in range(length):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))

@@ -1,0 +1,249 @@
+"""Verbs on keys, in the caller's transaction."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from tollhouse.base.errors import ServiceUnavailable, UnknownCursor
+from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
+from tollhouse.keys import rules, secrets, store
+from tollhouse.keys.errors import KeyNotFound
+from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.types import AdminKey, KeyKind, NewSecret, ProjectKey
+from tollhouse.storage import audit, instances
+from tollhouse.storage.database import Database, Mutation, Transaction
+
+
+async def mint(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
+    """A new secret, under the newest pepper that every live worker accepts."""
+    async with database.transaction() as tx:
+        accepted = await instances.versions_accepted_by_all(tx, peppers.versions)
+    if not accepted:
+        message = "The workers share no pepper version; keys cannot be created now."
+        raise ServiceUnavailable(message)
+    return secrets.mint(kind, peppers, max(accepted))
+
+
+async def create_project_key(
+    tx: Mutation,
+    secret: NewSecret,
+    *,
+    key_id: ProjectKeyId,
+    project: tuple[ProjectId, str],
+    name: str,
+    permissions: tuple[str, ...] = rules.DEFAULT_CUSTOMER_PERMISSIONS,
+    allowed_models: tuple[str, ...] | None = None,
+    expires_at: datetime | None = None,
+) -> ProjectKey:
+    """Create a key for a project that the caller knows to be active."""
+    project_id, project_name = project
+    key = ProjectKey(
+        organization_id=tx.organization_id,
+        id=key_id,
+        project_id=project_id,
+        project_name=project_name,
+        name=name,
+        redacted_value=secret.redacted_value,
+        permissions=permissions,
+        allowed_models=allowed_models,
+        created_at=tx.now,
+        last_used_at=None,
+        expires_at=expires_at,
+        suspended_at=None,
+        revoked_at=None,
+    )
+    await store.insert_project_key(tx, key)
+    await store.insert_secret(tx, tx.organization_id, KeyKind.PROJECT, key_id, secret)
+    await _audit_project_key(tx, "project_api_key.create", before=None, after=key)
+    return key
+
+
+async def rotate_project_key(
+    tx: Mutation,
+    secret: NewSecret,
+    *,
+    project_id: ProjectId,
+    key_id: ProjectKeyId,
+    overlap: timedelta,
+) -> ProjectKey:
+    """Give a key a new secret; the old one works until the overlap is over."""
+    key = await _held(tx, project_id, key_id)
+    rotated = rules.rotate(key, redacted_value=secret.redacted_value, now=tx.now)
+    await store.expire_secrets(tx, tx.organization_id, key_id, at=tx.now + overlap)
+    await store.insert_secret(tx, tx.organization_id, KeyKind.PROJECT, key_id, secret)
+    await store.save_project_key(tx, rotated)
+    await _audit_project_key(tx, "project_api_key.rotate", before=key, after=rotated)
+    return rotated
+
+
+async def suspend_project_key(
+    tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId
+) -> ProjectKey:
+    """Stop a key until it is resumed."""
+    return await _change(tx, project_id, key_id, "project_api_key.suspend", rules.suspend)
+
+
+async def resume_project_key(
+    tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId
+) -> ProjectKey:
+    """Let a suspended key work again."""
+    return await _change(tx, project_id, key_id, "project_api_key.resume", rules.resume)
+
+
+async def revoke_project_key(
+    tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId
+) -> ProjectKey:
+    """End a key for good."""
+    return await _change(tx, project_id, key_id, "project_api_key.revoke", rules.revoke)
+
+
+async def _change(
+    tx: Mutation,
+    project_id: ProjectId,
+    key_id: ProjectKeyId,
+    action: str,
+    rule: Callable[..., ProjectKey],
+) -> ProjectKey:
+    key = await _held(tx, project_id, key_id)
+    changed = rule(key, now=tx.now)
+    if changed == key:
+        tx.unchanged()
+        return key
+    await store.save_project_key(tx, changed)
+    await _audit_project_key(tx, action, before=key, after=changed)
+    return changed
+
+
+async def _held(tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId) -> ProjectKey:
+    key = await store.get_project_key_for_update(tx, tx.organization_id, key_id)
+    if key is None or key.project_id != project_id:
+        raise KeyNotFound
+    return key
+
+
+async def retrieve_project_key(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    project_id: ProjectId,
+    key_id: ProjectKeyId,
+) -> ProjectKey:
+    """Read one of a project's keys, whatever its state."""
+    key = await store.get_project_key(tx, organization_id, key_id)
+    if key is None or key.project_id != project_id:
+        raise KeyNotFound
+    return key
+
+
+async def find_project_key(
+    tx: Transaction, organization_id: OrganizationId, key_id: ProjectKeyId
+) -> ProjectKey:
+    """For the operator, who need not know the key's project."""
+    key = await store.get_project_key(tx, organization_id, key_id)
+    if key is None:
+        raise KeyNotFound
+    return key
+
+
+async def page_of_project_keys(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    project_id: ProjectId,
+    *,
+    after: ProjectKeyId | None,
+    limit: int,
+) -> list[ProjectKey]:
+    """In order of creation; the cursor must be one of this project's."""
+    if after is not None:
+        cursor = await store.get_project_key(tx, organization_id, after)
+        if cursor is None or cursor.project_id != project_id:
+            raise UnknownCursor
+    return await store.page_of_project_keys(
+        tx, organization_id, project_id, after=after, limit=limit
+    )
+
+
+async def create_admin_key(
+    tx: Mutation,
+    secret: NewSecret,
+    *,
+    key_id: AdminKeyId,
+    name: str,
+    permissions: tuple[str, ...] | None,
+    expires_at: datetime | None = None,
+) -> AdminKey:
+    """Create an Admin key with permissions that `rules.granted` has passed."""
+    key = AdminKey(
+        organization_id=tx.organization_id,
+        id=key_id,
+        name=name,
+        redacted_value=secret.redacted_value,
+        permissions=permissions,
+        created_at=tx.now,
+        last_used_at=None,
+        expires_at=expires_at,
+        revoked_at=None,
+    )
+    await store.insert_admin_key(tx, key)
+    await store.insert_secret(tx, tx.organization_id, KeyKind.ADMIN, key_id, secret)
+    await _audit_admin_key(tx, "admin_api_key.create", before=None, after=key)
+    return key
+
+
+async def revoke_admin_key(tx: Mutation, key_id: AdminKeyId) -> AdminKey:
+    """End an Admin key for good, be it the caller's own or the last one."""
+    key = await store.get_admin_key_for_update(tx, tx.organization_id, key_id)
+    if key is None:
+        raise KeyNotFound
+    if key.revoked_at is not None:
+        tx.unchanged()
+        return key
+    revoked = replace(key, revoked_at=tx.now)
+    await store.save_admin_key_revocation(tx, revoked)
+    await _audit_admin_key(tx, "admin_api_key.revoke", before=key, after=revoked)
+    return revoked
+
+
+async def retrieve_admin_key(
+    tx: Transaction, organization_id: OrganizationId, key_id: AdminKeyId
+) -> AdminKey:
+    """Read one, revoked or not."""
+    key = await store.get_admin_key(tx, organization_id, key_id)
+    if key is None:
+        raise KeyNotFound
+    return key
+
+
+async def page_of_admin_keys(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    *,
+    after: AdminKeyId | None,
+    limit: int,
+    newest_first: bool = False,
+) -> list[AdminKey]:
+    """Those not revoked; a revoked key still serves as a cursor."""
+    if after is not None and await store.get_admin_key(tx, organization_id, after) is None:
+        raise UnknownCursor
+    read = store.page_of_admin_keys_newest_first if newest_first else store.page_of_admin_keys
+    return await read(tx, organization_id, after=after, limit=limit)
+
+
+async def _audit_project_key(
+    tx: Mutation, action: str, *, before: ProjectKey | None, after: ProjectKey
+) -> None:
+    await audit.record(
+        tx, action=action, resource=("project_api_key", after.id), before=before, after=after
+    )
+
+
+async def _audit_admin_key(
+    tx: Mutation, action: str, *, before: AdminKey | None, after: AdminKey
+) -> None:
+    await audit.record(
+        tx, action=action, resource=("admin_api_key", after.id), before=before, after=after
+    )
+
+
+async def purge_expired_secrets(tx: Transaction, now: datetime) -> int:
+    """Forget secrets that a rotation ended a day ago; the key itself stays."""
+    return await store.delete_expired_secrets(tx, expired_before=now - timedelta(days=1))

@@ -1,0 +1,1 @@
+"""The management extension: what an organization needs and the specification does not show."""

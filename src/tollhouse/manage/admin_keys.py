@@ -1,0 +1,44 @@
+"""Admin keys: creating one, with at most the creator's own permissions."""
+
+from uuid import UUID
+
+from msgspec import UNSET
+
+from tollhouse.api import wire
+from tollhouse.api.call import Answer, Call
+from tollhouse.api.idempotency import Creation, create_once
+from tollhouse.base.ids import AdminKeyId, time_ordered_uuid
+from tollhouse.contract import keys as keys_wire
+from tollhouse.contract.listing import NoQuery
+from tollhouse.keys import rules, service
+from tollhouse.keys.types import Admin, AdminKey, KeyKind
+from tollhouse.storage.database import Mutation
+
+
+async def create(call: Call[Admin, keys_wire.CreateAdminKey, NoQuery]) -> Answer:
+    """POST /manage/v1/organization/admin_api_keys"""
+    wanted = call.body.permissions
+    permissions = rules.granted(
+        call.caller, None if wanted is UNSET else tuple(sorted(set(wanted)))
+    )
+    key_id = AdminKeyId(time_ordered_uuid())
+    secret = await service.mint(call.house.database, call.house.peppers, KeyKind.ADMIN)
+
+    async def make(tx: Mutation) -> AdminKey:
+        return await service.create_admin_key(
+            tx,
+            secret,
+            key_id=key_id,
+            name=call.body.name,
+            permissions=permissions,
+            expires_at=wire.future_instant(call.body.expires_at, now=call.now),
+        )
+
+    async def find(tx: Mutation, made_id: UUID) -> AdminKey:
+        return await service.retrieve_admin_key(tx, tx.organization_id, AdminKeyId(made_id))
+
+    created = await create_once(
+        call, Creation(resource_id=key_id, create=make, find=find, secret=secret.value)
+    )
+    value = created.secret if rules.is_alive(created.resource, now=call.now) else None
+    return Answer(body=wire.admin_key(created.resource, value=value), headers=created.headers)

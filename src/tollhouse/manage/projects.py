@@ -1,0 +1,55 @@
+"""Projects: list, create, read, rename."""
+
+from uuid import UUID
+
+from tollhouse.api import parameters, wire
+from tollhouse.api.call import Answer, Call, authority
+from tollhouse.api.idempotency import Creation, create_once
+from tollhouse.base.ids import ProjectId, time_ordered_uuid
+from tollhouse.contract import projects as projects_wire
+from tollhouse.contract.listing import ListQuery, NoQuery
+from tollhouse.keys.types import Admin
+from tollhouse.projects import service
+from tollhouse.projects.types import Project
+from tollhouse.storage.database import Mutation
+
+
+async def page(call: Call[Admin, None, ListQuery]) -> Answer:
+    """GET /manage/v1/organization/projects"""
+    after = parameters.cursor(call.query.after)
+    async with call.house.database.transaction() as tx:
+        found = await service.page(
+            tx,
+            call.organization_id,
+            after=None if after is None else ProjectId(after),
+            limit=call.query.limit + 1,
+        )
+    return Answer(body=wire.page(projects_wire.ProjectList, found, call.query.limit, wire.project))
+
+
+async def create(call: Call[Admin, projects_wire.CreateProject, NoQuery]) -> Answer:
+    """POST /manage/v1/organization/projects"""
+    project_id = ProjectId(time_ordered_uuid())
+
+    async def make(tx: Mutation) -> Project:
+        return await service.create(tx, project_id=project_id, name=call.body.name)
+
+    async def find(tx: Mutation, made_id: UUID) -> Project:
+        return await service.retrieve(tx, tx.organization_id, ProjectId(made_id))
+
+    created = await create_once(call, Creation(resource_id=project_id, create=make, find=find))
+    return Answer(body=wire.project(created.resource), headers=created.headers)
+
+
+async def retrieve(call: Call[Admin, None, NoQuery]) -> Answer:
+    """GET /manage/v1/organization/projects/{project_id}"""
+    async with call.house.database.transaction() as tx:
+        project = await service.retrieve(tx, call.organization_id, parameters.project_id(call))
+    return Answer(body=wire.project(project))
+
+
+async def rename(call: Call[Admin, projects_wire.RenameProject, NoQuery]) -> Answer:
+    """PATCH /manage/v1/organization/projects/{project_id}"""
+    async with call.house.database.mutation(authority(call)) as tx:
+        project = await service.rename(tx, parameters.project_id(call), name=call.body.name)
+    return Answer(body=wire.project(project))

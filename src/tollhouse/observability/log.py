@@ -1,0 +1,180 @@
+"""One JSON object per line on standard error; what is not on the list of fields is not written.
+
+Callers name an event and pass facts as `extra`. A field that nobody put on the list is dropped,
+so that no body and no header can reach the log by accident. Anything that looks like a key is
+cut out of the finished line, wherever it stood.
+"""
+
+import contextlib
+import logging
+import re
+import sys
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectKeyId, RequestId
+from tollhouse.observability.context import RequestContext
+
+FIELDS: Final = (
+    "request_id",
+    "method",
+    "operation",
+    "status",
+    "code",
+    "duration_ms",
+    "organization_id",
+    "key_id",
+    "client_request_id",
+    "retry_count",
+    "task",
+    "job",
+    "outcome",
+    "reason",
+    "worker",
+    "workers",
+    "exit_code",
+    "delay_seconds",
+    "count",
+)
+CLIENT_REQUEST_ID_LENGTH_MAX = 128
+EXCEPTION_LENGTH_MAX = 16_384
+
+# A key has 49 characters after its prefix. Shorter runs count as well: a key that some bound
+# cut in two is still most of a secret.
+_KEY = re.compile(r"(th[pa]_)[0-9A-Za-z]{12,}")
+_UNPRINTABLE = re.compile(r"[^ -~]")
+
+_REQUEST_LINE_HEAD = '{"level":"info","logger":"tollhouse.requests","event":"request",'
+
+_requests = logging.getLogger("tollhouse.requests")
+_process = logging.getLogger("tollhouse.process")
+_encode_line = msgspec.json.Encoder().encode
+
+
+def configure(level: str) -> None:
+    """Send every logger of the process through the JSON formatter, uncaught failures included."""
+    handler = StandardErrorHandler()
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    # The server announces each start and stop in prose; the supervisor says it once, as an event.
+    logging.getLogger("uvicorn").setLevel("WARNING")
+    logging.captureWarnings(capture=True)
+    sys.excepthook = _log_uncaught
+
+
+class RequestLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The line of a request, in the form of every other line; absent facts are left out."""
+
+    timestamp: datetime
+    request_id: RequestId
+    method: str
+    status: int
+    duration_ms: float
+    operation: str | None = None
+    code: str | None = None
+    organization_id: OrganizationId | None = None
+    key_id: ProjectKeyId | AdminKeyId | None = None
+    client_request_id: str | None = None
+    retry_count: int | None = None
+
+
+def request_line(
+    context: RequestContext, *, status: int, duration_ms: float, now: datetime
+) -> None:
+    """Write the one line of a request; the raw path never appears, since it may hold anything.
+
+    It does not pass through a log record, which would cost five times as much as the rest.
+    """
+    if not _requests.isEnabledFor(logging.INFO):
+        return
+    chosen_by_client = context.client_request_id
+    line = RequestLine(
+        timestamp=now,
+        request_id=context.request_id,
+        method=context.method,
+        status=status,
+        duration_ms=round(duration_ms, 3),
+        operation=context.operation,
+        code=context.error_code,
+        organization_id=context.organization_id,
+        key_id=context.key_id,
+        client_request_id=_bounded(chosen_by_client) if chosen_by_client else None,
+        retry_count=context.retry_count,
+    )
+    _write(_REQUEST_LINE_HEAD + _encode_line(line)[1:].decode())
+
+
+class StandardErrorHandler(logging.Handler):
+    """Writes a whole line at once to whatever standard error is now."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A record whose arguments do not fit its message is reported instead of raised."""
+        try:
+            line = self.format(record)
+        except (TypeError, ValueError):
+            self.handleError(record)
+        else:
+            _write(line)
+
+
+class JsonFormatter(logging.Formatter):
+    """Renders a record as one line of JSON without keys of ours in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Time, level, logger and event first, then the fields of the list that have a value."""
+        line: dict[str, Any] = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        facts = record.__dict__
+        for name in FIELDS:
+            if (value := facts.get(name)) is not None:
+                line[name] = value
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)[-EXCEPTION_LENGTH_MAX:]
+        return redact(_encode(line))
+
+
+def redact(text: str) -> str:
+    """Replace whatever looks like a Tollhouse key, keeping the prefix that tells its kind."""
+    return _KEY.sub(r"\1[redacted]", text)
+
+
+def _write(line: str) -> None:
+    """A line that cannot be written is lost: a full disk must not end what it would report."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(line + "\n")
+
+
+def _encode(line: dict[str, Any]) -> str:
+    try:
+        return msgspec.json.encode(line, enc_hook=str).decode()
+    except UnicodeEncodeError:
+        # Lone surrogates, for example from a file name that is not UTF-8.
+        whole = {name: _escaped(value) for name, value in line.items()}
+        return msgspec.json.encode(whole, enc_hook=str).decode()
+
+
+def _escaped(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return value
+
+
+def _bounded(text: str) -> str:
+    """Redacted before it is cut, so that the cut cannot hide the shape of a key."""
+    return redact(_UNPRINTABLE.sub("?", text))[:CLIENT_REQUEST_ID_LENGTH_MAX]
+
+
+def _log_uncaught(
+    kind: type[BaseException], failure: BaseException, traceback: TracebackType | None
+) -> None:
+    _process.critical("process_failed", exc_info=(kind, failure, traceback))

@@ -1,0 +1,179 @@
+"""What the process counts. Every label has a bounded set of values, so series cannot grow.
+
+Workers write to files in the folder named by PROMETHEUS_MULTIPROC_DIR, which is set before they
+start; the supervisor adds the files up. Without the variable a process counts for itself.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.multiprocess import MultiProcessCollector
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+UNROUTED: Final = "none"
+"""The operation label of a request that matched no route."""
+
+_SUM_OF_THE_DEAD: Final = "0"
+"""No process has this ID, so a file named by it can hold what dead workers counted."""
+
+_registry = CollectorRegistry()
+
+_http_requests = Counter(
+    "tollhouse_http_requests_total",
+    "Requests answered.",
+    ["operation", "status"],
+    registry=_registry,
+)
+_http_request_seconds = Histogram(
+    "tollhouse_http_request_seconds",
+    "Time from the head of a request to the end of its answer.",
+    ["operation"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120, 600),
+    registry=_registry,
+)
+_body_bytes = Histogram(
+    "tollhouse_body_bytes",
+    "Size of request bodies that were read to their end.",
+    buckets=(256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 33_554_432),
+    registry=_registry,
+)
+_key_lookups = Counter(
+    "tollhouse_key_lookups_total", "Keys asked for, by outcome.", ["outcome"], registry=_registry
+)
+_key_lookup_batches = Counter(
+    "tollhouse_key_lookup_batches_total", "Statements that looked keys up.", registry=_registry
+)
+_key_lookup_batch_size = Histogram(
+    "tollhouse_key_lookup_batch_size",
+    "Keys per statement that looked keys up.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+    registry=_registry,
+)
+_event_loop_stall_seconds = Gauge(
+    "tollhouse_event_loop_stall_seconds",
+    "Longest time that an event loop could not run what was due.",
+    multiprocess_mode="max",
+    registry=_registry,
+)
+_database_pool_in_use = Gauge(
+    "tollhouse_database_pool_in_use",
+    "Database connections that are lent out.",
+    multiprocess_mode="livesum",
+    registry=_registry,
+)
+_job_runs = Counter(
+    "tollhouse_job_runs_total",
+    "Runs of background jobs, by outcome.",
+    ["job", "outcome"],
+    registry=_registry,
+)
+
+
+class LookupOutcome(StrEnum):
+    """How a key was found out: from memory, from the store, not at all, or the store failed."""
+
+    BELIEVED = "believed"
+    FOUND = "found"
+    UNKNOWN = "unknown"
+    FAILED = "failed"
+
+
+class JobOutcome(StrEnum):
+    """How a run of a background job ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+
+
+_requests_by_label: dict[tuple[str, int], Counter] = {}
+_request_seconds_by_operation: dict[str, Histogram] = {}
+_lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
+
+
+def request_answered(operation: str | None, *, status: int, seconds: float) -> None:
+    """Count one request; `operation` is an ID of the route table, or None when no route matched."""
+    name = operation or UNROUTED
+    requests = _requests_by_label.get((name, status))
+    if requests is None:
+        requests = _requests_by_label[name, status] = _http_requests.labels(name, status)
+    durations = _request_seconds_by_operation.get(name)
+    if durations is None:
+        durations = _request_seconds_by_operation[name] = _http_request_seconds.labels(name)
+    requests.inc()
+    durations.observe(seconds)
+
+
+def body_read(size_bytes: int) -> None:
+    """Count one request body that arrived whole."""
+    _body_bytes.observe(size_bytes)
+
+
+def key_looked_up(outcome: LookupOutcome) -> None:
+    """Count one key that was asked for."""
+    _lookups_by_outcome[outcome].inc()
+
+
+def key_lookup_batch_sent(size: int) -> None:
+    """Count one statement that looked up `size` keys at once."""
+    _key_lookup_batches.inc()
+    _key_lookup_batch_size.observe(size)
+
+
+def longest_stall(seconds: float) -> None:
+    """Set the longest stall since the process began; the greatest of all workers is shown."""
+    _event_loop_stall_seconds.set(seconds)
+
+
+def database_connections_in_use(count: int) -> None:
+    """Set how many connections this process has lent out now."""
+    _database_pool_in_use.set(count)
+
+
+def job_ran(job: str, outcome: JobOutcome) -> None:
+    """Count one run; `job` is a name from the code, never from data."""
+    _job_runs.labels(job, outcome).inc()
+
+
+def exposition(directory: Path | None) -> bytes:
+    """Everything counted so far: by all workers that write to `directory`, or by this process."""
+    if directory is None:
+        return generate_latest(_registry)
+    everything = CollectorRegistry()
+    MultiProcessCollector(everything, path=str(directory))
+    return generate_latest(everything)
+
+
+def fold_dead_worker(directory: Path, process_id: int) -> None:
+    """Add a dead worker's counts to those of all dead workers and remove its files.
+
+    Counters must not fall when a worker is replaced, and files must not pile up either.
+    """
+    for source in directory.glob(f"*_{process_id}.db"):
+        kind = source.name.removesuffix(f"_{process_id}.db")
+        if not kind.startswith("gauge_live"):
+            total = directory / f"{kind}_{_SUM_OF_THE_DEAD}.db"
+            _fold(source, total, keeps_greatest=kind == "gauge_max")
+        source.unlink()
+
+
+def _fold(source: Path, total: Path, *, keeps_greatest: bool) -> None:
+    counted = cast("_ValueFile", MmapedDict(str(source), read_mode=True))
+    totals = cast("_ValueFile", MmapedDict(str(total)))
+    for key, value, _ in counted.read_all_values():
+        before, _ = totals.read_value(key)
+        totals.write_value(key, max(before, value) if keeps_greatest else before + value, 0.0)
+    counted.close()
+    totals.close()
+
+
+class _ValueFile(Protocol):
+    """The library's file of values, which comes without types."""
+
+    def read_all_values(self) -> Iterator[tuple[str, float, float]]: ...
+    def read_value(self, key: str) -> tuple[float, float]: ...
+    def write_value(self, key: str, value: float, timestamp: float) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,67 @@
+"""Organizations in SQL."""
+
+from tollhouse.base.ids import OrganizationId
+from tollhouse.organizations.types import Organization, OrganizationStatus
+from tollhouse.storage.database import Mutation, Row, Transaction
+
+
+async def insert(tx: Mutation, organization: Organization) -> None:
+    """Write a new organization."""
+    await tx.execute(
+        "INSERT INTO organizations (id, name, status, created_at) VALUES ($1, $2, $3, $4)",
+        organization.id,
+        organization.name,
+        organization.status,
+        organization.created_at,
+    )
+
+
+async def get(tx: Transaction, organization_id: OrganizationId) -> Organization | None:
+    """Read one."""
+    row = await tx.fetch_one(
+        "SELECT id, name, status, created_at FROM organizations WHERE id = $1", organization_id
+    )
+    return None if row is None else _organization(row)
+
+
+async def get_for_update(tx: Mutation, organization_id: OrganizationId) -> Organization | None:
+    """Read one and hold its row."""
+    row = await tx.fetch_one(
+        "SELECT id, name, status, created_at FROM organizations WHERE id = $1 FOR UPDATE",
+        organization_id,
+    )
+    return None if row is None else _organization(row)
+
+
+async def save_status(tx: Mutation, organization: Organization) -> None:
+    """Write the state."""
+    await tx.execute(
+        "UPDATE organizations SET status = $2 WHERE id = $1", organization.id, organization.status
+    )
+
+
+async def page(  # all organizations: the operator's list
+    tx: Transaction, *, after: OrganizationId | None, limit: int
+) -> list[Organization]:
+    """In order of creation."""
+    rows = await tx.fetch_all(
+        """
+        SELECT id, name, status, created_at
+          FROM organizations
+         WHERE $1::uuid IS NULL OR id > $1
+         ORDER BY id
+         LIMIT $2
+        """,
+        after,
+        limit,
+    )
+    return [_organization(row) for row in rows]
+
+
+def _organization(row: Row) -> Organization:
+    return Organization(
+        id=OrganizationId(row["id"]),
+        name=row["name"],
+        status=OrganizationStatus(row["status"]),
+        created_at=row["created_at"],
+    )

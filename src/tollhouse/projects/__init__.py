@@ -1,0 +1,1 @@
+"""Projects: what keys belong to, and what costs and policies are scoped by."""

@@ -1,0 +1,93 @@
+"""Verbs on projects, in the caller's transaction."""
+
+from dataclasses import replace
+
+from tollhouse.base.errors import UnknownCursor
+from tollhouse.base.ids import OrganizationId, ProjectId
+from tollhouse.projects import store
+from tollhouse.projects.errors import ProjectIsArchived, ProjectNotFound
+from tollhouse.projects.types import Project
+from tollhouse.storage import audit
+from tollhouse.storage.database import Mutation, Transaction
+
+
+async def create(tx: Mutation, *, project_id: ProjectId, name: str) -> Project:
+    """Open a project."""
+    project = Project(
+        organization_id=tx.organization_id,
+        id=project_id,
+        name=name,
+        created_at=tx.now,
+        archived_at=None,
+    )
+    await store.insert(tx, project)
+    await _audit(tx, "project.create", before=None, after=project)
+    return project
+
+
+async def rename(tx: Mutation, project_id: ProjectId, *, name: str) -> Project:
+    """Give a project another name; the same name again changes nothing."""
+    project = await _held(tx, project_id)
+    if project.archived_at is not None:
+        raise ProjectIsArchived
+    if project.name == name:
+        tx.unchanged()
+        return project
+    renamed = replace(project, name=name)
+    await store.save(tx, renamed)
+    await _audit(tx, "project.rename", before=project, after=renamed)
+    return renamed
+
+
+async def archive(tx: Mutation, project_id: ProjectId) -> Project:
+    """Stop new inference with the project's keys for good. Archiving twice is archiving once."""
+    project = await _held(tx, project_id)
+    if project.archived_at is not None:
+        tx.unchanged()
+        return project
+    archived = replace(project, archived_at=tx.now)
+    await store.save(tx, archived)
+    await _audit(tx, "project.archive", before=project, after=archived)
+    return archived
+
+
+async def retrieve(
+    tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
+) -> Project:
+    """Read one, archived or not."""
+    project = await store.get(tx, organization_id, project_id)
+    if project is None:
+        raise ProjectNotFound
+    return project
+
+
+async def require_active(tx: Mutation, project_id: ProjectId) -> Project:
+    """For what may only be added to an active project: it stays active until the commit."""
+    project = await store.get_for_share(tx, tx.organization_id, project_id)
+    if project is None:
+        raise ProjectNotFound
+    if project.archived_at is not None:
+        raise ProjectIsArchived
+    return project
+
+
+async def page(
+    tx: Transaction, organization_id: OrganizationId, *, after: ProjectId | None, limit: int
+) -> list[Project]:
+    """In order of creation; the cursor must be one of this organization's."""
+    if after is not None and await store.get(tx, organization_id, after) is None:
+        raise UnknownCursor
+    return await store.page(tx, organization_id, after=after, limit=limit)
+
+
+async def _held(tx: Mutation, project_id: ProjectId) -> Project:
+    project = await store.get_for_update(tx, tx.organization_id, project_id)
+    if project is None:
+        raise ProjectNotFound
+    return project
+
+
+async def _audit(tx: Mutation, action: str, *, before: Project | None, after: Project) -> None:
+    await audit.record(
+        tx, action=action, resource=("project", after.id), before=before, after=after
+    )

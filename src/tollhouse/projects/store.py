@@ -1,0 +1,119 @@
+"""Projects in SQL."""
+
+from tollhouse.base.ids import OrganizationId, ProjectId
+from tollhouse.projects.types import Project
+from tollhouse.storage.database import Mutation, Row, Transaction
+
+
+async def insert(tx: Mutation, project: Project) -> None:
+    """Write a new project."""
+    await tx.execute(
+        """
+        INSERT INTO projects (organization_id, id, name, created_at, archived_at)
+        VALUES ($1, $2, $3, $4, $5)
+        """,
+        project.organization_id,
+        project.id,
+        project.name,
+        project.created_at,
+        project.archived_at,
+    )
+
+
+async def get(
+    tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
+) -> Project | None:
+    """Read one."""
+    row = await tx.fetch_one(
+        """
+        SELECT organization_id, id, name, created_at, archived_at
+          FROM projects
+         WHERE organization_id = $1
+           AND id = $2
+        """,
+        organization_id,
+        project_id,
+    )
+    return None if row is None else _project(row)
+
+
+async def get_for_update(
+    tx: Mutation, organization_id: OrganizationId, project_id: ProjectId
+) -> Project | None:
+    """Read one and hold its row: the next writer sees what this one did."""
+    row = await tx.fetch_one(
+        """
+        SELECT organization_id, id, name, created_at, archived_at
+          FROM projects
+         WHERE organization_id = $1
+           AND id = $2
+           FOR UPDATE
+        """,
+        organization_id,
+        project_id,
+    )
+    return None if row is None else _project(row)
+
+
+async def get_for_share(
+    tx: Mutation, organization_id: OrganizationId, project_id: ProjectId
+) -> Project | None:
+    """Read one and keep it from being archived; creations of keys do not wait for each other."""
+    row = await tx.fetch_one(
+        """
+        SELECT organization_id, id, name, created_at, archived_at
+          FROM projects
+         WHERE organization_id = $1
+           AND id = $2
+           FOR SHARE
+        """,
+        organization_id,
+        project_id,
+    )
+    return None if row is None else _project(row)
+
+
+async def save(tx: Mutation, project: Project) -> None:
+    """Write what can change: the name and the archiving."""
+    await tx.execute(
+        """
+        UPDATE projects
+           SET name = $3, archived_at = $4
+         WHERE organization_id = $1
+           AND id = $2
+        """,
+        project.organization_id,
+        project.id,
+        project.name,
+        project.archived_at,
+    )
+
+
+async def page(
+    tx: Transaction, organization_id: OrganizationId, *, after: ProjectId | None, limit: int
+) -> list[Project]:
+    """In order of creation, archived ones included."""
+    rows = await tx.fetch_all(
+        """
+        SELECT organization_id, id, name, created_at, archived_at
+          FROM projects
+         WHERE organization_id = $1
+           AND ($2::uuid IS NULL OR id > $2)
+         ORDER BY id
+         LIMIT $3
+        """,
+        organization_id,
+        after,
+        limit,
+    )
+    return [_project(row) for row in rows]
+
+
+def _project(row: Row) -> Project:
+    return Project(
+        organization_id=OrganizationId(row["organization_id"]),
+        id=ProjectId(row["id"]),
+        name=row["name"],
+        created_at=row["created_at"],
+        archived_at=row["archived_at"],
+    )

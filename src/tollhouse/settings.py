@@ -1,0 +1,205 @@
+"""The one reader of configuration: a TOML file, with the environment laid over it.
+
+Every value has a bound or a default, except secrets: these have no default, and weak ones
+are refused before anything listens.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+CONFIG_PATH_VARIABLE = "TOLLHOUSE_CONFIG"
+ENVIRONMENT_PREFIX = "TOLLHOUSE_"
+DEFAULT_CONFIG_PATH = Path("tollhouse.toml")
+SECRET_LENGTH_MIN = 32
+FILE_BYTES_MAX = 1_048_576
+_PEPPER_VERSION = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
+_PEPPER_VERSION_MAX = 32_767  # a smallint
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Seconds = Annotated[float, Meta(gt=0, le=86400)]
+PositiveInt = Annotated[int, Meta(ge=1)]
+
+
+class InvalidSettings(Exception):
+    """The configuration cannot be used; the message says which line to change."""
+
+
+class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the configuration file."""
+
+
+class DatabaseSettings(Section, frozen=True, kw_only=True):
+    """PostgreSQL, the only truth."""
+
+    url: str
+    pool_size: Annotated[int, Meta(ge=1, le=500)] = 10
+    acquire_seconds: Seconds = 5.0
+    statement_seconds: Seconds = 10.0
+
+
+class SecretSettings(Section, frozen=True, kw_only=True):
+    """What an attacker must not have. `peppers` maps a version to its secret.
+
+    Keys are minted with the highest pepper version that every live worker accepts, so a
+    new version is added here, rolled out, and used without a further step.
+    """
+
+    master: str
+    peppers: Annotated[dict[str, str], Meta(min_length=1, max_length=8)]
+
+    def pepper_bytes(self) -> dict[int, bytes]:
+        """Peppers by version, oldest first."""
+        return {
+            version: self.peppers[str(version)].encode()
+            for version in sorted(map(int, self.peppers))
+        }
+
+
+class ServerSettings(Section, frozen=True, kw_only=True):
+    """Listeners, workers and the bounds of the edge."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8080
+    probe_host: str = "127.0.0.1"
+    probe_port: Port = 8081
+    workers: Annotated[int, Meta(ge=1, le=256)] = 2
+    drain_seconds: Seconds = 120.0
+    keep_alive_seconds: Seconds = 65.0
+    header_bytes_max: Annotated[int, Meta(ge=1024, le=1_048_576)] = 65_536
+    header_seconds: Seconds = 10.0
+    body_bytes_max: Annotated[int, Meta(ge=1024, le=1_073_741_824)] = 33_554_432
+    body_seconds: Seconds = 30.0
+
+
+class KeySettings(Section, frozen=True, kw_only=True):
+    """How keys are found and believed."""
+
+    customer_header: str = "x-api-key"
+    believed_keys_max: PositiveInt = 100_000
+
+
+class IdempotencySettings(Section, frozen=True, kw_only=True):
+    """How long a creation can be replayed. The 24 hours of a key's value are not a setting."""
+
+    record_days: Annotated[int, Meta(ge=2, le=3650)] = 30
+
+
+class ErrorSettings(Section, frozen=True, kw_only=True):
+    """Presentation of failures."""
+
+    documentation_url: str | None = None
+
+
+class Settings(Section, frozen=True, kw_only=True):
+    """The whole configuration of one deployment."""
+
+    database: DatabaseSettings
+    secrets: SecretSettings
+    server: ServerSettings = ServerSettings()
+    keys: KeySettings = KeySettings()
+    idempotency: IdempotencySettings = IdempotencySettings()
+    errors: ErrorSettings = ErrorSettings()
+
+
+def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read and check the whole configuration; nothing is used unless all of it is sound."""
+    chosen = path or Path(environment.get(CONFIG_PATH_VARIABLE, str(DEFAULT_CONFIG_PATH)))
+    tree = _read(chosen)
+    _overlay(tree, environment)
+    try:
+        settings = msgspec.convert(tree, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        message = f"{chosen}: {error}{_suggestion(str(error))}"
+        raise InvalidSettings(message) from None
+    _refuse_weak_secrets(settings.secrets)
+    return settings
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
+            message = f"{path}: too large. A configuration has at most {FILE_BYTES_MAX} bytes."
+            raise InvalidSettings(message)
+        return tomllib.loads(content.decode())
+    except FileNotFoundError:
+        message = f"{path}: no such file. `tollhouse init` writes one."
+        raise InvalidSettings(message) from None
+    except (OSError, ValueError, RecursionError) as error:
+        message = f"{path}: {error}"
+        raise InvalidSettings(message) from None
+
+
+def _overlay(tree: dict[str, Any], environment: Mapping[str, str]) -> None:
+    """`TOLLHOUSE_SERVER__PORT=9000` sets `server.port`. Values are read as TOML, else as text."""
+    for name, text in environment.items():
+        if not name.startswith(ENVIRONMENT_PREFIX) or "__" not in name:
+            continue
+        section, _, field = name.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+        table = tree.setdefault(section, {})
+        if isinstance(table, dict):
+            table[field] = _toml_value(text)
+
+
+def _toml_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML holds
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+
+
+def _suggestion(message: str) -> str:
+    """For an unknown name, the known one that is nearest to it."""
+    if "unknown field" not in message:
+        return ""
+    unknown = message.split("`")[1]
+    known = [name for section in _sections() for name in section.__struct_fields__]
+    nearest = difflib.get_close_matches(unknown, known, n=1)
+    return f". Did you mean `{nearest[0]}`?" if nearest else ""
+
+
+def _sections() -> list[type[Struct]]:
+    return [Settings, *Section.__subclasses__()]
+
+
+def _refuse_weak_secrets(secrets: SecretSettings) -> None:
+    """Empty, short and repetitive secrets would let anyone forge digests and cursors."""
+    if not all(_is_version(version) for version in secrets.peppers):
+        message = "secrets.peppers: versions are whole numbers from 1 to 32767"
+        raise InvalidSettings(message)
+    named = {"secrets.master": secrets.master} | {
+        f"secrets.peppers.{version}": value for version, value in secrets.peppers.items()
+    }
+    for name, value in named.items():
+        if _is_weak(value):
+            message = (
+                f"{name}: too weak. Use at least {SECRET_LENGTH_MIN} random characters; "
+                "`tollhouse init` generates them."
+            )
+            raise InvalidSettings(message)
+    if len(set(named.values())) != len(named):
+        message = "secrets: the master secret and every pepper must differ from each other"
+        raise InvalidSettings(message)
+
+
+def _is_version(text: str) -> bool:
+    return _PEPPER_VERSION.fullmatch(text) is not None and int(text) <= _PEPPER_VERSION_MAX
+
+
+def _is_weak(secret: str) -> bool:
+    """Too short, of too few characters, or something short said again and again."""
+    periods = range(1, len(secret) // 2 + 1)
+    return (
+        len(secret.encode()) < SECRET_LENGTH_MIN
+        or len(set(secret)) < SECRET_LENGTH_MIN // 4
+        or any(secret[period:] == secret[:-period] for period in periods)
+    )

@@ -1,0 +1,104 @@
+"""The audit log: one append-only row per mutation, written in the mutation's own transaction."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from tollhouse.base.ids import AuditId, OrganizationId, RequestId, time_ordered_uuid
+from tollhouse.storage.database import Actor, Mutation, Row, Transaction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditEntry:
+    """Who changed what, and the digests of the thing before and after."""
+
+    id: AuditId
+    occurred_at: datetime
+    actor: Actor
+    action: str
+    resource_type: str
+    resource_id: str
+    digest_before: bytes | None
+    digest_after: bytes | None
+    request_id: RequestId | None
+
+
+def digest(thing: object) -> bytes:
+    """Digest of a noun's canonical form. Nouns hold no secrets, so neither do digests."""
+    return hashlib.sha256(msgspec.json.encode(thing, order="sorted")).digest()
+
+
+async def record(
+    tx: Mutation,
+    *,
+    action: str,
+    resource: tuple[str, object],
+    before: object | None,
+    after: object | None,
+) -> None:
+    """Write the mutation's one row; the transaction does not commit without it."""
+    resource_type, resource_id = resource
+    await tx.execute(
+        """
+        INSERT INTO audit_log (organization_id, id, occurred_at, actor_type, actor_id, action,
+                               resource_type, resource_id, digest_before, digest_after, request_id)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        """,
+        tx.organization_id,
+        time_ordered_uuid(),
+        tx.now,
+        tx.authority.actor.type,
+        tx.authority.actor.id,
+        action,
+        resource_type,
+        str(resource_id),
+        None if before is None else digest(before),
+        None if after is None else digest(after),
+        tx.authority.request_id,
+    )
+    tx.note_audited()
+
+
+async def page(
+    tx: Transaction, organization_id: OrganizationId, *, after: AuditId | None, limit: int
+) -> list[AuditEntry]:
+    """Newest first; `after` is the last ID of the page before."""
+    rows = await tx.fetch_all(
+        """
+        SELECT id, occurred_at, actor_type, actor_id, action, resource_type, resource_id,
+               digest_before, digest_after, request_id
+          FROM audit_log
+         WHERE organization_id = $1
+           AND ($2::uuid IS NULL OR id < $2)
+         ORDER BY id DESC
+         LIMIT $3
+        """,
+        organization_id,
+        after,
+        limit,
+    )
+    return [_entry(row) for row in rows]
+
+
+async def exists(tx: Transaction, organization_id: OrganizationId, audit_id: AuditId) -> bool:
+    """Whether a cursor names an entry of this organization."""
+    found = await tx.fetch_value(
+        "SELECT 1 FROM audit_log WHERE organization_id = $1 AND id = $2", organization_id, audit_id
+    )
+    return found is not None
+
+
+def _entry(row: Row) -> AuditEntry:
+    return AuditEntry(
+        id=row["id"],
+        occurred_at=row["occurred_at"],
+        actor=Actor(type=row["actor_type"], id=row["actor_id"]),
+        action=row["action"],
+        resource_type=row["resource_type"],
+        resource_id=row["resource_id"],
+        digest_before=row["digest_before"],
+        digest_after=row["digest_after"],
+        request_id=row["request_id"],
+    )

@@ -1,0 +1,29 @@
+"""How storage fails, in our own terms: nothing above this package knows the driver's errors."""
+
+from tollhouse.base.errors import ServiceUnavailable
+
+
+class DatabaseUnavailable(ServiceUnavailable):
+    """PostgreSQL did not answer in time or at all; nothing is known to have been stored."""
+
+    def __init__(self) -> None:
+        super().__init__("The gateway's database is unavailable. Try again shortly.")
+
+
+class LockTimedOut(ServiceUnavailable):
+    """Somebody else held a row for longer than the caller was ready to wait."""
+
+    def __init__(self) -> None:
+        super().__init__("Another change of the same thing is under way. Try again shortly.")
+
+
+class ConstraintViolated(Exception):
+    """A constraint of the schema refused a row; the room that wrote it knows what that means."""
+
+    def __init__(self, constraint: str) -> None:
+        super().__init__(constraint)
+        self.constraint = constraint
+
+
+class SchemaMismatch(Exception):
+    """The database's schema is not the one that this version of the software was written for."""

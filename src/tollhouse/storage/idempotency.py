@@ -1,0 +1,145 @@
+"""A creation happens once per `Idempotency-Key`: claim it, or learn what it made.
+
+The record is written in the transaction of the creation, so only successes are kept, and a
+crash leaves either both or neither.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.base.ids import AdminKeyId
+from tollhouse.storage.database import Mutation, Transaction
+from tollhouse.storage.errors import LockTimedOut
+from tollhouse.storage.sealing import Sealed
+
+SECRET_LIFETIME = timedelta(hours=24)
+_WAIT_FOR_TWIN = "2s"
+
+
+class IdempotencyKeyReused(GatewayError):
+    """The key already stands for another operation or another body."""
+
+    kind = Kind.CONFLICT
+    code = "idempotency_key_reused"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This Idempotency-Key was used for a different request. Use a new key.",
+            param="Idempotency-Key",
+        )
+
+
+class IdempotencyKeyInProgress(GatewayError):
+    """The first request with this key is still running; a retry will find its result."""
+
+    kind = Kind.CONFLICT
+    code = "idempotency_key_in_progress"
+    should_retry = True
+    retry_after_seconds = 1
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A request with this Idempotency-Key is still running.", param="Idempotency-Key"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """What a creation would make, stated before it is made."""
+
+    idempotency_key: str
+    fingerprint: bytes
+    resource_id: UUID
+    creator_id: AdminKeyId
+    sealed: Sealed | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay:
+    """What an earlier request with this key made. `sealed` only while it may be shown."""
+
+    resource_id: UUID
+    sealed: Sealed | None
+
+
+async def claim(tx: Mutation, wanted: Claim, *, record_days: int) -> Replay | None:
+    """Nothing when the claim is ours, so that the creation goes on in this transaction.
+
+    A twin that is still running is waited for a little: its commit decides.
+    """
+    await tx.execute("SELECT set_config('lock_timeout', $1, true)", _WAIT_FOR_TWIN)
+    try:
+        claimed = await _insert(tx, wanted, expired_before=tx.now - timedelta(days=record_days))
+    except LockTimedOut:
+        raise IdempotencyKeyInProgress from None
+    return None if claimed else await _replay(tx, wanted)
+
+
+async def _insert(tx: Mutation, wanted: Claim, *, expired_before: datetime) -> bool:
+    row = await tx.fetch_one(
+        """
+        INSERT INTO idempotency_records AS record
+               (organization_id, idempotency_key, fingerprint, resource_id, creator_id,
+                created_at, sealed, sealed_day)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        ON CONFLICT (organization_id, idempotency_key) DO UPDATE
+           SET fingerprint = EXCLUDED.fingerprint, resource_id = EXCLUDED.resource_id,
+               creator_id = EXCLUDED.creator_id, created_at = EXCLUDED.created_at,
+               sealed = EXCLUDED.sealed, sealed_day = EXCLUDED.sealed_day
+         WHERE record.created_at <= $9
+        RETURNING resource_id
+        """,
+        tx.organization_id,
+        wanted.idempotency_key,
+        wanted.fingerprint,
+        wanted.resource_id,
+        wanted.creator_id,
+        tx.now,
+        wanted.sealed.ciphertext if wanted.sealed else None,
+        wanted.sealed.day if wanted.sealed else None,
+        expired_before,
+    )
+    return row is not None
+
+
+async def _replay(tx: Mutation, wanted: Claim) -> Replay:
+    row = await tx.fetch_one(
+        """
+        SELECT fingerprint, resource_id, creator_id, created_at, sealed, sealed_day
+          FROM idempotency_records
+         WHERE organization_id = $1
+           AND idempotency_key = $2
+        """,
+        tx.organization_id,
+        wanted.idempotency_key,
+    )
+    assert row is not None, "the record that refused the claim is visible to it"
+    if row["fingerprint"] != wanted.fingerprint:
+        raise IdempotencyKeyReused
+    may_show = (
+        row["sealed"] is not None
+        and row["creator_id"] == wanted.creator_id
+        and tx.now < row["created_at"] + SECRET_LIFETIME
+    )
+    sealed = Sealed(ciphertext=row["sealed"], day=row["sealed_day"]) if may_show else None
+    return Replay(resource_id=row["resource_id"], sealed=sealed)
+
+
+async def purge(tx: Transaction, now: datetime, *, record_days: int) -> int:
+    """Forget sealed secrets after a day and whole records after their retention."""
+    forgotten = await tx.execute(
+        """
+        UPDATE idempotency_records
+           SET sealed = NULL, sealed_day = NULL
+         WHERE sealed IS NOT NULL
+           AND created_at <= $1
+        """,
+        now - SECRET_LIFETIME,
+    )
+    removed = await tx.execute(
+        "DELETE FROM idempotency_records WHERE created_at <= $1", now - timedelta(days=record_days)
+    )
+    return forgotten + removed

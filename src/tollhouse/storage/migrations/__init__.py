@@ -1,0 +1,1 @@
+"""Schema revisions, forward only: each is a tuple of literal statements."""

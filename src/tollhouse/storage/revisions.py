@@ -1,0 +1,45 @@
+"""Which schema the database has, and which one this version needs.
+
+Read without Alembic: importing that takes longer than starting a worker or running a verb.
+"""
+
+import importlib
+import pkgutil
+
+from tollhouse.storage.database import Database
+from tollhouse.storage.errors import SchemaMismatch
+from tollhouse.storage.migrations import versions
+
+
+def known() -> list[str]:
+    """All revisions of this version, oldest first: their modules are named in that order."""
+    names = sorted(module.name for module in pkgutil.iter_modules(versions.__path__))
+    return [importlib.import_module(f"{versions.__name__}.{name}").revision for name in names]
+
+
+def head() -> str:
+    """The revision that this version of the software was written for."""
+    return known()[-1]
+
+
+async def current(database: Database) -> str | None:
+    """The revision that the database is at; nothing when it was never migrated."""
+    tables = await database.fetch_all("SELECT to_regclass('alembic_version') AS found")
+    if tables[0]["found"] is None:
+        return None
+    rows = await database.fetch_all("SELECT version_num FROM alembic_version")
+    return rows[0]["version_num"] if rows else None
+
+
+async def refuse_other_schema(database: Database) -> None:
+    """Fail unless the database has exactly the schema that this version was written for."""
+    found, revisions = await current(database), known()
+    if found == revisions[-1]:
+        return
+    remedy = (
+        "Run `tollhouse migrate`."
+        if found is None or found in revisions
+        else "Run the version of Tollhouse that migrated it, or a newer one."
+    )
+    message = f"The database is at schema revision {found or 'none'}, not {revisions[-1]}. {remedy}"
+    raise SchemaMismatch(message)

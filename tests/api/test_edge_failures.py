@@ -1,0 +1,86 @@
+"""Our own bugs: told as such, logged once under the request's ID, and without what was sent."""
+
+import logging
+
+import asyncpg
+import httpx2
+import pytest
+
+from tests.api.test_edge_envelope import PROJECTS, refusal
+from tests.support.gateway import Gateway
+from tests.support.world import World
+from tollhouse.observability.log import JsonFormatter
+
+CANARY = "a canary in the body"
+
+
+async def spoil(database_url: str, statement: str) -> None:
+    """Break the schema under a running gateway, which then meets what it never expected."""
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(statement)
+    await connection.close()
+
+
+async def create(gateway: Gateway, world: World) -> httpx2.Response:
+    admin = await world.admin_key()
+    async with gateway.client(admin.value) as client:
+        return await client.post(
+            PROJECTS, json={"name": CANARY}, headers={"Idempotency-Key": "creation-1"}
+        )
+
+
+def failures(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.getMessage() == "request_failed"]
+
+
+async def test_an_unexpected_exception_is_500_in_the_usual_envelope(
+    gateway: Gateway, world: World, database_url: str
+) -> None:
+    await spoil(database_url, "ALTER TABLE idempotency_records RENAME TO gone")
+
+    answer = await create(gateway, world)
+
+    assert refusal(answer) == (500, "server_error")
+    assert answer.json()["error"]["type"] == "server_error"
+    assert "idempotency_records" not in answer.text
+
+
+async def test_an_unexpected_exception_is_logged_once_under_its_request_id(
+    gateway: Gateway, world: World, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await spoil(database_url, "ALTER TABLE idempotency_records RENAME TO gone")
+
+    answer = await create(gateway, world)
+
+    (record,) = failures(caplog)
+    line = JsonFormatter().format(record)
+    assert record.levelname == "ERROR"
+    assert "UndefinedTableError" in line
+    assert answer.headers["x-request-id"] in line
+
+
+async def test_what_was_sent_is_not_logged_even_if_the_database_repeats_it(
+    gateway: Gateway, world: World, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await spoil(database_url, "ALTER TABLE projects ADD CHECK (length(name) < 3)")
+
+    answer = await create(gateway, world)
+
+    (record,) = failures(caplog)
+    line = JsonFormatter().format(record)
+    assert refusal(answer) == (500, "server_error")
+    assert "projects_name_check" in line
+    assert CANARY not in line
+
+
+async def test_the_gateway_serves_on_after_an_unexpected_exception(
+    gateway: Gateway, world: World, database_url: str
+) -> None:
+    await spoil(database_url, "ALTER TABLE idempotency_records RENAME TO gone")
+    failed = await create(gateway, world)
+    await spoil(database_url, "ALTER TABLE gone RENAME TO idempotency_records")
+
+    served = await create(gateway, world)
+
+    assert [failed.status_code, served.status_code] == [500, 200]
+    assert "idempotent-replayed" not in served.headers

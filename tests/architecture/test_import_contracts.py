@@ -1,0 +1,164 @@
+"""Every import contract is shown to catch the import that it forbids, in a copy of the package."""
+
+import configparser
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONTRACTS = ROOT / ".importlinter"
+SECTION = "importlinter:contract:"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plant:
+    """A line that must not be there, and how the contract names its place."""
+
+    contract: str
+    module: str
+    line: str
+    named: str
+
+    def __str__(self) -> str:
+        return f"{self.contract}: {self.line} in {self.module}"
+
+
+PLANTS = [
+    Plant(
+        contract="layers",
+        module="base/planted.py",
+        line="import tollhouse.contract",
+        named="tollhouse.base.planted -> tollhouse.contract",
+    ),
+    Plant(
+        contract="layers",
+        module="projects/planted.py",
+        line="import tollhouse.organizations.types",
+        named="tollhouse.projects.planted -> tollhouse.organizations.types",
+    ),
+    Plant(
+        contract="layers",
+        module="api/planted.py",
+        line="from tollhouse import serving",
+        named="tollhouse.api.planted -> tollhouse.serving",
+    ),
+    Plant(contract="layers", module="helpers/planted.py", line="", named="- tollhouse.helpers"),
+    Plant(
+        contract="room",
+        module="projects/rules.py",
+        line="import tollhouse.projects.store",
+        named="tollhouse.projects.rules -> tollhouse.projects.store",
+    ),
+    Plant(
+        contract="room",
+        module="projects/types.py",
+        line="import tollhouse.projects.errors",
+        named="tollhouse.projects.types -> tollhouse.projects.errors",
+    ),
+    Plant(
+        contract="pure",
+        module="projects/rules.py",
+        line="import asyncio",
+        named="tollhouse.projects.rules -> asyncio",
+    ),
+    Plant(
+        contract="pure",
+        module="projects/types.py",
+        line="import tollhouse.base.clock",
+        named="tollhouse.base.clock -> time",
+    ),
+    Plant(
+        contract="stores",
+        module="api/planted.py",
+        line="import tollhouse.projects.store",
+        named="tollhouse.api.planted -> tollhouse.projects.store",
+    ),
+    Plant(
+        contract="settings",
+        module="projects/planted.py",
+        line="from tollhouse.settings import Settings",
+        named="tollhouse.projects.planted -> tollhouse.settings",
+    ),
+    Plant(
+        contract="driver",
+        module="projects/planted.py",
+        line="from asyncpg import Record",
+        named="tollhouse.projects.planted -> asyncpg",
+    ),
+    Plant(
+        contract="driver",
+        module="serving/planted.py",
+        line="def later():\n    import sqlalchemy.orm",
+        named="tollhouse.serving.planted -> sqlalchemy",
+    ),
+    Plant(
+        contract="server",
+        module="api/planted.py",
+        line="import uvicorn.config",
+        named="tollhouse.api.planted -> uvicorn",
+    ),
+    Plant(
+        contract="ciphers",
+        module="api/planted.py",
+        line="from cryptography.fernet import Fernet",
+        named="tollhouse.api.planted -> cryptography",
+    ),
+    Plant(
+        contract="acyclic",
+        module="base/planted.py",
+        line="import tollhouse.contract",
+        named="- .base -> .contract",
+    ),
+]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package as it is, beside the contracts."""
+    package = tmp_path / "tollhouse"
+    shutil.copytree(ROOT / "src" / "tollhouse", package, ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copy(CONTRACTS, tmp_path)
+    return package
+
+
+def contract_names() -> dict[str, str]:
+    parser = configparser.ConfigParser()
+    parser.read(CONTRACTS, encoding="utf-8")
+    sections = [section for section in parser.sections() if section.startswith(SECTION)]
+    return {section.removeprefix(SECTION): parser[section]["name"] for section in sections}
+
+
+def lint(folder: Path, contract: str) -> subprocess.CompletedProcess[str]:
+    command = Path(sys.executable).with_name("lint-imports")
+    return subprocess.run(
+        [command, "--no-cache", "--no-logo", "--contract", contract],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=str)
+def test_the_contract_catches_a_planted_import(plant: Plant, copy: Path) -> None:
+    module = copy / plant.module
+    module.parent.mkdir(exist_ok=True)
+    (module.parent / "__init__.py").touch()
+    with module.open("a", encoding="utf-8") as file:
+        file.write(f"\n{plant.line}\n")
+
+    done = lint(copy.parent, plant.contract)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"{contract_names()[plant.contract]} BROKEN" in done.stdout
+    assert plant.named in done.stdout
+
+
+def test_every_contract_has_a_planted_import() -> None:
+    assert {plant.contract for plant in PLANTS} == set(contract_names())

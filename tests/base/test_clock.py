@@ -1,0 +1,60 @@
+"""Clocks: the machine's, and the one that a test holds."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tollhouse.base.clock import Clock, HeldClock, SystemClock, unix_seconds
+
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECONDS_2200 = 7_258_118_400_000_000
+LAST_SECOND_OF_9999 = 253_402_300_799
+
+
+def test_the_systems_clock_is_in_utc_and_moves_with_the_time() -> None:
+    clock: Clock = SystemClock()
+
+    before, began_seconds = datetime.now(UTC), clock.monotonic_seconds()
+    now, later_seconds = clock.now(), clock.monotonic_seconds()
+    after = datetime.now(UTC)
+
+    assert now.tzinfo is UTC
+    assert before <= now <= after
+    assert began_seconds <= later_seconds
+
+
+def test_a_held_clock_stands_still_until_it_is_moved() -> None:
+    clock: Clock = HeldClock(NEW_YEAR)
+
+    assert clock.now() == clock.now() == NEW_YEAR
+    assert clock.monotonic_seconds() == clock.monotonic_seconds() == 0.0
+
+
+def test_a_held_clock_moves_its_instant_and_its_duration_alike() -> None:
+    clock = HeldClock(NEW_YEAR)
+
+    clock.advance(timedelta(days=1, milliseconds=500))
+    clock.advance(timedelta(seconds=1))
+
+    assert clock.now() == datetime(2026, 1, 2, 0, 0, 1, 500_000, tzinfo=UTC)
+    assert clock.monotonic_seconds() == 86_401.5
+
+
+@given(st.integers(0, MICROSECONDS_2200))
+def test_the_wire_form_of_an_instant_is_its_last_whole_second(microseconds: int) -> None:
+    instant = EPOCH + timedelta(microseconds=microseconds)
+
+    assert unix_seconds(instant) == microseconds // 1_000_000
+
+
+@given(st.integers(0, LAST_SECOND_OF_9999))
+def test_a_whole_second_comes_back_as_it_was_up_to_the_year_9999(seconds: int) -> None:
+    assert unix_seconds(datetime.fromtimestamp(seconds, UTC)) == seconds
+
+
+def test_the_wire_form_does_not_depend_on_the_zone_that_an_instant_is_told_in() -> None:
+    elsewhere = timezone(timedelta(hours=5, minutes=45))
+
+    assert unix_seconds(NEW_YEAR.astimezone(elsewhere)) == unix_seconds(NEW_YEAR) == 1_767_225_600

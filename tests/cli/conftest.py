@@ -1,0 +1,70 @@
+"""Deployments to operate on."""
+
+import asyncio
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import Operator, environment, install
+from tests.support import databases
+from tollhouse.cli.configuration import put_in_place, write_draft
+from tollhouse.settings import load
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that holds the `tollhouse` command."""
+    directory = tmp_path_factory.mktemp("tools")
+    install(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled once for all commands, as an installation is."""
+    return tmp_path_factory.mktemp("bytecode")
+
+
+@pytest.fixture
+def newcomer(tools: Path, bytecode: Path, tmp_path: Path) -> Operator:
+    """Somebody in an empty directory."""
+    return Operator(tmp_path, environment(tools, bytecode))
+
+
+@pytest.fixture
+def fresh_url() -> Generator[str, None, None]:
+    """The address of a database that does not exist yet."""
+    name = databases.fresh_name()
+    yield databases.url_of(name)
+    asyncio.run(databases.drop(name))
+
+
+@pytest.fixture(scope="module")
+def operator(
+    migrated_template: str, tools: Path, bytecode: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Operator, None, None]:
+    """The operator of a deployment without organizations, for all tests of a module."""
+    name = databases.fresh_name()
+    asyncio.run(databases.create(name, template=migrated_template))
+    yield deployed(
+        databases.url_of(name), tmp_path_factory.mktemp("deployment"), environment(tools, bytecode)
+    )
+    asyncio.run(databases.drop(name))
+
+
+@pytest.fixture
+def patient(database_url: str, tools: Path, bytecode: Path, tmp_path: Path) -> Operator:
+    """The operator of a deployment that the test may ruin."""
+    return deployed(database_url, tmp_path, environment(tools, bytecode))
+
+
+def deployed(database_url: str, directory: Path, variables: dict[str, str]) -> Operator:
+    """As `tollhouse init` leaves it, but without organizations, and on whatever ports are free."""
+    path = directory / "tollhouse.toml"
+    write_draft(path, database_url=database_url)
+    put_in_place(path, force=False)
+    secrets = load(path, environment={}).secrets
+    server = {"PORT": "0", "PROBE_PORT": "0", "WORKERS": "1"}
+    overlay = {f"TOLLHOUSE_SERVER__{name}": value for name, value in server.items()}
+    return Operator(directory, variables | overlay, [secrets.master, *secrets.peppers.values()])

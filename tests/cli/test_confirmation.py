@@ -1,0 +1,58 @@
+"""What cannot be undone is asked for, or said beforehand."""
+
+import os
+import pty
+import subprocess
+from uuid import uuid4
+
+import pytest
+
+from tests.cli.commands import SECONDS_MAX, Operator, refusal
+from tollhouse.cli.org import create_organization
+
+DESTRUCTIVE = [
+    ("org", "close"),
+    ("project", "archive"),
+    ("key", "revoke"),
+    ("admin-key", "revoke"),
+]
+
+
+@pytest.mark.parametrize("verb", DESTRUCTIVE)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_who_cannot_be_asked_must_say_yes(verb: tuple[str, str], form: tuple[str, ...]) -> None:
+    assert "needs --yes" in refusal(*verb, str(uuid4()), *form)
+
+
+def test_saying_nothing_is_a_usage_error(operator: Operator) -> None:
+    refused = operator.run("org", "close", str(uuid4()), "--json", exit_code=2)
+
+    assert refused.error["code"] == "usage"
+
+
+def test_at_a_terminal_the_answer_decides(operator: Operator) -> None:
+    made = operator.do(lambda session: create_organization(session, "Example Ltd")).id
+
+    assert at_a_terminal(operator, ["org", "close", str(made)], "n") == 1
+    assert operator.do(lambda session: session.organization(made)).status == "active"
+    assert at_a_terminal(operator, ["org", "close", str(made)], "y") == 0
+    assert operator.do(lambda session: session.organization(made)).status == "closed"
+
+
+def at_a_terminal(operator: Operator, arguments: list[str], answer: str) -> int:
+    controller, terminal = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [operator.tollhouse, *arguments],
+            cwd=operator.directory,
+            env=operator.environment,
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        os.write(controller, f"{answer}\n".encode())
+        process.communicate(timeout=SECONDS_MAX)
+    finally:
+        os.close(terminal)
+        os.close(controller)
+    return process.returncode

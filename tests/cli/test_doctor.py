@@ -1,0 +1,176 @@
+"""`tollhouse doctor` on healthy and on broken deployments."""
+
+import asyncio
+import socket
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import Operator, execute, free_port
+from tests.cli.conftest import deployed
+from tests.cli.pooler import running_pooler
+from tollhouse.cli.database_checks import judge_clocks, judge_durability, judge_version
+from tollhouse.cli.findings import Outcome
+
+EVERY_CHECK = [
+    *("settings", "file mode", "secrets", "listener", "probe listener", "database", "pooling"),
+    *("database version", "clock", "durability", "schema", "peppers", "workers", "job leases"),
+    *("data keys", "sealed values"),
+]
+
+
+def examined(operator: Operator) -> dict[str, Any]:
+    """The findings of a deployment that is not healthy, by check."""
+    report = operator.json("doctor", exit_code=1)
+    assert report["healthy"] is False
+    return {finding["check"]: finding for finding in report["data"]}
+
+
+def test_a_healthy_deployment_passes_every_check(operator: Operator) -> None:
+    report = operator.json("doctor")
+
+    assert report["healthy"] is True
+    assert [finding["check"] for finding in report["data"]] == EVERY_CHECK
+    assert {finding["outcome"] for finding in report["data"]} == {"ok"}
+
+
+def test_a_file_that_everybody_may_read_and_a_database_that_is_down_are_failures(
+    newcomer: Operator,
+) -> None:
+    address = f"postgresql://root@127.0.0.1:{free_port()}/tollhouse"
+    patient = deployed(address, newcomer.directory, newcomer.environment)
+    patient.settings_path.chmod(0o644)
+
+    findings = examined(patient)
+
+    assert findings["file mode"]["outcome"] == "failure"
+    assert findings["file mode"]["remedy"] == "chmod 600 tollhouse.toml"
+    assert findings["database"]["outcome"] == "failure"
+    assert "cannot be reached" in findings["database"]["found"]
+    assert findings["database"]["remedy"].startswith("Start it")
+
+
+def test_another_schema_is_a_failure_and_ends_the_examination(
+    patient: Operator, database_url: str
+) -> None:
+    asyncio.run(execute(database_url, "UPDATE alembic_version SET version_num = '9999'"))
+
+    findings = examined(patient)
+
+    assert findings["schema"]["outcome"] == "failure"
+    assert "9999" in findings["schema"]["found"]
+    assert "newer" in findings["schema"]["remedy"]
+    assert "peppers" not in findings
+
+
+def test_another_pepper_is_a_failure(patient: Operator, database_url: str) -> None:
+    asyncio.run(
+        execute(
+            database_url,
+            "INSERT INTO peppers (version, check_digest) VALUES (1, 'of another secret')",
+        )
+    )
+
+    finding = examined(patient)["peppers"]
+
+    assert finding["outcome"] == "failure"
+    assert "secrets.peppers.1" in finding["found"]
+
+
+def test_a_refused_login_is_explained_without_the_password(newcomer: Operator) -> None:
+    address = "postgresql://tollhouse_stranger:a-password@127.0.0.1:5432/tollhouse"
+    patient = deployed(address, newcomer.directory, newcomer.environment)
+    patient.secrets.append("a-password")
+
+    finding = examined(patient)["database"]
+
+    assert "refused the login" in finding["found"]
+
+
+def test_an_unreadable_configuration_is_a_failure(newcomer: Operator) -> None:
+    finding = examined(newcomer)["settings"]
+
+    assert finding["outcome"] == "failure"
+    assert "tollhouse init" in finding["found"]
+
+
+async def test_a_pooler_in_transaction_mode_is_a_failure(
+    patient: Operator, database_url: str
+) -> None:
+    async with running_pooler(database_url) as address:
+        patient.environment["TOLLHOUSE_DATABASE__URL"] = address
+
+        finding = (await asyncio.to_thread(examined, patient))["pooling"]
+
+    assert finding["outcome"] == "failure"
+    assert finding["found"] == "two connections share one server process"
+    assert "transaction mode" in finding["remedy"]
+
+
+def test_what_a_purge_has_left_and_a_stranger_on_our_port_are_failures(
+    patient: Operator, database_url: str
+) -> None:
+    asyncio.run(leave_behind(database_url))
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        patient.environment["TOLLHOUSE_SERVER__PORT"] = str(stranger.getsockname()[1])
+
+        findings = examined(patient)
+
+    assert findings["listener"]["outcome"] == "failure"
+    assert findings["listener"]["found"].endswith("is held by something else")
+    assert findings["data keys"]["found"] == "1 data keys are older than 48 hours"
+    assert findings["sealed values"]["found"] == "1 sealed values are older than 25 hours"
+    assert findings["workers"]["outcome"] == "warning"
+    assert findings["workers"]["found"] == "1 live, accepting pepper versions [1, 2]"
+    assert findings["job leases"]["outcome"] == "warning"
+
+
+async def leave_behind(url: str) -> None:
+    """A worker that accepts more than we do and does not purge, and what was not purged."""
+    await execute(
+        url,
+        """
+        INSERT INTO data_keys (day, wrapped)
+        VALUES (current_date - 4, 'wrapped'), (current_date, 'wrapped');
+        INSERT INTO idempotency_records (organization_id, idempotency_key, fingerprint,
+               resource_id, creator_id, created_at, sealed, sealed_day)
+        SELECT gen_random_uuid(), 'creation', '', gen_random_uuid(), gen_random_uuid(),
+               now() - age, 'sealed', current_date
+          FROM unnest(ARRAY[interval '26 hours', interval '23 hours']) AS age;
+        INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions)
+        VALUES (gen_random_uuid(), now(), now(), '{1,2}')
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("difference_seconds", "outcome"),
+    [(0.0, Outcome.OK), (0.9, Outcome.OK), (1.1, Outcome.WARNING), (-1.1, Outcome.WARNING)],
+)
+def test_clocks_may_differ_by_a_second(difference_seconds: float, outcome: Outcome) -> None:
+    before = datetime(2026, 1, 1, tzinfo=UTC)
+    after = before + timedelta(seconds=4)
+    theirs = before + timedelta(seconds=2 + difference_seconds)
+
+    assert judge_clocks(before, theirs, after).outcome is outcome
+
+
+@pytest.mark.parametrize(("major", "outcome"), [(14, Outcome.FAILURE), (15, Outcome.OK)])
+def test_postgresql_15_is_needed(major: int, outcome: Outcome) -> None:
+    assert judge_version(major).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("fsync", "synchronous_commit", "outcome"),
+    [
+        ("on", "on", Outcome.OK),
+        ("on", "remote_apply", Outcome.OK),
+        ("on", "off", Outcome.WARNING),
+        ("off", "on", Outcome.FAILURE),
+    ],
+)
+def test_what_a_crash_can_undo_is_said(
+    fsync: str, synchronous_commit: str, outcome: Outcome
+) -> None:
+    assert judge_durability(fsync, synchronous_commit).outcome is outcome

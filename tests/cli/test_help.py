@@ -1,0 +1,65 @@
+"""Every verb explains itself, and ends its explanation with an example."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from tests.cli.commands import Operator
+from tollhouse.cli.main import tollhouse
+
+
+def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from verbs(found, (*path, name))
+
+
+ALL_VERBS = list(verbs(tollhouse))
+
+
+def find(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = tollhouse
+    for name in path:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        command = found
+    return command
+
+
+@pytest.mark.parametrize("path", ALL_VERBS, ids=" ".join)
+def test_help_ends_with_an_example_of_the_verb(path: tuple[str, ...]) -> None:
+    command = find(path)
+
+    text = command.get_help(click.Context(command, info_name="tollhouse"))
+
+    example = text.split("Example:\n")[1].strip()
+    assert example.startswith(" ".join(("tollhouse", *path)))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in ALL_VERBS if path and path != ("serve",)], ids=" ".join
+)
+def test_every_verb_but_serve_speaks_json(path: tuple[str, ...]) -> None:
+    command = find(path)
+
+    options = {option for parameter in command.params for option in parameter.opts}
+
+    assert isinstance(command, click.Group) or "--json" in options
+
+
+def test_a_shell_can_complete_verbs(newcomer: Operator) -> None:
+    completed = newcomer.run(
+        _TOLLHOUSE_COMPLETE="bash_complete", COMP_WORDS="tollhouse admin", COMP_CWORD="1"
+    )
+
+    assert completed.stdout == "plain,admin-key\n"
+
+
+def test_an_unknown_verb_is_a_usage_error(newcomer: Operator) -> None:
+    assert newcomer.run("orgs", exit_code=2).stderr.startswith("Usage:")

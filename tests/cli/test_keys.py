@@ -1,0 +1,101 @@
+"""`tollhouse key` and `tollhouse admin-key`. The guide to keys shows the tables of the former."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.cli.commands import Operator, call, new_project, refusal
+from tollhouse.keys.pepper_versions import PepperMismatch
+
+NARROW = ("--permission", "models:read", "--model", "a", "--model", "b", "--expires-in-days", "2")
+
+
+@pytest.fixture(scope="module")
+def project(operator: Operator) -> str:
+    return new_project(operator)
+
+
+def test_a_key_lives_from_creation_to_revocation(operator: Operator, project: str) -> None:
+    created = operator.created("key", "create", "--project", project, "production", *NARROW)
+    made = created["id"]
+    shown = {name: value for name, value in created.items() if name != "value"}
+
+    assert created["value"].startswith("thp_")
+    assert created["status"] == "active"
+    assert created["permissions"] == ["models:read"]
+    assert created["allowed_models"] == ["a", "b"]
+    assert created["expires_at"] - created["created_at"] == 2 * 86_400
+    assert shown in operator.json("key", "list", "--project", project)["data"]
+    assert operator.json("key", "show", made) == shown
+    rotated = operator.created("key", "rotate", made, "--overlap-seconds", "60")
+    assert rotated["id"] == made
+    assert rotated["value"] != created["value"]
+    assert operator.json("key", "suspend", made)["status"] == "suspended"
+    assert operator.json("key", "resume", made)["status"] == "active"
+    assert operator.json("key", "revoke", made, "--yes")["status"] == "revoked"
+    assert operator.failure_code("key", "suspend", made) == "api_key_state_conflict"
+
+
+def test_a_key_of_an_archived_project_is_not_made(patient: Operator) -> None:
+    project = new_project(patient)
+    call("--config", str(patient.settings_path), "project", "archive", project, "--yes")
+
+    assert patient.failure_code("key", "create", "--project", project, "x") == "project_archived"
+
+
+@pytest.mark.usefixtures("project")
+def test_an_unknown_key_is_a_failure(operator: Operator) -> None:
+    assert operator.failure_code("key", "show", str(uuid4())) == "api_key_not_found"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--permission", "policies:write"),
+        ("--expires-in-days", "0"),
+        ("--model", ""),
+        tuple(word for number in range(101) for word in ("--model", f"model-{number}")),
+    ],
+)
+def test_an_option_out_of_bounds_is_refused(arguments: tuple[str, ...]) -> None:
+    assert refusal("key", "create", "--project", str(uuid4()), "x", *arguments)
+
+
+@pytest.mark.usefixtures("project")
+def test_an_admin_key_lives_from_creation_to_revocation(operator: Operator) -> None:
+    finance = ("finance", "--permission", "billing:read", "--expires-in-days", "1")
+    created = operator.created("admin-key", "create", *finance)
+    shown = {name: value for name, value in created.items() if name != "value"}
+
+    assert created["value"].startswith("tha_")
+    assert created["permissions"] == ["billing:read"]
+    assert created["expires_at"] - created["created_at"] == 86_400
+    assert operator.json("admin-key", "list")["data"] == [shown]
+    assert operator.json("admin-key", "revoke", created["id"], "--yes")["deleted"] is True
+    assert operator.json("admin-key", "list")["data"] == []
+
+
+@pytest.mark.usefixtures("project")
+def test_every_verb_on_admin_keys_has_a_table(operator: Operator) -> None:
+    created = operator.run("admin-key", "create", "everything").stdout
+    fields = dict(line.split(maxsplit=1) for line in created.splitlines())
+    operator.secrets.append(fields["value"])
+
+    assert "admin_api_keys:create" in fields["permissions"]
+    assert "shown only now" in created
+    assert fields["id"] in operator.run("admin-key", "list").stdout
+    assert fields["id"] in operator.run("admin-key", "revoke", fields["id"], "--yes").stdout
+
+
+def test_a_key_is_not_made_with_a_pepper_that_the_workers_do_not_have(
+    operator: Operator, project: str, tmp_path: Path
+) -> None:
+    call("--config", str(operator.settings_path), "admin-key", "create", "before")
+    other = tmp_path / "other.toml"
+    pepper = operator.secrets[1]
+    text = operator.settings_path.read_text().replace(pepper, "another pepper of good length 0123")
+    other.write_text(text)
+
+    with pytest.raises(PepperMismatch):
+        call("--config", str(other), "key", "create", "--project", project, "after")

@@ -1,0 +1,68 @@
+"""`tollhouse migrate`, and verbs on a database that was not migrated."""
+
+import asyncio
+import os
+import pty
+import subprocess
+
+import pytest
+
+from tests.cli.commands import SECONDS_MAX, Operator, call
+from tests.cli.conftest import deployed
+from tests.support import databases
+from tollhouse.storage import revisions
+
+
+@pytest.fixture
+def unmigrated(newcomer: Operator, fresh_url: str) -> Operator:
+    """The operator of a deployment whose database is empty."""
+    asyncio.run(databases.create(fresh_url.rpartition("/")[2]))
+    return deployed(fresh_url, newcomer.directory, newcomer.environment)
+
+
+def test_what_is_pending_is_said_then_applied_then_gone(unmigrated: Operator) -> None:
+    head = revisions.head()
+    pending = unmigrated.json("migrate", "--check", exit_code=1)
+    refused = unmigrated.run("org", "list", "--json", exit_code=1)
+    progress, applied = migrated_at_a_terminal(unmigrated)
+    checked = call("--config", str(unmigrated.settings_path), "migrate", "--check")
+    again = unmigrated.json("migrate")
+
+    assert pending["pending"] is True
+    assert pending["revision"] is None
+    assert refused.error["code"] == "schema_mismatch"
+    assert "tollhouse migrate" in refused.error["message"]
+    assert f"revision {head}" in progress
+    assert "100%" in progress
+    assert applied == {"applied": head, "revision": head}
+    assert checked == 0
+    assert again == {"object": "migration", "applied": [], "revision": head}
+
+
+def migrated_at_a_terminal(operator: Operator) -> tuple[str, dict[str, str]]:
+    """The progress that somebody would see, and what was applied."""
+    controller, terminal = pty.openpty()
+    try:
+        ended = subprocess.run(
+            [operator.tollhouse, "migrate"],
+            cwd=operator.directory,
+            env=operator.environment | {"TERM": "xterm", "COLUMNS": "80"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            timeout=SECONDS_MAX,
+            check=True,
+        )
+        progress = os.read(controller, 65_536).decode()
+    finally:
+        os.close(terminal)
+        os.close(controller)
+    return progress, dict(line.split() for line in ended.stdout.decode().splitlines())
+
+
+def test_a_missing_database_is_explained(newcomer: Operator, fresh_url: str) -> None:
+    operator = deployed(fresh_url, newcomer.directory, newcomer.environment)
+
+    refused = operator.run("audit", "--json", exit_code=1)
+
+    assert refused.error["code"] == "database_missing"

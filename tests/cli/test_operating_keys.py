@@ -1,0 +1,49 @@
+"""The guide to keys, followed step by step on a running service."""
+
+from tests.cli.commands import Operator, Server, new_project
+from tests.cli.documents import read, scripts
+
+RELOAD = 'kill -HUP "$TOLLHOUSE_PID"\n'
+
+
+def follow(operator: Operator, server: Server, script: str) -> str:
+    printed = operator.bash(script).stdout
+    if script == RELOAD:
+        server.wait_for("reloaded")
+    return printed
+
+
+def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
+    listing, create, rotate, pause, revoke, *pepper_steps = scripts(
+        read("docs/guides/operating-keys.md")
+    )
+    project = new_project(patient)
+    patient.environment["PROJECT_ID"] = project
+
+    with patient.serving() as server:
+        patient.environment["TOLLHOUSE_PID"] = str(server.process.pid)
+        assert project in follow(patient, server, listing)
+        assert "example-model" in follow(patient, server, create)
+        (key,) = patient.json("key", "list", "--project", project)["data"]
+        patient.environment["KEY_ID"] = key["id"]
+        assert "shown only now" in follow(patient, server, rotate)
+        assert "suspended" in follow(patient, server, pause)
+        assert follow(patient, server, revoke).count("revoked") == 2
+        first, add, reload, second, retire, reload_again, last = pepper_steps
+        assert pepper_rows(follow(patient, server, first)) == [["1", "2", "yes", "1", "1", "yes"]]
+        follow(patient, server, add)
+        follow(patient, server, reload)
+        assert pepper_rows(follow(patient, server, second)) == [
+            ["1", "2", "yes", "1", "1", "no"],
+            ["2", "0", "yes", "1", "1", "yes"],
+        ]
+        assert "secrets_ended   2" in follow(patient, server, retire)
+        follow(patient, server, reload_again)
+        found = follow(patient, server, last)
+    assert pepper_rows(found)[0] == ["2", "0", "yes", "1", "1", "yes"]
+    assert "failure" not in found
+    assert "warning" not in found
+
+
+def pepper_rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines()[1:]]

@@ -1,0 +1,73 @@
+"""Fixtures that every kind of test may use."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.support import databases
+from tests.support.gateway import Gateway, running_gateway, settings_for
+from tests.support.world import World, new_world
+from tollhouse.app import connect
+from tollhouse.keys.secrets import Peppers
+from tollhouse.settings import Settings
+from tollhouse.storage import schema
+from tollhouse.storage.database import Database
+
+
+@pytest.fixture(scope="session")
+def migrated_template() -> Iterator[str]:
+    """The name of a database at the newest schema, to clone from."""
+    name = databases.fresh_name()
+
+    async def prepare() -> None:
+        await databases.create(name)
+        await schema.migrate(databases.url_of(name))
+
+    asyncio.run(prepare())
+    yield name
+    asyncio.run(databases.drop(name))
+
+
+@pytest.fixture
+async def database_url(migrated_template: str) -> AsyncIterator[str]:
+    """A migrated database of the test's own."""
+    async with databases.temporary(template=migrated_template) as url:
+        yield url
+
+
+@pytest.fixture
+def settings(database_url: str) -> Settings:
+    return settings_for(database_url)
+
+
+@pytest.fixture
+async def database(settings: Settings) -> AsyncIterator[Database]:
+    """A pool of the test's own, beside the gateway's."""
+    opened = await connect(settings)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def peppers(settings: Settings) -> Peppers:
+    return Peppers(settings.secrets.pepper_bytes())
+
+
+@pytest.fixture
+async def world(database: Database, peppers: Peppers) -> World:
+    """An organization to act in."""
+    return await new_world(database, peppers)
+
+
+@pytest.fixture
+async def other_world(database: Database, peppers: Peppers) -> World:
+    """Somebody else's organization."""
+    return await new_world(database, peppers, "another organization")
+
+
+@pytest.fixture
+async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
+    """The application behind its real server."""
+    async with running_gateway(settings) as running:
+        yield running

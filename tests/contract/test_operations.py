@@ -1,0 +1,180 @@
+"""The table of operations against the specification's, and what it refuses to hold."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tollhouse.base.permissions import Permission
+from tollhouse.contract import operations
+from tollhouse.contract.operation import MisdeclaredOperation
+from tollhouse.contract.operations import (
+    CREATE_CHAT_COMPLETION,
+    LIST_MODELS,
+    LIST_PROJECTS,
+    OPERATIONS,
+    RETRIEVE_POLICY,
+    Access,
+    Credential,
+    ErrorShape,
+    Exemption,
+    Guard,
+    Origin,
+)
+
+REGISTER = Path(__file__).parents[2] / "docs" / "open-questions.md"
+GIVEN_TABLE = [
+    ("POST", "/v1/chat/completions", "inference:write"),
+    ("POST", "/v1/responses", "inference:write"),
+    ("POST", "/v1/messages/count_tokens", "inference:write"),
+    ("GET", "/v1/models/{model}", "models:read"),
+    ("POST", "/v1/organization/policies", "policies:write"),
+    ("GET", "/v1/organization/policies/{policy_id}", "policies:read"),
+    ("PATCH", "/v1/organization/policies/{policy_id}", "policies:write"),
+    ("POST", "/v1/organization/policies/{policy_id}/pause", "policies:write"),
+    ("GET", "/v1/organization/projects/{project_id}/effective_policies", "policies:read"),
+    ("POST", "/v1/organization/projects/{project_id}/api_keys", "project_api_keys:create"),
+    ("POST", "/v1/organization/projects/{project_id}/archive", "projects:create"),
+    ("GET", "/v1/organization/admin_api_keys", "admin_api_keys:read"),
+    ("DELETE", "/v1/organization/admin_api_keys/{api_key_id}", "admin_api_keys:revoke"),
+    ("GET", "/v1/organization/costs", "billing:read"),
+]
+PROJECTS = "/manage/v1/organization/projects"
+KEY = f"{PROJECTS}/{{project_id}}/api_keys/{{api_key_id}}"
+EXTENSION_TABLE = [
+    ("GET", PROJECTS, "projects:read"),
+    ("POST", PROJECTS, "projects:create"),
+    ("GET", f"{PROJECTS}/{{project_id}}", "projects:read"),
+    ("PATCH", f"{PROJECTS}/{{project_id}}", "projects:create"),
+    ("GET", f"{PROJECTS}/{{project_id}}/api_keys", "project_api_keys:read"),
+    ("GET", KEY, "project_api_keys:read"),
+    ("POST", f"{PROJECTS}/{{project_id}}/api_keys", "project_api_keys:create"),
+    ("POST", f"{KEY}/rotate", "project_api_keys:create"),
+    ("POST", f"{KEY}/suspend", "project_api_keys:revoke"),
+    ("POST", f"{KEY}/resume", "project_api_keys:revoke"),
+    ("POST", f"{KEY}/revoke", "project_api_keys:revoke"),
+    ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
+    ("GET", "/manage/v1/organization/audit", "audit:read"),
+]
+ALL_GUARDS = frozenset(Guard)
+
+
+def rows(origin: Origin) -> list[tuple[str, str, str]]:
+    return [
+        (row.method, row.path, row.access.permission.value)
+        for row in OPERATIONS
+        if row.origin is origin
+    ]
+
+
+def test_the_given_operations_are_those_of_the_specification() -> None:
+    assert rows(Origin.GIVEN) == GIVEN_TABLE
+
+
+def test_only_the_list_of_models_is_adopted() -> None:
+    assert rows(Origin.ADOPTED) == [("GET", "/v1/models", "models:read")]
+
+
+def test_the_extension_is_the_table_of_the_design() -> None:
+    assert rows(Origin.EXTENSION) == EXTENSION_TABLE
+
+
+def test_every_constant_is_in_the_table_and_every_id_and_route_stands_once() -> None:
+    constants = [
+        value for value in vars(operations).values() if isinstance(value, type(OPERATIONS[0]))
+    ]
+
+    assert sorted(row.id for row in constants) == sorted(row.id for row in OPERATIONS)
+    assert len({row.id for row in OPERATIONS}) == len(OPERATIONS)
+    assert len({(row.method, row.path) for row in OPERATIONS}) == len(OPERATIONS)
+
+
+def test_customer_keys_are_for_inference_and_models_only() -> None:
+    customer = {row.path for row in OPERATIONS if row.access.credential is Credential.CUSTOMER}
+
+    assert customer == {path for _, path, _ in GIVEN_TABLE[:4]} | {"/v1/models"}
+
+
+def test_generating_needs_every_guard_and_counting_and_models_only_limits() -> None:
+    guards = {row.id: row.guards for row in OPERATIONS if row.guards}
+
+    assert guards == {
+        "createChatCompletion": ALL_GUARDS,
+        "createResponse": ALL_GUARDS,
+        "countTokens": {Guard.LIMITS},
+        "retrieveModel": {Guard.LIMITS},
+        "listModels": {Guard.LIMITS},
+    }
+
+
+def test_only_model_routes_survive_the_archive() -> None:
+    surviving = {row.id for row in OPERATIONS if row.access.survives_archive}
+
+    assert surviving == {"retrieveModel", "listModels"}
+
+
+def test_only_token_counting_answers_in_the_shape_of_messages() -> None:
+    assert [row.id for row in OPERATIONS if row.error_shape is ErrorShape.MESSAGES] == [
+        "countTokens"
+    ]
+
+
+def test_every_creation_is_idempotent() -> None:
+    assert [row.id for row in OPERATIONS if row.creates_idempotently] == [
+        "createPolicy",
+        "createProjectKey",
+        "createProject",
+        "createManagedProjectKey",
+        "rotateProjectKey",
+        "createAdminKey",
+    ]
+
+
+def test_every_question_that_is_named_stands_in_the_register() -> None:
+    register = set(re.findall(r"^\| (OQ-\d+) ", REGISTER.read_text(encoding="utf-8"), re.MULTILINE))
+
+    named = {question for row in OPERATIONS for question in row.questions}
+    assert named <= register
+
+
+@pytest.mark.parametrize(
+    ("original", "changes"),
+    [
+        (CREATE_CHAT_COMPLETION, {"path": "/chat/completions"}),
+        (CREATE_CHAT_COMPLETION, {"path": "/manage/v1/chat"}),
+        (CREATE_CHAT_COMPLETION, {"origin": Origin.EXTENSION, "questions": ("OQ-76",)}),
+        (CREATE_CHAT_COMPLETION, {"statuses": ()}),
+        (LIST_MODELS, {"questions": ()}),
+        (LIST_PROJECTS, {"questions": ()}),
+        (LIST_PROJECTS, {"origin": Origin.GIVEN}),
+        (LIST_PROJECTS, {"path": "/v1/organization/projects"}),
+        (RETRIEVE_POLICY, {"exemptions": LIST_MODELS.exemptions}),
+    ],
+)
+def test_a_row_that_contradicts_itself_cannot_be_made(original: Any, changes: Any) -> None:  # noqa: ANN401
+    with pytest.raises(MisdeclaredOperation):
+        replace(original, **changes)
+
+
+@pytest.mark.parametrize(
+    ("credential", "permission"),
+    [
+        (Credential.CUSTOMER, Permission.POLICIES_READ),
+        (Credential.CUSTOMER, Permission.AUDIT_READ),
+        (Credential.ADMIN, Permission.INFERENCE_WRITE),
+        (Credential.ADMIN, Permission.MODELS_READ),
+    ],
+)
+def test_a_permission_of_the_other_kind_of_key_cannot_be_demanded(
+    credential: Credential, permission: Permission
+) -> None:
+    with pytest.raises(MisdeclaredOperation):
+        Access(credential=credential, permission=permission)
+
+
+@pytest.mark.parametrize("reason", ["", "  "])
+def test_an_exemption_without_a_reason_cannot_be_made(reason: str) -> None:
+    with pytest.raises(MisdeclaredOperation):
+        Exemption(guard=Guard.POLICIES, reason=reason)

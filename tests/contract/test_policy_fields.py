@@ -1,0 +1,159 @@
+"""The bodies of policies, keys and projects, line by line."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.contract.tables import (
+    ACCEPTED,
+    Table,
+    array,
+    cases,
+    check_case,
+    decoded,
+    integer,
+    one_of,
+    outcome_of,
+    row,
+    string,
+)
+from tollhouse.contract import keys, policies, projects
+
+RULE = "Does the text name a person?"
+DRAFT_ROWS = [
+    row("description", string(high=240)),
+    row("direction", one_of("request", "response", "both")),
+    row("mode", one_of("monitoring", "enforcing")),
+    row("scope", one_of("organization", "projects", "unattached")),
+    row("project_ids", array("11111111-1111-4111-8111-111111111111", high=1000)),
+    row("match_threshold_basis_points", integer(1, 9999), null=True),
+]
+REVISION = row("revision", integer(1, 2_147_483_647), required=True)
+CREATE = Table(
+    type_=policies.CreatePolicy,
+    body={"name": "No names", "rule": RULE},
+    rows=[
+        row("name", string(1, 80), required=True),
+        row("rule", string(1, 20_000, ending="?"), required=True),
+        *DRAFT_ROWS,
+    ],
+)
+EDIT = Table(
+    type_=policies.EditPolicy,
+    body={"revision": 7},
+    rows=[
+        REVISION,
+        row("name", string(1, 80)),
+        row("rule", string(1, 20_000, ending="?")),
+        *DRAFT_ROWS,
+    ],
+)
+PAUSE = Table(type_=policies.PausePolicy, body={"revision": 7}, rows=[REVISION])
+NAME = row("name", string(1, 200), required=True)
+EXPIRES_AT = row("expires_at", integer(1, 253_402_300_799), null=True)
+BODIES_OF_KEYS = [
+    Table(type_=keys.CreateProjectKey, body={"name": "ci"}, rows=[NAME]),
+    Table(
+        type_=keys.CreateManagedProjectKey,
+        body={"name": "ci"},
+        rows=[
+            NAME,
+            EXPIRES_AT,
+            row("permissions", array("models:read", 1, 2)),
+            row("allowed_models", array("example/model-a", high=100), null=True),
+        ],
+    ),
+    Table(
+        type_=keys.RotateProjectKey,
+        body={"overlap_seconds": 0},
+        rows=[row("overlap_seconds", integer(0, 604_800), required=True)],
+    ),
+    Table(
+        type_=keys.CreateAdminKey,
+        body={"name": "ci"},
+        rows=[NAME, EXPIRES_AT, row("permissions", array("policies:read", 1, 18))],
+    ),
+    Table(type_=projects.CreateProject, body={"name": "search"}, rows=[NAME]),
+    Table(type_=projects.RenameProject, body={"name": "search"}, rows=[NAME]),
+]
+
+
+@pytest.mark.parametrize(("type_", "body", "outcome"), cases(CREATE, EDIT, PAUSE, *BODIES_OF_KEYS))
+def test_each_field_of_the_organization_keeps_its_line_of_the_table(
+    type_: type[msgspec.Struct], body: dict[str, Any], outcome: tuple[str, str | None]
+) -> None:
+    check_case(type_, body, outcome)
+
+
+@pytest.mark.parametrize("rule", ["Is it?", "?", "Ist es grün?", "is it so\n?", "??"])
+def test_a_rule_is_anything_that_ends_with_a_question_mark(rule: str) -> None:
+    assert outcome_of(policies.CreatePolicy, {"name": "n", "rule": rule}) == ACCEPTED
+
+
+# The full-width question mark looks the same and is another character.
+@pytest.mark.parametrize("rule", ["Is it", "Is it? ", "Is it?\n", "Is it\uff1f", "?!"])
+def test_a_rule_that_ends_otherwise_is_refused(rule: str) -> None:
+    refused = ("invalid_value", "rule")
+
+    assert outcome_of(policies.CreatePolicy, {"name": "n", "rule": rule}) == refused
+    assert outcome_of(policies.EditPolicy, {"revision": 1, "rule": rule}) == refused
+
+
+def test_a_new_policy_has_the_least_effect() -> None:
+    created = decoded(policies.CreatePolicy, {"name": "No names", "rule": RULE})
+
+    assert created == policies.CreatePolicy(
+        name="No names",
+        rule=RULE,
+        description="",
+        direction="both",
+        mode="monitoring",
+        scope="unattached",
+        project_ids=[],
+        match_threshold_basis_points=None,
+    )
+
+
+def test_an_edit_tells_a_null_threshold_from_an_absent_one() -> None:
+    absent = decoded(policies.EditPolicy, {"revision": 1})
+    null = decoded(policies.EditPolicy, {"revision": 1, "match_threshold_basis_points": None})
+
+    assert absent.match_threshold_basis_points is msgspec.UNSET
+    assert null.match_threshold_basis_points is None
+
+
+@pytest.mark.parametrize("name", ["a", " a ", "名前", "a\u00a0b", "\u200b"])
+def test_a_name_needs_one_character_that_is_not_blank(name: str) -> None:
+    assert outcome_of(keys.CreateProjectKey, {"name": name}) == ACCEPTED
+
+
+@pytest.mark.parametrize("name", [" ", "\u00a0\u3000", "a\nb", "a\n", "\ta", "a\x7f", "\x85a"])
+def test_a_blank_name_or_one_with_control_characters_is_refused(name: str) -> None:
+    assert outcome_of(keys.CreateProjectKey, {"name": name}) == ("invalid_value", "name")
+
+
+@pytest.mark.parametrize(
+    ("type_", "permission"),
+    [
+        (keys.CreateManagedProjectKey, "policies:read"),
+        (keys.CreateManagedProjectKey, "models:read\n"),
+        (keys.CreateManagedProjectKey, "xmodels:read"),
+        (keys.CreateAdminKey, "inference:write"),
+        (keys.CreateAdminKey, "all"),
+        (keys.CreateAdminKey, ""),
+    ],
+)
+def test_a_key_cannot_get_a_permission_of_the_other_kind(
+    type_: type[msgspec.Struct], permission: str
+) -> None:
+    body = {"name": "ci", "permissions": [permission]}
+
+    assert outcome_of(type_, body) == ("invalid_value", "permissions[0]")
+
+
+def test_allowed_models_are_names_of_models() -> None:
+    body = {"name": "ci", "allowed_models": ["a", "é" * 201]}
+
+    refused = ("string_above_max_length", "allowed_models[1]")
+    assert outcome_of(keys.CreateManagedProjectKey, body) == refused

@@ -1,0 +1,131 @@
+"""Every kind of credential at once, in one database behind one gateway."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
+from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
+from tests.support.gateway import Gateway
+from tests.support.world import World, new_world
+from tollhouse.keys.secrets import Peppers
+from tollhouse.organizations.types import OrganizationStatus
+from tollhouse.storage.database import Database
+
+PREFIXES = {"customer": PROJECT_PREFIX, "admin": ADMIN_PREFIX}
+OTHER_KINDS = {"customer": "admin", "admin": "customer"}
+PERMISSIONS = {"customer": CUSTOMER_PERMISSIONS, "admin": ADMIN_PERMISSIONS}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`keys` holds a value by credential and kind; `targets` are IDs that exist."""
+
+    gateway: Gateway
+    database: Database
+    home: World
+    keys: dict[tuple[str, str], str]
+    targets: dict[str, str]
+
+    def key(self, credential: str, row: Row) -> str | None:
+        """What is sent for a row of the matrix; nothing for no credential."""
+        if credential == "none":
+            return None
+        other_kind = OTHER_KINDS[row.kind]
+        names = {
+            "without the permission": (f"all but {row.permission}", row.kind),
+            "only the permission": (f"only {row.permission}", row.kind),
+            "wrong kind": ("right", other_kind),
+            "wrong kind and revoked": ("revoked", other_kind),
+            "suspended key": ("suspended key", "customer"),
+            "key of an archived project": ("key of an archived project", "customer"),
+        }
+        return self.keys[names.get(credential, (credential, row.kind))]
+
+    async def fresh_targets(self) -> dict[str, str]:
+        """Things of the home organization that an operation may change for good."""
+        project = await self.home.project()
+        project_key = await self.home.project_key(project)
+        admin_key = await self.home.admin_key()
+        return _targets(str(project.id), str(project_key.key.id), str(admin_key.key.id))
+
+    async def audit_rows(self) -> int:
+        async with self.database.transaction() as tx:
+            return await tx.fetch_value("SELECT count(*) FROM audit_log")
+
+
+def path_of(row: Row, targets: dict[str, str]) -> str:
+    """The row's path with IDs in it; one name stands for two kinds of key."""
+    is_admin_key = "/admin_api_keys/" in row.path
+    api_key_id = targets["admin_key_id" if is_admin_key else "project_key_id"]
+    return row.path.format_map(targets | {"api_key_id": api_key_id})
+
+
+def _targets(project_id: str, project_key_id: str, admin_key_id: str) -> dict[str, str]:
+    return {
+        "project_id": project_id,
+        "project_key_id": project_key_id,
+        "admin_key_id": admin_key_id,
+        "policy_id": f"pol_{secrets.token_hex(16)}",
+        "model": "example/model-a",
+    }
+
+
+async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
+    home = await new_world(database, peppers)
+    keys = await _keys_of_home(home)
+    keys |= await _right_keys("foreign", await new_world(database, peppers))
+    for status in (OrganizationStatus.SUSPENDED, OrganizationStatus.CLOSED):
+        world = await new_world(database, peppers)
+        keys |= await _right_keys(f"{status} organization", world)
+        await world.set_status(status)
+    for kind, prefix in PREFIXES.items():
+        keys["malformed", kind] = malformed_keys(prefix)["wrong checksum"]
+        keys["unknown", kind] = unknown_key(prefix)
+    stage = Stage(gateway=gateway, database=database, home=home, keys=keys, targets={})
+    stage.targets.update(await stage.fresh_targets())
+    return stage
+
+
+async def _keys_of_home(home: World) -> dict[tuple[str, str], str]:
+    keys = await _right_keys("right", home)
+    for kind, permissions in PERMISSIONS.items():
+        for permission in permissions:
+            others = tuple(other for other in permissions if other != permission)
+            keys[f"all but {permission}", kind] = await _narrow_key(home, kind, others)
+            keys[f"only {permission}", kind] = await _narrow_key(home, kind, (permission,))
+    return keys | await _ended_keys(home)
+
+
+async def _right_keys(name: str, world: World) -> dict[tuple[str, str], str]:
+    project = await world.project()
+    return {
+        (name, "customer"): (await world.project_key(project)).value,
+        (name, "admin"): (await world.admin_key()).value,
+    }
+
+
+async def _narrow_key(world: World, kind: str, permissions: tuple[str, ...]) -> str:
+    if kind == "admin":
+        return (await world.admin_key(permissions)).value
+    return (await world.project_key(await world.project(), permissions)).value
+
+
+async def _ended_keys(home: World) -> dict[tuple[str, str], str]:
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    project, archived = await home.project(), await home.project()
+    revoked, suspended = await home.project_key(project), await home.project_key(project)
+    revoked_admin = await home.admin_key()
+    of_archived = await home.project_key(archived)
+    await home.revoke_project_key(revoked)
+    await home.suspend_project_key(suspended)
+    await home.revoke_admin_key(revoked_admin)
+    await home.archive(archived)
+    return {
+        ("revoked", "customer"): revoked.value,
+        ("revoked", "admin"): revoked_admin.value,
+        ("expired", "customer"): (await home.project_key(project, expires_at=past)).value,
+        ("expired", "admin"): (await home.admin_key(expires_at=past)).value,
+        ("suspended key", "customer"): suspended.value,
+        ("key of an archived project", "customer"): of_archived.value,
+    }

@@ -1,0 +1,261 @@
+"""Every change leaves exactly one row; what changed nothing leaves none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from tests.identity.audit_rows import audit_rows
+from tests.identity.table import BODIES, ROWS, Row
+from tests.support.gateway import Gateway
+from tests.support.world import HeldAdminKey, World, new_world
+from tollhouse.keys import service as keys
+from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.types import KeyKind
+from tollhouse.organizations.errors import OrganizationClosed
+from tollhouse.organizations.types import OrganizationStatus
+from tollhouse.projects import service as projects
+from tollhouse.storage.database import Database
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ACTIONS = {
+    "createProjectKey": ("project_api_key.create", "project_api_key"),
+    "archiveProject": ("project.archive", "project"),
+    "revokeAdminKey": ("admin_api_key.revoke", "admin_api_key"),
+    "createProject": ("project.create", "project"),
+    "renameProject": ("project.rename", "project"),
+    "createManagedProjectKey": ("project_api_key.create", "project_api_key"),
+    "rotateProjectKey": ("project_api_key.rotate", "project_api_key"),
+    "suspendProjectKey": ("project_api_key.suspend", "project_api_key"),
+    "resumeProjectKey": ("project_api_key.resume", "project_api_key"),
+    "revokeProjectKey": ("project_api_key.revoke", "project_api_key"),
+    "createAdminKey": ("admin_api_key.create", "admin_api_key"),
+}
+CHANGING = [row for row in ROWS if row.method != "GET"]
+CREATIONS = {"createProjectKey", "createProject", "createManagedProjectKey", "createAdminKey"}
+
+
+async def test_the_table_names_an_action_for_every_operation_that_changes_something() -> None:
+    assert set(ACTIONS) == {row.id for row in CHANGING if row.is_built}
+
+
+async def _last_row(world: World, rows_before: int) -> dict[str, Any]:
+    rows = await audit_rows(world)
+    assert len(rows) == rows_before + 1
+    return rows[-1]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An organization with something of each kind, and an Admin key that acts."""
+
+    world: World
+    acting: HeldAdminKey
+    client: httpx2.AsyncClient
+    targets: dict[str, str]
+
+    async def act(self, row: Row, idempotency_key: str) -> httpx2.Response:
+        targets = dict(self.targets)
+        if row.id == "revokeAdminKey":
+            targets["api_key_id"] = targets["admin_key_id"]
+        return await self.client.request(
+            row.method,
+            row.path.format_map(targets),
+            json=BODIES.get(row.id) if row.is_built else {},
+            headers={"Idempotency-Key": idempotency_key},
+        )
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def scene(gateway: Gateway, world: World) -> AsyncIterator[Scene]:
+    acting, project = await world.admin_key(), await world.project()
+    project_key = await world.project_key(project)
+    other_admin_key = await world.admin_key()
+    targets = {
+        "project_id": str(project.id),
+        "api_key_id": str(project_key.key.id),
+        "admin_key_id": str(other_admin_key.key.id),
+        "policy_id": "pol_0",
+    }
+    async with gateway.client(acting.value) as client:
+        yield Scene(world, acting, client, targets)
+
+
+@pytest.mark.parametrize("row", CHANGING, ids=lambda row: row.id)
+async def test_a_change_leaves_one_row_and_its_repetition_none(scene: Scene, row: Row) -> None:
+    if row.id == "resumeProjectKey":
+        suspend = next(other for other in ROWS if other.id == "suspendProjectKey")
+        await scene.act(suspend, "preparation")
+    rows_before = len(await audit_rows(scene.world))
+
+    answer = await scene.act(row, "the change")
+
+    if not row.is_built:
+        assert answer.status_code == (403 if row.kind == "customer" else 503)
+        assert len(await audit_rows(scene.world)) == rows_before
+        return
+    assert answer.status_code == 200, answer.text
+    entry = await _last_row(scene.world, rows_before)
+    action, resource_type = ACTIONS[row.id]
+    assert entry["action"] == action
+    assert (entry["resource_type"], entry["resource_id"]) == (resource_type, answer.json()["id"])
+    assert (entry["actor_type"], entry["actor_id"]) == (
+        "admin_api_key",
+        str(scene.acting.key.id),
+    )
+    assert str(entry["request_id"]) == answer.headers["x-request-id"]
+    assert (entry["digest_before"] is None) == (row.id in CREATIONS)
+    assert len(entry["digest_after"]) == 32
+    assert entry["digest_after"] != entry["digest_before"]
+
+    repeated = await scene.act(row, "the change")
+    assert repeated.status_code == 200
+    assert len(await audit_rows(scene.world)) == rows_before + 1
+
+
+async def test_twenty_identical_changes_at_once_leave_one_row(scene: Scene) -> None:
+    rows_before = len(await audit_rows(scene.world))
+    for operation in ("suspendProjectKey", "renameProject", "archiveProject"):
+        row = next(row for row in ROWS if row.id == operation)
+        answers = await asyncio.gather(*(scene.act(row, "unused") for _ in range(20)))
+        rows_before += 1
+
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.content for answer in answers}) == 1
+        assert len(await audit_rows(scene.world)) == rows_before, operation
+
+
+async def test_refused_changes_leave_no_row(scene: Scene) -> None:
+    rows_before = len(await audit_rows(scene.world))
+    refused = [
+        await scene.client.post("/manage/v1/organization/projects", json={"name": "x"}),
+        await scene.client.patch(
+            f"/manage/v1/organization/projects/{UUID(int=1)}", json={"name": "x"}
+        ),
+        await scene.client.post(f"/v1/organization/projects/{UUID(int=1)}/archive"),
+        await scene.client.delete(f"/v1/organization/admin_api_keys/{UUID(int=1)}"),
+    ]
+
+    assert [answer.status_code for answer in refused] == [400, 404, 404, 404]
+    assert len(await audit_rows(scene.world)) == rows_before
+
+
+async def test_digests_chain_from_one_change_to_the_next(scene: Scene) -> None:
+    """Suspending and resuming leads back to the very state, so to the very digest."""
+    rows_before = len(await audit_rows(scene.world))
+    for verb in ("suspendProjectKey", "resumeProjectKey", "revokeProjectKey"):
+        await scene.act(next(row for row in ROWS if row.id == verb), "unused")
+    suspended, resumed, revoked = (await audit_rows(scene.world))[rows_before:]
+
+    assert suspended["digest_after"] == resumed["digest_before"]
+    assert resumed["digest_after"] == suspended["digest_before"]
+    assert revoked["digest_before"] == resumed["digest_after"]
+    assert len({row["digest_after"] for row in (suspended, resumed, revoked)}) == 3
+
+
+async def test_the_audit_list_shows_what_was_written(scene: Scene) -> None:
+    await scene.act(next(row for row in ROWS if row.id == "suspendProjectKey"), "unused")
+
+    listed = await scene.client.get("/manage/v1/organization/audit", params={"limit": 1})
+
+    (entry,) = listed.json()["data"]
+    row = (await audit_rows(scene.world))[-1]
+    assert entry == {
+        "id": str(row["id"]),
+        "object": "organization.audit_entry",
+        "occurred_at": int(row["occurred_at"].timestamp()),
+        "actor": {"type": "admin_api_key", "id": str(scene.acting.key.id)},
+        "action": "project_api_key.suspend",
+        "resource": {"type": "project_api_key", "id": scene.targets["api_key_id"]},
+        "digest_before": row["digest_before"].hex(),
+        "digest_after": row["digest_after"].hex(),
+        "request_id": str(row["request_id"]),
+    }
+    assert listed.json()["has_more"] is True
+
+
+async def test_every_verb_of_the_operator_leaves_one_row(
+    database: Database, peppers: Peppers
+) -> None:
+    world = await new_world(database, peppers)
+    project = await world.project()
+    held = await world.project_key(project)
+    admin = await world.admin_key()
+    await world.suspend_project_key(held)
+    async with database.mutation(world.authority()) as tx:
+        await keys.resume_project_key(tx, project.id, held.key.id)
+    await world.revoke_project_key(held)
+    await world.revoke_admin_key(admin)
+    async with database.mutation(world.authority()) as tx:
+        await projects.rename(tx, project.id, name="another name")
+    await world.archive(project)
+    for status in (
+        OrganizationStatus.SUSPENDED,
+        OrganizationStatus.ACTIVE,
+        OrganizationStatus.CLOSED,
+    ):
+        await world.set_status(status)
+
+    rows = await audit_rows(world)
+
+    assert [row["action"] for row in rows] == [
+        "organization.create",
+        "project.create",
+        "project_api_key.create",
+        "admin_api_key.create",
+        "project_api_key.suspend",
+        "project_api_key.resume",
+        "project_api_key.revoke",
+        "admin_api_key.revoke",
+        "project.rename",
+        "project.archive",
+        "organization.suspended",
+        "organization.active",
+        "organization.closed",
+    ]
+    for row in rows:
+        assert (row["actor_type"], row["actor_id"], row["request_id"]) == ("operator", None, None)
+        assert len(row["digest_after"]) == 32
+
+
+async def test_what_the_operator_repeats_leaves_no_row(
+    database: Database, peppers: Peppers
+) -> None:
+    world = await new_world(database, peppers)
+    project = await world.project("search")
+    held = await world.project_key(project)
+    admin = await world.admin_key()
+    secret = await keys.mint(database, peppers, KeyKind.PROJECT)
+    rows_before = len(await audit_rows(world))
+    async with database.mutation(world.authority()) as tx:
+        await keys.resume_project_key(tx, project.id, held.key.id)
+    async with database.mutation(world.authority()) as tx:
+        await projects.rename(tx, project.id, name="search")
+    await world.set_status(OrganizationStatus.ACTIVE)
+    assert len(await audit_rows(world)) == rows_before
+
+    await world.suspend_project_key(held)
+    await world.suspend_project_key(held)
+    await world.revoke_project_key(held)
+    await world.revoke_project_key(held)
+    await world.revoke_admin_key(admin)
+    await world.revoke_admin_key(admin)
+    await world.archive(project)
+    await world.archive(project)
+    assert len(await audit_rows(world)) == rows_before + 4
+    assert secret.value not in str(await audit_rows(world))
+
+
+async def test_closing_an_organization_is_final(world: World) -> None:
+    await world.set_status(OrganizationStatus.CLOSED)
+    rows_before = len(await audit_rows(world))
+    with pytest.raises(OrganizationClosed):
+        await world.set_status(OrganizationStatus.ACTIVE)
+
+    assert len(await audit_rows(world)) == rows_before

@@ -1,0 +1,123 @@
+"""Nobody can alter the audit log, and nothing commits without its row."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.identity.audit_rows import audit_rows
+from tests.support.world import World
+from tollhouse.base.ids import ProjectId
+from tollhouse.projects import service as projects
+from tollhouse.storage.database import UnauditedMutation
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_log SET action = 'nothing'",
+        "UPDATE audit_log SET action = 'nothing' WHERE false",
+        "DELETE FROM audit_log",
+        "TRUNCATE audit_log",
+    ],
+)
+async def test_the_audit_log_refuses_every_change(
+    world: World, database_url: str, statement: str
+) -> None:
+    before = await audit_rows(world)
+    connection = await asyncpg.connect(database_url)
+    try:
+        with pytest.raises(asyncpg.RaiseError, match="audit_log is append-only"):
+            await connection.execute(statement)
+    finally:
+        await connection.close()
+
+    assert before
+    assert await audit_rows(world) == before
+
+
+async def _name_of(world: World, project_id: ProjectId) -> str:
+    async with world.database.transaction() as tx:
+        return await tx.fetch_value("SELECT name FROM projects WHERE id = $1", project_id)
+
+
+async def _forget(world: World, project_id: ProjectId) -> None:
+    async with world.database.mutation(world.authority()) as tx:
+        await tx.execute("UPDATE projects SET name = 'silent' WHERE id = $1", project_id)
+
+
+async def _rename_twice(world: World, project_id: ProjectId) -> None:
+    async with world.database.mutation(world.authority()) as tx:
+        await projects.rename(tx, project_id, name="one")
+        await projects.rename(tx, project_id, name="two")
+
+
+async def _deny_a_change(world: World, project_id: ProjectId) -> None:
+    async with world.database.mutation(world.authority()) as tx:
+        tx.unchanged()
+        await projects.rename(tx, project_id, name="one")
+
+
+@pytest.mark.parametrize(
+    ("mutate", "message"),
+    [
+        (_forget, "0 audit rows instead of 1"),
+        (_rename_twice, "2 audit rows instead of 1"),
+        (_deny_a_change, "1 audit rows instead of 0"),
+    ],
+)
+async def test_a_mutation_without_exactly_its_row_does_not_commit(
+    world: World, mutate: Callable[[World, ProjectId], Awaitable[None]], message: str
+) -> None:
+    project = await world.project("search")
+
+    with pytest.raises(UnauditedMutation, match=message):
+        await mutate(world, project.id)
+
+    assert await _name_of(world, project.id) == "search"
+
+
+UNAUDITED = """
+import asyncio, sys
+from datetime import UTC, datetime
+from uuid import UUID
+from tollhouse.storage.database import OPERATOR, Authority, Database
+
+async def main(url, organization_id, project_id):
+    database = await Database.connect(
+        url, pool_size=1, acquire_seconds=5.0, statement_seconds=5.0
+    )
+    authority = Authority(
+        organization_id=UUID(organization_id),
+        actor=OPERATOR,
+        request_id=None,
+        now=datetime.now(UTC),
+    )
+    async with database.mutation(authority) as tx:
+        await tx.execute("UPDATE projects SET name = 'silent' WHERE id = $1", UUID(project_id))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_the_guard_holds_when_python_drops_assertions(
+    world: World, database_url: str
+) -> None:
+    """`python -O` and PYTHONOPTIMIZE take every `assert` out of the program."""
+    project = await world.project("search")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-O", "-c", UNAUDITED, database_url),
+        *(str(world.organization_id), str(project.id)),
+        env={"PYTHONPATH": str(REPOSITORY / "src")},
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+
+    assert await process.wait() != 0
+    assert await _name_of(world, project.id) == "search"

@@ -1,0 +1,243 @@
+"""A foreign ID is answered like one that never was, to the last byte."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from tests.identity.raw import Answer, Connection, bearer, connected
+from tests.support.gateway import Gateway
+from tests.support.world import HeldAdminKey, HeldProjectKey, World
+from tollhouse.base.ids import time_ordered_uuid
+from tollhouse.projects.types import Project
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+GIVEN = "/v1/organization"
+MANAGE = "/manage/v1/organization"
+
+Operations = dict[str, tuple[str, str, Mapping[str, object] | None]]
+
+PROJECT_OPERATIONS: Operations = {
+    "createProjectKey": ("POST", GIVEN + "/projects/{id}/api_keys", {"name": "a key"}),
+    "archiveProject": ("POST", GIVEN + "/projects/{id}/archive", None),
+    "retrieveProject": ("GET", MANAGE + "/projects/{id}", None),
+    "renameProject": ("PATCH", MANAGE + "/projects/{id}", {"name": "taken over"}),
+    "listProjectKeys": ("GET", MANAGE + "/projects/{id}/api_keys", None),
+    "createManagedProjectKey": ("POST", MANAGE + "/projects/{id}/api_keys", {"name": "a key"}),
+}
+KEY_OPERATIONS: Operations = {
+    "retrieveProjectKey": ("GET", "", None),
+    "rotateProjectKey": ("POST", "/rotate", {"overlap_seconds": 0}),
+    "suspendProjectKey": ("POST", "/suspend", None),
+    "resumeProjectKey": ("POST", "/resume", None),
+    "revokeProjectKey": ("POST", "/revoke", None),
+}
+NO_IDS = {
+    "a word": "production",
+    "a UUID without dashes": uuid4().hex,
+    "a UUID in braces": f"%7B{uuid4()}%7D",
+    "a URN": f"urn:uuid:{uuid4()}",
+    "one character too many": f"{uuid4()}0",
+    "an ID of 200 characters": "a" * 200,
+    "an ID of 201 characters": "a" * 201,
+    "an ID of 20,000 characters": "a" * 20_000,
+    "not ASCII": "%C3%A9%E2%82%AC",
+    "not UTF-8": "%FF%FE",
+    "full-width digits": "%EF%BC%91" * 8,
+    "a statement": "'%20OR%20'1'%3D'1",
+}
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one organization has."""
+
+    world: World
+    project: Project
+    key: HeldProjectKey
+    admin: HeldAdminKey
+
+    async def audit_rows(self) -> int:
+        async with self.world.database.transaction() as tx:
+            return await tx.fetch_value(
+                "SELECT count(*) FROM audit_log WHERE organization_id = $1",
+                self.world.organization_id,
+            )
+
+
+async def _side(world: World) -> Side:
+    project = await world.project()
+    return Side(world, project, await world.project_key(project), await world.admin_key())
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def ours(world: World) -> Side:
+    return await _side(world)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def theirs(other_world: World) -> Side:
+    return await _side(other_world)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def connection(gateway: Gateway) -> AsyncIterator[Connection]:
+    async with connected(gateway.host, gateway.port) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class Caller:
+    connection: Connection
+    key: str
+
+    async def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
+        headers = [bearer(self.key), ("idempotency-key", str(uuid4()))]
+        content = b"" if body is None else json.dumps(body).encode()
+        return await self.connection.ask(method, path, headers, content)
+
+
+@pytest.fixture
+def caller(connection: Connection, ours: Side) -> Caller:
+    return Caller(connection, ours.admin.value)
+
+
+def shown(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
+    """The answer without what differs between any two: the instant and the request ID."""
+    request_id = answer.header("x-request-id")
+    assert request_id is not None
+    headers = [pair for pair in answer.headers if pair[0] not in {"date", "x-request-id"}]
+    return answer.status, headers, answer.body.replace(request_id.encode(), b"")
+
+
+@pytest.mark.parametrize("operation", PROJECT_OPERATIONS)
+async def test_a_foreign_project_is_an_unknown_project(
+    caller: Caller, theirs: Side, operation: str
+) -> None:
+    method, path, body = PROJECT_OPERATIONS[operation]
+    rows_before = await theirs.audit_rows()
+
+    foreign = await caller.ask(method, path.format(id=theirs.project.id), body)
+    unknown = await caller.ask(method, path.format(id=time_ordered_uuid()), body)
+
+    assert foreign.status == 404
+    assert b'"project_not_found"' in foreign.body
+    assert shown(foreign) == shown(unknown)
+    assert await theirs.audit_rows() == rows_before
+
+
+@pytest.mark.parametrize("operation", KEY_OPERATIONS)
+async def test_a_foreign_project_key_is_an_unknown_key(
+    caller: Caller, ours: Side, theirs: Side, operation: str
+) -> None:
+    """Under our project, and under its own, which is unknown in turn."""
+    method, verb, body = KEY_OPERATIONS[operation]
+    other_project = await ours.world.project()
+    misplaced = await ours.world.project_key(other_project)
+    rows_before = await theirs.audit_rows(), await ours.audit_rows()
+
+    async def ask(project_id: object, key_id: object) -> Answer:
+        path = f"{MANAGE}/projects/{project_id}/api_keys/{key_id}{verb}"
+        return await caller.ask(method, path, body)
+
+    unknown_key = await ask(ours.project.id, time_ordered_uuid())
+    unknown_project = await ask(time_ordered_uuid(), time_ordered_uuid())
+    assert unknown_key.status == unknown_project.status == 404
+    assert b'"api_key_not_found"' in unknown_key.body
+    for key_id in (theirs.key.key.id, misplaced.key.id, ours.admin.key.id):
+        assert shown(await ask(ours.project.id, key_id)) == shown(unknown_key)
+    for key_id in (theirs.key.key.id, ours.key.key.id):
+        assert shown(await ask(theirs.project.id, key_id)) == shown(unknown_project)
+    assert (await theirs.audit_rows(), await ours.audit_rows()) == rows_before
+
+
+async def test_a_foreign_admin_key_is_an_unknown_admin_key(
+    caller: Caller, ours: Side, theirs: Side
+) -> None:
+    path = GIVEN + "/admin_api_keys/{}"
+
+    unknown = await caller.ask("DELETE", path.format(time_ordered_uuid()))
+
+    assert unknown.status == 404
+    for key_id in (theirs.admin.key.id, theirs.key.key.id, ours.key.key.id):
+        assert shown(await caller.ask("DELETE", path.format(key_id))) == shown(unknown)
+
+
+async def test_a_foreign_cursor_is_an_unknown_cursor(
+    caller: Caller, ours: Side, theirs: Side
+) -> None:
+    async with theirs.world.database.transaction() as tx:
+        entry = await tx.fetch_value(
+            "SELECT id FROM audit_log WHERE organization_id = $1 LIMIT 1",
+            theirs.world.organization_id,
+        )
+    misplaced = await ours.world.project_key(await ours.world.project())
+    lists = {
+        f"{MANAGE}/projects": [theirs.project.id, ours.key.key.id],
+        f"{MANAGE}/projects/{ours.project.id}/api_keys": [theirs.key.key.id, misplaced.key.id],
+        f"{GIVEN}/admin_api_keys": [theirs.admin.key.id, ours.key.key.id],
+        f"{MANAGE}/audit": [entry, ours.project.id],
+    }
+    for path, cursors in lists.items():
+        unknown = await caller.ask("GET", f"{path}?after={time_ordered_uuid()}")
+        assert unknown.status == 400
+        for cursor in [*cursors, "no-uuid", uuid4().hex]:
+            answer = await caller.ask("GET", f"{path}?after={cursor}")
+            assert shown(answer) == shown(unknown), path
+            error = json.loads(answer.body)["error"]
+            assert (error["code"], error["param"]) == ("invalid_value", "after")
+
+
+async def test_lists_show_nothing_of_another_organization(
+    caller: Caller, ours: Side, theirs: Side
+) -> None:
+    secret_ids = {
+        str(item)
+        for item in (
+            theirs.world.organization_id,
+            theirs.project.id,
+            theirs.key.key.id,
+            theirs.admin.key.id,
+        )
+    }
+    paths = (
+        f"{MANAGE}/projects",
+        f"{MANAGE}/projects/{ours.project.id}/api_keys",
+        f"{GIVEN}/admin_api_keys",
+        f"{MANAGE}/audit",
+    )
+    for path in paths:
+        for query in ("", "?limit=100"):
+            answer = await caller.ask("GET", path + query)
+
+            assert answer.status == 200
+            assert json.loads(answer.body)["data"], path
+            assert not [item for item in secret_ids if item in answer.body.decode()], path
+
+
+@pytest.mark.parametrize("text", NO_IDS.values(), ids=NO_IDS)
+async def test_text_that_is_no_id_is_answered_like_an_unknown_one(
+    caller: Caller, ours: Side, text: str
+) -> None:
+    for method, path, body in PROJECT_OPERATIONS.values():
+        unknown = await caller.ask(method, path.format(id=time_ordered_uuid()), body)
+        assert shown(await caller.ask(method, path.format(id=text), body)) == shown(unknown)
+    for method, verb, body in KEY_OPERATIONS.values():
+        path = f"{MANAGE}/projects/{ours.project.id}/api_keys/{{}}{verb}"
+        unknown = await caller.ask(method, path.format(time_ordered_uuid()), body)
+        assert shown(await caller.ask(method, path.format(text), body)) == shown(unknown)
+    path = GIVEN + "/admin_api_keys/{}"
+    unknown = await caller.ask("DELETE", path.format(time_ordered_uuid()))
+    assert shown(await caller.ask("DELETE", path.format(text))) == shown(unknown)
+
+
+async def test_an_over_long_cursor_is_refused(caller: Caller) -> None:
+    answer = await caller.ask("GET", f"{MANAGE}/projects?after={'a' * 201}")
+
+    assert answer.status == 400
+    error = json.loads(answer.body)["error"]
+    assert (error["code"], error["param"]) == ("string_above_max_length", "after")

@@ -1,0 +1,158 @@
+"""A key store that is away is our failure: 503 and come back, never a word against the key."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from msgspec.structs import replace
+
+from tests.identity import measures
+from tests.identity.creations import LOCK_PROJECT
+from tests.identity.proxy import Proxy, proxied
+from tests.identity.waiting import holding, until_a_lock_is_awaited
+from tests.support.gateway import Gateway, running_gateway
+from tests.support.world import World
+from tollhouse.settings import Settings
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LIST = "/v1/organization/admin_api_keys"
+OUTAGE_SECONDS = 2.0
+RECOVERY_SECONDS_MAX = 5.0
+BELIEVED_SECONDS = 0.8
+PATIENCE_SECONDS = 1.0
+
+
+def _impatient(
+    settings: Settings,
+    url: str,
+    *,
+    pool_size: int = 10,
+    statement_seconds: float = PATIENCE_SECONDS,
+) -> Settings:
+    database = replace(
+        settings.database,
+        url=url,
+        pool_size=pool_size,
+        acquire_seconds=PATIENCE_SECONDS,
+        statement_seconds=statement_seconds,
+    )
+    return replace(settings, database=database)
+
+
+@asynccontextmanager
+async def _behind_proxy(settings: Settings) -> AsyncGenerator[tuple[Gateway, Proxy]]:
+    server = urlsplit(settings.database.url)
+    assert server.hostname is not None
+    async with proxied(server.hostname, server.port or 5432) as proxy:
+        url = f"postgresql://{server.username}@127.0.0.1:{proxy.port}{server.path}?{server.query}"
+        async with running_gateway(_impatient(settings, url)) as gateway:
+            yield gateway, proxy
+
+
+async def _statuses(client: httpx2.AsyncClient, *, seconds: float) -> list[httpx2.Response]:
+    answers: list[httpx2.Response] = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        answers.append(await client.get(LIST))
+        await asyncio.sleep(0.05)
+    return answers
+
+
+async def _seconds_until_served(client: httpx2.AsyncClient) -> float:
+    began = time.monotonic()
+    while (answer := await client.get(LIST)).status_code != 200:
+        assert answer.status_code == 503
+        assert time.monotonic() - began < 2 * RECOVERY_SECONDS_MAX
+        await asyncio.sleep(0.05)
+    return time.monotonic() - began
+
+
+def _assert_only_unavailable(answers: list[httpx2.Response]) -> None:
+    assert answers
+    for answer in answers:
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "service_unavailable"
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert "www-authenticate" not in answer.headers
+
+
+async def test_a_cut_key_store_is_503_and_served_again_within_five_seconds(
+    settings: Settings, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin = await world.admin_key()
+    async with _behind_proxy(settings) as (gateway, proxy), gateway.client(admin.value) as client:
+        assert (await client.get(LIST)).status_code == 200
+        await proxy.cut()
+        answers = await _statuses(client, seconds=OUTAGE_SECONDS)
+        await proxy.open()
+        recovery_seconds = await _seconds_until_served(client)
+
+    _assert_only_unavailable(answers)
+    assert recovery_seconds < RECOVERY_SECONDS_MAX
+    measures.show(capsys, f"served {recovery_seconds * 1000:.0f} ms after the key store was back")
+
+
+async def test_a_key_store_that_falls_silent_is_503_within_its_bounds(
+    settings: Settings, world: World
+) -> None:
+    admin = await world.admin_key()
+    async with _behind_proxy(settings) as (gateway, proxy), gateway.client(admin.value) as client:
+        assert (await client.get(LIST)).status_code == 200
+        await asyncio.sleep(BELIEVED_SECONDS)
+        proxy.fall_silent()
+        began = time.monotonic()
+        answers = await asyncio.gather(*(client.get(LIST) for _ in range(20)))
+        answered_seconds = time.monotonic() - began
+        proxy.speak()
+        recovery_seconds = await _seconds_until_served(client)
+
+    _assert_only_unavailable(answers)
+    assert answered_seconds < 4 * PATIENCE_SECONDS
+    assert recovery_seconds < RECOVERY_SECONDS_MAX
+
+
+async def test_an_unknown_key_is_not_refused_while_nobody_can_know(
+    settings: Settings, world: World
+) -> None:
+    """Nor is a key that was revoked: the answer must not depend on what we cannot read."""
+    revoked = await world.admin_key()
+    await world.revoke_admin_key(revoked)
+    async with _behind_proxy(settings) as (gateway, proxy), gateway.client() as client:
+        await proxy.cut()
+        answer = await client.get(LIST, headers={"authorization": f"Bearer {revoked.value}"})
+        garbage = await client.get(LIST, headers={"authorization": "Bearer garbage"})
+        await proxy.open()
+
+    _assert_only_unavailable([answer])
+    assert garbage.status_code == 401
+
+
+async def test_a_lookup_does_not_wait_for_a_connection_without_end(
+    settings: Settings, world: World, database_url: str
+) -> None:
+    """The only connection is held by a request that waits for a row."""
+    admin, project = await world.admin_key(), await world.project()
+    other = await world.admin_key()
+    busy_seconds = 8 * PATIENCE_SECONDS
+    narrow = _impatient(settings, database_url, pool_size=1, statement_seconds=busy_seconds)
+    async with (
+        running_gateway(narrow) as gateway,
+        gateway.client(admin.value) as busy,
+        gateway.client(other.value) as client,
+        holding(database_url, LOCK_PROJECT, project.id),
+    ):
+        path = f"/v1/organization/projects/{project.id}/archive"
+        archiving = asyncio.ensure_future(busy.post(path))
+        await until_a_lock_is_awaited(database_url)
+        began = time.monotonic()
+        answer = await client.get(LIST)
+        waited_seconds = time.monotonic() - began
+        archiving.cancel()
+
+    _assert_only_unavailable([answer])
+    assert waited_seconds < 4 * PATIENCE_SECONDS

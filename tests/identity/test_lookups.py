@@ -1,0 +1,187 @@
+"""Finding keys at the door: garbage costs nothing, floods are batched, an outage is no refusal."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+
+from tests.identity import measures
+from tests.identity.raw import Answer, bearer, connected
+from tests.identity.waiting import holding, until_a_lock_is_awaited
+from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
+from tests.support.gateway import Gateway, running_gateway
+from tests.support.world import World
+from tollhouse.base.clock import HeldClock
+from tollhouse.base.tasks import Tasks
+from tollhouse.keys.directory import KeyDirectory
+from tollhouse.keys.secrets import Peppers
+from tollhouse.settings import Settings
+from tollhouse.storage.database import Database
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FLOOD = 10_000
+CONNECTIONS = 250
+ROUTE = ("GET", "/v1/models")
+LET_IN = 503
+"""What a route that is not built yet answers to a key that may call it."""
+
+BELIEVED = timedelta(milliseconds=800)
+LOCK_DIRECTORY = "LOCK TABLE key_directory IN ACCESS EXCLUSIVE MODE"
+"""Lookups wait as long as this is held."""
+
+
+async def _flood(gateway: Gateway, keys: list[str]) -> list[Answer]:
+    """Send one request per key, over many connections at once."""
+
+    async def send(share: Iterable[str]) -> list[Answer]:
+        async with connected(gateway.host, gateway.port) as connection:
+            return [await connection.ask(*ROUTE, [bearer(key)]) for key in share]
+
+    shares = [keys[start::CONNECTIONS] for start in range(CONNECTIONS)]
+    answered = await asyncio.gather(*(send(share) for share in shares))
+    return [answer for share in answered for answer in share]
+
+
+async def test_ten_thousand_malformed_keys_cost_no_query(
+    gateway: Gateway, database_url: str
+) -> None:
+    kinds = list(malformed_keys(PROJECT_PREFIX))
+    keys = [
+        malformed_keys(prefix)[kind]
+        for prefix in (PROJECT_PREFIX, ADMIN_PREFIX)
+        for kind in kinds
+        for _ in range(FLOOD // (2 * len(kinds)) + 1)
+    ][:FLOOD]
+    batches = measures.counted(measures.BATCHES)
+    before = await measures.database_work(database_url)
+
+    answers = await _flood(gateway, keys)
+
+    after = await measures.database_work(database_url)
+    assert len(answers) == FLOOD
+    assert {answer.status for answer in answers} == {401}
+    assert measures.counted(measures.BATCHES) == batches
+    assert after.transactions - before.transactions < 50, "heartbeats and our own two questions"
+
+
+async def test_ten_thousand_unknown_keys_are_looked_up_in_batches(
+    gateway: Gateway, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = [unknown_key(PROJECT_PREFIX) for _ in range(FLOOD)]
+    batches, unknown = measures.counted(measures.BATCHES), measures.lookups("unknown")
+    before = await measures.database_work(database_url)
+    began = time.monotonic()
+
+    answers = await _flood(gateway, keys)
+
+    seconds = time.monotonic() - began
+    batches = measures.counted(measures.BATCHES) - batches
+    assert {answer.status for answer in answers} == {401}
+    assert measures.lookups("unknown") - unknown == FLOOD
+    assert batches < FLOOD / 20
+    work = await measures.database_work_of(database_url, since=before, transactions=batches)
+    measures.show(
+        capsys,
+        f"{FLOOD} unknown keys in {seconds:.1f} s: {batches} batches, "
+        f"{work.active_ms:.0f} ms of the database",
+    )
+
+
+async def test_five_hundred_first_requests_of_one_key_are_one_lookup(
+    settings: Settings, world: World, database_url: str
+) -> None:
+    """The clock stands still, so that all of them arrive while one answer may be believed."""
+    key = (await world.project_key(await world.project())).value
+    async with running_gateway(settings, HeldClock(datetime.now(UTC))) as gateway:
+        batches, found = measures.counted(measures.BATCHES), measures.lookups("found")
+        async with holding(database_url, LOCK_DIRECTORY):
+            flood = asyncio.ensure_future(_flood(gateway, 500 * [key]))
+            await until_a_lock_is_awaited(database_url)
+        answers = await flood
+
+    assert [answer.status for answer in answers] == 500 * [LET_IN]
+    assert measures.counted(measures.BATCHES) - batches == 1
+    assert measures.lookups("found") - found == 1
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tasks() -> AsyncIterator[Tasks]:
+    started = Tasks()
+    yield started
+    await started.drain(deadline_seconds=5)
+
+
+@pytest.fixture
+def clock() -> HeldClock:
+    return HeldClock(datetime.now(UTC))
+
+
+@pytest.fixture
+def directory(database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks) -> KeyDirectory:
+    return KeyDirectory(database, peppers, clock, tasks, believed_keys_max=1000)
+
+
+@pytest.mark.parametrize(
+    ("age", "lookups"),
+    [(BELIEVED - timedelta(milliseconds=1), 1), (BELIEVED, 2)],
+    ids=["just in time", "too late"],
+)
+async def test_who_comes_800_ms_after_a_slow_lookup_began_asks_anew(
+    directory: KeyDirectory,
+    world: World,
+    clock: HeldClock,
+    database_url: str,
+    age: timedelta,
+    lookups: int,
+) -> None:
+    """The slow statement may have read the key before it was revoked."""
+    key = (await world.project_key(await world.project())).value
+    batches = measures.counted(measures.BATCHES)
+    async with holding(database_url, LOCK_DIRECTORY):
+        first = asyncio.ensure_future(directory.find(key))
+        await until_a_lock_is_awaited(database_url)
+        clock.advance(age)
+        second = asyncio.ensure_future(directory.find(key))
+        await asyncio.sleep(0)
+    known = await asyncio.gather(first, second)
+
+    assert None not in known
+    assert measures.counted(measures.BATCHES) - batches == lookups
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_an_answer_is_believed_for_800_ms_from_before_its_query(
+    directory: KeyDirectory, world: World, clock: HeldClock, is_known: bool
+) -> None:
+    held = await world.project_key(await world.project())
+    key = held.value if is_known else unknown_key(PROJECT_PREFIX)
+    batches = measures.counted(measures.BATCHES)
+
+    await directory.find(key)
+    clock.advance(BELIEVED - timedelta(milliseconds=1))
+    await directory.find(key)
+    assert measures.counted(measures.BATCHES) - batches == 1
+
+    clock.advance(timedelta(milliseconds=1))
+    await directory.find(key)
+    assert measures.counted(measures.BATCHES) - batches == 2
+
+
+async def test_a_flood_of_strangers_cannot_make_memory_grow(
+    database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks
+) -> None:
+    """With room for 100 answers, 1,000 strangers are each asked for once more."""
+    directory = KeyDirectory(database, peppers, clock, tasks, believed_keys_max=100)
+    keys = [unknown_key(PROJECT_PREFIX) for _ in range(1000)]
+    await asyncio.gather(*(directory.find(key) for key in keys))
+    unknown, believed = measures.lookups("unknown"), measures.lookups("believed")
+
+    await asyncio.gather(*(directory.find(key) for key in keys[-100:]))
+    assert measures.lookups("believed") - believed == 100
+
+    await asyncio.gather(*(directory.find(key) for key in keys[:900]))
+    assert measures.lookups("unknown") - unknown == 900

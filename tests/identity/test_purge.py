@@ -1,0 +1,135 @@
+"""A sealed secret is gone after a day and its data key after two: from the API and from dumps."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from tests.identity.creations import REPLAYED, create, keys_path
+from tests.identity.dumps import dump
+from tests.support import databases
+from tests.support.gateway import Gateway, running_gateway, settings_for
+from tests.support.world import World, new_world
+from tollhouse.app import connect
+from tollhouse.base.clock import HeldClock
+from tollhouse.keys.secrets import Peppers
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HOURS_25 = timedelta(hours=25)
+HOURS_49 = timedelta(hours=49)
+STARTS = {
+    "the first instant of a day": datetime(2031, 5, 4, tzinfo=UTC),
+    "noon": datetime(2031, 5, 4, 12, tzinfo=UTC),
+    "the last second of a day": datetime(2031, 5, 4, 23, 59, 59, tzinfo=UTC),
+}
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A database of its own: purging spares nobody."""
+
+    url: str
+    world: World
+    gateway: Gateway
+    clock: HeldClock
+    client: httpx2.AsyncClient
+    path: str
+
+    async def create(self) -> httpx2.Response:
+        """The first time a creation, from then on its replay."""
+        return await create(self.client, self.path, "creation-1")
+
+    async def column(self, statement: str) -> str:
+        """A value of the only row, in the form of a dump: hexadecimal."""
+        async with self.world.database.transaction() as tx:
+            found: bytes = await tx.fetch_value(statement)  # pyright: ignore[reportArgumentType] - two literals of this module
+        return found.hex()
+
+
+SEALED = "SELECT sealed FROM idempotency_records"
+WRAPPED = "SELECT wrapped FROM data_keys"
+
+
+@asynccontextmanager
+async def _deployed(template: str, start: datetime) -> AsyncGenerator[Deployment]:
+    async with databases.temporary(template=template) as url:
+        settings = settings_for(url)
+        database = await connect(settings)
+        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+        path = keys_path((await world.project()).id)
+        admin = await world.admin_key()
+        clock = HeldClock(start)
+        async with (
+            running_gateway(settings, clock) as gateway,
+            gateway.client(admin.value) as client,
+        ):
+            yield Deployment(url, world, gateway, clock, client, path)
+        await database.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=STARTS.values(), ids=STARTS)
+async def deployment(
+    migrated_template: str, request: pytest.FixtureRequest
+) -> AsyncIterator[Deployment]:
+    async with _deployed(migrated_template, request.param) as deployed:
+        yield deployed
+
+
+async def test_purging_takes_the_secret_after_a_day_and_its_data_key_after_two(
+    deployment: Deployment,
+) -> None:
+    value = (await deployment.create()).json()["value"]
+    sealed, wrapped = await deployment.column(SEALED), await deployment.column(WRAPPED)
+    fresh = await dump(deployment.url)
+    assert sealed in fresh
+    assert wrapped in fresh
+
+    deployment.clock.advance(HOURS_25)
+    await deployment.gateway.application.purge()
+    after_a_day = await dump(deployment.url)
+    assert sealed not in after_a_day
+
+    deployment.clock.advance(HOURS_49 - HOURS_25)
+    await deployment.gateway.application.purge()
+    after_two_days = await dump(deployment.url)
+    assert sealed not in after_two_days
+    assert wrapped not in after_two_days
+
+    replay = await deployment.create()
+    assert replay.headers[REPLAYED] == "true"
+    assert "value" not in replay.json()
+    for text in (fresh, after_a_day, after_two_days):
+        assert value not in text
+        assert value.encode().hex() not in text
+
+
+async def test_while_the_value_is_shown_purging_keeps_what_it_needs(
+    deployment: Deployment,
+) -> None:
+    value = (await deployment.create()).json()["value"]
+    deployment.clock.advance(timedelta(hours=24, seconds=-1))
+    await deployment.gateway.application.purge()
+
+    replay = await deployment.create()
+
+    assert replay.json()["value"] == value
+
+
+async def test_without_any_purge_the_api_does_not_show_the_value_either(
+    deployment: Deployment,
+) -> None:
+    await deployment.create()
+    sealed = await deployment.column(SEALED)
+    for step in (HOURS_25, HOURS_49 - HOURS_25, timedelta(days=20)):
+        deployment.clock.advance(step)
+
+        replay = await deployment.create()
+
+        assert replay.headers[REPLAYED] == "true"
+        assert "value" not in replay.json()
+    assert sealed == await deployment.column(SEALED), "nothing has purged it"

@@ -1,0 +1,96 @@
+"""A rotated key: another secret, the same key, and the old secret for a while."""
+
+from datetime import timedelta
+
+import httpx2
+import pytest
+
+from tests.identity.creations import START, create, managed_keys_path, rotate_path
+from tests.support.world import World
+from tollhouse.base.clock import HeldClock
+from tollhouse.projects.types import Project
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BELIEF_IS_STALE = timedelta(seconds=1)
+LET_IN = 503
+"""What a route that is not built yet answers to a key that may call it."""
+
+
+async def _use(client: httpx2.AsyncClient, key: str) -> int:
+    answer = await client.post("/v1/chat/completions", headers={"authorization": f"Bearer {key}"})
+    return answer.status_code
+
+
+async def test_both_secrets_work_until_the_overlap_ends(
+    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+) -> None:
+    old = await world.project_key(project)
+    path = rotate_path(project.id, old.key.id)
+    rotated = await create(client, path, "rotation-1", {"overlap_seconds": 600})
+    new = rotated.json()["value"]
+
+    assert rotated.json()["id"] == str(old.key.id)
+    assert (await _use(client, old.value), await _use(client, new)) == (LET_IN, LET_IN)
+    clock.advance(timedelta(seconds=599))
+    assert (await _use(client, old.value), await _use(client, new)) == (LET_IN, LET_IN)
+    clock.advance(timedelta(seconds=1))
+    assert (await _use(client, old.value), await _use(client, new)) == (401, LET_IN)
+
+
+async def test_an_overlap_of_zero_ends_the_old_secret_at_once(
+    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+) -> None:
+    old = await world.project_key(project)
+    path = rotate_path(project.id, old.key.id)
+    rotated = await create(client, path, "rotation-1", {"overlap_seconds": 0})
+    clock.advance(BELIEF_IS_STALE)
+
+    assert await _use(client, old.value) == 401
+    assert await _use(client, rotated.json()["value"]) == LET_IN
+
+
+async def test_a_second_rotation_gives_the_first_secret_no_more_time(
+    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+) -> None:
+    first = await world.project_key(project)
+    path = rotate_path(project.id, first.key.id)
+    second = await create(client, path, "rotation-1", {"overlap_seconds": 10})
+    third = await create(client, path, "rotation-2", {"overlap_seconds": 600})
+    clock.advance(timedelta(seconds=10))
+
+    assert await _use(client, first.value) == 401
+    assert await _use(client, second.json()["value"]) == LET_IN
+    assert await _use(client, third.json()["value"]) == LET_IN
+
+
+async def test_a_rotation_keeps_everything_but_the_secret(
+    client: httpx2.AsyncClient, project: Project
+) -> None:
+    body = {
+        "name": "narrow",
+        "permissions": ["models:read"],
+        "allowed_models": ["example/model-a"],
+        "expires_at": int(START.timestamp()) + 3600,
+    }
+    created = (await create(client, managed_keys_path(project.id), "creation-1", body)).json()
+    path = rotate_path(project.id, created["id"])
+    rotated = (await create(client, path, "rotation-1", {"overlap_seconds": 0})).json()
+
+    changed = {"value", "redacted_value"}
+    assert {name for name in created if created[name] != rotated[name]} == changed
+    assert rotated["redacted_value"] == f"{rotated['value'][:8]}...{rotated['value'][-4:]}"
+
+
+async def test_states_hold_for_all_secrets_of_a_key(
+    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+) -> None:
+    old = await world.project_key(project)
+    path = rotate_path(project.id, old.key.id)
+    new = (await create(client, path, "rotation-1", {"overlap_seconds": 600})).json()["value"]
+    expected = {"suspend": 403, "resume": LET_IN, "revoke": 401}
+    for verb, status in expected.items():
+        await client.post(f"{managed_keys_path(project.id)}/{old.key.id}/{verb}")
+        clock.advance(BELIEF_IS_STALE)
+
+        assert (await _use(client, old.value), await _use(client, new)) == (status, status), verb

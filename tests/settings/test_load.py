@@ -1,0 +1,178 @@
+"""The configuration: all of it is sound, or nothing of it is used and the message says why."""
+
+from pathlib import Path
+
+import pytest
+
+from tollhouse.settings import DEFAULT_CONFIG_PATH, InvalidSettings, Settings, load
+
+MASTER = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
+PEPPER = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO"
+DATABASE = """
+[database]
+url = "postgresql://127.0.0.1/tollhouse"
+"""
+SECRETS = f"""
+[secrets]
+master = "{MASTER}"
+peppers = {{ 1 = "{PEPPER}" }}
+"""
+SOUND = DATABASE + SECRETS
+HUGE_FILE_BYTES = 64 * 1024 * 1024
+
+
+def read(folder: Path, text: str, **environment: str) -> Settings:
+    path = folder / "tollhouse.toml"
+    path.write_text(text, encoding="utf-8")
+    return load(path, environment)
+
+
+def refusal(folder: Path, text: str, **environment: str) -> str:
+    with pytest.raises(InvalidSettings) as refused:
+        read(folder, text, **environment)
+    return str(refused.value)
+
+
+def test_a_minimal_file_is_completed_by_defaults(tmp_path: Path) -> None:
+    settings = read(tmp_path, SOUND)
+
+    assert settings.database.url == "postgresql://127.0.0.1/tollhouse"
+    assert settings.secrets.pepper_bytes() == {1: PEPPER.encode()}
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8080)
+    assert settings.server.body_bytes_max == 33_554_432
+    assert settings.keys.customer_header == "x-api-key"
+
+
+def test_peppers_are_ordered_by_their_number_and_not_by_their_text(tmp_path: Path) -> None:
+    text = SOUND.replace(f'1 = "{PEPPER}"', f'10 = "{PEPPER}x", 9 = "{PEPPER}y", 1 = "{PEPPER}z"')
+
+    assert list(read(tmp_path, text).secrets.pepper_bytes()) == [1, 9, 10]
+
+
+def test_the_file_is_the_one_that_the_environment_names(tmp_path: Path) -> None:
+    path = tmp_path / "elsewhere.toml"
+    path.write_text(SOUND + "\n[server]\nport = 4711\n", encoding="utf-8")
+
+    assert load(environment={"TOLLHOUSE_CONFIG": str(path)}).server.port == 4711
+
+
+def test_without_a_name_the_file_is_looked_for_in_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / DEFAULT_CONFIG_PATH).write_text(SOUND, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    assert load(environment={}).secrets.master == MASTER
+
+
+def test_a_missing_file_is_named_together_with_what_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match=r"absent\.toml: no such file.*`tollhouse init`"):
+        load(tmp_path / "absent.toml", {})
+
+
+@pytest.mark.parametrize(
+    ("addition", "words"),
+    [
+        ("[server]\nprot = 1", "unknown field `prot` - at `$.server`. Did you mean `port`?"),
+        ("[sever]\nport = 1", "unknown field `sever`. Did you mean `server`?"),
+        ("[keys]\ncustomer_heder = 'a'", "Did you mean `customer_header`?"),
+        ("[server]\nzzzzzzzzzzzz = 1", "unknown field `zzzzzzzzzzzz`"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_known_one(
+    tmp_path: Path, addition: str, words: str
+) -> None:
+    assert words in refusal(tmp_path, f"{SOUND}\n{addition}\n")
+
+
+def test_nothing_is_suggested_for_a_name_that_resembles_none(tmp_path: Path) -> None:
+    assert "Did you mean" not in refusal(tmp_path, f"{SOUND}\n[server]\nzzzzzzzzzzzz = 1\n")
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("server", "port = -1"),
+        ("server", "port = 65536"),
+        ("server", "port = '8080'"),
+        ("server", "port = true"),
+        ("server", "port = 8080.0"),
+        ("server", "workers = 0"),
+        ("server", "workers = 257"),
+        ("server", "drain_seconds = 0"),
+        ("server", "drain_seconds = -1"),
+        ("server", "drain_seconds = inf"),
+        ("server", "drain_seconds = nan"),
+        ("server", "drain_seconds = 86400.5"),
+        ("server", "header_bytes_max = 1023"),
+        ("server", "header_bytes_max = 1048577"),
+        ("server", "body_bytes_max = 1023"),
+        ("server", "body_bytes_max = 1073741825"),
+        ("server", "host = 1"),
+        ("keys", "believed_keys_max = 0"),
+        ("idempotency", "record_days = 1"),
+        ("idempotency", "record_days = 3651"),
+        ("errors", "documentation_url = 1"),
+    ],
+)
+def test_a_value_outside_of_its_bounds_is_refused_by_name(
+    tmp_path: Path, section: str, line: str
+) -> None:
+    name = line.partition(" ")[0]
+
+    assert f"$.{section}.{name}" in refusal(tmp_path, f"{SOUND}\n[{section}]\n{line}\n")
+
+
+@pytest.mark.parametrize("line", ["pool_size = 0", "pool_size = 501", "acquire_seconds = 0"])
+def test_the_pool_has_bounds_as_well(tmp_path: Path, line: str) -> None:
+    text = SOUND.replace("[secrets]", f"{line}\n[secrets]")
+
+    assert f"$.database.{line.partition(' ')[0]}" in refusal(tmp_path, text)
+
+
+def test_what_has_no_default_must_be_there(tmp_path: Path) -> None:
+    assert "missing required field `database`" in refusal(tmp_path, SECRETS)
+    assert "missing required field `secrets`" in refusal(tmp_path, DATABASE)
+
+
+UNREADABLE = {
+    "nothing at all": "",
+    "a table that does not end": "[server",
+    "a value in the place of a table": "server = 1",
+    "no value": "[server]\nport = \n",
+    "a name twice": "[server]\nport = 1\nport = 2",
+    "a table twice": "[server]\n[server]\n",
+    "NUL": "\0",
+    "a byte order mark": "\ufeff" + SOUND,
+    "endless nesting": "a = " + "[" * 100_000,
+    "an endless number": "[server]\nport = " + "9" * 5_000,
+    "a day that does not exist": "[server]\nport = 2026-02-31",
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
+    assert "tollhouse.toml: " in refusal(tmp_path, text)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tollhouse.toml"
+    path.write_bytes(SOUND.encode() + b"\n# \xff\n")
+
+    with pytest.raises(InvalidSettings, match=r"tollhouse\.toml: "):
+        load(path, {})
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match=tmp_path.name):
+        load(tmp_path, {})
+
+
+def test_a_huge_file_is_refused_for_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "tollhouse.toml"
+    with path.open("wb") as file:
+        file.write(SOUND.encode() + b"\n# ")
+        file.truncate(HUGE_FILE_BYTES)
+
+    with pytest.raises(InvalidSettings, match="too large"):
+        load(path, {})

@@ -1,0 +1,115 @@
+"""Secrets have no default, and one that could be guessed is refused before anything listens."""
+
+from pathlib import Path
+
+import pytest
+
+from tollhouse.settings import InvalidSettings, Settings, load
+
+GOOD = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
+OTHER = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO"
+DATABASE = '[database]\nurl = "postgresql://127.0.0.1/tollhouse"\n'
+
+WEAK = {
+    "empty": "",
+    "one character": "x",
+    "blank": " " * 40,
+    "one character too short": GOOD[:-1],
+    "one character repeated": "a" * 64,
+    "seven characters repeated": "abcdefg" * 8,
+    "eight characters repeated": "abcdefgh" * 8,
+    "a word repeated": "password" * 8,
+    "the usual placeholder repeated": "change-me-" * 6,
+    "the usual placeholder repeated and cut": "change-me-change-me-change-me-chang",
+    "all digits repeated": "0123456789" * 4,
+    "all hexadecimal digits repeated": "0123456789abcdef" * 2,
+    "a good half repeated": GOOD[:16] * 2,
+}
+
+
+def load_secrets(folder: Path, *, master: str, peppers: dict[str, str]) -> Settings:
+    lines = "\n".join(f'"{version}" = "{value}"' for version, value in peppers.items())
+    path = folder / "tollhouse.toml"
+    path.write_text(
+        f'{DATABASE}[secrets]\nmaster = "{master}"\n[secrets.peppers]\n{lines}\n',
+        encoding="utf-8",
+    )
+    return load(path, {})
+
+
+def test_random_secrets_that_differ_are_taken(tmp_path: Path) -> None:
+    settings = load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER, "32767": OTHER[::-1]})
+
+    assert settings.secrets.master == GOOD
+    assert settings.secrets.pepper_bytes() == {1: OTHER.encode(), 32767: OTHER[::-1].encode()}
+
+
+@pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
+def test_a_weak_master_secret_is_refused_without_being_shown(tmp_path: Path, weak: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load_secrets(tmp_path, master=weak, peppers={"1": OTHER})
+
+    assert str(refused.value).startswith("secrets.master: too weak")
+    assert len(weak) < 8 or weak not in str(refused.value)
+
+
+@pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
+def test_a_weak_pepper_is_refused_without_being_shown(tmp_path: Path, weak: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER, "2": weak})
+
+    assert str(refused.value).startswith("secrets.peppers.2: too weak")
+    assert len(weak) < 8 or weak not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("master", "peppers"),
+    [
+        (GOOD, {"1": GOOD}),
+        (GOOD, {"1": OTHER, "2": OTHER}),
+        (GOOD, {"1": OTHER, "2": GOOD}),
+    ],
+)
+def test_no_two_secrets_may_be_equal(tmp_path: Path, master: str, peppers: dict[str, str]) -> None:
+    with pytest.raises(InvalidSettings, match="must differ"):
+        load_secrets(tmp_path, master=master, peppers=peppers)
+
+
+MISSPELT = {
+    "zero": "0",
+    "one too many": "32768",
+    "minus": "-1",
+    "plus": "+1",
+    "a fraction": "1.5",
+    "a leading zero": "01",
+    "an underscore": "1_0",
+    "a letter": "x",
+    "nothing": "",
+    "a space": " 1",
+    "another script": "\N{ARABIC-INDIC DIGIT ONE}",
+    "endless": "9" * 5_000,
+}
+
+
+@pytest.mark.parametrize("version", MISSPELT.values(), ids=MISSPELT)
+def test_a_pepper_version_is_a_whole_number_in_its_one_spelling(
+    tmp_path: Path, version: str
+) -> None:
+    with pytest.raises(InvalidSettings, match="versions are whole numbers"):
+        load_secrets(tmp_path, master=GOOD, peppers={version: OTHER})
+
+
+def test_there_must_be_a_pepper_and_not_too_many(tmp_path: Path) -> None:
+    nine = {str(version): f"{OTHER}{version}" for version in range(1, 10)}
+
+    for peppers in ({}, nine):
+        with pytest.raises(InvalidSettings, match=r"\$\.secrets\.peppers"):
+            load_secrets(tmp_path, master=GOOD, peppers=peppers)
+
+
+def test_a_missing_secret_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tollhouse.toml"
+    path.write_text(f'{DATABASE}[secrets]\npeppers = {{ 1 = "{OTHER}" }}\n', encoding="utf-8")
+
+    with pytest.raises(InvalidSettings, match="missing required field `master`"):
+        load(path, {})

@@ -1,0 +1,91 @@
+"""What runs in a process of its own, so that it can be killed."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import NoReturn
+
+from tollhouse.base.ids import InstanceId
+from tollhouse.storage import schema
+from tollhouse.storage.database import Database
+from tollhouse.storage.leases import Job, run_while_held
+from tollhouse.storage.schema import Progress
+
+NEVER = 0
+PATIENCE_SECONDS = 60.0
+
+
+@asynccontextmanager
+async def running(
+    target: Callable[..., None], *arguments: object
+) -> AsyncGenerator[tuple[SpawnProcess, Connection]]:
+    """Start `target(line, *arguments)`; the process and our end of the line to it."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        await ended(process)
+        process.close()
+        ours.close()
+
+
+async def ended(process: SpawnProcess) -> int | None:
+    """Wait for its end; the exit code."""
+    await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+    return process.exitcode
+
+
+async def next_word(line: Connection) -> object:
+    """What the process says next."""
+    is_there = await asyncio.to_thread(line.poll, PATIENCE_SECONDS)
+    assert is_there, "the process says nothing"
+    return line.recv()
+
+
+def migrate_in_forks(line: Connection, url: str) -> None:
+    """For every list of numbers that comes in: one fork for each, all at once; tells how they end.
+
+    A fork dies before the statement of its number. One that survives ends with the number of
+    revisions that it applied. Forks spare the importing, which takes longer than all the rest.
+    """
+    while True:
+        forks = [os.fork() or _migrate(url, number) for number in line.recv()]
+        statuses = [os.waitpid(fork, 0)[1] for fork in forks]
+        line.send([os.waitstatus_to_exitcode(status) for status in statuses])
+
+
+def _migrate(url: str, last_number: int) -> NoReturn:
+    shown: list[Progress] = []
+
+    def show(progress: Progress) -> None:
+        shown.append(progress)
+        if len(shown) == last_number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os._exit(len(asyncio.run(schema.migrate(url, show=show))))
+
+
+def work_while_held(
+    line: Connection, url: str, holder: InstanceId, job_name: str, every_seconds: float
+) -> None:
+    """Do a job that says each of its runs, until killed."""
+
+    async def tell() -> None:
+        line.send("ran")
+
+    async def run() -> None:
+        database = await Database.connect(url, pool_size=1, acquire_seconds=5, statement_seconds=5)
+        job = Job(name=job_name, every_seconds=every_seconds, run=tell)
+        await run_while_held(database, job, holder)
+
+    asyncio.run(run())

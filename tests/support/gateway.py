@@ -1,0 +1,70 @@
+"""The whole application behind its real HTTP server, on a free port of loopback."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+import msgspec
+
+from tollhouse.app import Application
+from tollhouse.base.clock import Clock
+from tollhouse.serving.server import http_server, listen
+from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings, Settings
+
+
+def settings_for(database_url: str, **server: object) -> Settings:
+    """A sound configuration with secrets of its own."""
+    return Settings(
+        database=DatabaseSettings(url=database_url),
+        secrets=SecretSettings(
+            master=secrets.token_urlsafe(48), peppers={"1": secrets.token_urlsafe(48)}
+        ),
+        server=msgspec.convert(
+            {"port": 0, "probe_port": 0, "workers": 1, **server}, ServerSettings
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Gateway:
+    application: Application
+    host: str
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    def client(self, key: str | None = None) -> httpx2.AsyncClient:
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        return httpx2.AsyncClient(
+            base_url=self.base_url, headers=headers, timeout=30, trust_env=False
+        )
+
+
+@asynccontextmanager
+async def running_gateway(
+    settings: Settings, clock: Clock | None = None
+) -> AsyncGenerator[Gateway]:
+    application = Application(settings, clock)
+    await application.startup()
+    listener = listen("127.0.0.1", 0)
+    server = http_server(application, settings.server)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    await server.accepting.wait()
+    host, port = _address(listener)
+    try:
+        yield Gateway(application, host, port)
+    finally:
+        server.stop()
+        await serving
+        await application.shutdown()
+
+
+def _address(listener: socket.socket) -> tuple[str, int]:
+    host, port = listener.getsockname()[:2]
+    return str(host), int(port)

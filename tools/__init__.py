@@ -1,0 +1,1 @@
+"""What keeps the house in order; nothing here is shipped."""

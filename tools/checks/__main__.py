@@ -1,0 +1,34 @@
+"""`python -m tools.checks`: lists every broken rule of the package and exits with 1."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.checks import handlers, money, sizes, statements, tenancy
+from tools.checks.source import Finding, read
+
+ROOT = Path(__file__).parents[2]
+
+
+def findings(root: Path) -> Iterator[Finding]:
+    """What every check has to say about the package below `root`."""
+    sources = list(read(root))
+    carrying = tenancy.carriers(sources)
+    for source in sources:
+        yield from money.check(source)
+        yield from statements.check(source)
+        yield from tenancy.check(source, carrying)
+        yield from handlers.check(source)
+        yield from sizes.check(source)
+
+
+def main() -> int:
+    """Print the findings in the order of the files."""
+    found = sorted(findings(ROOT))
+    for finding in found:
+        print(finding)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""`python -m tools.locks`: do the locks fit pyproject.toml? Needs no network.
+
+The resolver is the only judge of a whole lock; this sees what a forgotten `make lock` leaves
+behind: a dependency that is missing, outside of its range, or no longer asked for.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)")
+WANTED_DIRECTLY = re.compile(r"^\s+#(?: via)?\s+tollhouse \(pyproject\.toml", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pin:
+    """One locked package. `is_direct` says that the lock was made with the package asked for."""
+
+    name: str
+    version: str
+    is_hashed: bool
+    is_direct: bool
+
+
+def main() -> int:
+    """Print what does not fit, and whether anything did not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    runtime = (ROOT / "requirements" / "runtime.txt").read_text(encoding="utf-8")
+    dev = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    dependencies: list[str] = project["project"]["dependencies"]
+    group: list[str] = project["dependency-groups"]["dev"]
+    faults = [
+        *(f"requirements/runtime.txt: {fault}" for fault in faults_of(runtime, dependencies)),
+        *(f"requirements/dev.txt: {fault}" for fault in faults_of(dev, dependencies + group)),
+        *(f"pyproject.toml: {fault}" for fault in build_faults(project, dev)),
+        *(f"requirements/dev.txt: {fault}" for fault in differences(runtime, dev)),
+    ]
+    for fault in faults:
+        print(f"{fault}; run `make lock`")
+    return 1 if faults else 0
+
+
+def faults_of(lock: str, requirements: Iterable[str]) -> Iterator[str]:
+    """How a lock fails to hold exactly what is asked for, by hash, from nowhere in particular."""
+    pins = read(lock)
+    wanted = {canonicalize_name(asked.name): asked for asked in map(Requirement, requirements)}
+    for name, asked in wanted.items():
+        if name not in pins:
+            yield f"{name} is asked for and not locked"
+        elif not asked.specifier.contains(pins[name].version):
+            yield f"{name} is locked at {pins[name].version}, asked for is {asked.specifier}"
+    for pin in pins.values():
+        if pin.is_direct and pin.name not in wanted:
+            yield f"{pin.name} is locked and no longer asked for"
+        if not pin.is_hashed:
+            yield f"{pin.name} has no hash"
+    if "://" in lock or "--index" in lock or "--find-links" in lock:
+        yield "names the place that packages come from"
+
+
+def build_faults(project: dict[str, dict[str, list[str]]], dev: str) -> Iterator[str]:
+    """The wheel is built without isolation, so what builds it must be the locked version."""
+    pins = read(dev)
+    for asked in map(Requirement, project["build-system"]["requires"]):
+        pin = pins.get(canonicalize_name(asked.name))
+        if pin is None or not asked.specifier.contains(pin.version):
+            yield f"build-system.requires {asked}, which requirements/dev.txt does not hold"
+
+
+def differences(runtime: str, dev: str) -> Iterator[str]:
+    """Tests must run on the versions that are shipped."""
+    tested = read(dev)
+    for name, shipped in read(runtime).items():
+        if name not in tested or tested[name].version != shipped.version:
+            yield f"{name} is not locked at {shipped.version} as in requirements/runtime.txt"
+
+
+def read(lock: str) -> dict[str, Pin]:
+    """The pins of a lock by their canonical names."""
+    blocks = re.split(r"\n(?=\S)", lock)
+    pins = (
+        Pin(
+            name=canonicalize_name(found["name"]),
+            version=found["version"],
+            is_hashed="--hash=sha256:" in block,
+            is_direct=WANTED_DIRECTLY.search(block) is not None,
+        )
+        for block in blocks
+        if (found := PIN.match(block))
+    )
+    return {pin.name: pin for pin in pins}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,6 +12,8 @@ AdminKeyId = NewType("AdminKeyId", UUID)
 RequestId = NewType("RequestId", UUID)
 AuditId = NewType("AuditId", UUID)
 InstanceId = NewType("InstanceId", UUID)
+ReservationId = NewType("ReservationId", UUID)
+GrantId = NewType("GrantId", UUID)
 
 _RANDOM_BITS_MASK = (1 << 74) - 1
 _UUID_HEX_LENGTH = 36

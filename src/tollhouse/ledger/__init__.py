@@ -1,0 +1,1 @@
+"""Money: credit, holds, settlements, caps. Nothing here is ever overspent."""

@@ -1,0 +1,213 @@
+"""Nouns of money. All amounts are whole pico-dollars."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import IntEnum, StrEnum
+from uuid import UUID
+
+from tollhouse.base.ids import (
+    GrantId,
+    InstanceId,
+    OrganizationId,
+    ProjectId,
+    ProjectKeyId,
+    ReservationId,
+)
+from tollhouse.base.money import PicoUsd
+
+
+class Scope(StrEnum):
+    """Whose spending is counted and may be capped."""
+
+    ORGANIZATION = "organization"
+    PROJECT = "project"
+    KEY = "api_key"
+
+
+class Period(StrEnum):
+    """Over which time a cap counts: a UTC month of admission, or all of it."""
+
+    MONTH = "month"
+    LIFETIME = "lifetime"
+
+
+class GrantKind(StrEnum):
+    """Why credit was given, or taken back: only a correction may be negative."""
+
+    SANDBOX = "sandbox"
+    TEST_PAYMENT = "test_payment"
+    PROMOTIONAL = "promotional"
+    CORRECTION = "correction"
+    BACKFILL = "backfill"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hold:
+    """A request's worst case, to be reserved before any backend hears of it.
+
+    `admitted_at` is fixed once and sent again with every retry: its UTC date is the day that
+    the cap's month and the cost report count.
+    """
+
+    organization_id: OrganizationId
+    reservation_id: ReservationId
+    project_id: ProjectId
+    api_key_id: ProjectKeyId
+    model: str
+    price_revision: int
+    amount_pico_usd: PicoUsd
+    admitted_at: datetime
+    deadline_at: datetime
+    bills_without_answer: bool
+
+    @property
+    def admitted_day(self) -> date:
+        """The UTC day that this request belongs to, whenever it is settled."""
+        return self.admitted_at.date()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Charge:
+    """What a request used and what each part of it costs. Input does not include cached input."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    images: int = 0
+    input_pico_usd: PicoUsd = PicoUsd(0)
+    cached_input_pico_usd: PicoUsd = PicoUsd(0)
+    output_pico_usd: PicoUsd = PicoUsd(0)
+    image_pico_usd: PicoUsd = PicoUsd(0)
+    request_pico_usd: PicoUsd = PicoUsd(0)
+
+    @property
+    def total_pico_usd(self) -> PicoUsd:
+        """The sum of all parts."""
+        return PicoUsd(
+            self.input_pico_usd
+            + self.cached_input_pico_usd
+            + self.output_pico_usd
+            + self.image_pico_usd
+            + self.request_pico_usd
+        )
+
+
+NOTHING = Charge()
+
+
+class ResolutionKind(StrEnum):
+    """How a hold ends: charged, given back whole, or decided without knowing."""
+
+    POST = "post"
+    VOID = "void"
+    ABSORB = "absorb"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolution:
+    """The end of a hold. Its charge never exceeds the hold; what does is `excess_pico_usd`."""
+
+    organization_id: OrganizationId
+    reservation_id: ReservationId
+    admitted_day: date
+    kind: ResolutionKind
+    charge: Charge = NOTHING
+    excess_pico_usd: PicoUsd = PicoUsd(0)
+
+
+class Resolved(IntEnum):
+    """What became of a resolution: it is the one, it came too late, or there is no such hold."""
+
+    NOW = 0
+    BEFORE = 1
+    NO_HOLD = 2
+
+
+class Verdict(IntEnum):
+    """What became of an admission; the numbers are those of the function `ledger_admit`.
+
+    From 10 on a cap refused: 10 plus the position in `CAPS`.
+    """
+
+    ADMITTED = 0
+    NO_CREDIT = 1
+    WRONG_CLOCK = 2
+    NO_ACCOUNT = 3
+    SKIPPED = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cap:
+    """A bound on spending. `alert_percent` of it rings before it holds."""
+
+    organization_id: OrganizationId
+    scope: Scope
+    scope_id: UUID
+    period: Period
+    limit_pico_usd: PicoUsd
+    alert_percent: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CapUse:
+    """A cap and what of it is used in the present window."""
+
+    cap: Cap
+    settled_pico_usd: PicoUsd
+    reserved_pico_usd: PicoUsd
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Credit:
+    """An organization's account."""
+
+    organization_id: OrganizationId
+    granted_pico_usd: PicoUsd
+    settled_pico_usd: PicoUsd
+    reserved_pico_usd: PicoUsd
+    unsettled_pico_usd: PicoUsd
+    unsettled_requests: int
+    absorbed_excess_pico_usd: PicoUsd
+    absorbed_unknown_pico_usd: PicoUsd
+
+    @property
+    def available_pico_usd(self) -> PicoUsd:
+        """What a new request may reserve; negative after a correction below what is used."""
+        return PicoUsd(self.granted_pico_usd - self.settled_pico_usd - self.reserved_pico_usd)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """Credit that was given or taken back, by whom and why."""
+
+    organization_id: OrganizationId
+    id: GrantId
+    kind: GrantKind
+    amount_pico_usd: PicoUsd
+    reason: str
+    actor_type: str
+    actor_id: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnsettledHold:
+    """A hold whose end nobody knows yet: still held, until evidence or a decision."""
+
+    organization_id: OrganizationId
+    reservation_id: ReservationId
+    admitted_day: date
+    admitted_at: datetime
+    project_id: ProjectId
+    api_key_id: ProjectKeyId
+    model: str
+    amount_pico_usd: PicoUsd
+    instance_id: InstanceId
+    unsettled_at: datetime
+    decide_at: datetime
+
+
+def to_pico_usd(value: Decimal | int) -> PicoUsd:
+    """A `numeric(38,0)` of the database, which the driver gives as a decimal."""
+    return PicoUsd(int(value))

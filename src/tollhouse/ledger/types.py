@@ -16,6 +16,8 @@ from tollhouse.base.ids import (
 )
 from tollhouse.base.money import PicoUsd
 
+NO_MONEY = PicoUsd(0)
+
 
 class Scope(StrEnum):
     """Whose spending is counted and may be capped."""
@@ -75,11 +77,11 @@ class Charge:
     cached_input_tokens: int = 0
     output_tokens: int = 0
     images: int = 0
-    input_pico_usd: PicoUsd = PicoUsd(0)
-    cached_input_pico_usd: PicoUsd = PicoUsd(0)
-    output_pico_usd: PicoUsd = PicoUsd(0)
-    image_pico_usd: PicoUsd = PicoUsd(0)
-    request_pico_usd: PicoUsd = PicoUsd(0)
+    input_pico_usd: PicoUsd = NO_MONEY
+    cached_input_pico_usd: PicoUsd = NO_MONEY
+    output_pico_usd: PicoUsd = NO_MONEY
+    image_pico_usd: PicoUsd = NO_MONEY
+    request_pico_usd: PicoUsd = NO_MONEY
 
     @property
     def total_pico_usd(self) -> PicoUsd:
@@ -113,7 +115,7 @@ class Resolution:
     admitted_day: date
     kind: ResolutionKind
     charge: Charge = NOTHING
-    excess_pico_usd: PicoUsd = PicoUsd(0)
+    excess_pico_usd: PicoUsd = NO_MONEY
 
 
 class Resolved(IntEnum):
@@ -127,7 +129,7 @@ class Resolved(IntEnum):
 class Verdict(IntEnum):
     """What became of an admission; the numbers are those of the function `ledger_admit`.
 
-    From 10 on a cap refused: 10 plus the position in `CAPS`.
+    From 10 on a cap refused: 10 plus the position in `counters.WINDOWS`.
     """
 
     ADMITTED = 0
@@ -135,6 +137,7 @@ class Verdict(IntEnum):
     WRONG_CLOCK = 2
     NO_ACCOUNT = 3
     SKIPPED = 4
+    TOO_LATE = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

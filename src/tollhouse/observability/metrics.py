@@ -71,6 +71,53 @@ _job_runs = Counter(
     ["job", "outcome"],
     registry=_registry,
 )
+_ledger_batches = Counter(
+    "tollhouse_ledger_batches_total",
+    "Statements that admitted or resolved, first ones and repeated ones.",
+    ["attempt"],
+    registry=_registry,
+)
+_ledger_batch_size = Histogram(
+    "tollhouse_ledger_batch_size",
+    "Admissions and resolutions per statement.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128),
+    registry=_registry,
+)
+_admissions = Counter(
+    "tollhouse_admissions_total",
+    "Requests that asked to be admitted, by verdict.",
+    ["verdict"],
+    registry=_registry,
+)
+_resolutions = Counter(
+    "tollhouse_resolutions_total",
+    "Holds that were ended, by kind and by whether it was now.",
+    ["kind", "outcome"],
+    registry=_registry,
+)
+_resolutions_set_aside = Counter(
+    "tollhouse_resolutions_set_aside_total",
+    "Resolutions that the database refuses for good; their holds become unsettled.",
+    registry=_registry,
+)
+_absorbed = Counter(
+    "tollhouse_absorbed_pico_usd_total",
+    "What the house paid: above the hold, or held and never known.",
+    ["account"],
+    registry=_registry,
+)
+_unsettled_holds = Gauge(
+    "tollhouse_unsettled_holds",
+    "Holds whose end nobody knows yet.",
+    multiprocess_mode="mostrecent",
+    registry=_registry,
+)
+_spending_alerts = Counter(
+    "tollhouse_spending_alerts_total",
+    "Caps and credits of which the alert's share was spent.",
+    ["scope"],
+    registry=_registry,
+)
 
 
 class LookupOutcome(StrEnum):
@@ -131,6 +178,47 @@ def longest_stall(seconds: float) -> None:
 def database_connections_in_use(count: int) -> None:
     """Set how many connections this process has lent out now."""
     _database_pool_in_use.set(count)
+
+
+def ledger_batch_sent(size: int, *, is_retry: bool) -> None:
+    """Count one statement with `size` admissions and resolutions."""
+    _ledger_batches.labels("repeated" if is_retry else "first").inc()
+    _ledger_batch_size.observe(size)
+
+
+def admission_decided(verdict: int) -> None:
+    """Count one verdict, by its number: 0 admitted, 1 no credit, from 10 on a cap."""
+    _admissions.labels(verdict).inc()
+
+
+def hold_resolved(kind: str, outcome: str) -> None:
+    """Count the end of a hold."""
+    _resolutions.labels(kind, outcome).inc()
+
+
+def resolution_set_aside() -> None:
+    """Count a resolution that can never be written."""
+    _resolutions_set_aside.inc()
+
+
+def excess_absorbed(amount: int) -> None:
+    """Add what a request cost above its hold."""
+    _absorbed.labels("excess").inc(amount)
+
+
+def unknown_absorbed(amount: int) -> None:
+    """Add what was held and never known."""
+    _absorbed.labels("unknown").inc(amount)
+
+
+def unsettled(count: int) -> None:
+    """Set how many holds wait for evidence or a decision."""
+    _unsettled_holds.set(count)
+
+
+def spending_alerted(scope: str) -> None:
+    """Count one cap or credit of which the alert's share was spent."""
+    _spending_alerts.labels(scope).inc()
 
 
 def job_ran(job: str, outcome: JobOutcome) -> None:

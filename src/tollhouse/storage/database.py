@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, LiteralString, Self
 import asyncpg
 
 from tollhouse.base.ids import OrganizationId, RequestId
-from tollhouse.storage.errors import ConstraintViolated, DatabaseUnavailable, LockTimedOut
+from tollhouse.storage.errors import (
+    ConstraintViolated,
+    DatabaseUnavailable,
+    LockTimedOut,
+    StatementFailed,
+)
 
 if TYPE_CHECKING:
     from asyncpg.pool import Pool, PoolConnectionProxy
@@ -237,5 +242,8 @@ def translated() -> Generator[None]:
         raise ConstraintViolated(str(error.constraint_name)) from None
     except _UNREACHABLE as error:
         if isinstance(error, ValueError):
-            raise  # an argument of the wrong type is our own bug, though the driver files it here
+            # An argument out of its type's range, which the driver files under its own trouble.
+            raise StatementFailed(str(error)) from error
         raise DatabaseUnavailable from error
+    except asyncpg.PostgresError as error:
+        raise StatementFailed(f"{error.sqlstate}: {error.message}") from error

@@ -25,5 +25,9 @@ class ConstraintViolated(Exception):
         self.constraint = constraint
 
 
+class StatementFailed(Exception):
+    """The database refused a statement for good; sending it again would fail again."""
+
+
 class SchemaMismatch(Exception):
     """The database's schema is not the one that this version of the software was written for."""

@@ -1,0 +1,127 @@
+"""How admission and the verbs of money fail."""
+
+from typing import ClassVar
+
+from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, ServiceUnavailable
+from tollhouse.base.money import PicoUsd, to_decimal_string
+from tollhouse.ledger.types import Period, Scope
+
+HELD_RETRY_SECONDS = 5
+
+
+class Uncovered(GatewayError):
+    """Credit or a cap cannot cover the worst case of the request.
+
+    While requests in flight hold what is missing, waiting can help, and the answer says so.
+    """
+
+    kind = Kind.UNCOVERED
+    code = "credit_balance_exhausted"
+    subject: ClassVar[str] = "credit"
+
+    def __init__(self, *, needed: PicoUsd, available: PicoUsd, held: PicoUsd) -> None:
+        super().__init__(
+            f"The {self.subject} cannot cover this request: {_usd(needed)} needed,"
+            f" {_usd(available)} available, {_usd(held)} held by requests that are under way."
+        )
+        self.needed = needed
+        self.available = available
+        self.held = held
+        if needed <= available + held:
+            self.retry_after_seconds = HELD_RETRY_SECONDS
+
+
+class CreditExhausted(Uncovered):
+    """The organization's prepaid credit."""
+
+
+class OrganizationCapReached(Uncovered):
+    """The organization's own spending cap."""
+
+    code = "organization_spend_limit_exceeded"
+    subject = "organization's spending limit"
+
+
+class ProjectCapReached(Uncovered):
+    """The project's spending cap."""
+
+    code = "project_spend_limit_exceeded"
+    subject = "project's spending limit"
+
+
+class KeyCapReached(Uncovered):
+    """The key's spending cap."""
+
+    code = "api_key_spend_limit_exceeded"
+    subject = "key's spending limit"
+
+
+CAP_ERRORS: dict[Scope, type[Uncovered]] = {
+    Scope.ORGANIZATION: OrganizationCapReached,
+    Scope.PROJECT: ProjectCapReached,
+    Scope.KEY: KeyCapReached,
+}
+
+
+class AdmissionUndecided(ServiceUnavailable):
+    """The database did not say in time whether the hold is committed; it will be given back."""
+
+    def __init__(self) -> None:
+        super().__init__("The request could not be admitted in time. Try again shortly.")
+
+
+class ClockIsWrong(ServiceUnavailable):
+    """The worker's clock is more than ten minutes off the database's."""
+
+    def __init__(self) -> None:
+        super().__init__("The gateway's clock is wrong. Try again shortly.")
+
+
+class DeadlinePassed(GatewayError):
+    """The request's own deadline passed while it waited to be admitted."""
+
+    kind = Kind.DEADLINE
+    code = "deadline_exceeded"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__("The request's deadline passed before it could be admitted.")
+
+
+class AccountMissing(Exception):
+    """Our own bug: every organization has an account from its creation on."""
+
+
+class ResolutionSetAside(Exception):
+    """The database refuses this resolution for good; its hold stays and becomes unsettled."""
+
+
+class HoldNotFound(GatewayError):
+    """No such reservation on that day, or it is already resolved."""
+
+    kind = Kind.NOT_FOUND
+    code = "reservation_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No unsettled reservation has this ID.")
+
+
+class GrantWouldTakeCredit(InvalidRequest):
+    """Only a correction takes credit back."""
+
+    def __init__(self) -> None:
+        super().__init__("invalid_value", "The amount must be above zero.", param="amount")
+
+
+class CapNotFound(GatewayError):
+    """No such cap is set."""
+
+    kind = Kind.NOT_FOUND
+    code = "spending_limit_not_found"
+
+    def __init__(self, scope: Scope, period: Period) -> None:
+        super().__init__(f"No {period} spending limit is set for this {scope}.")
+
+
+def _usd(amount: PicoUsd) -> str:
+    return f"{to_decimal_string(amount)} USD"

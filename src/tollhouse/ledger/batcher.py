@@ -18,6 +18,7 @@ from datetime import timedelta
 from tollhouse.base.ids import InstanceId, OrganizationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import batches
+from tollhouse.ledger.batches import BatchResult, Decision
 from tollhouse.ledger.counters import WINDOWS
 from tollhouse.ledger.errors import (
     CAP_ERRORS,
@@ -28,7 +29,6 @@ from tollhouse.ledger.errors import (
     DeadlinePassed,
     ResolutionSetAside,
 )
-from tollhouse.ledger.batches import BatchResult, Decision
 from tollhouse.ledger.types import Hold, Resolution, ResolutionKind, Resolved, Verdict
 from tollhouse.observability import metrics
 from tollhouse.storage.database import Database

@@ -40,7 +40,7 @@ _UNREACHABLE = (
 
 # A prepared statement keeps the plan that was made while its table was small. Every statement
 # of the gateway's path reads by an index; this keeps the plan right on an empty table too.
-_SESSION_SETTINGS = {
+SESSION_SETTINGS = {
     "application_name": "tollhouse",
     "timezone": "UTC",
     "enable_seqscan": "off",
@@ -167,7 +167,7 @@ class Database:
                 max_size=pool_size,
                 timeout=acquire_seconds,
                 command_timeout=statement_seconds,
-                server_settings=_SESSION_SETTINGS,
+                server_settings=SESSION_SETTINGS,
                 connection_class=PlainConnection,
             )
         return cls(pool, acquire_seconds=acquire_seconds)

@@ -45,6 +45,10 @@ class Proxy:
     def swallow_answers(self) -> None:
         """From now on throw away what the far side says; `answer_swallowed` tells when it did."""
         self._swallows_answers = True
+        self.answer_swallowed.clear()
+
+    def hear_answers(self) -> None:
+        self._swallows_answers = False
 
     async def close(self) -> None:
         if self._server is not None:

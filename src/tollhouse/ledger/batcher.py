@@ -184,23 +184,29 @@ class Batcher:
 
     async def _run_mixed(self) -> None:
         """While one batch is under way the next one gathers; ends when nobody waits."""
-        items: list[_Item] = []
         try:
             while self._mixed:
-                items = _take(self._mixed)
-                await self._carry_out(items, self._send_mixed)
-                self._release_all(items)
+                await self._carry_out_mixed(_take(self._mixed))
         finally:
-            _fail_undone(items)
             self._mixed_batches -= 1
 
-    def _release_all(self, items: Sequence[_Item]) -> None:
-        for item in items:
-            if not item.done.done():
-                lane = self._lanes[item.organization_id]
-                lane.waiting.appendleft(item)
-                lane.must_wait_for_lock = True
-            self._release(item.organization_id)
+    async def _carry_out_mixed(self, items: Sequence[_Item]) -> None:
+        try:
+            await self._carry_out(items, self._send_mixed)
+        except BaseException:
+            _fail_undone(items)
+            raise
+        finally:
+            for item in items:
+                self._release_from_mixed(item)
+
+    def _release_from_mixed(self, item: _Item) -> None:
+        """An item without an answer was skipped; a batch of its own will wait for the lock."""
+        if not item.done.done():
+            lane = self._lanes[item.organization_id]
+            lane.waiting.appendleft(item)
+            lane.must_wait_for_lock = True
+        self._release(item.organization_id)
 
     def _release(self, organization_id: OrganizationId) -> None:
         lane = self._lanes[organization_id]

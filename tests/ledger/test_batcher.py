@@ -1,0 +1,311 @@
+"""The batcher: nothing is lost, nothing is done twice, nobody waits for another's trouble."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from tests.identity.proxy import Proxy, proxied
+from tests.identity.waiting import until, until_a_lock_is_awaited
+from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, posted, voided
+from tests.support.gateway import settings_for
+from tollhouse.app import connect
+from tollhouse.base.money import PicoUsd
+from tollhouse.base.tasks import Tasks
+from tollhouse.ledger.batcher import Batcher
+from tollhouse.ledger.errors import (
+    AdmissionUndecided,
+    ClockIsWrong,
+    CreditExhausted,
+    DeadlinePassed,
+    ResolutionSetAside,
+)
+from tollhouse.ledger.types import Charge, Resolved
+from tollhouse.storage.database import Database
+
+DRAIN_SECONDS = 60.0
+
+
+@pytest.fixture
+async def tasks() -> AsyncIterator[Tasks]:
+    running = Tasks()
+    yield running
+    assert await running.drain(deadline_seconds=DRAIN_SECONDS) == 0
+
+
+@pytest.fixture
+def batcher(database: Database, tasks: Tasks) -> Batcher:
+    return new_batcher(database, tasks)
+
+
+async def balance(database: Database, payer: Payer) -> tuple[int, int]:
+    """Settled and reserved."""
+    async with database.transaction() as tx:
+        row = await tx.fetch_one(
+            "SELECT settled_pico, reserved_pico FROM accounts WHERE organization_id = $1",
+            payer.organization_id,
+        )
+    assert row is not None
+    return int(row["settled_pico"]), int(row["reserved_pico"])
+
+
+async def test_a_hold_is_reserved_then_charged_and_the_rest_is_free_again(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(60)
+
+    await batcher.admit(hold, patience=PATIENCE)
+    assert await balance(database, payer) == (0, 60)
+
+    assert await batcher.resolve(posted(hold, 25)) is Resolved.NOW
+    assert await balance(database, payer) == (25, 0)
+    await batcher.admit(payer.hold(75), patience=PATIENCE)
+
+
+async def test_a_refusal_says_what_was_needed_and_whether_waiting_can_help(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(60)
+    await batcher.admit(hold, patience=PATIENCE)
+
+    with pytest.raises(CreditExhausted) as held:
+        await batcher.admit(payer.hold(50), patience=PATIENCE)
+    assert (held.value.needed, held.value.available, held.value.held) == (50, 40, 60)
+    assert held.value.retry_after_seconds is not None
+
+    await batcher.resolve(posted(hold, 60))
+    with pytest.raises(CreditExhausted) as final:
+        await batcher.admit(payer.hold(50), patience=PATIENCE)
+    assert final.value.retry_after_seconds is None
+
+
+async def test_a_large_request_that_is_refused_does_not_stop_a_small_one_behind_it(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    results = await asyncio.gather(
+        *(batcher.admit(payer.hold(amount), patience=PATIENCE) for amount in (60, 60, 40)),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [type(None), CreditExhausted, type(None)]
+
+
+async def test_a_hold_ends_once_however_often_it_is_resolved(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(60)
+    await batcher.admit(hold, patience=PATIENCE)
+
+    outcomes = [await batcher.resolve(posted(hold, 25)) for _ in range(3)]
+    outcomes.append(await batcher.resolve(voided(hold)))
+
+    assert outcomes == [Resolved.NOW, Resolved.BEFORE, Resolved.BEFORE, Resolved.BEFORE]
+    assert await balance(database, payer) == (25, 0)
+    assert await batcher.resolve(voided(payer.hold(1))) is Resolved.NO_HOLD
+
+
+async def test_a_hold_of_a_wrong_clock_or_past_its_deadline_is_refused(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    now = datetime.now(UTC)
+
+    for minutes in (-11, 11):
+        wrong = payer.hold(1, admitted_at=now + timedelta(minutes=minutes))
+        with pytest.raises(ClockIsWrong):
+            await batcher.admit(wrong, patience=PATIENCE)
+    late = payer.hold(1, admitted_at=now - timedelta(minutes=2), deadline=timedelta(minutes=1))
+    with pytest.raises(DeadlinePassed):
+        await batcher.admit(late, patience=PATIENCE)
+
+    assert await balance(database, payer) == (0, 0)
+
+
+async def test_a_caller_who_leaves_leaves_no_hold_behind(
+    database: Database, database_url: str, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    connection = await locked(database_url, payer)
+
+    leaving = asyncio.create_task(batcher.admit(payer.hold(60), patience=PATIENCE))
+    await until_a_lock_is_awaited(database_url)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    with pytest.raises(AdmissionUndecided):
+        await batcher.admit(payer.hold(30), patience=timedelta(milliseconds=50))
+    await connection.close()
+
+    await until_balanced(database, payer, (0, 0))
+
+
+async def test_a_locked_organization_holds_up_nobody_else_and_loses_nothing(
+    database: Database, database_url: str, batcher: Batcher
+) -> None:
+    locked_out = await new_payer(database, credit=100)
+    others = [await new_payer(database, credit=100) for _ in range(20)]
+    connection = await locked(database_url, locked_out)
+
+    waiting = [
+        asyncio.create_task(batcher.admit(locked_out.hold(10), patience=PATIENCE)) for _ in range(5)
+    ]
+    await until_a_lock_is_awaited(database_url)
+    for _ in range(3):
+        holds = [payer.hold(10) for payer in others]
+        await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+        await asyncio.gather(*(batcher.resolve(posted(hold, 5)) for hold in holds))
+    assert not any(task.done() for task in waiting)
+
+    await connection.close()
+    await asyncio.gather(*waiting)
+    assert await balance(database, locked_out) == (0, 50)
+
+
+async def test_a_poisoned_settlement_is_set_aside_and_its_batch_goes_on(
+    database: Database, database_url: str, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=1000)
+    holds = [payer.hold(10) for _ in range(8)]
+    await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+    poison = posted(holds[3], 11)  # the schema refuses a charge above the hold
+
+    connection = await locked(database_url, payer)
+    first = batcher.resolve(posted(holds[0], 5))
+    rest = [batcher.resolve(poison if hold is holds[3] else posted(hold, 5)) for hold in holds[1:]]
+    admission = asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+    await until_a_lock_is_awaited(database_url)
+    await connection.close()
+
+    outcomes = await asyncio.gather(first, *rest, return_exceptions=True)
+    await admission
+    assert [outcome for outcome in outcomes if outcome is Resolved.NOW] == [Resolved.NOW] * 7
+    assert isinstance(outcomes[3], ResolutionSetAside)
+    assert await balance(database, payer) == (35, 20)
+
+
+async def test_an_amount_beyond_the_columns_range_poisons_nobody_else(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=1000)
+    holds = [payer.hold(10) for _ in range(3)]
+    await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+
+    outcomes = await asyncio.gather(
+        *(batcher.resolve(posted(hold, 2**70 if hold is holds[1] else 5)) for hold in holds),
+        return_exceptions=True,
+    )
+    assert outcomes[0] is outcomes[2] is Resolved.NOW
+    assert isinstance(outcomes[1], ResolutionSetAside)
+
+
+async def test_what_a_request_cost_above_its_hold_is_the_houses(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(60)
+    await batcher.admit(hold, patience=PATIENCE)
+    charge = replace(posted(hold, 60), excess_pico_usd=PicoUsd(7))
+
+    assert await batcher.resolve(charge) is Resolved.NOW
+
+    assert await balance(database, payer) == (60, 0)
+    async with database.transaction() as tx:
+        excess = await tx.fetch_value(
+            "SELECT absorbed_excess_pico FROM accounts WHERE organization_id = $1",
+            payer.organization_id,
+        )
+    assert excess == 7
+
+
+async def test_a_settlement_writes_the_reports_and_a_void_does_not(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=1000)
+    free, paid, void = (payer.hold(100) for _ in range(3))
+    for hold in (free, paid, void):
+        await batcher.admit(hold, patience=PATIENCE)
+    used = Charge(input_tokens=3, output_tokens=4, input_pico_usd=PicoUsd(6))
+    await batcher.resolve(replace(posted(paid, 0), charge=used))
+    await batcher.resolve(replace(posted(free, 0), charge=Charge(input_tokens=1)))
+    await batcher.resolve(voided(void))
+
+    for table in ("cost_daily", "cost_hourly"):
+        async with database.transaction() as tx:
+            rows = await tx.fetch_all(
+                "SELECT requests, input_tokens, output_tokens, input_pico FROM cost_daily"
+                if table == "cost_daily"
+                else "SELECT requests, input_tokens, output_tokens, input_pico FROM cost_hourly"
+            )
+        assert [tuple(row) for row in rows] == [(2, 4, 4, 6)]
+
+
+async def test_an_answer_that_was_lost_is_asked_for_again_and_counts_once(
+    database: Database, database_url: str, tasks: Tasks
+) -> None:
+    payer = await new_payer(database, credit=1000)
+    server = urlsplit(database_url)
+    async with proxied("127.0.0.1", server.port or 5432) as proxy:
+        url = server._replace(netloc=f"{server.username}@127.0.0.1:{proxy.port}").geturl()
+        far = await connect(settings_for(url))
+        batcher = new_batcher(far, tasks)
+        warm = payer.hold(1)
+        await batcher.admit(warm, patience=PATIENCE)
+
+        holds = [payer.hold(10) for _ in range(4)]
+        admitting = [asyncio.create_task(batcher.admit(hold, patience=PATIENCE)) for hold in holds]
+        await lose_answers(proxy)
+        await asyncio.gather(*admitting)
+        assert await balance(database, payer) == (0, 41)
+
+        settling = [batcher.resolve(posted(hold, 5)) for hold in holds]
+        await lose_answers(proxy)
+        outcomes = await asyncio.gather(*settling)
+        assert set(outcomes) <= {Resolved.NOW, Resolved.BEFORE}
+        assert await balance(database, payer) == (20, 1)
+        await batcher.resolve(voided(warm))
+        await far.close()
+
+
+async def test_a_retry_that_was_refused_before_is_decided_anew(
+    database: Database, batcher: Batcher
+) -> None:
+    """Only what was committed is repeated as it is."""
+    payer = await new_payer(database, credit=10)
+    hold = payer.hold(20)
+    with pytest.raises(CreditExhausted):
+        await batcher.admit(hold, patience=PATIENCE)
+    with pytest.raises(CreditExhausted):
+        await batcher.admit(hold, patience=PATIENCE)
+
+
+async def lose_answers(proxy: Proxy) -> None:
+    """Let statements through, swallow what the server says, and break the line."""
+    proxy.swallow_answers()
+    await proxy.answer_swallowed.wait()
+    await proxy.cut()
+    proxy.hear_answers()
+    await proxy.open()
+
+
+async def locked(database_url: str, payer: Payer) -> asyncpg.Connection:
+    """Somebody else's transaction on the account; closing the connection ends it."""
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("BEGIN")
+    await connection.execute(
+        "SELECT 1 FROM accounts WHERE organization_id = $1 FOR UPDATE", payer.organization_id
+    )
+    return connection
+
+
+async def until_balanced(database: Database, payer: Payer, expected: tuple[int, int]) -> None:
+    async def is_so() -> bool:
+        return await balance(database, payer) == expected
+
+    await until(is_so)

@@ -1,0 +1,118 @@
+"""Five hundred at once from four processes, and money for exactly k: exactly k get in."""
+
+import os
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import pytest
+
+from tests.ledger.money import Payer, give, new_payer
+from tests.ledger.stampede import PROCESSES, Crowd, Rush, crowd
+from tollhouse.storage.database import Database
+
+ADMISSIONS = 500
+SEEDS = int(os.environ.get("TOLLHOUSE_SEEDS", "3"))
+PLENTY = 10**20
+
+
+@pytest.fixture
+async def rushing(database_url: str) -> AsyncIterator[Crowd]:
+    async with crowd(database_url) as processes:
+        yield processes
+
+
+async def cap(database: Database, payer: Payer, scope: str, scope_id: UUID, limit: int) -> None:
+    """Before anything is spent, so that the first admission opens counters with the limit."""
+    async with database.transaction() as tx:
+        await tx.execute(
+            """
+            INSERT INTO spending_caps (organization_id, scope, scope_id, period, limit_pico,
+                                       alert_percent)
+            VALUES ($1, $2, $3, 'month', $4, 80)
+            """,
+            payer.organization_id,
+            scope,
+            scope_id,
+            limit,
+        )
+
+
+async def in_use(database: Database, payer: Payer) -> int:
+    async with database.transaction() as tx:
+        used = await tx.fetch_value(
+            "SELECT settled_pico + reserved_pico FROM accounts WHERE organization_id = $1",
+            payer.organization_id,
+        )
+    return int(used)
+
+
+@dataclass(frozen=True)
+class Bound:
+    name: str
+    code: str
+
+
+BOUNDS = [
+    Bound("credit", "credit_balance_exhausted"),
+    Bound("organization", "organization_spend_limit_exceeded"),
+    Bound("project", "project_spend_limit_exceeded"),
+    Bound("api_key", "api_key_spend_limit_exceeded"),
+]
+
+
+async def bounded_payer(database: Database, bound: Bound, limit: int) -> Payer:
+    if bound.name == "credit":
+        return await new_payer(database, credit=limit)
+    payer = await new_payer(database, credit=PLENTY)
+    scope_ids = {
+        "organization": payer.organization_id,
+        "project": payer.project_id,
+        "api_key": payer.api_key_id,
+    }
+    await cap(database, payer, bound.name, scope_ids[bound.name], limit)
+    return payer
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
+async def test_money_for_k_admits_exactly_k(
+    database: Database, rushing: Crowd, bound: Bound
+) -> None:
+    for seed in range(SEEDS):
+        chance = random.Random(f"{bound.name} {seed}")  # noqa: S311 - a seed that can be repeated
+        k, amount = chance.randrange(ADMISSIONS + 1), chance.randrange(1, 10**9)
+        # Less than one more would need, so that a single unit too many would show.
+        payer = await bounded_payer(database, bound, k * amount + chance.randrange(amount))
+
+        admitted, codes = await rushing.rush(Rush(payer, ADMISSIONS // PROCESSES, amount))
+
+        assert admitted == k, f"seed {seed}"
+        assert codes == ({bound.code} if k < ADMISSIONS else set())
+        assert await in_use(database, payer) == k * amount
+
+
+async def test_nothing_is_refused_once_everything_was_given_back(
+    database: Database, rushing: Crowd
+) -> None:
+    payer = await new_payer(database, credit=ADMISSIONS * 7)
+
+    for _ in range(3):
+        admitted, codes = await rushing.rush(
+            Rush(payer, ADMISSIONS // PROCESSES, 7, are_voided=True)
+        )
+        assert (admitted, codes) == (ADMISSIONS, set())
+
+    assert await in_use(database, payer) == 0
+
+
+async def test_credit_that_is_given_meanwhile_is_used_to_the_last_unit(
+    database: Database, rushing: Crowd
+) -> None:
+    payer = await new_payer(database, credit=100)
+    admitted, _ = await rushing.rush(Rush(payer, ADMISSIONS // PROCESSES, 3))
+    assert admitted == 33
+
+    await give(database, payer, 5)
+    admitted, _ = await rushing.rush(Rush(payer, ADMISSIONS // PROCESSES, 3))
+    assert admitted == 2

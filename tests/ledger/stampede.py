@@ -28,6 +28,14 @@ class Rush:
     are_voided: bool = False
 
 
+@dataclass(frozen=True)
+class Report:
+    """How a rush ended in one process."""
+
+    admitted: int
+    codes: frozenset[str]
+
+
 def admit_in_rushes(line: Connection, database_url: str) -> None:
     """For every rush that comes in: tell how many were admitted, and the refusals' codes."""
     asyncio.run(_admit_in_rushes(line, database_url))
@@ -45,7 +53,8 @@ async def _admit_in_rushes(line: Connection, database_url: str) -> None:
         admitted = [hold for hold, code in zip(wanted, refused, strict=True) if code is None]
         if rush.are_voided:
             await asyncio.gather(*(batcher.resolve(voided(hold)) for hold in admitted))
-        line.send((len(admitted), {code for code in refused if code is not None}))
+        codes = frozenset(code for code in refused if code is not None)
+        line.send(Report(len(admitted), codes))
 
 
 async def _refusal(batcher: Batcher, hold: Hold) -> str | None:
@@ -67,12 +76,10 @@ class Crowd:
         for line in self.lines:
             line.send(rush)
         answers = [await next_word(line) for line in self.lines]
-        admitted, codes = 0, set[str]()
-        for answer in answers:
-            assert isinstance(answer, tuple)
-            admitted += answer[0]
-            codes |= answer[1]
-        return admitted, codes
+        reports = [answer for answer in answers if isinstance(answer, Report)]
+        assert len(reports) == len(self.lines)
+        codes = set[str]().union(*(report.codes for report in reports))
+        return sum(report.admitted for report in reports), codes
 
 
 @asynccontextmanager

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import pytest
+import pytest_asyncio
 
 from tests.ledger.money import Payer, give, new_payer
 from tests.ledger.stampede import PROCESSES, Crowd, Rush, crowd
+from tests.support import databases
+from tests.support.gateway import settings_for
+from tollhouse.app import connect
 from tollhouse.storage.database import Database
 
 ADMISSIONS = 500
@@ -17,10 +21,27 @@ SEEDS = int(os.environ.get("TOLLHOUSE_SEEDS", "3"))
 PLENTY = 10**20
 
 
-@pytest.fixture
-async def rushing(database_url: str) -> AsyncIterator[Crowd]:
-    async with crowd(database_url) as processes:
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def crowded_url(migrated_template: str) -> AsyncIterator[str]:
+    async with databases.temporary(template=migrated_template) as url:
+        yield url
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rushing(crowded_url: str) -> AsyncIterator[Crowd]:
+    """One crowd for all: starting processes takes longer than what they do here."""
+    async with crowd(crowded_url) as processes:
         yield processes
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def database(crowded_url: str) -> AsyncIterator[Database]:
+    opened = await connect(settings_for(crowded_url))
+    yield opened
+    await opened.close()
 
 
 async def cap(database: Database, payer: Payer, scope: str, scope_id: UUID, limit: int) -> None:

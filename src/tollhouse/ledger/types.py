@@ -16,6 +16,8 @@ from tollhouse.base.ids import (
 )
 from tollhouse.base.money import PicoUsd
 
+ZERO = PicoUsd(0)
+
 
 class Scope(StrEnum):
     """Whose spending is counted and may be capped."""
@@ -75,11 +77,11 @@ class Charge:
     cached_input_tokens: int = 0
     output_tokens: int = 0
     images: int = 0
-    input_pico_usd: PicoUsd = PicoUsd(0)
-    cached_input_pico_usd: PicoUsd = PicoUsd(0)
-    output_pico_usd: PicoUsd = PicoUsd(0)
-    image_pico_usd: PicoUsd = PicoUsd(0)
-    request_pico_usd: PicoUsd = PicoUsd(0)
+    input_pico_usd: PicoUsd = ZERO
+    cached_input_pico_usd: PicoUsd = ZERO
+    output_pico_usd: PicoUsd = ZERO
+    image_pico_usd: PicoUsd = ZERO
+    request_pico_usd: PicoUsd = ZERO
 
     @property
     def total_pico_usd(self) -> PicoUsd:
@@ -113,7 +115,7 @@ class Resolution:
     admitted_day: date
     kind: ResolutionKind
     charge: Charge = NOTHING
-    excess_pico_usd: PicoUsd = PicoUsd(0)
+    excess_pico_usd: PicoUsd = ZERO
 
 
 class Resolved(IntEnum):
@@ -147,6 +149,16 @@ class Cap:
     period: Period
     limit_pico_usd: PicoUsd
     alert_percent: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counter:
+    """Where spending is counted; it exists whether or not a cap is set on it."""
+
+    scope: Scope
+    scope_id: UUID
+    period: Period
+    window_start: date
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -39,7 +39,7 @@ from tollhouse.ledger.bounds import (
     output_tokens_max,
 )
 
-EXAMPLES = int(os.environ.get("TOLLHOUSE_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("TOLLHOUSE_EXAMPLES", "10"))
 THOROUGH = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -76,15 +76,15 @@ SPREAD: Body = {
 EXTREMES: dict[str, Body] = {
     "NFC": {"messages": [said("user", "\U0001d160" * 2_000)]},
     "NFKC": {"messages": [said("user", "\ufdfa" * 2_000)]},
-    "quoted text": {"messages": [said("user", '"\\\n\x01' * 1_000)]},
+    "quoted text": {"messages": [said("user", '"\\\n\x01' * 400)]},
     "markup": {"tools": [tool("f", "<" * 2_000, {})]},
     "two bytes escaped": {"tools": [tool("f", "\u00e9" * 2_000, {})]},
     "four bytes escaped": {"tools": [tool("f", "\U0001f469" * 2_000, {})]},
-    "indented": {"tools": [tool("f", "", {"a": nested(["a"] * 1_000, 60)})]},
-    "empty objects": {"tools": [tool("f", "", {"a": [{}] * 1_000})]},
-    "short members": {"tools": [tool("f", "", {str(n): 0 for n in range(1_000)})]},
-    "numbers": {"messages": [called([call("f", f"[{','.join(['1E15'] * 1_000)}]")], "")]},
-    "nested arguments": {"messages": [called([call("f", f"[{'[[0]],' * 1_000}0]")], "")]},
+    "indented": {"tools": [tool("f", "", {"a": nested(["a"] * 400, 30)})]},
+    "empty objects": {"tools": [tool("f", "", {"a": [{}] * 400})]},
+    "short members": {"tools": [tool("f", "", {str(n): 0 for n in range(400)})]},
+    "numbers": {"messages": [called([call("f", f"[{','.join(['1E15'] * 400)}]")], "")]},
+    "nested arguments": {"messages": [called([call("f", f"[{'[[0]],' * 400}0]")], "")]},
 }
 """Each is where one of the numbers of the bound is needed."""
 

@@ -103,11 +103,11 @@ def _structure(body: bytes) -> bytes:
     """
     if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b""):
         raise _not_json("a string contains the character NUL")
-    punctuation = b"".join(map(_punctuation, _pieces(body)))
+    marks = b"".join(map(punctuation, _pieces(body)))
     # Strings have something between them, so that this also bounds the number of pieces.
-    if punctuation.count(b'"') > 2 * (ELEMENTS_MAX + 1):
+    if marks.count(b'"') > 2 * (ELEMENTS_MAX + 1):
         raise _too_many_elements()
-    structure = b"".join(punctuation.split(b'"')[::2])
+    structure = b"".join(marks.split(b'"')[::2])
     if len(structure) > ELEMENTS_MAX:
         raise _too_many_elements()
     return structure
@@ -124,7 +124,8 @@ def _pieces(body: bytes) -> Iterator[bytes]:
         start += len(piece)
 
 
-def _punctuation(piece: bytes) -> bytes:
+def punctuation(piece: bytes) -> bytes:
+    """Brackets, commas, colons and quotes of JSON; between quotes stands what strings contain."""
     if b"\\" in piece:
         # Without pairs of backslashes, each one that is left begins an escape.
         piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")

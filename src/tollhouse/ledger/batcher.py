@@ -19,7 +19,6 @@ from tollhouse.base.ids import InstanceId, OrganizationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import batches
 from tollhouse.ledger.batches import BatchResult, Decision
-from tollhouse.ledger.counters import WINDOWS
 from tollhouse.ledger.errors import (
     CAP_ERRORS,
     AccountMissing,
@@ -29,6 +28,7 @@ from tollhouse.ledger.errors import (
     DeadlinePassed,
     ResolutionSetAside,
 )
+from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import Hold, Resolution, ResolutionKind, Resolved, Verdict
 from tollhouse.observability import metrics
 from tollhouse.storage.database import Database
@@ -344,7 +344,7 @@ def _raise_refusal(hold: Hold, decision: Decision) -> None:
         case Verdict.NO_CREDIT:
             refusal = CreditExhausted
         case code:
-            scope, _ = WINDOWS[code - FIRST_CAP_CODE]
+            scope, _ = CAPS[code - FIRST_CAP_CODE]
             refusal = CAP_ERRORS[scope]
     raise refusal(
         needed=hold.amount_pico_usd,

@@ -6,7 +6,7 @@ from typing import Final
 
 from tollhouse.base.ids import InstanceId, OrganizationId
 from tollhouse.base.money import PicoUsd
-from tollhouse.ledger.counters import counter_keys
+from tollhouse.ledger.counters import separate_counter_keys, shared_counter_keys
 from tollhouse.ledger.types import Hold, Resolution, Resolved, Verdict, to_pico_usd
 from tollhouse.storage.database import Database, Row
 
@@ -57,7 +57,7 @@ async def apply(
     is_retry: bool,
 ) -> BatchResult:
     """Resolve, then admit, for one organization; waits for its account."""
-    keys = counter_keys(holds, is_shared=True)
+    keys = shared_counter_keys(holds)
     rows = await database.fetch_all(
         _APPLY,
         organization_id,
@@ -82,7 +82,7 @@ async def apply_mixed(  # all organizations: independent items of cold ones shar
     is_retry: bool,
 ) -> BatchResult:
     """Resolve and admit for organizations with one item each; skips those locked elsewhere."""
-    keys = counter_keys(holds, is_shared=False)
+    keys = separate_counter_keys(holds)
     rows = await database.fetch_all(
         _APPLY_MIXED,
         [resolution.organization_id for resolution in resolutions],

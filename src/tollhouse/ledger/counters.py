@@ -1,23 +1,12 @@
-"""The six windows that every request counts in, whether or not a cap is set there."""
+"""The counters of a whole batch, as the arrays that `ledger_admit` takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Final
 from uuid import UUID
 
-from tollhouse.ledger.types import Hold, Period, Scope
-
-LIFETIME_START: Final = date.min
-"""What the driver writes as `-infinity`."""
-
-WINDOWS: Final = tuple((scope, period) for scope in Scope for period in Period)
-"""In the order in which `ledger_admit` looks at them."""
-
-
-def window_start(period: Period, day: date) -> date:
-    """Where the window begins that `day` lies in."""
-    return LIFETIME_START if period is Period.LIFETIME else day.replace(day=1)
+from tollhouse.ledger import rules
+from tollhouse.ledger.types import Counter, Hold
 
 
 @dataclass(slots=True)
@@ -29,37 +18,35 @@ class CounterKeys:
     windows: list[date] = field(default_factory=list[date])
     positions: list[int] = field(default_factory=list[int])
 
+    def add(self, counter: Counter) -> int:
+        """Enter a counter; its position."""
+        self.scopes.append(counter.scope.value)
+        self.scope_ids.append(counter.scope_id)
+        self.windows.append(counter.window_start)
+        return len(self.scopes)
 
-def counter_keys(holds: Sequence[Hold], *, is_shared: bool) -> CounterKeys:
-    """Of holds of one organization, whose counters are `is_shared`, or of one hold each."""
+
+def shared_counter_keys(holds: Sequence[Hold]) -> CounterKeys:
+    """Of holds of one organization, most of which have their counters in common."""
     keys = CounterKeys()
-    known: dict[tuple[UUID, UUID, date], range] = {}
-    seen: dict[tuple[str, UUID, date], int] = {}
+    known: dict[Counter, int] = {}
+    groups: dict[tuple[UUID, UUID, date], list[int]] = {}
     for hold in holds:
-        month = hold.admitted_day.replace(day=1)
-        group = (hold.project_id, hold.api_key_id, month)
-        if is_shared and group in known:
-            keys.positions.extend(keys.positions[i] for i in known[group])
-            continue
-        begin = len(keys.positions)
-        for scope, period in WINDOWS:
-            key = (scope.value, _scope_id(hold, scope), window_start(period, month))
-            position = seen.get(key) if is_shared else None
-            if position is None:
-                keys.scopes.append(key[0])
-                keys.scope_ids.append(key[1])
-                keys.windows.append(key[2])
-                position = seen[key] = len(keys.scopes)
-            keys.positions.append(position)
-        known[group] = range(begin, begin + len(WINDOWS))
+        group = (hold.project_id, hold.api_key_id, hold.admitted_day)
+        positions = groups.get(group)
+        if positions is None:
+            counters = rules.counters(hold)
+            for counter in counters:
+                if counter not in known:
+                    known[counter] = keys.add(counter)
+            positions = groups[group] = [known[counter] for counter in counters]
+        keys.positions += positions
     return keys
 
 
-def _scope_id(hold: Hold, scope: Scope) -> UUID:
-    match scope:
-        case Scope.ORGANIZATION:
-            return hold.organization_id
-        case Scope.PROJECT:
-            return hold.project_id
-        case Scope.KEY:
-            return hold.api_key_id
+def separate_counter_keys(holds: Sequence[Hold]) -> CounterKeys:
+    """Of holds of as many organizations: six for each, one hold after the other."""
+    keys = CounterKeys()
+    for hold in holds:
+        keys.positions += [keys.add(counter) for counter in rules.counters(hold)]
+    return keys

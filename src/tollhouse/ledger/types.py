@@ -16,7 +16,7 @@ from tollhouse.base.ids import (
 )
 from tollhouse.base.money import PicoUsd
 
-NO_MONEY = PicoUsd(0)
+ZERO = PicoUsd(0)
 
 
 class Scope(StrEnum):
@@ -77,11 +77,11 @@ class Charge:
     cached_input_tokens: int = 0
     output_tokens: int = 0
     images: int = 0
-    input_pico_usd: PicoUsd = NO_MONEY
-    cached_input_pico_usd: PicoUsd = NO_MONEY
-    output_pico_usd: PicoUsd = NO_MONEY
-    image_pico_usd: PicoUsd = NO_MONEY
-    request_pico_usd: PicoUsd = NO_MONEY
+    input_pico_usd: PicoUsd = ZERO
+    cached_input_pico_usd: PicoUsd = ZERO
+    output_pico_usd: PicoUsd = ZERO
+    image_pico_usd: PicoUsd = ZERO
+    request_pico_usd: PicoUsd = ZERO
 
     @property
     def total_pico_usd(self) -> PicoUsd:
@@ -115,7 +115,7 @@ class Resolution:
     admitted_day: date
     kind: ResolutionKind
     charge: Charge = NOTHING
-    excess_pico_usd: PicoUsd = NO_MONEY
+    excess_pico_usd: PicoUsd = ZERO
 
 
 class Resolved(IntEnum):
@@ -129,7 +129,7 @@ class Resolved(IntEnum):
 class Verdict(IntEnum):
     """What became of an admission; the numbers are those of the function `ledger_admit`.
 
-    From 10 on a cap refused: 10 plus the position in `counters.WINDOWS`.
+    From 10 on a cap refused: 10 plus the position in `rules.CAPS`.
     """
 
     ADMITTED = 0
@@ -150,6 +150,16 @@ class Cap:
     period: Period
     limit_pico_usd: PicoUsd
     alert_percent: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counter:
+    """Where spending is counted; it exists whether or not a cap is set on it."""
+
+    scope: Scope
+    scope_id: UUID
+    period: Period
+    window_start: date
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,134 @@
+"""From tokens to money: what a request may cost at most, and what it did cost.
+
+Every amount is a product of whole numbers, so that nothing is ever rounded.
+"""
+
+import re
+from dataclasses import dataclass
+
+from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
+from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
+from tollhouse.ledger.types import Charge
+
+HOLD_PICO_USD_MAX = 2**63 - 1
+"""What a `bigint` holds."""
+
+_DECIMAL_PLACES = 12
+_PRICE = re.compile(r"(?P<whole>[0-9]{1,7})(?:\.(?P<fraction>[0-9]{1,12}))?", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prices:
+    """What one unit of each kind costs."""
+
+    prompt_token_pico_usd: PicoUsd
+    cached_input_token_pico_usd: PicoUsd
+    completion_token_pico_usd: PicoUsd
+    reasoning_token_pico_usd: PicoUsd
+    image_pico_usd: PicoUsd
+    request_pico_usd: PicoUsd
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenBound:
+    """The most that a backend can bill for a request.
+
+    `prompt_tokens` and `images` are for all choices together, `output_tokens` for each of them.
+    """
+
+    prompt_tokens: int
+    images: int
+    output_tokens: int
+    completions: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """What a backend says it used, for all choices together.
+
+    Prompt tokens include the cached ones, completion tokens include reasoning: a backend that
+    reports them side by side is normalised before it comes here.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    images: int = 0
+
+
+def parse_price(text: str) -> PicoUsd:
+    """Read US dollars per unit as the catalog writes them (OQ-78)."""
+    match = _PRICE.fullmatch(text)
+    if match is None:
+        raise InvalidPrice(text)
+    fraction = (match["fraction"] or "").ljust(_DECIMAL_PLACES, "0")
+    price_pico_usd = int(match["whole"]) * PICO_USD_PER_USD + int(fraction)
+    if price_pico_usd > HOLD_PICO_USD_MAX:
+        raise InvalidPrice(text)
+    return PicoUsd(price_pico_usd)
+
+
+def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:
+    """The worst case: whether input is cached, or output is reasoning, is not known before."""
+    input_price = max(prices.prompt_token_pico_usd, prices.cached_input_token_pico_usd)
+    output_price = max(prices.completion_token_pico_usd, prices.reasoning_token_pico_usd)
+    amount_pico_usd = (
+        prices.request_pico_usd
+        + bound.prompt_tokens * input_price
+        + bound.images * prices.image_pico_usd
+        + bound.output_tokens * bound.completions * output_price
+    )
+    if amount_pico_usd > HOLD_PICO_USD_MAX:
+        raise ReservationTooLarge
+    return PicoUsd(amount_pico_usd)
+
+
+def charge(prices: Prices, usage: Usage, held: PicoUsd) -> tuple[Charge, PicoUsd]:
+    """What is charged, at most what was held, and the excess that is not.
+
+    The hold pays for the request, images, input, cached input and output, in this order: where
+    it does not reach, output is cut first. Tokens are told as used, also where they are not paid.
+    """
+    cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
+    input_tokens = usage.prompt_tokens - cached_tokens
+    costs = (
+        prices.request_pico_usd,
+        usage.images * prices.image_pico_usd,
+        input_tokens * prices.prompt_token_pico_usd,
+        cached_tokens * prices.cached_input_token_pico_usd,
+        _output_cost(prices, usage),
+    )
+    request, images, input_, cached_input, output = _paid(costs, held)
+    charged = Charge(
+        input_tokens=input_tokens,
+        cached_input_tokens=cached_tokens,
+        output_tokens=usage.completion_tokens,
+        images=usage.images,
+        input_pico_usd=input_,
+        cached_input_pico_usd=cached_input,
+        output_pico_usd=output,
+        image_pico_usd=images,
+        request_pico_usd=request,
+    )
+    # A backend that reports an absurd usage must not make a settlement that cannot be stored.
+    return charged, PicoUsd(min(sum(costs) - charged.total_pico_usd, HOLD_PICO_USD_MAX))
+
+
+def _output_cost(prices: Prices, usage: Usage) -> int:
+    reasoning_tokens = min(usage.reasoning_tokens, usage.completion_tokens)
+    answer_tokens = usage.completion_tokens - reasoning_tokens
+    return (
+        answer_tokens * prices.completion_token_pico_usd
+        + reasoning_tokens * prices.reasoning_token_pico_usd
+    )
+
+
+def _paid(costs: tuple[int, ...], held: PicoUsd) -> list[PicoUsd]:
+    """Each cost as far as the hold reaches, from the first to the last."""
+    left = int(held)
+    paid: list[PicoUsd] = []
+    for cost in costs:
+        paid.append(PicoUsd(min(cost, left)))
+        left -= paid[-1]
+    return paid

@@ -1,0 +1,199 @@
+"""Money from tokens: exact, never above the hold, never short of the worst case."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tollhouse.base.money import PicoUsd, to_decimal_string
+from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
+from tollhouse.ledger.pricing import (
+    HOLD_PICO_USD_MAX,
+    Prices,
+    TokenBound,
+    Usage,
+    charge,
+    parse_price,
+    reserve,
+)
+
+AMOUNTS = st.integers(0, 10**9).map(PicoUsd)
+PRICES = st.builds(
+    Prices,
+    prompt_token_pico_usd=AMOUNTS,
+    cached_input_token_pico_usd=AMOUNTS,
+    completion_token_pico_usd=AMOUNTS,
+    reasoning_token_pico_usd=AMOUNTS,
+    image_pico_usd=AMOUNTS,
+    request_pico_usd=AMOUNTS,
+)
+COUNTS = st.integers(0, 10**6)
+USAGES = st.builds(
+    Usage,
+    prompt_tokens=COUNTS,
+    completion_tokens=COUNTS,
+    cached_tokens=COUNTS,
+    reasoning_tokens=COUNTS,
+    images=st.integers(0, 100),
+)
+HOLDS = st.integers(0, 10**16).map(PicoUsd)
+COMPLETIONS = st.integers(1, 128)
+
+EXAMPLE_PRICES = Prices(
+    prompt_token_pico_usd=PicoUsd(3_000_000),
+    cached_input_token_pico_usd=PicoUsd(300_000),
+    completion_token_pico_usd=PicoUsd(15_000_000),
+    reasoning_token_pico_usd=PicoUsd(20_000_000),
+    image_pico_usd=PicoUsd(7),
+    request_pico_usd=PicoUsd(5),
+)
+EXAMPLE_USAGE = Usage(
+    prompt_tokens=100, cached_tokens=40, completion_tokens=10, reasoning_tokens=4, images=2
+)
+
+
+def covering(usage: Usage, completions: int) -> TokenBound:
+    """The smallest bound that the usage lies within."""
+    return TokenBound(
+        prompt_tokens=usage.prompt_tokens,
+        images=usage.images,
+        output_tokens=-(-usage.completion_tokens // completions),
+        completions=completions,
+    )
+
+
+@given(PRICES, USAGES, HOLDS)
+def test_a_charge_never_exceeds_its_hold(prices: Prices, usage: Usage, held: PicoUsd) -> None:
+    charged, excess = charge(prices, usage, held)
+
+    assert charged.total_pico_usd <= held
+    assert excess >= 0
+
+
+@given(PRICES, USAGES, HOLDS)
+def test_charge_and_excess_are_the_actual_cost(prices: Prices, usage: Usage, held: PicoUsd) -> None:
+    actual, none = charge(prices, usage, PicoUsd(HOLD_PICO_USD_MAX))
+
+    charged, excess = charge(prices, usage, held)
+
+    assert none == 0
+    assert charged.total_pico_usd + excess == actual.total_pico_usd
+    assert excess == 0 or charged.total_pico_usd == held
+
+
+@given(PRICES, USAGES, COMPLETIONS)
+def test_a_reservation_covers_every_usage_within_its_bound(
+    prices: Prices, usage: Usage, completions: int
+) -> None:
+    held = reserve(prices, covering(usage, completions))
+
+    assert charge(prices, usage, held)[1] == 0
+
+
+@given(
+    PRICES,
+    USAGES,
+    COMPLETIONS,
+    st.sampled_from(["prompt_tokens", "images", "output_tokens", "completions"]),
+)
+def test_a_wider_bound_reserves_no_less(
+    prices: Prices, usage: Usage, completions: int, name: str
+) -> None:
+    bound = covering(usage, completions)
+
+    wider = replace(bound, **{name: getattr(bound, name) + 1})
+
+    assert reserve(prices, wider) >= reserve(prices, bound)
+
+
+def test_each_part_is_charged_at_its_own_price() -> None:
+    charged, excess = charge(EXAMPLE_PRICES, EXAMPLE_USAGE, PicoUsd(10**12))
+
+    assert excess == 0
+    assert (charged.input_tokens, charged.cached_input_tokens, charged.output_tokens) == (
+        60,
+        40,
+        10,
+    )
+    assert charged.input_pico_usd == 60 * 3_000_000
+    assert charged.cached_input_pico_usd == 40 * 300_000
+    assert charged.output_pico_usd == 6 * 15_000_000 + 4 * 20_000_000
+    assert charged.image_pico_usd == 2 * 7
+    assert charged.request_pico_usd == 5
+
+
+def test_output_is_cut_first_and_the_request_last() -> None:
+    whole, _ = charge(EXAMPLE_PRICES, EXAMPLE_USAGE, PicoUsd(10**12))
+    held = PicoUsd(whole.total_pico_usd - whole.output_pico_usd - 1)
+
+    charged, excess = charge(EXAMPLE_PRICES, EXAMPLE_USAGE, held)
+
+    assert charged.output_pico_usd == 0
+    assert charged.cached_input_pico_usd == whole.cached_input_pico_usd - 1
+    assert charged.input_pico_usd == whole.input_pico_usd
+    assert excess == whole.output_pico_usd + 1
+    assert charge(EXAMPLE_PRICES, EXAMPLE_USAGE, PicoUsd(5))[0].total_pico_usd == 5
+
+
+def test_more_cached_than_prompt_tokens_do_not_make_a_negative_input() -> None:
+    usage = Usage(prompt_tokens=10, completion_tokens=2, cached_tokens=15, reasoning_tokens=3)
+
+    charged, _ = charge(EXAMPLE_PRICES, usage, PicoUsd(10**12))
+
+    assert (charged.input_tokens, charged.cached_input_tokens) == (0, 10)
+    assert charged.output_pico_usd == 2 * 20_000_000
+
+
+@given(st.integers(0, HOLD_PICO_USD_MAX))
+@example(0)
+@example(HOLD_PICO_USD_MAX)
+def test_a_price_is_read_as_the_decimal_that_it_is(amount: int) -> None:
+    assert parse_price(to_decimal_string(PicoUsd(amount))) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [("0", 0), ("0.0000025", 2_500_000), ("1.50", 15 * 10**11), ("07", 7 * 10**12)],
+)
+def test_prices_may_have_needless_zeros(text: str, price: int) -> None:
+    assert parse_price(text) == price
+    assert Decimal(text).scaleb(12) == price
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ".5",
+        "1.",
+        "-1",
+        "+1",
+        "1e-6",
+        "NaN",
+        "inf",
+        " 1",
+        "1\n",
+        "1,5",
+        "0x1",
+        "1_000",
+        "٣",
+        "0.0000000000001",
+        "0.0000000000000",
+        "9223372.036854775808",
+        "10000000",
+    ],
+)
+def test_what_is_no_whole_number_of_pico_dollars_is_refused(text: str) -> None:
+    with pytest.raises(InvalidPrice):
+        parse_price(text)
+
+
+def test_a_reservation_that_no_hold_can_be_is_refused() -> None:
+    prices = replace(EXAMPLE_PRICES, request_pico_usd=PicoUsd(HOLD_PICO_USD_MAX))
+    nothing = TokenBound(prompt_tokens=0, images=0, output_tokens=0, completions=1)
+
+    assert reserve(prices, nothing) == HOLD_PICO_USD_MAX
+    with pytest.raises(ReservationTooLarge):
+        reserve(prices, replace(nothing, images=1))

@@ -10,14 +10,22 @@ from tests.api.test_edge_json import NOT_JSON, WRONG_JSON
 from tests.serving.corpus import CASES, run_case
 from tests.serving.raw import Observation, exchange
 from tests.serving.servers import granian
-from tests.support.gateway import running_gateway
+from tests.support.gateway import running_gateway, settings_for
 from tests.support.processes import as_toml
 from tests.support.world import World
 from tollhouse.settings import Settings
 
 PATH = b"/manage/v1/organization/projects"
 CONNECTIONS_MAX = 12
+STALL_SECONDS_MAX = 10.0
 Address = tuple[str, int]
+
+
+@pytest.fixture
+def settings(database_url: str) -> Settings:
+    return settings_for(
+        database_url, header_seconds=STALL_SECONDS_MAX, body_seconds=STALL_SECONDS_MAX
+    )
 
 
 @pytest.fixture(params=["uvicorn", "granian"])

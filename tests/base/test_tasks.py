@@ -7,7 +7,7 @@ import pytest
 
 from tollhouse.base.tasks import Tasks
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class Lost(Exception):

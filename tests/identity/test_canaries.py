@@ -45,11 +45,11 @@ class Evidence:
 def _bounded(settings: Settings, database_url: str) -> Settings:
     return replace(
         settings,
-        database=replace(settings.database, url=database_url, acquire_seconds=1.0),
+        database=replace(settings.database, url=database_url),
         server=replace(
             settings.server,
             body_bytes_max=BODY_BYTES_MAX,
-            body_seconds=1.0,
+            body_seconds=5.0,
             header_bytes_max=HEADER_BYTES_MAX,
         ),
     )

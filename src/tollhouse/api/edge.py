@@ -156,6 +156,7 @@ class Edge:
             house=self._house,
             request_id=exchange.context.request_id,
             caller=caller,
+            permission=operation.access.permission,
             now=exchange.now,
             path=path,
             target=exchange.scope["path"],

@@ -5,8 +5,9 @@ from functools import partial
 from uuid import UUID
 
 from tollhouse.api import parameters, wire
-from tollhouse.api.call import Answer, Call, authority
+from tollhouse.api.call import Answer, Call
 from tollhouse.api.idempotency import Created, Creation, create_once
+from tollhouse.api.mutations import mutation
 from tollhouse.base.ids import AdminKeyId, ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import AdminKeysQuery, NoQuery
@@ -76,6 +77,6 @@ async def list_admin_keys(call: Call[Admin, None, AdminKeysQuery]) -> Answer:
 
 async def revoke_admin_key(call: Call[Admin, None, NoQuery]) -> Answer:
     """DELETE /v1/organization/admin_api_keys/{api_key_id}"""
-    async with call.house.database.mutation(authority(call)) as tx:
+    async with mutation(call) as tx:
         key = await service.revoke_admin_key(tx, parameters.admin_key_id(call))
     return Answer(body=keys_wire.AdminKeyDeleted(id=str(key.id), deleted=True))

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 from tollhouse.base.errors import ServiceUnavailable, UnknownCursor
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
+from tollhouse.base.permissions import Permission
 from tollhouse.keys import rules, secrets, store
 from tollhouse.keys.errors import KeyNotFound
 from tollhouse.keys.secrets import Peppers
-from tollhouse.keys.types import AdminKey, KeyKind, NewSecret, ProjectKey
+from tollhouse.keys.types import AdminKey, Demand, KeyKind, NewSecret, ProjectKey
 from tollhouse.storage import audit, instances
 from tollhouse.storage.database import Database, Mutation, Transaction
 
@@ -211,6 +212,15 @@ async def retrieve_admin_key(
     if key is None:
         raise KeyNotFound
     return key
+
+
+async def require_working_admin_key(
+    tx: Mutation, key_id: AdminKeyId, *, permission: Permission, now: datetime
+) -> None:
+    """Refuse as the door would; a key that passes works until the commit."""
+    known = await store.get_admin_caller_for_share(tx, tx.organization_id, key_id)
+    demand = Demand(kind=KeyKind.ADMIN, permission=permission, survives_archive=False)
+    rules.let_in(known, demand, now=now)
 
 
 async def page_of_admin_keys(

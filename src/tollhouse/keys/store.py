@@ -61,6 +61,33 @@ def _known(row: Row) -> KnownKey:
     )
 
 
+async def get_admin_caller_for_share(
+    tx: Mutation, organization_id: OrganizationId, key_id: AdminKeyId
+) -> KnownKey | None:
+    """Read what the directory says of an Admin key, and keep key and organization as they are.
+
+    The organization is held more weakly: against a change of its state, which locks the whole
+    row, and not against its version numbers, which two changes may want to raise at once.
+    """
+    row = await tx.fetch_one(
+        """
+        SELECT 'admin' AS key_kind, ak.organization_id, ak.id AS key_id, ak.expires_at,
+               o.status, o.policy_version, o.catalog_version,
+               NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
+               NULL AS allowed_models, ak.revoked_at, ak.permissions
+          FROM admin_keys ak
+          JOIN organizations o ON o.id = ak.organization_id
+         WHERE ak.organization_id = $1
+           AND ak.id = $2
+           FOR SHARE OF ak
+           FOR KEY SHARE OF o
+        """,
+        organization_id,
+        key_id,
+    )
+    return None if row is None else _known(row)
+
+
 async def insert_secret(
     tx: Mutation,
     organization_id: OrganizationId,

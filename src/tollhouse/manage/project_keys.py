@@ -7,9 +7,10 @@ from functools import partial
 from msgspec import UNSET
 
 from tollhouse.api import parameters, wire
-from tollhouse.api.call import Answer, Call, authority
+from tollhouse.api.call import Answer, Call
 from tollhouse.api.idempotency import Creation, create_once
 from tollhouse.api.keys import find_project_key, shown_value
+from tollhouse.api.mutations import mutation
 from tollhouse.base.ids import ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
@@ -139,7 +140,7 @@ async def _changed(
     verb: Callable[[Mutation, ProjectId, ProjectKeyId], Awaitable[ProjectKey]],
 ) -> Answer:
     project_id, key_id = parameters.project_id(call), parameters.project_key_id(call)
-    async with call.house.database.mutation(authority(call)) as tx:
+    async with mutation(call) as tx:
         await projects.retrieve(tx, call.organization_id, project_id)
         key = await verb(tx, project_id, key_id)
     return Answer(body=wire.managed_project_key(key, now=call.now))

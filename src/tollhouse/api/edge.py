@@ -31,6 +31,11 @@ from tollhouse.api.house import House
 from tollhouse.api.router import Match, Route, Router
 from tollhouse.base.errors import GatewayError, InvalidRequest
 from tollhouse.base.ids import RequestId, time_ordered_uuid
+from tollhouse.contract.bounds import (
+    IDEMPOTENCY_KEY_LENGTH_MAX,
+    IDEMPOTENCY_KEY_LENGTH_MIN,
+    IDEMPOTENCY_KEY_PATTERN,
+)
 from tollhouse.contract.decoding import decode_query
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.listing import NoQuery
@@ -45,7 +50,7 @@ Send = Callable[[Message], Awaitable[None]]
 STATUS_CLIENT_GONE: Final = 499
 """What is logged when the caller left; what is sent then reaches somebody only where a server
 takes a broken body for a caller who left."""
-_IDEMPOTENCY_KEY = re.compile(r"[!-~](?:[ -~]{6,198})[!-~]")
+_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
 _NO_HEADERS: tuple[tuple[str, str], ...] = ()
 
 
@@ -211,8 +216,12 @@ def _idempotency_key(head: Head, operation: Operation) -> str:
         message = f"Missing required header: '{name}'."
         raise InvalidRequest("missing_required_parameter", message, param=name)
     key = values[0].decode("latin-1")
-    if len(values) > 1 or _IDEMPOTENCY_KEY.fullmatch(key) is None:
-        message = f"Invalid '{name}': expected one value of 8 to 200 printable characters."
+    has_length = IDEMPOTENCY_KEY_LENGTH_MIN <= len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX
+    if len(values) > 1 or not has_length or _IDEMPOTENCY_KEY.match(key) is None:
+        message = (
+            f"Invalid '{name}': expected one value of {IDEMPOTENCY_KEY_LENGTH_MIN} to "
+            f"{IDEMPOTENCY_KEY_LENGTH_MAX} printable characters."
+        )
         raise InvalidRequest("invalid_value", message, param=name)
     return key
 

@@ -28,6 +28,7 @@ async def create_project_key(
 
     async def create(tx: Mutation) -> ProjectKey:
         project = await projects.require_active(tx, project_id)
+        rules.check_expiry(call.caller, None)
         return await service.create_project_key(
             tx, secret, key_id=key_id, project=(project.id, project.name), name=call.body.name
         )

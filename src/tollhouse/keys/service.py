@@ -242,7 +242,11 @@ async def _audit_project_key(
     tx: Mutation, action: str, *, before: ProjectKey | None, after: ProjectKey
 ) -> None:
     await audit.record(
-        tx, action=action, resource=("project_api_key", after.id), before=before, after=after
+        tx,
+        action=action,
+        resource=("project_api_key", after.id),
+        before=None if before is None else _audited_project_key(before),
+        after=_audited_project_key(after),
     )
 
 
@@ -250,8 +254,17 @@ async def _audit_admin_key(
     tx: Mutation, action: str, *, before: AdminKey | None, after: AdminKey
 ) -> None:
     await audit.record(
-        tx, action=action, resource=("admin_api_key", after.id), before=before, after=after
+        tx,
+        action=action,
+        resource=("admin_api_key", after.id),
+        before=None if before is None else replace(before, last_used_at=None),
+        after=replace(after, last_used_at=None),
     )
+
+
+def _audited_project_key(key: ProjectKey) -> ProjectKey:
+    """Without what changes unaudited: when it was used, and the name that its project has now."""
+    return replace(key, last_used_at=None, project_name="")
 
 
 async def purge_expired_secrets(tx: Transaction, now: datetime) -> int:

@@ -56,6 +56,8 @@ async def create(call: Call[Admin, keys_wire.CreateManagedProjectKey, NoQuery]) 
 
     async def make(tx: Mutation) -> ProjectKey:
         project = await projects.require_active(tx, project_id)
+        expires_at = wire.future_instant(call.body.expires_at, now=call.now)
+        rules.check_expiry(call.caller, expires_at)
         return await service.create_project_key(
             tx,
             secret,
@@ -68,7 +70,7 @@ async def create(call: Call[Admin, keys_wire.CreateManagedProjectKey, NoQuery]) 
                 else tuple(sorted(set(call.body.permissions)))
             ),
             allowed_models=tuple(call.body.allowed_models) if call.body.allowed_models else None,
-            expires_at=wire.future_instant(call.body.expires_at, now=call.now),
+            expires_at=expires_at,
         )
 
     return await _made(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from tollhouse.base.errors import ServiceUnavailable, UnknownCursor
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
@@ -12,6 +13,7 @@ from tollhouse.keys.errors import KeyNotFound
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import AdminKey, Demand, KeyKind, NewSecret, ProjectKey
 from tollhouse.storage import audit, instances
+from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Mutation, Transaction
 
 
@@ -267,6 +269,9 @@ def _audited_project_key(key: ProjectKey) -> ProjectKey:
     return replace(key, last_used_at=None, project_name="")
 
 
-async def purge_expired_secrets(tx: Transaction, now: datetime) -> int:
+async def purge_expired_secrets(database: Database, now: datetime) -> int:
     """Forget secrets that a rotation ended a day ago; the key itself stays."""
-    return await store.delete_expired_secrets(tx, expired_before=now - timedelta(days=1))
+    expired_before = now - timedelta(days=1)
+    return await in_batches(
+        database, partial(store.delete_expired_secrets, expired_before=expired_before)
+    )

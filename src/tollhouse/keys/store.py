@@ -467,7 +467,19 @@ async def count_secrets_by_pepper(  # all organizations: peppers are the deploym
 
 
 async def delete_expired_secrets(  # all organizations: an expired secret is nobody's
-    tx: Transaction, *, expired_before: datetime
+    tx: Transaction, rows_max: int, *, expired_before: datetime
 ) -> int:
-    """Remove what rotations have left behind."""
-    return await tx.execute("DELETE FROM key_directory WHERE expires_at < $1", expired_before)
+    """Remove some of what rotations have left behind."""
+    return await tx.execute(
+        """
+        DELETE FROM key_directory
+         WHERE digest IN (
+               SELECT digest
+                 FROM key_directory
+                WHERE expires_at < $1
+                ORDER BY expires_at
+                LIMIT $2)
+        """,
+        expired_before,
+        rows_max,
+    )

@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from tollhouse.base.errors import ServiceUnavailable, UnknownCursor
+from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
-from tollhouse.keys import rules, secrets, store
+from tollhouse.keys import pepper_versions, rules, secrets, store
 from tollhouse.keys.errors import KeyNotFound
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import AdminKey, Demand, KeyKind, NewSecret, ProjectKey
-from tollhouse.storage import audit, instances
+from tollhouse.storage import audit
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Mutation, Transaction
 
@@ -20,11 +20,15 @@ from tollhouse.storage.database import Database, Mutation, Transaction
 async def mint(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
     """A new secret, under the newest pepper that every live worker accepts."""
     async with database.transaction() as tx:
-        accepted = await instances.versions_accepted_by_all(tx, peppers.versions)
-    if not accepted:
-        message = "The workers share no pepper version; keys cannot be created now."
-        raise ServiceUnavailable(message)
-    return secrets.mint(kind, peppers, max(accepted))
+        version = await pepper_versions.accepted(tx, peppers)
+    return secrets.mint(kind, peppers, version)
+
+
+async def mint_for_operator(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
+    """As `mint`, by whoever is no worker: the pepper's version is entered before it is used."""
+    async with database.transaction() as tx:
+        version = await pepper_versions.register_accepted(tx, peppers)
+    return secrets.mint(kind, peppers, version)
 
 
 async def create_project_key(

@@ -414,15 +414,17 @@ def _admin_key(row: Row) -> AdminKey:
     )
 
 
+async def lock_peppers(  # all organizations: peppers are the deployment's
+    tx: Transaction,
+) -> None:
+    """One after the other: who enters a version sees who came before, and what they accept."""
+    await tx.execute("LOCK TABLE peppers IN SHARE ROW EXCLUSIVE MODE")
+
+
 async def register_peppers(  # all organizations: peppers are the deployment's
     tx: Transaction, checks: Mapping[int, bytes]
 ) -> dict[int, bytes]:
-    """Enter new versions; returns the check digests of all that are known now.
-
-    One worker after the other: whoever enters a version sees all those who came before, and
-    which versions they accept.
-    """
-    await tx.execute("LOCK TABLE peppers IN SHARE ROW EXCLUSIVE MODE")
+    """Enter new versions; returns the check digests of all that are known now."""
     await tx.execute(
         """
         INSERT INTO peppers (version, check_digest)

@@ -120,3 +120,20 @@ async def test_a_truncated_body_is_never_processed_though_its_json_is_whole(
 
     assert all(400 <= response.status < 500 for response in observation.responses)
     assert await projects(world) == 0
+
+
+async def test_a_path_is_known_by_its_one_spelling(address: Address, world: World) -> None:
+    admin, project = await world.admin_key(), await world.project()
+    one = b"%b/%b" % (PATH, str(project.id).encode())
+    statuses = {
+        one: 200,
+        one.replace(b"-", b"%2D"): 200,
+        one.replace(b"organization", b"%6Frganization"): 404,
+        one.replace(b"/projects", b"%2Fprojects"): 404,
+    }
+
+    for path, status in statuses.items():
+        lines = (b"GET " + path + b" HTTP/1.1", b"Host: localhost", *headers(admin.value, "path"))
+        observation = await exchange(address, b"\r\n".join((*lines, b"", b"")))
+
+        assert [response.status for response in observation.responses] == [status], path

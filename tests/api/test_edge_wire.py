@@ -105,6 +105,11 @@ NO_ROUTE = (
     "/manage/v1/organization%2Fprojects",
     "/manage%2Fv1%2Forganization%2Fprojects",
     "/manage/v1/organization%2fprojects",
+    "/manage/v1/organization/pro%6Aects",
+    "/manage/v1/%6Frganization/projects",
+    "/%6Danage/v1/organization/projects",
+    "/v1/%6Frganization/admin_api_keys",
+    "/v1/m%6Fdels/a",
 )
 NO_PROJECT = (
     f"{PROJECTS}/x",
@@ -231,10 +236,33 @@ async def test_a_path_is_taken_as_it_is_and_nobody_is_sent_elsewhere(stage: Stag
     assert dict(zip(NO_PROJECT, unknown_projects, strict=True)) == expected
 
 
-async def test_a_letter_may_be_percent_encoded(stage: Stage) -> None:
-    path = PROJECTS.replace("projects", "pro%6Aects")
+async def test_only_a_parameter_may_be_percent_encoded(stage: Stage, world: World) -> None:
+    """What else is encoded leads nowhere: see above."""
+    project = await world.project()
+    path = f"{PROJECTS}/{project.id}".replace("-", "%2D")
 
     assert await send_all(stage, [stage.head("GET", path, b"Host: localhost")]) == [(200, None)]
+
+
+async def test_options_are_held_to_the_same_http(stage: Stage) -> None:
+    hosts = (b"Host: a/b", b"Host: a\r\nHost: a", b"X-Other: x")
+    length = b"Host: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked"
+    requests = [stage.head("OPTIONS", PROJECTS, headers) for headers in (*hosts, length)]
+
+    answers = await send_all(stage, requests)
+
+    assert answers == [(400, "malformed_request")] * len(requests)
+
+
+async def test_a_caller_who_waits_to_be_asked_for_the_body_is_not_waited_for(stage: Stage) -> None:
+    """In whatever case it says so: it will not send what it was not asked for."""
+    for expected in (b"100-continue", b"100-Continue"):
+        head = stage.creation(b"Content-Length: 100", b"Expect: " + expected)
+
+        observation = await stage.send(head.replace(stage.key.encode(), b"key"))
+
+        assert told(observation) == (401, "invalid_api_key")
+        assert observation.is_closed, expected
 
 
 async def test_a_path_of_other_bytes_than_ascii_is_malformed(stage: Stage) -> None:

@@ -126,6 +126,27 @@ async def test_two_workers_are_never_at_work_together_while_leases_last(
     assert workplace.intruders == []
 
 
+async def test_a_job_that_fails_in_whatever_way_is_done_again(database: Database) -> None:
+    runs: list[int] = []
+    has_recovered = asyncio.Event()
+
+    async def run() -> None:
+        runs.append(len(runs))
+        if len(runs) == 1:
+            message = "a bug of ours"
+            raise ZeroDivisionError(message)
+        has_recovered.set()
+
+    job = Job(name=JOB, every_seconds=0.05, run=run)
+    worker = asyncio.create_task(run_while_held(database, job, fresh_holder()))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await has_recovered.wait()
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+    assert worker.cancelled()
+
+
 @pytest.mark.clock
 async def test_a_worker_that_is_killed_is_replaced_within_three_periods(
     database: Database, database_url: str

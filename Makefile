@@ -14,8 +14,8 @@ setup: ## make .venv from the locks, with this tree installed in it
 check: ## the whole truth: everything that must hold before a merge
 	bash .ci/run
 
-test: ## all tests but the long ones, on two processes
-	$(BIN)/pytest -n 2
+test: ## all tests but the long ones, on two processes; those of the clock alone
+	bash .ci/run tests clock
 
 test-long: ## the tests that take minutes
 	$(BIN)/pytest -m long

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 
+import hypothesis
 import pytest
 
 from tests.support import databases
@@ -13,6 +14,12 @@ from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage import schema
 from tollhouse.storage.database import Database
+
+# An example that took long says something of the machine, not of the rule that it tries.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

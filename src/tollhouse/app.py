@@ -12,7 +12,7 @@ from tollhouse.api.router import Route, Router
 from tollhouse.api.routes import ROUTES as GIVEN_ROUTES
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
-from tollhouse.base.tasks import Tasks
+from tollhouse.base.tasks import Tasks, repeated
 from tollhouse.keys import last_used, pepper_versions
 from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
@@ -138,16 +138,18 @@ class Application:
         )
 
     def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
-        self._loops.append(self._tasks.start(name, _repeated(work, every_seconds)))
+        turns = repeated(name, work, every_seconds=every_seconds)
+        self._loops.append(self._tasks.start(name, turns))
 
     async def _beat(self) -> None:
+        """Whoever cannot be known as alive is not ready: keys are minted without asking it."""
         metrics.database_connections_in_use(self._database.connections_in_use)
         try:
             async with self._database.transaction() as tx:
                 await instances.heartbeat(
                     tx, self._instance_id, pepper_versions=self._peppers.versions
                 )
-        except DatabaseUnavailable:
+        except BaseException:
             self.is_ready = False
             raise
         self.is_ready = True
@@ -158,9 +160,9 @@ class Application:
     async def purge(self) -> None:
         """Forget what has outlived its time; idempotent, and done by one worker at a time."""
         now = self._clock.now()
-        async with self._database.transaction() as tx:
-            await idempotency.purge(tx, now, record_days=self._settings.idempotency.record_days)
-            await keys.purge_expired_secrets(tx, now)
+        record_days = self._settings.idempotency.record_days
+        await idempotency.purge(self._database, now, record_days=record_days)
+        await keys.purge_expired_secrets(self._database, now)
         await self._sealer.destroy_old(now)
 
 
@@ -177,13 +179,3 @@ async def connect(settings: Settings) -> Database:
         acquire_seconds=settings.database.acquire_seconds,
         statement_seconds=settings.database.statement_seconds,
     )
-
-
-async def _repeated(work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
-    """Do it again and again; while the database is away there is nothing to do but wait."""
-    while True:
-        await asyncio.sleep(every_seconds)
-        try:
-            await work()
-        except DatabaseUnavailable:
-            logger.warning("database_unavailable")

@@ -22,6 +22,19 @@ SECRET_LENGTH_MIN = 32
 FILE_BYTES_MAX = 1_048_576
 _PEPPER_VERSION = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _PEPPER_VERSION_MAX = 32_767  # a smallint
+# A password whose `@`, `/`, `?` or `#` is not encoded would be read as host, port or path, and
+# repeated in the driver's complaint about them.
+_HOST = r"(?:[A-Za-z0-9._%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+_OPTION = r"[A-Za-z_]+=[^\s@?#&]*"
+_DATABASE_URL = re.compile(
+    r"postgres(?:ql)?://"
+    r"(?:[^\s@/?#\[\]]*@)?"
+    rf"{_HOST}(?:,{_HOST})*"
+    r"(?:/[^\s@/?#]*)?"
+    rf"(?:\?{_OPTION}(?:&{_OPTION})*)?",
+    re.ASCII,
+)
+CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
@@ -43,6 +56,14 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     pool_size: Annotated[int, Meta(ge=1, le=500)] = 10
     acquire_seconds: Seconds = 5.0
     statement_seconds: Seconds = 10.0
+
+    def __post_init__(self) -> None:
+        if _DATABASE_URL.fullmatch(self.url) is None:
+            message = (
+                "database.url: not of the form postgresql://ROLE:PASSWORD@HOST:5432/DATABASE. "
+                "In role and password, write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23."
+            )
+            raise InvalidSettings(message)
 
 
 class SecretSettings(Section, frozen=True, kw_only=True):
@@ -82,7 +103,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 class KeySettings(Section, frozen=True, kw_only=True):
     """How keys are found and believed."""
 
-    customer_header: str = "x-api-key"
+    customer_header: Annotated[str, Meta(pattern=CUSTOMER_HEADER_PATTERN)] = "x-api-key"
     believed_keys_max: PositiveInt = 100_000
 
 

@@ -10,14 +10,22 @@ from tests.api.test_edge_json import NOT_JSON, WRONG_JSON
 from tests.serving.corpus import CASES, run_case
 from tests.serving.raw import Observation, exchange
 from tests.serving.servers import granian
-from tests.support.gateway import running_gateway
+from tests.support.gateway import running_gateway, settings_for
 from tests.support.processes import as_toml
 from tests.support.world import World
 from tollhouse.settings import Settings
 
 PATH = b"/manage/v1/organization/projects"
 CONNECTIONS_MAX = 12
+STALL_SECONDS_MAX = 10.0
 Address = tuple[str, int]
+
+
+@pytest.fixture
+def settings(database_url: str) -> Settings:
+    return settings_for(
+        database_url, header_seconds=STALL_SECONDS_MAX, body_seconds=STALL_SECONDS_MAX
+    )
 
 
 @pytest.fixture(params=["uvicorn", "granian"])
@@ -112,3 +120,20 @@ async def test_a_truncated_body_is_never_processed_though_its_json_is_whole(
 
     assert all(400 <= response.status < 500 for response in observation.responses)
     assert await projects(world) == 0
+
+
+async def test_a_path_is_known_by_its_one_spelling(address: Address, world: World) -> None:
+    admin, project = await world.admin_key(), await world.project()
+    one = b"%b/%b" % (PATH, str(project.id).encode())
+    statuses = {
+        one: 200,
+        one.replace(b"-", b"%2D"): 200,
+        one.replace(b"organization", b"%6Frganization"): 404,
+        one.replace(b"/projects", b"%2Fprojects"): 404,
+    }
+
+    for path, status in statuses.items():
+        lines = (b"GET " + path + b" HTTP/1.1", b"Host: localhost", *headers(admin.value, "path"))
+        observation = await exchange(address, b"\r\n".join((*lines, b"", b"")))
+
+        assert [response.status for response in observation.responses] == [status], path

@@ -1,9 +1,11 @@
 """What every answer carries: a request ID of our own, a whole envelope, no word to caches."""
 
+import json
 from uuid import UUID
 
 import httpx2
 import msgspec
+import pytest
 
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.world import World
@@ -161,3 +163,32 @@ async def test_other_routes_have_one_request_id_header(gateway: Gateway) -> None
         answer = await client.get(PROJECTS)
 
     assert "request-id" not in answer.headers
+
+
+RETRIES: dict[str, int | None] = {
+    "0": 0,
+    "7": 7,
+    "10": 10,
+    "999": 999,
+    "1000": None,
+    "9" * 5_000: None,
+    "": None,
+    "-1": None,
+    "1.0": None,
+    "one": None,
+    "\u00b2": None,
+}
+
+
+async def test_a_number_of_retries_is_logged_if_it_can_be_one(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("INFO", "tollhouse.requests")
+    async with gateway.client() as client:
+        for sent in RETRIES:
+            headers = [(b"x-stainless-retry-count", sent.encode("latin-1"))]
+            assert (await client.get("/nowhere", headers=headers)).status_code == 404
+
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    logged = [line.get("retry_count") for line in lines if line["event"] == "request"]
+    assert dict(zip(RETRIES, logged, strict=True)) == RETRIES

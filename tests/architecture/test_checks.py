@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tools.checks import handlers, money, sizes, statements, tenancy
+from tools.checks import handlers, money, mutations, sizes, statements, tenancy
 from tools.checks.__main__ import findings
 from tools.checks.source import Source
 
@@ -211,6 +211,18 @@ def test_a_handler_that_names_its_failure_or_lets_it_go_on_passes(handler: str) 
 def test_two_modules_are_the_last_resort(module: str) -> None:
     text = "try:\n    work()\nexcept Exception:\n    pass"
     assert list(handlers.check(source(text, module))) == []
+
+
+@pytest.mark.parametrize("module", ["api/projects", "manage/projects"])
+def test_a_handler_that_changes_something_unasked_is_found(module: str) -> None:
+    text = "async with call.house.database.mutation(authority) as tx:\n    await act(tx)"
+    assert [finding.line for finding in mutations.check(source(text, module))] == [1]
+
+
+@pytest.mark.parametrize("module", ["api/mutations", "cli/project", "settings"])
+def test_only_handlers_have_a_caller_to_ask_for(module: str) -> None:
+    assert list(mutations.check(source("database.mutation(authority)", module))) == []
+    assert list(mutations.check(source("mutation(call)", "api/projects"))) == []
 
 
 def test_a_file_may_have_500_lines_and_no_more() -> None:

@@ -5,9 +5,10 @@ import logging
 
 import pytest
 
-from tollhouse.base.tasks import Tasks
+from tollhouse.base.errors import ServiceUnavailable
+from tollhouse.base.tasks import Tasks, repeated
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class Lost(Exception):
@@ -172,3 +173,33 @@ async def test_a_task_that_nobody_holds_is_not_collected() -> None:
     tasks.start("unheld", work())
     async with asyncio.timeout(PATIENCE_SECONDS):
         await is_finished.wait()
+
+
+async def test_what_is_repeated_goes_on_after_any_failure_and_tells_each(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    turns: list[int] = []
+    has_recovered = asyncio.Event()
+
+    async def work() -> None:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise Lost
+        if len(turns) == 2:
+            message = "Nobody is there."
+            raise ServiceUnavailable(message)
+        has_recovered.set()
+
+    tasks = Tasks()
+    with caplog.at_level(logging.WARNING):
+        task = tasks.start("turning", repeated("turning", work, every_seconds=0.01))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await has_recovered.wait()
+        task.cancel()
+        await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
+
+    assert failures(caplog) == [("turning", "Lost")]
+    unavailable = caplog.records[1]
+    assert (unavailable.levelname, unavailable.getMessage()) == ("WARNING", "task_failed")
+    assert unavailable.__dict__["reason"] == "Nobody is there."
+    assert task.cancelled()

@@ -25,7 +25,7 @@ from tollhouse.projects.types import Project
 from tollhouse.settings import load
 
 ROOT = Path(__file__).parents[2]
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 
 T = TypeVar("T")
 

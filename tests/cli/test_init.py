@@ -91,6 +91,18 @@ def test_an_unreachable_server_is_explained_and_leaves_nothing(newcomer: Operato
     assert list(newcomer.directory.iterdir()) == []
 
 
+def test_a_malformed_address_is_refused_without_a_word_of_it(newcomer: Operator) -> None:
+    """The driver would take the password for a port, and repeat it."""
+    newcomer.secrets.append("a-password")
+
+    refused = newcomer.run(
+        "init", "--database-url", "postgresql://somebody:a-password/2@127.0.0.1/x", exit_code=1
+    )
+
+    assert refused.stderr.startswith("Error: database.url: not of the form")
+    assert list(newcomer.directory.iterdir()) == []
+
+
 @pytest.fixture
 def powerless_url(fresh_url: str) -> Generator[str, None, None]:
     """As a role that may log in and nothing else."""

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.commands import SECONDS_MAX, Operator, call
+from tests.cli.commands import SECONDS_MAX, Operator, call, execute
 from tests.cli.conftest import deployed
 from tests.support import databases
 from tollhouse.storage import revisions
@@ -58,6 +58,17 @@ def migrated_at_a_terminal(operator: Operator) -> tuple[str, dict[str, str]]:
         os.close(terminal)
         os.close(controller)
     return progress, dict(line.split() for line in ended.stdout.decode().splitlines())
+
+
+def test_a_newer_database_is_not_pending_but_too_new(patient: Operator, database_url: str) -> None:
+    asyncio.run(execute(database_url, "UPDATE alembic_version SET version_num = '9999'"))
+
+    for arguments in (("migrate", "--check"), ("migrate",), ("org", "list")):
+        refused = patient.run(*arguments, "--json", exit_code=1)
+
+        assert refused.stdout == ""
+        assert refused.error["code"] == "schema_mismatch"
+        assert "9999, which is newer than this software" in refused.error["message"]
 
 
 def test_a_missing_database_is_explained(newcomer: Operator, fresh_url: str) -> None:

@@ -1,10 +1,11 @@
 """`tollhouse org`."""
 
+import asyncio
 from uuid import uuid4
 
 import pytest
 
-from tests.cli.commands import Operator, refusal
+from tests.cli.commands import Operator, call, execute, new_project, refusal
 
 
 def test_an_organization_lives_from_creation_to_closing(operator: Operator) -> None:
@@ -37,6 +38,41 @@ def test_every_verb_has_a_table_and_markup_in_a_name_is_only_text(operator: Oper
     assert "suspended" in operator.run("org", "suspend", made).stdout
     assert "active" in operator.run("org", "resume", made).stdout
     assert "closed" in operator.run("org", "close", made, "--yes").stdout
+
+
+def test_nothing_is_created_in_a_closed_organization(patient: Operator) -> None:
+    config = ("--config", str(patient.settings_path))
+    project = new_project(patient)
+    key = patient.created("key", "create", "--project", project, "production")["id"]
+    (organization,) = patient.json("org", "list")["data"]
+    call(*config, "org", "close", organization["id"], "--yes")
+    before = patient.json("audit")["data"]
+
+    refused = [
+        patient.failure_code("project", "create", "search"),
+        patient.failure_code("admin-key", "create", "finance"),
+        patient.failure_code("key", "create", "--project", project, "batch"),
+        patient.failure_code("key", "rotate", key, "--overlap-seconds", "0"),
+    ]
+
+    assert refused == 4 * ["organization_closed"]
+    assert patient.json("audit")["data"] == before
+
+
+RENAME_BADLY = r"UPDATE organizations SET name = U&'\001B[2J\001B]0;owned\0007\009B31m\202Eeno'"
+
+
+def test_what_a_terminal_would_obey_is_written_out(patient: Operator, database_url: str) -> None:
+    """The product takes no such names; whoever writes to the database may."""
+    call("--config", str(patient.settings_path), "org", "create", "Example Ltd")
+    asyncio.run(execute(database_url, RENAME_BADLY))
+
+    listed = patient.run("org", "list").stdout
+    shown = patient.run("org", "show", listed.splitlines()[1].split()[0]).stdout
+
+    for text in (listed, shown):
+        assert r"\x1b[2J\x1b]0;owned\x07\x9b31m\u202eeno" in text
+        assert all(line.isprintable() for line in text.splitlines())
 
 
 def test_an_unknown_organization_is_said_to_be_unknown(operator: Operator) -> None:

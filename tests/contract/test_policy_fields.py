@@ -61,7 +61,7 @@ BODIES_OF_KEYS = [
             NAME,
             EXPIRES_AT,
             row("permissions", array("models:read", 1, 2)),
-            row("allowed_models", array("example/model-a", high=100), null=True),
+            row("allowed_models", array("example/model-a", low=1, high=100), null=True),
         ],
     ),
     Table(

@@ -166,7 +166,7 @@ def test_a_plus_sign_is_a_blank_as_forms_write_it() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_a_client_encodes_arrives_as_it_was(text: str) -> None:
     cursor = text[:200]
     raw = urlencode({"after": cursor}).encode()
@@ -175,7 +175,7 @@ def test_what_a_client_encodes_arrives_as_it_was(text: str) -> None:
 
 
 @given(st.binary())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_a_query_or_refused(raw: bytes) -> None:
     assert isinstance(outcome(raw, ListQuery)[0], str)
 

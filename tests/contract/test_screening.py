@@ -228,7 +228,7 @@ FRAGMENTS = [
 
 
 @given(st.binary() | st.lists(st.sampled_from(FRAGMENTS)).map(b"".join))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @example(b"[" * 5000)
 @example(b'{"a":"\\\\","a":1}')
 def test_any_bytes_are_read_or_refused_as_the_reference_does(body: bytes) -> None:
@@ -236,7 +236,7 @@ def test_any_bytes_are_read_or_refused_as_the_reference_does(body: bytes) -> Non
 
 
 @given(DOCUMENTS, st.booleans(), st.sampled_from([None, 0, 2]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_document_without_repeats_is_read_as_json_reads_it(
     document: object, is_ascii: bool, indent: int | None
 ) -> None:
@@ -246,7 +246,7 @@ def test_every_document_without_repeats_is_read_as_json_reads_it(
 
 
 @given(st.dictionaries(TEXTS, st.integers(), min_size=1), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_one_more_member_of_a_known_name_is_always_noticed(
     members: dict[str, int], data: st.DataObject
 ) -> None:
@@ -264,7 +264,7 @@ def utf16_units(text: str) -> list[int]:
 
 
 @given(DOCUMENTS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_canonical_form_does_not_depend_on_spelling(document: object) -> None:
     plain = decoding.screen(json.dumps(document).encode())
     spaced = decoding.screen(json.dumps(document, indent=2, sort_keys=True).encode())

@@ -6,8 +6,10 @@ from tests.support.world import World
 
 
 async def audit_rows(world: World) -> list[dict[str, Any]]:
+    """In the order of their instants: IDs of the same millisecond have none."""
     async with world.database.transaction() as tx:
         found = await tx.fetch_all(
-            "SELECT * FROM audit_log WHERE organization_id = $1 ORDER BY id", world.organization_id
+            "SELECT * FROM audit_log WHERE organization_id = $1 ORDER BY occurred_at, id",
+            world.organization_id,
         )
     return [dict(row) for row in found]

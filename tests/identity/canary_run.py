@@ -181,7 +181,7 @@ async def fail_without_database(run: Run, proxy: Proxy) -> None:
         return (await run.ask("POST", PROJECTS, content=body)).status_code == 503
 
     async def is_logged() -> bool:
-        return "database_unavailable" in run.service.log()
+        return "task_failed" in run.service.log()
 
     async def is_served() -> bool:
         return (await run.client.get(LIST)).status_code == 200

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 Headers = Iterable[tuple[str, str]]
 
-ANSWER_SECONDS_MAX = 30.0
+ANSWER_SECONDS_MAX = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -159,6 +159,36 @@ async def test_digests_chain_from_one_change_to_the_next(scene: Scene) -> None:
     assert len({row["digest_after"] for row in (suspended, resumed, revoked)}) == 3
 
 
+async def test_what_changes_unaudited_is_in_no_digest(scene: Scene) -> None:
+    """A key that was used and a project that was renamed: the key's next row fits its last."""
+    rows_before = len(await audit_rows(scene.world))
+    await scene.act(next(row for row in ROWS if row.id == "suspendProjectKey"), "unused")
+    async with scene.world.database.transaction() as tx:
+        await tx.execute(
+            "UPDATE project_keys SET last_used_at = now() WHERE organization_id = $1",
+            scene.world.organization_id,
+        )
+    await scene.act(next(row for row in ROWS if row.id == "renameProject"), "unused")
+    await scene.act(next(row for row in ROWS if row.id == "resumeProjectKey"), "unused")
+    suspended, _, resumed = (await audit_rows(scene.world))[rows_before:]
+
+    assert resumed["digest_before"] == suspended["digest_after"]
+
+
+async def test_the_use_of_an_admin_key_is_in_no_digest(scene: Scene) -> None:
+    rows_before = len(await audit_rows(scene.world))
+    made = await scene.world.admin_key()
+    async with scene.world.database.transaction() as tx:
+        await tx.execute(
+            "UPDATE admin_keys SET last_used_at = now() WHERE organization_id = $1",
+            scene.world.organization_id,
+        )
+    await scene.world.revoke_admin_key(made)
+    created, revoked = (await audit_rows(scene.world))[rows_before:]
+
+    assert revoked["digest_before"] == created["digest_after"]
+
+
 async def test_the_audit_list_shows_what_was_written(scene: Scene) -> None:
     await scene.act(next(row for row in ROWS if row.id == "suspendProjectKey"), "unused")
 

@@ -92,7 +92,7 @@ from tollhouse.storage.database import OPERATOR, Authority, Database
 
 async def main(url, organization_id, project_id):
     database = await Database.connect(
-        url, pool_size=1, acquire_seconds=5.0, statement_seconds=5.0
+        url, pool_size=1, acquire_seconds=60.0, statement_seconds=60.0
     )
     authority = Authority(
         organization_id=UUID(organization_id),

@@ -1,6 +1,5 @@
 """How a key is sent: two headers for customers, one for Admin keys, and never in the body."""
 
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -22,7 +21,6 @@ LET_IN = 503
 """What a route that is not built yet answers to a key that may call it."""
 
 HUGE_BYTES = 10**12
-AT_ONCE_SECONDS = 2.0
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -192,19 +190,17 @@ async def test_a_method_that_a_path_does_not_have_is_refused_before_the_key(
 async def test_a_refusal_does_not_wait_for_the_body(
     gateway: Gateway, project_key: str, admin_key: str, is_chunked: bool
 ) -> None:
-    """A terabyte is announced and not one byte of it is sent."""
+    """A terabyte is announced and not one byte of it is sent: who waited would answer 408."""
     announced = (
         ("transfer-encoding", "chunked") if is_chunked else ("content-length", str(HUGE_BYTES))
     )
     wrong = {"customer": admin_key, "admin": project_key}
     for row in ROWS:
         for headers, status in (([], 401), ([bearer(wrong[row.kind])], 403)):
-            began = time.monotonic()
             async with connected(gateway.host, gateway.port) as connection:
                 answer = await connection.ask(row.method, _any(row), [*headers, announced])
 
             assert answer.status == status, row.id
-            assert time.monotonic() - began < AT_ONCE_SECONDS, row.id
 
 
 def _any(row: Row) -> str:

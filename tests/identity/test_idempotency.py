@@ -37,6 +37,7 @@ async def client(gateway: Gateway, world: World) -> AsyncIterator[httpx2.AsyncCl
         yield opened
 
 
+@pytest.mark.clock
 async def test_a_hundred_identical_creations_make_one_key(
     settings: Settings, gateway: Gateway, world: World
 ) -> None:
@@ -179,6 +180,7 @@ async def test_a_failed_creation_leaves_its_key_free(
     assert REPLAYED not in created.headers
 
 
+@pytest.mark.clock
 async def test_a_twin_that_runs_on_is_waited_for_and_then_reported(
     client: httpx2.AsyncClient, world: World, database_url: str
 ) -> None:
@@ -211,6 +213,7 @@ async def test_a_creation_that_cannot_lock_its_project_can_be_retried(
     assert (await create(client, keys_path(project.id), "creation-1")).status_code == 200
 
 
+@pytest.mark.clock
 async def test_creations_that_race_with_the_archiving_leave_what_they_said(
     client: httpx2.AsyncClient, world: World
 ) -> None:

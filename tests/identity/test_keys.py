@@ -59,6 +59,61 @@ async def test_an_expiry_that_is_not_ahead_is_refused(
         assert answer.json()["error"]["param"] == "expires_at"
 
 
+CREATOR_SECONDS = 100
+"""For how long the Admin keys below live."""
+
+
+@pytest.mark.parametrize(
+    ("seconds_ahead", "status"),
+    [(CREATOR_SECONDS - 1, 200), (CREATOR_SECONDS, 200), (CREATOR_SECONDS + 1, 403), (None, 403)],
+)
+async def test_no_key_outlives_the_admin_key_that_made_it(
+    held: Gateway, world: World, project: Project, seconds_ahead: int | None, status: int
+) -> None:
+    creator = await world.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
+    body: dict[str, object] = {"name": "child"}
+    if seconds_ahead is not None:
+        body["expires_at"] = int(START.timestamp()) + seconds_ahead
+    async with held.client(creator.value) as client:
+        answers = [
+            await create(client, managed_keys_path(project.id), "creation-1", body),
+            await create(client, ADMIN_KEYS, "creation-2", body),
+        ]
+
+    assert [answer.status_code for answer in answers] == [status, status]
+    if status == 403:
+        errors = [answer.json()["error"] for answer in answers]
+        assert {error["code"] for error in errors} == {"expiry_exceeds_creator"}
+        assert {error["param"] for error in errors} == {"expires_at"}
+
+
+async def test_an_admin_key_that_expires_makes_no_key_that_never_does(
+    held: Gateway, world: World, project: Project
+) -> None:
+    """The given creation has no field for an expiry."""
+    creator = await world.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
+    async with held.client(creator.value) as client:
+        answer = await create(client, keys_path(project.id), "creation-1")
+
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "expiry_exceeds_creator"
+
+
+async def test_an_empty_list_of_models_does_not_allow_every_model(
+    client: httpx2.AsyncClient, project: Project
+) -> None:
+    path = managed_keys_path(project.id)
+    body: dict[str, object] = {"name": "child", "allowed_models": []}
+
+    answer = await create(client, path, "creation-1", body)
+    every = await create(client, path, "creation-2", body | {"allowed_models": None})
+
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "array_below_min_length")
+    assert error["param"] == "allowed_models"
+    assert every.json()["allowed_models"] is None
+
+
 @pytest.mark.parametrize("end", ["revoke", "expire"])
 @pytest.mark.parametrize("verb", ["suspend", "resume", "rotate"])
 async def test_an_ended_key_takes_no_other_state(

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 import httpx2
 import pytest
 import pytest_asyncio
@@ -16,7 +17,9 @@ from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.world import World, new_world
 from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
+from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
+from tollhouse.storage import idempotency
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -133,3 +136,55 @@ async def test_without_any_purge_the_api_does_not_show_the_value_either(
         assert replay.headers[REPLAYED] == "true"
         assert "value" not in replay.json()
     assert sealed == await deployment.column(SEALED), "nothing has purged it"
+
+
+FILLED = 12_000
+ROWS_AT_ONCE = 5_000
+NOTE_TRANSACTIONS = """
+    CREATE TABLE notes (transaction xid8, of_table text, touched bigint);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO notes SELECT pg_current_xact_id(), TG_TABLE_NAME, count(*) FROM touched;
+        RETURN NULL;
+    END
+    $$;
+    CREATE TRIGGER note_updates AFTER UPDATE ON idempotency_records
+    REFERENCING OLD TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION note();
+    CREATE TRIGGER note_removals AFTER DELETE ON idempotency_records
+    REFERENCING OLD TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION note();
+    CREATE TRIGGER note_secrets AFTER DELETE ON key_directory
+    REFERENCING OLD TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION note();
+"""
+FILL = """
+    INSERT INTO idempotency_records (organization_id, idempotency_key, fingerprint, resource_id,
+                                     creator_id, created_at, sealed, sealed_day)
+    SELECT gen_random_uuid(), 'creation-' || number, '', gen_random_uuid(), gen_random_uuid(),
+           '2031-01-01Z', 'sealed', '2031-01-01'
+      FROM generate_series(1, 12000) AS number;
+    INSERT INTO key_directory (digest, pepper_version, organization_id, key_kind, key_id,
+                               expires_at)
+    SELECT number::text::bytea, 1, gen_random_uuid(), 'project', gen_random_uuid(), '2031-01-01Z'
+      FROM generate_series(1, 12000) AS number;
+"""
+
+
+async def test_purging_takes_many_rows_in_short_transactions(migrated_template: str) -> None:
+    """Without a gateway, whose own job would help."""
+    now = STARTS["noon"]
+    async with databases.temporary(template=migrated_template) as url:
+        connection = await asyncpg.connect(url)
+        await connection.execute(NOTE_TRANSACTIONS)
+        await connection.execute(FILL)
+        database = await connect(settings_for(url))
+
+        records = await idempotency.purge(database, now, record_days=30)
+        secrets = await keys.purge_expired_secrets(database, now)
+
+        notes = await connection.fetch("SELECT * FROM notes")
+        await database.close()
+        await connection.close()
+
+    assert (records, secrets) == (2 * FILLED, FILLED)
+    assert sum(note["touched"] for note in notes) == 3 * FILLED
+    assert max(note["touched"] for note in notes) <= ROWS_AT_ONCE
+    assert len({note["transaction"] for note in notes}) == len(notes)

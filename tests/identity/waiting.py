@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 120.0
 ASK_EVERY_SECONDS = 0.02
 
 

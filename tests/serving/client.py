@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from tests.serving.raw import Response, parse
 
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 120.0
 
 
 class Client:

@@ -10,10 +10,11 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.serving.applications import STALL_SECONDS_MAX
 from tests.serving.raw import Observation, exchange
 
 REPOSITORY = Path(__file__).parents[2]
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 120.0
 NOWHERE = ("", 0)
 
 SETTINGS = """
@@ -119,15 +120,18 @@ async def granian(
     chosen = application or ("--interface", "asginl", "tests.serving.applications:on_granian")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "granian", "--http", "1", "--no-ws", "--port", str(port)),
-        *("--http1-header-read-timeout", "2000", "--log-level", "error", *chosen),
+        *("--http1-header-read-timeout", str(int(1000 * STALL_SECONDS_MAX))),
+        *("--log-level", "error", *chosen),
         cwd=REPOSITORY,
         env=_environment() | (environment or {}),
+        start_new_session=True,
     )
     try:
         await _until_accepting(port)
         yield Server(process=process, address=("127.0.0.1", port))
     finally:
-        process.terminate()
+        # Asked politely, it now and then never ends. How it ends is no concern of ours.
+        os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
+from tests.serving.applications import STALL_SECONDS_MAX
 from tests.serving.corpus import (
     BODY_BYTES_MAX,
     CASES,
@@ -28,11 +29,11 @@ REFUSALS: dict[Statuses, str] = {(400,): "malformed_request", (431,): "request_h
 
 BOUNDS = f"""
 workers = 1
-header_seconds = 2.0
+header_seconds = {STALL_SECONDS_MAX}
 header_bytes_max = {HEADER_BYTES_MAX}
-body_seconds = 2.0
+body_seconds = {STALL_SECONDS_MAX}
 body_bytes_max = {BODY_BYTES_MAX}
-keep_alive_seconds = 3.0
+keep_alive_seconds = {STALL_SECONDS_MAX}
 """
 
 
@@ -44,8 +45,9 @@ class Run:
         self.observations = observations
         self.processed = processed
 
-    def expected(self, case: Case) -> Statuses:
-        return case.bounded if self.which == "bounded" else case.granian
+
+def _expected(case: Case, which: str) -> Statuses:
+    return case.bounded if which == "bounded" else case.granian
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["bounded", "granian"])
@@ -58,17 +60,17 @@ async def run(
         else granian()
     )
     async with server as running:
-        observations = await _observe_all(running.address)
+        observations = await _observe_all(running.address, request.param)
         processed = (await running.get("/processed")).responses[0].json()["processed"]
     yield Run(request.param, observations, processed=processed)
 
 
-async def _observe_all(address: tuple[str, int]) -> dict[str, Observation]:
+async def _observe_all(address: tuple[str, int], which: str) -> dict[str, Observation]:
     room = asyncio.Semaphore(CONNECTIONS_MAX)
 
     async def observe(case: Case) -> Observation:
         async with room:
-            return await run_case(address, case)
+            return await run_case(address, case, answers=len(_expected(case, which)))
 
     observations = await asyncio.gather(*(observe(case) for case in CASES))
     return {case.name: seen for case, seen in zip(CASES, observations, strict=True)}
@@ -85,7 +87,7 @@ async def test_a_case_ends_as_listed(run: Run, case: Case) -> None:
     reports: list[dict[str, Any]] = [
         response.json() for response in seen.responses if response.status == 200
     ]
-    assert seen.statuses == run.expected(case)
+    assert seen.statuses == _expected(case, run.which)
     assert seen.leftover == b""
     assert seen.statuses or seen.is_closed
     assert all(status < 500 for status in seen.statuses)

@@ -110,6 +110,15 @@ def test_nothing_is_suggested_for_a_name_that_resembles_none(tmp_path: Path) -> 
         ("server", "body_bytes_max = 1073741825"),
         ("server", "host = 1"),
         ("keys", "believed_keys_max = 0"),
+        ("keys", "customer_header = ''"),
+        ("keys", "customer_header = 'x-'"),
+        ("keys", "customer_header = 'api-key'"),
+        ("keys", "customer_header = 'authorization'"),
+        ("keys", "customer_header = 'x-api key'"),
+        ("keys", "customer_header = 'x-api-key:'"),
+        ("keys", 'customer_header = "x-api-key\\n"'),
+        ("keys", "customer_header = 'x-schlüssel'"),
+        ("keys", f"customer_header = 'x-{'k' * 63}'"),
         ("idempotency", "record_days = 1"),
         ("idempotency", "record_days = 3651"),
         ("errors", "documentation_url = 1"),
@@ -128,6 +137,12 @@ def test_the_pool_has_bounds_as_well(tmp_path: Path, line: str) -> None:
     text = SOUND.replace("[secrets]", f"{line}\n[secrets]")
 
     assert f"$.database.{line.partition(' ')[0]}" in refusal(tmp_path, text)
+
+
+def test_the_customers_header_is_any_of_those_that_nobody_else_defines(tmp_path: Path) -> None:
+    settings = read(tmp_path, f"{SOUND}\n[keys]\ncustomer_header = 'X-Gateway-Key-2'\n")
+
+    assert settings.keys.customer_header == "X-Gateway-Key-2"
 
 
 def test_what_has_no_default_must_be_there(tmp_path: Path) -> None:

@@ -107,6 +107,61 @@ def test_there_must_be_a_pepper_and_not_too_many(tmp_path: Path) -> None:
             load_secrets(tmp_path, master=GOOD, peppers=peppers)
 
 
+URLS = (
+    "postgresql://127.0.0.1/tollhouse",
+    "postgres://role@db.example:5432/tollhouse",
+    "postgresql://role:p%40ss:w%2Ford@db.example:5432/tollhouse?sslmode=require",
+    "postgresql://role:!$&'()*+,;=-._~@db-1.example,db-2.example:5433/tollhouse",
+    "postgresql://role@[::1]:5432/tollhouse",
+    "postgresql://role@%2Fvar%2Frun%2Fpostgresql/tollhouse",
+    "postgresql:///tollhouse?host=/var/run/postgresql&port=5433",
+    "postgresql://role@/tollhouse",
+    "postgresql://db.example",
+    "postgresql://127.0.0.1/tollhouse?options=-csynchronous_commit%3Doff",
+)
+MALFORMED_URLS = {
+    "a slash": "postgresql://role:hunter2/hunter2@db.example:5432/tollhouse",
+    "a slash after digits": "postgresql://role:22/hunter2@db.example:5432/tollhouse",
+    "a question mark": "postgresql://role:hunter2?hunter2@db.example/tollhouse",
+    "a question mark after digits": "postgresql://role:22?hunter2@db.example/tollhouse",
+    "a question mark and an option": "postgresql://role:22?a=hunter2@db.example/tollhouse",
+    "a hash": "postgresql://role:22#hunter2@db.example/tollhouse",
+    "an at sign": "postgresql://role:22@hunter2@db.example/tollhouse",
+    "a bracket": "postgresql://role:[hunter2@db.example/tollhouse",
+    "a space": "postgresql://role:22 hunter2@db.example/tollhouse",
+    "a line's end": "postgresql://role:hunter2@db.example/tollhouse\\n",
+    "no scheme": "role:hunter2@db.example/tollhouse",
+    "another scheme": "mysql://role:hunter2@db.example/tollhouse",
+    "a port that is none": "postgresql://role@db.example:hunter2/tollhouse",
+    "a keyword string": "host=db.example password=hunter2",
+    "nothing": "",
+}
+
+
+def load_url(folder: Path, url: str) -> Settings:
+    path = folder / "tollhouse.toml"
+    secrets = f'[secrets]\nmaster = "{GOOD}"\npeppers = {{ 1 = "{OTHER}" }}\n'
+    path.write_text(f'[database]\nurl = "{url}"\n{secrets}', encoding="utf-8")
+    return load(path, {})
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_an_address_of_a_database_is_taken_as_it_is(tmp_path: Path, url: str) -> None:
+    assert load_url(tmp_path, url).database.url == url
+
+
+@pytest.mark.parametrize("url", MALFORMED_URLS.values(), ids=MALFORMED_URLS)
+def test_a_malformed_address_is_refused_without_being_shown(tmp_path: Path, url: str) -> None:
+    """Its password may stand in any part of it."""
+    with pytest.raises(InvalidSettings) as refused:
+        load_url(tmp_path, url)
+
+    assert str(refused.value).startswith("database.url: not of the form")
+    assert "hunter2" not in str(refused.value)
+    assert "22" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
 def test_a_missing_secret_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tollhouse.toml"
     path.write_text(f'{DATABASE}[secrets]\npeppers = {{ 1 = "{OTHER}" }}\n', encoding="utf-8")

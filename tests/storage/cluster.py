@@ -12,7 +12,7 @@ from pathlib import Path
 
 DEBIAN_PROGRAMS = Path("/usr/lib/postgresql")
 SERVER_ACCOUNT = "postgres"
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 120.0
 
 CONFIGURATION = """
 listen_addresses = '127.0.0.1'

@@ -17,7 +17,7 @@ from tollhouse.storage.leases import Job, run_while_held
 from tollhouse.storage.schema import Progress
 
 NEVER = 0
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 @asynccontextmanager
@@ -84,7 +84,9 @@ def work_while_held(
         line.send("ran")
 
     async def run() -> None:
-        database = await Database.connect(url, pool_size=1, acquire_seconds=5, statement_seconds=5)
+        database = await Database.connect(
+            url, pool_size=1, acquire_seconds=PATIENCE_SECONDS, statement_seconds=PATIENCE_SECONDS
+        )
         job = Job(name=job_name, every_seconds=every_seconds, run=tell)
         await run_while_held(database, job, holder)
 

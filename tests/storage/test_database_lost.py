@@ -9,8 +9,9 @@ from tests.storage.tcp_proxy import TcpProxy, proxied
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
-ACQUIRE_SECONDS = 0.5
-STATEMENT_SECONDS = 0.5
+PATIENT_SECONDS = 120.0
+IMPATIENT_SECONDS = 4.0
+"""Where somebody who does not answer is waited for."""
 
 
 @pytest.fixture
@@ -23,15 +24,24 @@ async def wire(database_url: str) -> AsyncIterator[tuple[str, TcpProxy]]:
 @pytest.fixture
 async def remote(wire: tuple[str, TcpProxy]) -> AsyncIterator[Database]:
     """A pool whose connections all go over the wire."""
-    opened = await connect(wire[0])
+    opened = await connect(wire[0], patience_seconds=PATIENT_SECONDS)
     yield opened
     wire[1].cut()
     await opened.close()
 
 
-async def connect(url: str) -> Database:
+@pytest.fixture
+async def impatient(wire: tuple[str, TcpProxy]) -> AsyncIterator[Database]:
+    """The same with little patience."""
+    opened = await connect(wire[0], patience_seconds=IMPATIENT_SECONDS)
+    yield opened
+    wire[1].cut()
+    await opened.close()
+
+
+async def connect(url: str, *, patience_seconds: float) -> Database:
     return await Database.connect(
-        url, pool_size=3, acquire_seconds=ACQUIRE_SECONDS, statement_seconds=STATEMENT_SECONDS
+        url, pool_size=3, acquire_seconds=patience_seconds, statement_seconds=patience_seconds
     )
 
 
@@ -108,20 +118,16 @@ async def test_a_single_statement_over_a_cut_wire_is_an_unavailable_database(
 
 
 async def test_a_network_that_swallows_everything_costs_a_bounded_time(
-    remote: Database, wire: tuple[str, TcpProxy]
+    impatient: Database, wire: tuple[str, TcpProxy]
 ) -> None:
-    loop = asyncio.get_running_loop()
-    assert await answers(remote)
+    assert await answers(impatient)
     wire[1].block()
 
-    began = loop.time()
     with pytest.raises(DatabaseUnavailable):
-        await asyncio.wait_for(answers(remote), 20)
-    waited_seconds = loop.time() - began
+        await asyncio.wait_for(answers(impatient), 4 * IMPATIENT_SECONDS)
     wire[1].mend()
 
-    assert waited_seconds < ACQUIRE_SECONDS + 3 * STATEMENT_SECONDS
-    assert await answers(remote)
+    assert await answers(impatient)
 
 
 async def test_a_session_that_the_server_ends_is_replaced(
@@ -142,9 +148,10 @@ async def test_a_session_that_the_server_ends_is_replaced(
 async def test_a_pool_cannot_be_opened_where_nobody_answers(wire: tuple[str, TcpProxy]) -> None:
     wire[1].cut()
     with pytest.raises(DatabaseUnavailable):
-        await connect(wire[0])
+        await connect(wire[0], patience_seconds=PATIENT_SECONDS)
 
     wire[1].mend()
     wire[1].block()
+    connecting = connect(wire[0], patience_seconds=IMPATIENT_SECONDS)
     with pytest.raises(DatabaseUnavailable):
-        await asyncio.wait_for(connect(wire[0]), 20)
+        await asyncio.wait_for(connecting, 4 * IMPATIENT_SECONDS)

@@ -15,11 +15,16 @@ from tollhouse.base.clock import Clock
 from tollhouse.serving.server import http_server, listen
 from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings, Settings
 
+PATIENCE_SECONDS = 120.0
+"""What a machine that stands still for a while must not exceed: no test waits for it to pass."""
+
 
 def settings_for(database_url: str, **server: object) -> Settings:
     """A sound configuration with secrets of its own."""
     return Settings(
-        database=DatabaseSettings(url=database_url),
+        database=DatabaseSettings(
+            url=database_url, acquire_seconds=PATIENCE_SECONDS, statement_seconds=PATIENCE_SECONDS
+        ),
         secrets=SecretSettings(
             master=secrets.token_urlsafe(48), peppers={"1": secrets.token_urlsafe(48)}
         ),
@@ -42,7 +47,7 @@ class Gateway:
     def client(self, key: str | None = None) -> httpx2.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         return httpx2.AsyncClient(
-            base_url=self.base_url, headers=headers, timeout=30, trust_env=False
+            base_url=self.base_url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
         )
 
 

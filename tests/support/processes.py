@@ -13,11 +13,10 @@ from pathlib import Path
 import httpx2
 import msgspec
 
+from tests.support.gateway import PATIENCE_SECONDS
 from tollhouse.settings import Settings
 
 REPOSITORY = Path(__file__).parents[2]
-START_SECONDS_MAX = 60.0
-STOP_SECONDS_MAX = 30.0
 
 SERVE = """
 import sys
@@ -37,7 +36,7 @@ class Service:
     def client(self, key: str | None = None) -> httpx2.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         return httpx2.AsyncClient(
-            base_url=self.base_url, headers=headers, timeout=30, trust_env=False
+            base_url=self.base_url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
         )
 
     @property
@@ -58,13 +57,13 @@ class Service:
         os.kill(self.started_workers()[-1], signal.SIGKILL)
 
     async def metrics(self) -> str:
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(timeout=PATIENCE_SECONDS, trust_env=False) as client:
             return (await client.get(f"{self.probe_url}/metrics")).text
 
     async def stop(self) -> int:
         """Drain and end; the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(self.process.wait(), STOP_SECONDS_MAX)
+        return await asyncio.wait_for(self.process.wait(), PATIENCE_SECONDS)
 
 
 @asynccontextmanager
@@ -106,7 +105,7 @@ def as_toml(settings: Settings) -> str:
 
 async def _addresses(process: asyncio.subprocess.Process, log_path: Path) -> tuple[str, str]:
     assert process.stdout is not None
-    async with asyncio.timeout(START_SECONDS_MAX):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         line = (await process.stdout.readline()).decode()
     assert line, f"the service did not start: {log_path}"
     base_url, probe_url = (word.strip(",") for word in line.split() if "://" in word)

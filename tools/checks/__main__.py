@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.checks import handlers, money, sizes, statements, tenancy
+from tools.checks import handlers, money, mutations, sizes, statements, tenancy
 from tools.checks.source import Finding, read
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +19,7 @@ def findings(root: Path) -> Iterator[Finding]:
         yield from statements.check(source)
         yield from tenancy.check(source, carrying)
         yield from handlers.check(source)
+        yield from mutations.check(source)
         yield from sizes.check(source)
 
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from tollhouse.api.house import House
 from tollhouse.base.ids import OrganizationId, RequestId
-from tollhouse.keys.types import Admin, Caller
-from tollhouse.storage.database import Actor, Authority
+from tollhouse.base.permissions import Permission
+from tollhouse.keys.types import Caller
 
 CallerT = TypeVar("CallerT", bound=Caller)
 BodyT = TypeVar("BodyT")
@@ -19,11 +19,15 @@ QueryT = TypeVar("QueryT")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call(Generic[CallerT, BodyT, QueryT]):
-    """An authenticated, decoded request. `tree` is the body before it was given its type."""
+    """An authenticated, decoded request. `tree` is the body before it was given its type.
+
+    `permission` is what the operation demands, and what the caller held at the door.
+    """
 
     house: House
     request_id: RequestId
     caller: CallerT
+    permission: Permission
     now: datetime
     path: Mapping[str, str]
     target: str
@@ -47,13 +51,3 @@ class Answer:
 
 
 Handler = Callable[[Call[Any, Any, Any]], Awaitable[Answer]]
-
-
-def authority(call: Call[Admin, Any, Any]) -> Authority:
-    """In whose name the call changes something."""
-    return Authority(
-        organization_id=call.caller.organization_id,
-        actor=Actor(type="admin_api_key", id=str(call.caller.key_id)),
-        request_id=call.request_id,
-        now=call.now,
-    )

@@ -31,6 +31,11 @@ from tollhouse.api.house import House
 from tollhouse.api.router import Match, Route, Router
 from tollhouse.base.errors import GatewayError, InvalidRequest
 from tollhouse.base.ids import RequestId, time_ordered_uuid
+from tollhouse.contract.bounds import (
+    IDEMPOTENCY_KEY_LENGTH_MAX,
+    IDEMPOTENCY_KEY_LENGTH_MIN,
+    IDEMPOTENCY_KEY_PATTERN,
+)
 from tollhouse.contract.decoding import decode_query
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.listing import NoQuery
@@ -45,8 +50,8 @@ Send = Callable[[Message], Awaitable[None]]
 STATUS_CLIENT_GONE: Final = 499
 """What is logged when the caller left; what is sent then reaches somebody only where a server
 takes a broken body for a caller who left."""
-_IDEMPOTENCY_KEY = re.compile(r"[!-~](?:[ -~]{6,198})[!-~]")
-_NO_HEADERS: tuple[tuple[str, str], ...] = ()
+_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
+_RETRY_COUNT = re.compile(r"[0-9]{1,3}", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -117,12 +122,13 @@ class Edge:
 
     async def _serve(self, exchange: _Exchange) -> Reply:
         match = self._find(exchange)
-        if exchange.scope["method"] == "OPTIONS":
-            return Reply(status=204, headers=(("allow", match.allowed),), body=b"")
-        route = match.route(exchange.scope["method"])
-        if route is None:
+        method = exchange.scope["method"]
+        route = match.route(method)
+        if route is None and method != "OPTIONS":
             raise MethodNotAllowed(match.allowed)
         check_http(exchange.head, http_version=exchange.scope["http_version"])
+        if route is None:
+            return Reply(status=204, headers=(("allow", match.allowed),), body=b"")
         caller = await authenticate(
             self._house, exchange.head, route.operation.access, now=exchange.now
         )
@@ -135,15 +141,11 @@ class Edge:
         return _success(answer)
 
     def _find(self, exchange: _Exchange) -> Match:
-        path: str = exchange.scope["path"]
-        match = None if "\0" in path else self._router.match(path)
+        match = self._router.match(exchange.scope["raw_path"].decode("latin-1"))
         if match is None:
             raise UnknownUrl
         first: Route = next(iter(match.by_method.values()))
         route = match.route(exchange.scope["method"]) or first
-        # An encoded slash separates nothing: a proxy that guards `/manage/` would not see it.
-        if exchange.scope["raw_path"].count(b"/") < route.operation.path.count("/"):
-            raise UnknownUrl
         exchange.shape = route.operation.error_shape
         exchange.context.operation = route.operation.id
         return match
@@ -156,6 +158,7 @@ class Edge:
             house=self._house,
             request_id=exchange.context.request_id,
             caller=caller,
+            permission=operation.access.permission,
             now=exchange.now,
             path=path,
             target=exchange.scope["path"],
@@ -183,7 +186,7 @@ def _context(scope: Scope, head: Head) -> RequestContext:
         request_id=RequestId(time_ordered_uuid()),
         method=scope["method"],
         client_request_id=head.text(b"x-client-request-id"),
-        retry_count=int(retries) if retries and retries in "0123456789" else None,
+        retry_count=int(retries) if retries and _RETRY_COUNT.fullmatch(retries) else None,
     )
 
 
@@ -210,8 +213,12 @@ def _idempotency_key(head: Head, operation: Operation) -> str:
         message = f"Missing required header: '{name}'."
         raise InvalidRequest("missing_required_parameter", message, param=name)
     key = values[0].decode("latin-1")
-    if len(values) > 1 or _IDEMPOTENCY_KEY.fullmatch(key) is None:
-        message = f"Invalid '{name}': expected one value of 8 to 200 printable characters."
+    has_length = IDEMPOTENCY_KEY_LENGTH_MIN <= len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX
+    if len(values) > 1 or not has_length or _IDEMPOTENCY_KEY.match(key) is None:
+        message = (
+            f"Invalid '{name}': expected one value of {IDEMPOTENCY_KEY_LENGTH_MIN} to "
+            f"{IDEMPOTENCY_KEY_LENGTH_MAX} printable characters."
+        )
         raise InvalidRequest("invalid_value", message, param=name)
     return key
 

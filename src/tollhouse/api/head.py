@@ -44,7 +44,7 @@ class Head:
     @property
     def waits_for_continue(self) -> bool:
         """Whether the caller sends the body only after it was asked for."""
-        return self.values(b"expect") == [b"100-continue"]
+        return [value.lower() for value in self.values(b"expect")] == [b"100-continue"]
 
 
 def check_http(head: Head, *, http_version: str) -> None:

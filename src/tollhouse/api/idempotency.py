@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from tollhouse.api.call import Call, authority
+from tollhouse.api.call import Call
+from tollhouse.api.mutations import mutation
 from tollhouse.contract.decoding import canonical
 from tollhouse.keys.types import Admin
 from tollhouse.storage import idempotency
@@ -60,7 +61,7 @@ async def create_once(call: Call[Admin, Any, Any], creation: Creation[T]) -> Cre
         creator_id=call.caller.key_id,
         sealed=sealed,
     )
-    async with call.house.database.mutation(authority(call)) as tx:
+    async with mutation(call) as tx:
         replay = await idempotency.claim(tx, claim, record_days=call.house.record_days)
         if replay is None:
             resource = await creation.create(tx)

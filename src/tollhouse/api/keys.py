@@ -5,8 +5,9 @@ from functools import partial
 from uuid import UUID
 
 from tollhouse.api import parameters, wire
-from tollhouse.api.call import Answer, Call, authority
+from tollhouse.api.call import Answer, Call
 from tollhouse.api.idempotency import Created, Creation, create_once
+from tollhouse.api.mutations import mutation
 from tollhouse.base.ids import AdminKeyId, ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import AdminKeysQuery, NoQuery
@@ -27,6 +28,7 @@ async def create_project_key(
 
     async def create(tx: Mutation) -> ProjectKey:
         project = await projects.require_active(tx, project_id)
+        rules.check_expiry(call.caller, None)
         return await service.create_project_key(
             tx, secret, key_id=key_id, project=(project.id, project.name), name=call.body.name
         )
@@ -76,6 +78,6 @@ async def list_admin_keys(call: Call[Admin, None, AdminKeysQuery]) -> Answer:
 
 async def revoke_admin_key(call: Call[Admin, None, NoQuery]) -> Answer:
     """DELETE /v1/organization/admin_api_keys/{api_key_id}"""
-    async with call.house.database.mutation(authority(call)) as tx:
+    async with mutation(call) as tx:
         key = await service.revoke_admin_key(tx, parameters.admin_key_id(call))
     return Answer(body=keys_wire.AdminKeyDeleted(id=str(key.id), deleted=True))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from tollhouse.api.call import Handler
 from tollhouse.contract.operation import Operation
@@ -26,9 +27,9 @@ class _Place:
         found: dict[str, str] = {}
         for expected, segment in zip(self.template, segments, strict=True):
             if expected.startswith("{"):
-                if not segment:
+                if (value := _value(segment)) is None:
                     return None
-                found[expected[1:-1]] = segment
+                found[expected[1:-1]] = value
             elif expected != segment:
                 return None
         return found
@@ -85,7 +86,11 @@ class Router:
         return place
 
     def match(self, path: str) -> Match | None:
-        """What stands at this path. Trailing slashes are not forgiven, nor redirected."""
+        """What stands at this path, as it was sent. Only parameters may be percent-encoded.
+
+        A proxy that guards `/manage/` compares the same spelling. Trailing slashes are not
+        forgiven, nor redirected.
+        """
         if (exact := self._exact.get(path)) is not None:
             return Match(exact.by_method, {})
         segments = path.split("/")
@@ -93,9 +98,15 @@ class Router:
             if (parameters := place.parameters(segments)) is not None:
                 return Match(place.by_method, parameters)
         for prefix, name, place in self._tails:
-            if path.startswith(prefix) and len(path) > len(prefix):
-                return Match(place.by_method, {name: path[len(prefix) :]})
+            if path.startswith(prefix) and (value := _value(path[len(prefix) :])) is not None:
+                return Match(place.by_method, {name: value})
         return None
+
+
+def _value(encoded: str) -> str | None:
+    """A parameter as it is meant; nothing when it is empty, or holds what no text does."""
+    value = unquote(encoded)
+    return value if value and "\0" not in value else None
 
 
 def _shape(template: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
+
+from tollhouse.base.errors import ServiceUnavailable
 
 T = TypeVar("T")
 
@@ -40,3 +42,17 @@ class Tasks:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
         return len(late)
+
+
+async def repeated(
+    name: str, work: Callable[[], Awaitable[object]], *, every_seconds: float
+) -> None:
+    """Do it again and again until cancelled. A turn that fails is told, and the next one comes."""
+    while True:
+        try:
+            await work()
+        except ServiceUnavailable as failure:
+            logger.warning("task_failed", extra={"task": name, "reason": failure.message})
+        except Exception:  # the last line: who tends this loop sees it only if it goes on
+            logger.exception("task_failed", extra={"task": name})
+        await asyncio.sleep(every_seconds)

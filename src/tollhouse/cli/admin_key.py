@@ -40,7 +40,7 @@ async def create_admin_key(
 ) -> tuple[AdminKey, NewSecret]:
     """Without permissions the key holds all, also those that come later."""
     secret = await operator.mint(KeyKind.ADMIN)
-    async with operator.database.mutation(operator.authority(organization_id)) as tx:
+    async with operator.creation(organization_id) as tx:
         key = await service.create_admin_key(
             tx,
             secret,

@@ -14,7 +14,7 @@ from tollhouse.storage.sealing import DATA_KEY_LIFETIME
 PURGE_GRACE: Final = timedelta(hours=1)
 PURGE_JOB: Final = "purge"
 START_A_WORKER: Final = (
-    "A running worker purges every ten minutes. Start one, or look for job_failed in the log."
+    "A running worker purges every ten minutes. Start one, or look for task_failed in the log."
 )
 
 
@@ -57,7 +57,7 @@ async def leases(operator: Session) -> Finding:
     held = [row["name"] for row in rows]
     found = f"held: {', '.join(held) or 'none'}"
     if PURGE_JOB not in held and await workers.live(operator.database):
-        remedy = "Workers live, but none purges. Look for job_failed in the log."
+        remedy = "Workers live, but none purges. Look for task_failed in the log."
         return warning("job leases", found, remedy)
     return ok("job leases", found)
 

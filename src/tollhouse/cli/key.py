@@ -56,7 +56,7 @@ async def create_project_key(
 ) -> tuple[ProjectKey, NewSecret]:
     """Without models the key may use every one."""
     secret = await operator.mint(KeyKind.PROJECT)
-    async with operator.database.mutation(operator.authority(organization_id)) as tx:
+    async with operator.creation(organization_id) as tx:
         project = await projects.require_active(tx, project_id)
         key = await service.create_project_key(
             tx,
@@ -190,7 +190,7 @@ def rotate(
         owner = await operator.organization(organization)
         found = await _found(operator, owner, key)
         secret = await operator.mint(KeyKind.PROJECT)
-        async with operator.database.mutation(operator.authority(owner.id)) as tx:
+        async with operator.creation(owner.id) as tx:
             await projects.require_active(tx, found.project_id)
             rotated = await service.rotate_project_key(
                 tx,

@@ -77,5 +77,6 @@ async def _migrate(settings: Settings, bars: Progress) -> list[str]:
 async def _pending(settings: Settings) -> Pending:
     async with connected(settings.database) as database:
         revision = await revisions.current(database)
+    revisions.refuse_newer(revision)
     needed = revisions.head()
     return Pending(revision=revision, needed=needed, pending=revision != needed)

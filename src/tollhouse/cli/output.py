@@ -106,4 +106,12 @@ def _words(value: JsonValue) -> str:
         case list():
             return ", ".join(_words(part) for part in value) or NOTHING
         case _:
-            return str(value)
+            return visible(str(value))
+
+
+def visible(text: str) -> str:
+    """What a terminal would obey or hide is written out: names come from anybody."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

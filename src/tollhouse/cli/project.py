@@ -30,7 +30,7 @@ COLUMNS: Final = ("id", "name", "status", "created_at", "archived_at")
 
 async def create_project(operator: Session, organization_id: OrganizationId, name: str) -> Project:
     """Open a project under a new ID."""
-    async with operator.database.mutation(operator.authority(organization_id)) as tx:
+    async with operator.creation(organization_id) as tx:
         return await service.create(tx, project_id=ProjectId(time_ordered_uuid()), name=name)
 
 

@@ -15,14 +15,13 @@ from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import OrganizationId
 from tollhouse.cli.connecting import connected
-from tollhouse.keys import pepper_versions
 from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import KeyKind, NewSecret
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization
 from tollhouse.settings import Settings
-from tollhouse.storage.database import OPERATOR, Authority, Database
+from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation
 from tollhouse.storage.revisions import refuse_other_schema
 
 T = TypeVar("T")
@@ -71,11 +70,16 @@ class Session:
             raise click.UsageError(message)
         return found[0]
 
+    @asynccontextmanager
+    async def creation(self, organization_id: OrganizationId) -> AsyncGenerator[Mutation]:
+        """Add something to an organization, unless it is closed."""
+        async with self.database.mutation(self.authority(organization_id)) as tx:
+            await organizations.require_open(tx)
+            yield tx
+
     async def mint(self, kind: KeyKind) -> NewSecret:
         """A secret that the workers will know, or `PepperMismatch` when theirs are others."""
-        async with self.database.transaction() as tx:
-            await pepper_versions.register(tx, self.peppers)
-        return await keys.mint(self.database, self.peppers, kind)
+        return await keys.mint_for_operator(self.database, self.peppers, kind)
 
 
 def run(settings_path: Path, work: Callable[[Session], Awaitable[T]]) -> T:

@@ -82,6 +82,7 @@ COST_CURSOR_LENGTH_MAX = 500
 COST_FILTER_IDS_MAX = 100
 COST_GROUPINGS_MAX = 3
 
+IDEMPOTENCY_KEY_PATTERN = r"\A[!-~][ -~]*[!-~]\Z"  # OQ-95
 QUESTION_PATTERN = r"\?\Z"
 NAME_PATTERN = r"\A(?=.*\S)[^\x00-\x1f\x7f-\x9f]+\Z"
 
@@ -96,7 +97,7 @@ ThresholdBasisPoints = Annotated[int, Meta(ge=1, le=THRESHOLD_BASIS_POINTS_MAX)]
 Revision = Annotated[int, Meta(ge=1, le=REVISION_MAX)]
 PolicyVersionNumber = Annotated[int, Meta(ge=1, le=REVISION_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
-AllowedModels = Annotated[list[ModelName], Meta(max_length=ALLOWED_MODELS_MAX)]
+AllowedModels = Annotated[list[ModelName], Meta(min_length=1, max_length=ALLOWED_MODELS_MAX)]
 OverlapSeconds = Annotated[int, Meta(ge=0, le=OVERLAP_SECONDS_MAX)]
 ExpiresAt = Annotated[int, Meta(ge=1, le=EXPIRES_AT_MAX)]
 PageSize = Annotated[int, Meta(ge=1, le=PAGE_SIZE_MAX)]

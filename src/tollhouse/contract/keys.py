@@ -27,7 +27,10 @@ class CreateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CreateManagedProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of the extension's creation. No `allowed_models`, or null, allows every model."""
+    """Body of the extension's creation.
+
+    No `allowed_models`, or null, allows every model; a list names at least one.
+    """
 
     mark: ClassVar[Meta] = extension("OQ-86")
 

@@ -10,6 +10,7 @@ from tollhouse.contract.bounds import (
     BETA_FLAGS_LENGTH_MAX,
     IDEMPOTENCY_KEY_LENGTH_MAX,
     IDEMPOTENCY_KEY_LENGTH_MIN,
+    IDEMPOTENCY_KEY_PATTERN,
     PATH_ID_LENGTH_MAX,
     SESSION_ID_LENGTH_MAX,
 )
@@ -91,6 +92,7 @@ def _query_parameter(name: str, prop: Json, *, is_required: bool) -> Json:
 def _idempotency_key(operation: Operation) -> Json:
     bounds = (IDEMPOTENCY_KEY_LENGTH_MIN, IDEMPOTENCY_KEY_LENGTH_MAX)
     header = _header(IDEMPOTENCY_HEADER, GIVEN, *bounds)
+    header["schema"]["pattern"] = schemas.portable(IDEMPOTENCY_KEY_PATTERN)
     return header | {"required": True, **origin(operation)}
 
 

@@ -36,6 +36,11 @@ def reference(type_: type[Struct]) -> Schema:
     return {"$ref": REFERENCE.format(name=type_.__name__)}
 
 
+def portable(pattern: str) -> str:
+    """In the dialect of JSON Schema, which anchors with `^` and `$`."""
+    return pattern.replace(r"\A", "^").replace(r"\Z", "$")
+
+
 def _mark(schema: Schema, type_: type[Struct]) -> None:
     origin = cast("type[Marked]", type_).mark.extra_json_schema or {}
     schema.update(origin)
@@ -83,7 +88,7 @@ def _parts(node: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _portable(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Patterns in the dialect of JSON Schema, which anchors with `^` and `$`."""
+    """A schema whose patterns are portable."""
     if isinstance(node, list):
         return [_portable(item) for item in cast("list[Any]", node)]
     if not isinstance(node, dict):
@@ -94,5 +99,5 @@ def _portable(node: Any) -> Any:  # noqa: ANN401 - JSON
 
 def _portable_member(name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
     if name == "pattern" and isinstance(value, str):
-        return value.replace(r"\A", "^").replace(r"\Z", "$")
+        return portable(value)
     return _portable(value)

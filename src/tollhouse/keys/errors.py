@@ -99,6 +99,20 @@ class PermissionsExceedCreator(GatewayError):
         )
 
 
+class ExpiryExceedsCreator(GatewayError):
+    """What an Admin key makes ends no later than it does."""
+
+    kind = Kind.DENIED
+    code = "expiry_exceeds_creator"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The creating Admin API key expires, so what it creates needs an 'expires_at' "
+            "that is not later.",
+            param="expires_at",
+        )
+
+
 class KeyNotFound(GatewayError):
     """Unknown, or another organization's: the answer does not tell which."""
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from tollhouse.base.errors import ServiceUnavailable
 from tollhouse.keys import store
 from tollhouse.keys.secrets import Peppers
+from tollhouse.storage import instances
 from tollhouse.storage.database import Transaction
 
 
@@ -13,8 +15,31 @@ class PepperMismatch(Exception):
 
 async def register(tx: Transaction, peppers: Peppers) -> None:
     """Enter our versions, and refuse to go on when a known one is missing or another secret."""
+    await store.lock_peppers(tx)
     checks = _checks(peppers)
     _compare(checks, await store.register_peppers(tx, checks))
+
+
+async def register_accepted(tx: Transaction, peppers: Peppers) -> int:
+    """Enter the one version that a key can be made with now, and refuse as `register` does.
+
+    For whoever is no worker: a version that only the command line has been given must not keep
+    workers without it from starting.
+    """
+    await store.lock_peppers(tx)
+    version = await accepted(tx, peppers)
+    entered = {version: peppers.check_digest(version)}
+    _compare(_checks(peppers), await store.register_peppers(tx, entered))
+    return version
+
+
+async def accepted(tx: Transaction, peppers: Peppers) -> int:
+    """The newest version that every live worker accepts."""
+    versions = await instances.versions_accepted_by_all(tx, peppers.versions)
+    if not versions:
+        message = "The workers share no pepper version; keys cannot be created now."
+        raise ServiceUnavailable(message)
+    return max(versions)
 
 
 async def verify(tx: Transaction, peppers: Peppers) -> None:

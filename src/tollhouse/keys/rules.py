@@ -5,6 +5,7 @@ from datetime import datetime
 
 from tollhouse.base.permissions import CUSTOMER_PERMISSIONS
 from tollhouse.keys.errors import (
+    ExpiryExceedsCreator,
     InsufficientPermissions,
     InvalidKey,
     KeyStateConflict,
@@ -60,6 +61,7 @@ def _caller(known: KnownKey) -> Caller:
             key_id=known.admin_key_id,
             permissions=known.permissions,
             holds_all=known.holds_all,
+            expires_at=known.expires_at,
         )
     assert known.project_key_id is not None
     assert known.project_id is not None
@@ -134,3 +136,11 @@ def granted(creator: Admin | None, wanted: tuple[str, ...] | None) -> tuple[str,
     if wanted is None or not set(wanted) <= creator.permissions:
         raise PermissionsExceedCreator
     return wanted
+
+
+def check_expiry(creator: Admin, expires_at: datetime | None) -> None:
+    """Nothing may outlive the Admin key that makes it; without an expiry it would live forever."""
+    if creator.expires_at is None:
+        return
+    if expires_at is None or expires_at > creator.expires_at:
+        raise ExpiryExceedsCreator

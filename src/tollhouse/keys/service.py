@@ -3,25 +3,32 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
-from tollhouse.base.errors import ServiceUnavailable, UnknownCursor
+from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
-from tollhouse.keys import rules, secrets, store
+from tollhouse.base.permissions import Permission
+from tollhouse.keys import pepper_versions, rules, secrets, store
 from tollhouse.keys.errors import KeyNotFound
 from tollhouse.keys.secrets import Peppers
-from tollhouse.keys.types import AdminKey, KeyKind, NewSecret, ProjectKey
-from tollhouse.storage import audit, instances
+from tollhouse.keys.types import AdminKey, Demand, KeyKind, NewSecret, ProjectKey
+from tollhouse.storage import audit
+from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Mutation, Transaction
 
 
 async def mint(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
     """A new secret, under the newest pepper that every live worker accepts."""
     async with database.transaction() as tx:
-        accepted = await instances.versions_accepted_by_all(tx, peppers.versions)
-    if not accepted:
-        message = "The workers share no pepper version; keys cannot be created now."
-        raise ServiceUnavailable(message)
-    return secrets.mint(kind, peppers, max(accepted))
+        version = await pepper_versions.accepted(tx, peppers)
+    return secrets.mint(kind, peppers, version)
+
+
+async def mint_for_operator(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
+    """As `mint`, by whoever is no worker: the pepper's version is entered before it is used."""
+    async with database.transaction() as tx:
+        version = await pepper_versions.register_accepted(tx, peppers)
+    return secrets.mint(kind, peppers, version)
 
 
 async def create_project_key(
@@ -213,6 +220,15 @@ async def retrieve_admin_key(
     return key
 
 
+async def require_working_admin_key(
+    tx: Mutation, key_id: AdminKeyId, *, permission: Permission, now: datetime
+) -> None:
+    """Refuse as the door would; a key that passes works until the commit."""
+    known = await store.get_admin_caller_for_share(tx, tx.organization_id, key_id)
+    demand = Demand(kind=KeyKind.ADMIN, permission=permission, survives_archive=False)
+    rules.let_in(known, demand, now=now)
+
+
 async def page_of_admin_keys(
     tx: Transaction,
     organization_id: OrganizationId,
@@ -232,7 +248,11 @@ async def _audit_project_key(
     tx: Mutation, action: str, *, before: ProjectKey | None, after: ProjectKey
 ) -> None:
     await audit.record(
-        tx, action=action, resource=("project_api_key", after.id), before=before, after=after
+        tx,
+        action=action,
+        resource=("project_api_key", after.id),
+        before=None if before is None else _audited_project_key(before),
+        after=_audited_project_key(after),
     )
 
 
@@ -240,10 +260,22 @@ async def _audit_admin_key(
     tx: Mutation, action: str, *, before: AdminKey | None, after: AdminKey
 ) -> None:
     await audit.record(
-        tx, action=action, resource=("admin_api_key", after.id), before=before, after=after
+        tx,
+        action=action,
+        resource=("admin_api_key", after.id),
+        before=None if before is None else replace(before, last_used_at=None),
+        after=replace(after, last_used_at=None),
     )
 
 
-async def purge_expired_secrets(tx: Transaction, now: datetime) -> int:
+def _audited_project_key(key: ProjectKey) -> ProjectKey:
+    """Without what changes unaudited: when it was used, and the name that its project has now."""
+    return replace(key, last_used_at=None, project_name="")
+
+
+async def purge_expired_secrets(database: Database, now: datetime) -> int:
     """Forget secrets that a rotation ended a day ago; the key itself stays."""
-    return await store.delete_expired_secrets(tx, expired_before=now - timedelta(days=1))
+    expired_before = now - timedelta(days=1)
+    return await in_batches(
+        database, partial(store.delete_expired_secrets, expired_before=expired_before)
+    )

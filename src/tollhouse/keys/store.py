@@ -61,6 +61,33 @@ def _known(row: Row) -> KnownKey:
     )
 
 
+async def get_admin_caller_for_share(
+    tx: Mutation, organization_id: OrganizationId, key_id: AdminKeyId
+) -> KnownKey | None:
+    """Read what the directory says of an Admin key, and keep key and organization as they are.
+
+    The organization is held more weakly: against a change of its state, which locks the whole
+    row, and not against its version numbers, which two changes may want to raise at once.
+    """
+    row = await tx.fetch_one(
+        """
+        SELECT 'admin' AS key_kind, ak.organization_id, ak.id AS key_id, ak.expires_at,
+               o.status, o.policy_version, o.catalog_version,
+               NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
+               NULL AS allowed_models, ak.revoked_at, ak.permissions
+          FROM admin_keys ak
+          JOIN organizations o ON o.id = ak.organization_id
+         WHERE ak.organization_id = $1
+           AND ak.id = $2
+           FOR SHARE OF ak
+           FOR KEY SHARE OF o
+        """,
+        organization_id,
+        key_id,
+    )
+    return None if row is None else _known(row)
+
+
 async def insert_secret(
     tx: Mutation,
     organization_id: OrganizationId,
@@ -387,15 +414,17 @@ def _admin_key(row: Row) -> AdminKey:
     )
 
 
+async def lock_peppers(  # all organizations: peppers are the deployment's
+    tx: Transaction,
+) -> None:
+    """One after the other: who enters a version sees who came before, and what they accept."""
+    await tx.execute("LOCK TABLE peppers IN SHARE ROW EXCLUSIVE MODE")
+
+
 async def register_peppers(  # all organizations: peppers are the deployment's
     tx: Transaction, checks: Mapping[int, bytes]
 ) -> dict[int, bytes]:
-    """Enter new versions; returns the check digests of all that are known now.
-
-    One worker after the other: whoever enters a version sees all those who came before, and
-    which versions they accept.
-    """
-    await tx.execute("LOCK TABLE peppers IN SHARE ROW EXCLUSIVE MODE")
+    """Enter new versions; returns the check digests of all that are known now."""
     await tx.execute(
         """
         INSERT INTO peppers (version, check_digest)
@@ -440,7 +469,19 @@ async def count_secrets_by_pepper(  # all organizations: peppers are the deploym
 
 
 async def delete_expired_secrets(  # all organizations: an expired secret is nobody's
-    tx: Transaction, *, expired_before: datetime
+    tx: Transaction, rows_max: int, *, expired_before: datetime
 ) -> int:
-    """Remove what rotations have left behind."""
-    return await tx.execute("DELETE FROM key_directory WHERE expires_at < $1", expired_before)
+    """Remove some of what rotations have left behind."""
+    return await tx.execute(
+        """
+        DELETE FROM key_directory
+         WHERE digest IN (
+               SELECT digest
+                 FROM key_directory
+                WHERE expires_at < $1
+                ORDER BY expires_at
+                LIMIT $2)
+        """,
+        expired_before,
+        rows_max,
+    )

@@ -109,6 +109,7 @@ class Admin:
     key_id: AdminKeyId
     permissions: frozenset[str]
     holds_all: bool
+    expires_at: datetime | None
 
 
 Caller = Customer | Admin

@@ -25,13 +25,15 @@ async def create(call: Call[Admin, keys_wire.CreateAdminKey, NoQuery]) -> Answer
     secret = await service.mint(call.house.database, call.house.peppers, KeyKind.ADMIN)
 
     async def make(tx: Mutation) -> AdminKey:
+        expires_at = wire.future_instant(call.body.expires_at, now=call.now)
+        rules.check_expiry(call.caller, expires_at)
         return await service.create_admin_key(
             tx,
             secret,
             key_id=key_id,
             name=call.body.name,
             permissions=permissions,
-            expires_at=wire.future_instant(call.body.expires_at, now=call.now),
+            expires_at=expires_at,
         )
 
     async def find(tx: Mutation, made_id: UUID) -> AdminKey:

@@ -7,9 +7,10 @@ from functools import partial
 from msgspec import UNSET
 
 from tollhouse.api import parameters, wire
-from tollhouse.api.call import Answer, Call, authority
+from tollhouse.api.call import Answer, Call
 from tollhouse.api.idempotency import Creation, create_once
 from tollhouse.api.keys import find_project_key, shown_value
+from tollhouse.api.mutations import mutation
 from tollhouse.base.ids import ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
@@ -55,6 +56,8 @@ async def create(call: Call[Admin, keys_wire.CreateManagedProjectKey, NoQuery]) 
 
     async def make(tx: Mutation) -> ProjectKey:
         project = await projects.require_active(tx, project_id)
+        expires_at = wire.future_instant(call.body.expires_at, now=call.now)
+        rules.check_expiry(call.caller, expires_at)
         return await service.create_project_key(
             tx,
             secret,
@@ -67,7 +70,7 @@ async def create(call: Call[Admin, keys_wire.CreateManagedProjectKey, NoQuery]) 
                 else tuple(sorted(set(call.body.permissions)))
             ),
             allowed_models=tuple(call.body.allowed_models) if call.body.allowed_models else None,
-            expires_at=wire.future_instant(call.body.expires_at, now=call.now),
+            expires_at=expires_at,
         )
 
     return await _made(
@@ -139,7 +142,7 @@ async def _changed(
     verb: Callable[[Mutation, ProjectId, ProjectKeyId], Awaitable[ProjectKey]],
 ) -> Answer:
     project_id, key_id = parameters.project_id(call), parameters.project_key_id(call)
-    async with call.house.database.mutation(authority(call)) as tx:
+    async with mutation(call) as tx:
         await projects.retrieve(tx, call.organization_id, project_id)
         key = await verb(tx, project_id, key_id)
     return Answer(body=wire.managed_project_key(key, now=call.now))

@@ -3,8 +3,9 @@
 from uuid import UUID
 
 from tollhouse.api import parameters, wire
-from tollhouse.api.call import Answer, Call, authority
+from tollhouse.api.call import Answer, Call
 from tollhouse.api.idempotency import Creation, create_once
+from tollhouse.api.mutations import mutation
 from tollhouse.base.ids import ProjectId, time_ordered_uuid
 from tollhouse.contract import projects as projects_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
@@ -50,6 +51,6 @@ async def retrieve(call: Call[Admin, None, NoQuery]) -> Answer:
 
 async def rename(call: Call[Admin, projects_wire.RenameProject, NoQuery]) -> Answer:
     """PATCH /manage/v1/organization/projects/{project_id}"""
-    async with call.house.database.mutation(authority(call)) as tx:
+    async with mutation(call) as tx:
         project = await service.rename(tx, parameters.project_id(call), name=call.body.name)
     return Answer(body=wire.project(project))

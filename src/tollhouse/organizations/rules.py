@@ -8,6 +8,12 @@ from tollhouse.organizations.types import Organization, OrganizationStatus
 
 def with_status(organization: Organization, status: OrganizationStatus) -> Organization:
     """The organization in its next state; nothing leads back from closed."""
-    if organization.status is OrganizationStatus.CLOSED and status is not OrganizationStatus.CLOSED:
-        raise OrganizationClosed
+    if status is not OrganizationStatus.CLOSED:
+        check_open(organization)
     return replace(organization, status=status)
+
+
+def check_open(organization: Organization) -> None:
+    """Nothing is added to a closed organization, and nothing leads back."""
+    if organization.status is OrganizationStatus.CLOSED:
+        raise OrganizationClosed

@@ -47,6 +47,14 @@ async def set_status(tx: Mutation, status: OrganizationStatus) -> Organization:
     return changed
 
 
+async def require_open(tx: Mutation) -> None:
+    """For what may only be added to an organization that is not closed, nor is until the commit."""
+    organization = await store.get_for_key_share(tx, tx.organization_id)
+    if organization is None:
+        raise OrganizationNotFound
+    rules.check_open(organization)
+
+
 async def retrieve(tx: Transaction, organization_id: OrganizationId) -> Organization:
     """Read one, whatever its state."""
     organization = await store.get(tx, organization_id)

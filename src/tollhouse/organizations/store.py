@@ -33,6 +33,15 @@ async def get_for_update(tx: Mutation, organization_id: OrganizationId) -> Organ
     return None if row is None else _organization(row)
 
 
+async def get_for_key_share(tx: Mutation, organization_id: OrganizationId) -> Organization | None:
+    """Read one and keep its state from being changed; creations do not wait for each other."""
+    row = await tx.fetch_one(
+        "SELECT id, name, status, created_at FROM organizations WHERE id = $1 FOR KEY SHARE",
+        organization_id,
+    )
+    return None if row is None else _organization(row)
+
+
 async def save_status(tx: Mutation, organization: Organization) -> None:
     """Write the state."""
     await tx.execute(

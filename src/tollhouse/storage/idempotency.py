@@ -6,11 +6,13 @@ crash leaves either both or neither.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import AdminKeyId
-from tollhouse.storage.database import Mutation, Transaction
+from tollhouse.storage.batches import in_batches
+from tollhouse.storage.database import Database, Mutation, Transaction
 from tollhouse.storage.errors import LockTimedOut
 from tollhouse.storage.sealing import Sealed
 
@@ -128,18 +130,46 @@ async def _replay(tx: Mutation, wanted: Claim) -> Replay:
     return Replay(resource_id=row["resource_id"], sealed=sealed)
 
 
-async def purge(tx: Transaction, now: datetime, *, record_days: int) -> int:
+async def purge(database: Database, now: datetime, *, record_days: int) -> int:
     """Forget sealed secrets after a day and whole records after their retention."""
-    forgotten = await tx.execute(
+    forget = partial(_forget_sealed, created_until=now - SECRET_LIFETIME)
+    remove = partial(_remove, created_until=now - timedelta(days=record_days))
+    return await in_batches(database, forget) + await in_batches(database, remove)
+
+
+async def _forget_sealed(tx: Transaction, rows_max: int, *, created_until: datetime) -> int:
+    return await tx.execute(
         """
         UPDATE idempotency_records
            SET sealed = NULL, sealed_day = NULL
          WHERE sealed IS NOT NULL
            AND created_at <= $1
+           AND (organization_id, idempotency_key) IN (
+               SELECT organization_id, idempotency_key
+                 FROM idempotency_records
+                WHERE sealed IS NOT NULL
+                  AND created_at <= $1
+                ORDER BY created_at
+                LIMIT $2)
         """,
-        now - SECRET_LIFETIME,
+        created_until,
+        rows_max,
     )
-    removed = await tx.execute(
-        "DELETE FROM idempotency_records WHERE created_at <= $1", now - timedelta(days=record_days)
+
+
+async def _remove(tx: Transaction, rows_max: int, *, created_until: datetime) -> int:
+    """A record that a new claim takes over meanwhile is young again, and stays."""
+    return await tx.execute(
+        """
+        DELETE FROM idempotency_records
+         WHERE created_at <= $1
+           AND (organization_id, idempotency_key) IN (
+               SELECT organization_id, idempotency_key
+                 FROM idempotency_records
+                WHERE created_at <= $1
+                ORDER BY created_at
+                LIMIT $2)
+        """,
+        created_until,
+        rows_max,
     )
-    return forgotten + removed

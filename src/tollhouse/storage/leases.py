@@ -1,17 +1,15 @@
 """Background jobs that run on one worker at a time, by a lease row and the database's clock."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tollhouse.base.ids import InstanceId
+from tollhouse.base.tasks import repeated
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import JobOutcome
 from tollhouse.storage.database import Database
-from tollhouse.storage.errors import DatabaseUnavailable
-
-logger = logging.getLogger("tollhouse.jobs")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,12 +46,17 @@ async def run_while_held(database: Database, job: Job, holder: InstanceId) -> No
     The lease outlives a missed renewal, so a worker that dies is replaced after at most
     three periods.
     """
-    while True:
-        try:
-            if await hold(database, job.name, holder, lease_seconds=2 * job.every_seconds):
-                await job.run()
-                metrics.job_ran(job.name, JobOutcome.DONE)
-        except DatabaseUnavailable:
-            metrics.job_ran(job.name, JobOutcome.FAILED)
-            logger.warning("job_failed", extra={"job": job.name})
-        await asyncio.sleep(job.every_seconds)
+    turn = partial(_run_if_held, database, job, holder)
+    await repeated(f"job-{job.name}", turn, every_seconds=job.every_seconds)
+
+
+async def _run_if_held(database: Database, job: Job, holder: InstanceId) -> None:
+    try:
+        if await hold(database, job.name, holder, lease_seconds=2 * job.every_seconds):
+            await job.run()
+            metrics.job_ran(job.name, JobOutcome.DONE)
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        metrics.job_ran(job.name, JobOutcome.FAILED)
+        raise

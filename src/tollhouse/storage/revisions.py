@@ -31,15 +31,24 @@ async def current(database: Database) -> str | None:
     return rows[0]["version_num"] if rows else None
 
 
+def refuse_newer(revision: str | None) -> None:
+    """Fail on a revision that this version of the software has never heard of."""
+    if revision is not None and revision not in known():
+        message = (
+            f"The database is at schema revision {revision}, which is newer than this software. "
+            "Run the version of Tollhouse that migrated it, or a newer one."
+        )
+        raise SchemaMismatch(message)
+
+
 async def refuse_other_schema(database: Database) -> None:
     """Fail unless the database has exactly the schema that this version was written for."""
-    found, revisions = await current(database), known()
-    if found == revisions[-1]:
+    found, needed = await current(database), head()
+    if found == needed:
         return
-    remedy = (
+    refuse_newer(found)
+    message = (
+        f"The database is at schema revision {found or 'none'}, not {needed}. "
         "Run `tollhouse migrate`."
-        if found is None or found in revisions
-        else "Run the version of Tollhouse that migrated it, or a newer one."
     )
-    message = f"The database is at schema revision {found or 'none'}, not {revisions[-1]}. {remedy}"
     raise SchemaMismatch(message)

@@ -20,7 +20,6 @@ from sqlalchemy.pool import NullPool
 
 from tollhouse.storage import revisions
 from tollhouse.storage.database import translated
-from tollhouse.storage.errors import SchemaMismatch
 
 MIGRATION_LOCK: Final = 0x746F6C6C686F7573
 _LOCK_TIMEOUT: Final = "30s"
@@ -82,9 +81,7 @@ def _upgrade(connection: Connection, target: str, show: Callable[[Progress], Non
 
 
 def _pending(script: ScriptDirectory, current: str | None, target: str) -> list[Script]:
-    if current is not None and current not in revisions.known():
-        message = f"The database is at revision {current}, which is newer than this software."
-        raise SchemaMismatch(message)
+    revisions.refuse_newer(current)
     return list(reversed(list(script.iterate_revisions(target, current or "base"))))
 
 

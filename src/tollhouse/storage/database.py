@@ -242,8 +242,11 @@ def translated() -> Generator[None]:
         raise ConstraintViolated(str(error.constraint_name)) from None
     except _UNREACHABLE as error:
         if isinstance(error, ValueError):
-            # An argument out of its type's range, which the driver files under its own trouble.
-            raise StatementFailed(str(error)) from error
+            # An argument out of its type's range, which the driver files under its own trouble
+            # and repeats in its text, as it does with rows: so neither is passed on.
+            message = "an argument does not fit its type"
+            raise StatementFailed(message) from None
         raise DatabaseUnavailable from error
     except asyncpg.PostgresError as error:
-        raise StatementFailed(f"{error.sqlstate}: {error.message}") from error
+        message = f"{type(error).__name__} ({error.sqlstate})"
+        raise StatementFailed(message) from None

@@ -48,6 +48,11 @@ def policy_id_text(policy_id: PolicyId) -> str:
     return f"pol_{policy_id.hex}"
 
 
+def policy_version_id_text(policy_id: PolicyId, version: int) -> str:
+    """A publication has no ID of its own: this one says which policy's it is."""
+    return f"{policy_id_text(policy_id)}_v{version}"
+
+
 def parse_policy_id(text: str) -> PolicyId | None:
     """Read the one form that `policy_id_text` writes."""
     match = _POLICY_ID.fullmatch(text)

@@ -67,9 +67,7 @@ class PolicySnapshots:
 
     async def _reload(self, place: _Place, reload: _Reload) -> None:
         try:
-            snapshot = await store.snapshot(self._database, *place)
-            if snapshot is None or snapshot.policy_version < reload.policy_version:
-                raise SnapshotBehind
+            snapshot = await self._read(place, reload.policy_version)
             self._hold(place, snapshot)
             reload.answer.set_result(snapshot)
         except (DatabaseUnavailable, SnapshotBehind) as failure:
@@ -79,7 +77,14 @@ class PolicySnapshots:
                 del self._reloads[place]
             _fail(reload, DatabaseUnavailable())
 
+    async def _read(self, place: _Place, policy_version: int) -> PolicySnapshot:
+        snapshot = await store.snapshot(self._database, *place)
+        if snapshot is None or snapshot.policy_version < policy_version:
+            raise SnapshotBehind
+        return snapshot
+
     def _hold(self, place: _Place, snapshot: PolicySnapshot) -> None:
+        """Make room by forgetting what was loaded longest ago: a hit then costs no bookkeeping."""
         held = self._held.get(place)
         if held is not None and held.policy_version > snapshot.policy_version:
             return

@@ -2,15 +2,18 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 from tests.policies.client import Policies, body_of
 from tests.support.gateway import Gateway, running_gateway
+from tests.support.policies import CONTENT, new_policy
 from tests.support.world import World
-from tollhouse.base.ids import parse_policy_id, policy_id_text
+from tollhouse.base.ids import parse_policy_id
 from tollhouse.policies import service
+from tollhouse.policies.types import Scope
 from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -208,9 +211,13 @@ async def test_a_paused_policy_leaves_the_list_within_a_second_on_every_worker(
 
 
 async def test_long_histories_are_not_read(policies: Policies, world: World) -> None:
-    """The plan reaches the current version by its number, however many there are."""
+    """Also by a plan that was made while they were short, and reading all would have been cheap."""
     project = await world.project()
     policy = await policies.published(scope="organization")
+    for _ in range(30):
+        await new_policy(world, ["publish"], content=replace(CONTENT, scope=Scope.UNATTACHED))
+    async with world.database.transaction() as tx:
+        await tx.execute("ANALYZE policies, policy_versions, policy_targets")
     async with world.database.transaction() as tx:
         await tx.execute(
             """
@@ -224,10 +231,19 @@ async def test_long_histories_are_not_read(policies: Policies, world: World) -> 
             world.organization_id,
             parse_policy_id(policy["id"]),
         )
+        await tx.execute(
+            """
+            UPDATE policies SET current_version = 5000 WHERE organization_id = $1 AND id = $2
+            """,
+            world.organization_id,
+            parse_policy_id(policy["id"]),
+        )
     async with world.database.transaction() as tx:
         before = await tx.fetch_value(VERSIONS_READ)
-        listed = await service.effective(tx, world.organization_id, project.id)
-        read = await tx.fetch_value(VERSIONS_READ) - before
+        (listed,) = await service.effective(tx, world.organization_id, project.id)
+        read_for_list = await tx.fetch_value(VERSIONS_READ) - before
+        shown = await service.retrieve(tx, world.organization_id, listed.id)
+        read_in_all = await tx.fetch_value(VERSIONS_READ) - before
 
-    assert [policy_id_text(one.id) for one in listed] == [policy["id"]]
-    assert read == 1
+    assert listed.version == shown.current_version == 5000
+    assert (read_for_list, read_in_all) == (1, 2)

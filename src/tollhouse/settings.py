@@ -113,6 +113,12 @@ class IdempotencySettings(Section, frozen=True, kw_only=True):
     record_days: Annotated[int, Meta(ge=2, le=3650)] = 30
 
 
+class PolicySettings(Section, frozen=True, kw_only=True):
+    """What a policy gets that leaves something to the deployment, frozen when it is published."""
+
+    default_threshold_basis_points: Annotated[int, Meta(ge=1, le=9999)] = 5000
+
+
 class ErrorSettings(Section, frozen=True, kw_only=True):
     """Presentation of failures."""
 
@@ -127,6 +133,7 @@ class Settings(Section, frozen=True, kw_only=True):
     server: ServerSettings = ServerSettings()
     keys: KeySettings = KeySettings()
     idempotency: IdempotencySettings = IdempotencySettings()
+    policies: PolicySettings = PolicySettings()
     errors: ErrorSettings = ErrorSettings()
 
 

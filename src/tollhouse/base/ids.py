@@ -1,6 +1,7 @@
 """One type per identifier, and how each is minted."""
 
 import os
+import re
 import time
 from typing import NewType
 from uuid import UUID
@@ -9,12 +10,14 @@ OrganizationId = NewType("OrganizationId", UUID)
 ProjectId = NewType("ProjectId", UUID)
 ProjectKeyId = NewType("ProjectKeyId", UUID)
 AdminKeyId = NewType("AdminKeyId", UUID)
+PolicyId = NewType("PolicyId", UUID)
 RequestId = NewType("RequestId", UUID)
 AuditId = NewType("AuditId", UUID)
 InstanceId = NewType("InstanceId", UUID)
 
 _RANDOM_BITS_MASK = (1 << 74) - 1
 _UUID_HEX_LENGTH = 36
+_POLICY_ID = re.compile(r"pol_([0-9a-f]{32})")
 
 
 def time_ordered_uuid() -> UUID:
@@ -38,3 +41,19 @@ def parse_uuid(text: str) -> UUID | None:
     except ValueError:
         return None
     return parsed if str(parsed) == text.lower() else None
+
+
+def policy_id_text(policy_id: PolicyId) -> str:
+    """The form in which callers see a policy's ID."""
+    return f"pol_{policy_id.hex}"
+
+
+def policy_version_id_text(policy_id: PolicyId, version: int) -> str:
+    """A publication has no ID of its own: this one says which policy's it is."""
+    return f"{policy_id_text(policy_id)}_v{version}"
+
+
+def parse_policy_id(text: str) -> PolicyId | None:
+    """Read the one form that `policy_id_text` writes."""
+    match = _POLICY_ID.fullmatch(text)
+    return None if match is None else PolicyId(UUID(match[1]))

@@ -1,0 +1,89 @@
+"""How verbs on policies fail."""
+
+from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+
+
+class PolicyNotFound(GatewayError):
+    """Unknown, or another organization's: the answer does not tell which."""
+
+    kind = Kind.NOT_FOUND
+    code = "policy_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such policy in this organization.", param="policy_id")
+
+
+class PolicyVersionNotFound(GatewayError):
+    """The policy was never published under this number."""
+
+    kind = Kind.NOT_FOUND
+    code = "policy_version_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("The policy has no such version.", param="version")
+
+
+class TargetNotFound(GatewayError):
+    """One of the projects is unknown, or another organization's."""
+
+    kind = Kind.NOT_FOUND
+    code = "project_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such project in this organization.", param="project_ids")
+
+
+class StaleRevision(GatewayError):
+    """Somebody else changed the policy after the caller last read it."""
+
+    kind = Kind.CONFLICT
+    code = "revision_conflict"
+    should_retry = False
+
+    def __init__(self, *, sent: int, latest: int) -> None:
+        super().__init__(
+            f"Revision {sent} is not the latest, which is {latest}. Read the policy again.",
+            param="revision",
+        )
+
+
+class RevisionsExhausted(GatewayError):
+    """The policy was changed as often as revisions can be counted."""
+
+    kind = Kind.CONFLICT
+    code = "revision_conflict"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The policy can not be changed any more. Create a new one.", param="revision"
+        )
+
+
+class PolicyStateConflict(GatewayError):
+    """The policy's state does not allow the change."""
+
+    kind = Kind.CONFLICT
+    code = "policy_state_conflict"
+    should_retry = False
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"The policy's state is '{state}'.", param="policy_id")
+
+
+class VersionIsCurrent(GatewayError):
+    """Rolling back to what already is in force would change nothing."""
+
+    kind = Kind.CONFLICT
+    code = "policy_state_conflict"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__("This version is the current one.", param="version")
+
+
+class SnapshotBehind(ServiceUnavailable):
+    """The database knows less than the caller's key said; nothing is judged by old policies."""
+
+    def __init__(self) -> None:
+        super().__init__("The organization's policies could not be read. Try again shortly.")

@@ -1,0 +1,143 @@
+"""The life of a policy as one state machine: a policy in, the policy after the change out.
+
+The revision is checked before anything else, and every change raises it by one.
+"""
+
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
+
+from msgspec import UNSET
+
+from tollhouse.base.ids import OrganizationId, PolicyId
+from tollhouse.policies.errors import (
+    PolicyStateConflict,
+    PolicyVersionNotFound,
+    RevisionsExhausted,
+    StaleRevision,
+    VersionIsCurrent,
+)
+from tollhouse.policies.types import (
+    Policy,
+    PolicyContent,
+    PolicyEdit,
+    PolicyState,
+    PolicyVersion,
+)
+
+REVISION_MAX = 2_147_483_647
+_CONTENT_FIELDS = frozenset(field.name for field in fields(PolicyContent))
+
+
+def create(
+    *,
+    organization_id: OrganizationId,
+    policy_id: PolicyId,
+    name: str,
+    description: str,
+    content: PolicyContent,
+    now: datetime,
+) -> Policy:
+    """A draft, without effect."""
+    return Policy(
+        organization_id=organization_id,
+        id=policy_id,
+        name=name,
+        description=description,
+        state=PolicyState.DRAFT,
+        revision=1,
+        draft=_with_each_project_once(content),
+        base_version=0,
+        published=None,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def edit(policy: Policy, *, revision: int, changes: PolicyEdit, now: datetime) -> Policy:
+    """Another draft; what is published stays. An edit that says nothing new changes nothing."""
+    _check_revision(policy, revision)
+    given = _given(changes)
+    content = {name: value for name, value in given.items() if name in _CONTENT_FIELDS}
+    own = {name: value for name, value in given.items() if name not in _CONTENT_FIELDS}
+    draft = _with_each_project_once(replace(policy.draft, **content))
+    edited = replace(policy, draft=draft, **own)
+    return policy if edited == policy else _changed(edited, now)
+
+
+def publish(
+    policy: Policy, *, revision: int, default_threshold_basis_points: int, now: datetime
+) -> Policy:
+    """The draft as the next version; a paused policy stays paused."""
+    _check_revision(policy, revision)
+    threshold = policy.draft.match_threshold_basis_points
+    in_force = default_threshold_basis_points if threshold is None else threshold
+    published = _publication(policy, policy.draft, in_force, now)
+    return _changed(replace(published, base_version=published.current_version or 0), now)
+
+
+def pause(policy: Policy, *, revision: int, now: datetime) -> Policy:
+    """Suspend what is in effect."""
+    _check_revision(policy, revision)
+    if not policy.is_in_effect:
+        raise PolicyStateConflict(policy.state)
+    return _changed(replace(policy, state=PolicyState.PAUSED), now)
+
+
+def resume(policy: Policy, *, revision: int, now: datetime) -> Policy:
+    """Back into the mode of the current version."""
+    _check_revision(policy, revision)
+    if policy.state is not PolicyState.PAUSED:
+        raise PolicyStateConflict(policy.state)
+    assert policy.published is not None, "only a published policy can be paused"
+    state = PolicyState(policy.published.content.mode)
+    return _changed(replace(policy, state=state), now)
+
+
+def roll_back(
+    policy: Policy, version: PolicyVersion | None, *, revision: int, now: datetime
+) -> Policy:
+    """An older version as the next one, with the threshold that held then. The draft stays."""
+    _check_revision(policy, revision)
+    if version is None:
+        raise PolicyVersionNotFound
+    if version.number == policy.current_version:
+        raise VersionIsCurrent
+    in_force = version.threshold_in_force_basis_points
+    return _changed(_publication(policy, version.content, in_force, now), now)
+
+
+def _check_revision(policy: Policy, revision: int) -> None:
+    if revision != policy.revision:
+        raise StaleRevision(sent=revision, latest=policy.revision)
+
+
+def _given(changes: PolicyEdit) -> dict[str, Any]:
+    values = {field.name: getattr(changes, field.name) for field in fields(changes)}
+    return {name: value for name, value in values.items() if value is not UNSET}
+
+
+def _with_each_project_once(content: PolicyContent) -> PolicyContent:
+    return replace(content, project_ids=tuple(dict.fromkeys(content.project_ids)))
+
+
+def _publication(
+    policy: Policy, content: PolicyContent, threshold_basis_points: int, now: datetime
+) -> Policy:
+    version = PolicyVersion(
+        organization_id=policy.organization_id,
+        policy_id=policy.id,
+        number=(policy.current_version or 0) + 1,
+        content=content,
+        threshold_in_force_basis_points=threshold_basis_points,
+        published_at=now,
+    )
+    is_paused = policy.state is PolicyState.PAUSED
+    state = PolicyState.PAUSED if is_paused else PolicyState(content.mode)
+    return replace(policy, state=state, published=version)
+
+
+def _changed(policy: Policy, now: datetime) -> Policy:
+    if policy.revision == REVISION_MAX:
+        raise RevisionsExhausted
+    return replace(policy, revision=policy.revision + 1, updated_at=now)

@@ -1,0 +1,427 @@
+"""Policies in SQL.
+
+The current version is fetched by `LATERAL` and `LIMIT 1`: a plain join lets the planner read a
+policy's whole history, or its organization's, and filter that, once such histories were short.
+"""
+
+from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
+from tollhouse.policies.types import (
+    AppliedPolicy,
+    Direction,
+    EffectivePolicy,
+    Mode,
+    Policy,
+    PolicyContent,
+    PolicySnapshot,
+    PolicyState,
+    PolicyVersion,
+    Scope,
+)
+from tollhouse.storage.database import Database, Mutation, Row, Transaction
+
+
+async def insert(tx: Mutation, policy: Policy) -> None:
+    """Write a new policy, which nothing is published of."""
+    draft = policy.draft
+    await tx.execute(
+        """
+        INSERT INTO policies (organization_id, id, name, description, state, revision,
+                              rule, direction, mode, scope, project_ids,
+                              match_threshold_basis_points, base_version, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+        """,
+        policy.organization_id,
+        policy.id,
+        policy.name,
+        policy.description,
+        policy.state,
+        policy.revision,
+        draft.rule,
+        draft.direction,
+        draft.mode,
+        draft.scope,
+        draft.project_ids,
+        draft.match_threshold_basis_points,
+        policy.base_version,
+        policy.created_at,
+        policy.updated_at,
+    )
+
+
+async def hold(tx: Mutation, organization_id: OrganizationId, policy_id: PolicyId) -> None:
+    """Wait for other writers of the policy and keep them out.
+
+    Read in a statement of its own: a join that waited for this lock would pair the policy as
+    it is now with the version that was current before.
+    """
+    await tx.execute(
+        "SELECT 1 FROM policies WHERE organization_id = $1 AND id = $2 FOR UPDATE",
+        organization_id,
+        policy_id,
+    )
+
+
+async def get(
+    tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId
+) -> Policy | None:
+    """Read one, with its current version."""
+    row = await tx.fetch_one(
+        """
+        SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
+               p.direction, p.mode, p.scope, p.project_ids, p.match_threshold_basis_points,
+               p.base_version, p.created_at, p.updated_at, v.published
+          FROM policies p
+          LEFT JOIN LATERAL (
+               SELECT one AS published FROM policy_versions one
+                WHERE one.organization_id = p.organization_id AND one.policy_id = p.id
+                  AND one.version = p.current_version
+                LIMIT 1) v ON true
+         WHERE p.organization_id = $1
+           AND p.id = $2
+        """,
+        organization_id,
+        policy_id,
+    )
+    return None if row is None else _policy(row)
+
+
+async def page(
+    tx: Transaction, organization_id: OrganizationId, *, after: PolicyId | None, limit: int
+) -> list[Policy]:
+    """In order of creation."""
+    rows = await tx.fetch_all(
+        """
+        SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
+               p.direction, p.mode, p.scope, p.project_ids, p.match_threshold_basis_points,
+               p.base_version, p.created_at, p.updated_at, v.published
+          FROM policies p
+          LEFT JOIN LATERAL (
+               SELECT one AS published FROM policy_versions one
+                WHERE one.organization_id = p.organization_id AND one.policy_id = p.id
+                  AND one.version = p.current_version
+                LIMIT 1) v ON true
+         WHERE p.organization_id = $1
+           AND ($2::uuid IS NULL OR p.id > $2)
+         ORDER BY p.id
+         LIMIT $3
+        """,
+        organization_id,
+        after,
+        limit,
+    )
+    return [_policy(row) for row in rows]
+
+
+async def exists(tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId) -> bool:
+    """Whether the organization has this policy."""
+    found = await tx.fetch_value(
+        "SELECT 1 FROM policies WHERE organization_id = $1 AND id = $2", organization_id, policy_id
+    )
+    return found is not None
+
+
+async def save_draft(tx: Mutation, policy: Policy) -> None:
+    """Write what an edit can change."""
+    draft = policy.draft
+    await tx.execute(
+        """
+        UPDATE policies
+           SET name = $3, description = $4, revision = $5, updated_at = $6,
+               rule = $7, direction = $8, mode = $9, scope = $10, project_ids = $11,
+               match_threshold_basis_points = $12
+         WHERE organization_id = $1
+           AND id = $2
+        """,
+        policy.organization_id,
+        policy.id,
+        policy.name,
+        policy.description,
+        policy.revision,
+        policy.updated_at,
+        draft.rule,
+        draft.direction,
+        draft.mode,
+        draft.scope,
+        draft.project_ids,
+        draft.match_threshold_basis_points,
+    )
+
+
+async def save_state(tx: Mutation, policy: Policy) -> None:
+    """Write what the other verbs can change; the draft's long texts are left alone."""
+    await tx.execute(
+        """
+        UPDATE policies
+           SET state = $3, revision = $4, updated_at = $5, base_version = $6, current_version = $7
+         WHERE organization_id = $1
+           AND id = $2
+        """,
+        policy.organization_id,
+        policy.id,
+        policy.state,
+        policy.revision,
+        policy.updated_at,
+        policy.base_version,
+        policy.current_version,
+    )
+
+
+async def insert_version(tx: Mutation, version: PolicyVersion) -> None:
+    """Write a publication, once and for all."""
+    content = version.content
+    await tx.execute(
+        """
+        INSERT INTO policy_versions (organization_id, policy_id, version, rule, direction, mode,
+                                     scope, project_ids, match_threshold_basis_points,
+                                     threshold_in_force_basis_points, published_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        """,
+        version.organization_id,
+        version.policy_id,
+        version.number,
+        content.rule,
+        content.direction,
+        content.mode,
+        content.scope,
+        content.project_ids,
+        content.match_threshold_basis_points,
+        version.threshold_in_force_basis_points,
+        version.published_at,
+    )
+
+
+async def get_version(
+    tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, number: int
+) -> PolicyVersion | None:
+    """Read one publication."""
+    row = await tx.fetch_one(
+        """
+        SELECT organization_id, policy_id, version, rule, direction, mode, scope, project_ids,
+               match_threshold_basis_points, threshold_in_force_basis_points, published_at
+          FROM policy_versions
+         WHERE organization_id = $1
+           AND policy_id = $2
+           AND version = $3
+        """,
+        organization_id,
+        policy_id,
+        number,
+    )
+    return None if row is None else _version(row)
+
+
+async def page_of_versions(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    policy_id: PolicyId,
+    *,
+    before: int | None,
+    limit: int,
+) -> list[PolicyVersion]:
+    """Newest first."""
+    rows = await tx.fetch_all(
+        """
+        SELECT organization_id, policy_id, version, rule, direction, mode, scope, project_ids,
+               match_threshold_basis_points, threshold_in_force_basis_points, published_at
+          FROM policy_versions
+         WHERE organization_id = $1
+           AND policy_id = $2
+           AND ($3::integer IS NULL OR version < $3)
+         ORDER BY version DESC
+         LIMIT $4
+        """,
+        organization_id,
+        policy_id,
+        before,
+        limit,
+    )
+    return [_version(row) for row in rows]
+
+
+async def has_all_projects(
+    tx: Transaction, organization_id: OrganizationId, project_ids: tuple[ProjectId, ...]
+) -> bool:
+    """Whether all are the organization's own; projects are never deleted, so it stays true."""
+    missing = await tx.fetch_value(
+        """
+        SELECT 1
+          FROM unnest($2::uuid[]) AS wanted (id)
+         WHERE NOT EXISTS (
+               SELECT 1 FROM projects p WHERE p.organization_id = $1 AND p.id = wanted.id)
+         LIMIT 1
+        """,
+        organization_id,
+        project_ids,
+    )
+    return missing is None
+
+
+async def retarget(tx: Mutation, policy: Policy) -> None:
+    """Let the policy apply where its current version says, or nowhere."""
+    await tx.execute(
+        "DELETE FROM policy_targets WHERE organization_id = $1 AND policy_id = $2",
+        policy.organization_id,
+        policy.id,
+    )
+    await tx.execute(
+        """
+        INSERT INTO policy_targets (organization_id, policy_id, project_id)
+        SELECT $1, $2, target.id FROM unnest($3::uuid[]) AS target (id)
+        """,
+        policy.organization_id,
+        policy.id,
+        _targets(policy),
+    )
+
+
+def _targets(policy: Policy) -> tuple[ProjectId | None, ...]:
+    if policy.published is None or not policy.is_in_effect:
+        return ()
+    match policy.published.content.scope:
+        case Scope.ORGANIZATION:
+            return (None,)
+        case Scope.PROJECTS:
+            return policy.published.content.project_ids
+        case Scope.UNATTACHED:
+            return ()
+
+
+async def raise_policy_version(tx: Mutation, organization_id: OrganizationId) -> None:
+    """Tell every worker that what applies may have changed, from the commit on."""
+    await tx.execute(
+        "UPDATE organizations SET policy_version = policy_version + 1 WHERE id = $1",
+        organization_id,
+    )
+
+
+async def effective(
+    tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
+) -> list[EffectivePolicy]:
+    """What applies to a project by itself, in order of publication.
+
+    Two ways to the targets keep the planner from reading those of other projects.
+    """
+    rows = await tx.fetch_all(
+        """
+        SELECT p.id, p.name, v.version, v.direction, v.mode, v.scope
+          FROM (SELECT policy_id FROM policy_targets
+                 WHERE organization_id = $1 AND project_id = $2
+                 UNION ALL
+                SELECT policy_id FROM policy_targets
+                 WHERE organization_id = $1 AND project_id IS NULL) target
+         CROSS JOIN LATERAL (
+               SELECT id, name, current_version FROM policies
+                WHERE organization_id = $1 AND id = target.policy_id
+                LIMIT 1) p
+         CROSS JOIN LATERAL (
+               SELECT version, direction, mode, scope, published_at FROM policy_versions
+                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
+                LIMIT 1) v
+         ORDER BY v.published_at, p.id
+        """,
+        organization_id,
+        project_id,
+    )
+    return [_effective(row) for row in rows]
+
+
+async def snapshot(
+    database: Database, organization_id: OrganizationId, project_id: ProjectId
+) -> PolicySnapshot | None:
+    """The counter and what applies at it, in one statement: neither can be older than the other.
+
+    The way to what applies is that of `effective`.
+    """
+    rows = await database.fetch_all(
+        """
+        SELECT o.policy_version, v.policy_id, v.version, v.rule, v.direction, v.mode,
+               v.threshold_in_force_basis_points
+          FROM organizations o
+          LEFT JOIN (SELECT policy_id FROM policy_targets
+                      WHERE organization_id = $1 AND project_id = $2
+                      UNION ALL
+                     SELECT policy_id FROM policy_targets
+                      WHERE organization_id = $1 AND project_id IS NULL) target ON true
+          LEFT JOIN LATERAL (
+               SELECT id, current_version FROM policies
+                WHERE organization_id = $1 AND id = target.policy_id
+                LIMIT 1) p ON true
+          LEFT JOIN LATERAL (
+               SELECT policy_id, version, rule, direction, mode,
+                      threshold_in_force_basis_points, published_at
+                 FROM policy_versions
+                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
+                LIMIT 1) v ON true
+         WHERE o.id = $1
+         ORDER BY v.published_at, v.policy_id
+        """,
+        organization_id,
+        project_id,
+    )
+    if not rows:
+        return None
+    return PolicySnapshot(
+        policy_version=rows[0]["policy_version"],
+        policies=tuple(_applied(row) for row in rows if row["policy_id"] is not None),
+    )
+
+
+def _policy(row: Row) -> Policy:
+    published: Row | None = row["published"]
+    return Policy(
+        organization_id=OrganizationId(row["organization_id"]),
+        id=PolicyId(row["id"]),
+        name=row["name"],
+        description=row["description"],
+        state=PolicyState(row["state"]),
+        revision=row["revision"],
+        draft=_content(row),
+        base_version=row["base_version"],
+        published=None if published is None else _version(published),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+def _version(row: Row) -> PolicyVersion:
+    return PolicyVersion(
+        organization_id=OrganizationId(row["organization_id"]),
+        policy_id=PolicyId(row["policy_id"]),
+        number=row["version"],
+        content=_content(row),
+        threshold_in_force_basis_points=row["threshold_in_force_basis_points"],
+        published_at=row["published_at"],
+    )
+
+
+def _content(row: Row) -> PolicyContent:
+    return PolicyContent(
+        rule=row["rule"],
+        direction=Direction(row["direction"]),
+        mode=Mode(row["mode"]),
+        scope=Scope(row["scope"]),
+        project_ids=tuple(ProjectId(project_id) for project_id in row["project_ids"]),
+        match_threshold_basis_points=row["match_threshold_basis_points"],
+    )
+
+
+def _effective(row: Row) -> EffectivePolicy:
+    return EffectivePolicy(
+        id=PolicyId(row["id"]),
+        name=row["name"],
+        version=row["version"],
+        direction=Direction(row["direction"]),
+        mode=Mode(row["mode"]),
+        scope=Scope(row["scope"]),
+    )
+
+
+def _applied(row: Row) -> AppliedPolicy:
+    return AppliedPolicy(
+        id=PolicyId(row["policy_id"]),
+        version=row["version"],
+        rule=row["rule"],
+        direction=Direction(row["direction"]),
+        mode=Mode(row["mode"]),
+        match_threshold_basis_points=row["threshold_in_force_basis_points"],
+    )

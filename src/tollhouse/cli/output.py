@@ -16,7 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 UNBOUNDED_COLUMNS: Final = 10_000
-FOLDED_COLUMNS: Final = frozenset({"name", "found", "remedy"})
+LINED_COLUMNS: Final = frozenset({"draft", "published"})
+"""What stands here may have several lines."""
+FOLDED_COLUMNS: Final = frozenset({"name", "found", "remedy"}) | LINED_COLUMNS
 NOTHING: Final = "-"
 STYLES: Final = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
@@ -44,12 +46,12 @@ def show_list(body: Struct, columns: Sequence[str], *, as_json: bool) -> None:
         _print_json(body)
         return
     tree = msgspec.to_builtins(body)
-    _show_rows(tree["data"], columns)
+    show_rows(tree["data"], columns)
     if tree.get("has_more"):
         click.echo("There are more, which are not shown.", err=True)
 
 
-def _show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
+def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
     """A table; what one would copy is not folded."""
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for name in columns:
@@ -65,6 +67,19 @@ def _show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> 
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def visible(text: str) -> str:
+    """With escapes for what a terminal would obey, and for what one would not see."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def visible_lines(text: str) -> str:
+    """As visible, in the lines that it has."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def say(text: str, *, as_json: bool) -> None:
@@ -91,7 +106,7 @@ def _cell(name: str, value: JsonValue) -> Text:
     """Not a string, in which the library would look for markup."""
     if isinstance(value, int) and name.endswith("_at"):
         return Text(datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
-    words = _words(value)
+    words = visible_lines(_words(value)) if name in LINED_COLUMNS else visible(_words(value))
     return Text(words, style=STYLES.get(words, "") if name == "outcome" else "")
 
 

@@ -176,6 +176,14 @@ def test_names_cannot_command_a_terminal(operator: Operator, project: str) -> No
     assert operator.json("policy", "show", made)["name"] == name
 
 
+@pytest.mark.parametrize("columns", ["60", "200"])
+def test_a_narrow_terminal_cuts_nothing_off(operator: Operator, policy: str, columns: str) -> None:
+    listed = operator.run("policy", "list", FORCE_COLOR="1", NO_COLOR="1", COLUMNS=columns).stdout
+
+    (line,) = (line for line in listed.splitlines() if policy in line)
+    assert line.split() == [policy, "No", "names", "draft", "-", "yes"]
+
+
 @pytest.mark.parametrize(
     ("verb", "code"),
     [

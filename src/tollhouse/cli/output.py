@@ -59,10 +59,12 @@ def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> N
     for row in rows:
         table.add_row(*(_cell(name, row[name]) for name in columns))
     console = Console()
-    if console.is_terminal:
+    unbounded = console.options.update(width=UNBOUNDED_COLUMNS)
+    if console.is_terminal and console.measure(table, options=unbounded).minimum <= console.width:
         console.print(table)
         return
-    # Whoever reads a pipe does not count columns: lines go whole, and without their padding.
+    # Whoever reads a pipe does not count columns, and a terminal that is too narrow breaks lines
+    # where a table would cut off IDs: lines go whole, and without their padding.
     console.width = UNBOUNDED_COLUMNS
     with console.capture() as captured:
         console.print(table)

@@ -48,15 +48,12 @@ from tollhouse.policies.types import (
 from tollhouse.projects import service as projects
 from tollhouse.storage.database import Mutation
 
-COLUMNS: Final = (
-    *("id", "name", "state", "revision"),
-    *("current_version", "has_unpublished_changes", "updated_at"),
-)
+COLUMNS: Final = ("id", "name", "state", "current_version", "has_unpublished_changes")
 VERSION_COLUMNS: Final = (
     *("version", "current", "mode", "direction", "scope"),
     *("match_threshold_basis_points", "published_at"),
 )
-EFFECTIVE_COLUMNS: Final = ("id", "name", "version", "direction", "mode", "scope", "source")
+EFFECTIVE_COLUMNS: Final = ("id", "name", "version", "direction", "mode", "scope")
 
 Change = Callable[[Session, Mutation, int], Awaitable[Policy]]
 

@@ -39,7 +39,7 @@ class _PolicyIdentifier(click.ParamType[PolicyId]):
 
 
 class _Threshold(click.ParamType["int | str"]):
-    name = f"1-{THRESHOLD_BASIS_POINTS_MAX}|{DEFAULT}"
+    name = "threshold"
 
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
@@ -87,6 +87,7 @@ def content_options(verb: F) -> F:
         click.option(
             "--match-threshold-basis-points",
             type=_Threshold(),
+            metavar=f"[1-{THRESHOLD_BASIS_POINTS_MAX}|{DEFAULT}]",
             help="The score from which an answer is a match.",
         ),
     )

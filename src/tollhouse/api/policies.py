@@ -6,8 +6,8 @@ from msgspec import UNSET
 
 from tollhouse.api import parameters, wire
 from tollhouse.api.call import Answer, Call
-from tollhouse.api.mutations import mutation
 from tollhouse.api.idempotency import Creation, create_once
+from tollhouse.api.mutations import mutation
 from tollhouse.base.ids import PolicyId, time_ordered_uuid
 from tollhouse.contract import policies as policies_wire
 from tollhouse.contract.listing import NoQuery

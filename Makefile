@@ -17,8 +17,11 @@ check: ## the whole truth: everything that must hold before a merge
 test: ## all tests but the long ones, on two processes; those of the clock alone
 	bash .ci/run tests clock
 
-test-long: ## the tests that take minutes
+test-long: ## the tests that take minutes, and random ones with their full counts
 	$(BIN)/pytest -m long
+	TOLLHOUSE_STEPS=20000 TOLLHOUSE_ROUNDS=1000 $(BIN)/pytest -o faulthandler_timeout=0 \
+		tests/policies/test_state_machine.py tests/policies/test_races.py
+	TOLLHOUSE_CASES=10000 $(BIN)/pytest -o faulthandler_timeout=0 tests/contract/test_schemathesis.py
 
 lint: ## style, direction of imports, rules of the house, locks
 	bash .ci/run style imports rules locks

@@ -118,6 +118,7 @@ class Application:
             ),
             customer_header=settings.keys.customer_header.lower().encode(),
             record_days=settings.idempotency.record_days,
+            default_threshold_basis_points=settings.policies.default_threshold_basis_points,
             documentation_url=settings.errors.documentation_url,
         )
 

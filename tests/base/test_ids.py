@@ -22,19 +22,16 @@ def test_a_minted_id_is_a_uuid_of_version_7_that_holds_the_present_millisecond()
     assert all(before <= identifier.int >> 80 <= after for identifier in minted)
 
 
-def test_ids_of_different_milliseconds_are_in_the_order_of_their_minting() -> None:
-    minted: list[UUID] = []
-    milliseconds: list[int] = []
-    while len(set(milliseconds)) <= 10:
-        minted += [time_ordered_uuid() for _ in range(100)]
-        milliseconds = [identifier.int >> 80 for identifier in minted]
+def test_ids_are_in_the_order_of_their_minting() -> None:
+    minted = [time_ordered_uuid() for _ in range(2_000)]
+    instants = [identifier.int >> 64 for identifier in minted]
 
-    assert [identifier.int >> 80 for identifier in sorted(minted)] == milliseconds
+    assert sorted(instants) == instants
+    assert len(set(instants)) > len(instants) // 2
 
 
-def test_all_of_the_74_random_bits_vary_and_no_other_bit_is_random() -> None:
-    fixed_bits = 0xF << 76 | 0b11 << 62
-    random_bits = (1 << 80) - 1 & ~fixed_bits
+def test_all_of_the_62_random_bits_vary() -> None:
+    random_bits = (1 << 62) - 1
     minted = [time_ordered_uuid().int for _ in range(2_000)]
 
     ever_set = ever_clear = 0
@@ -42,9 +39,7 @@ def test_all_of_the_74_random_bits_vary_and_no_other_bit_is_random() -> None:
         ever_set |= number
         ever_clear |= ~number
 
-    assert random_bits.bit_count() == 74
     assert ever_set & ever_clear & random_bits == random_bits
-    assert ever_set & ever_clear & fixed_bits == 0
     assert len(set(minted)) == len(minted)
 
 

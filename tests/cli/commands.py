@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import socket
 import subprocess
 import sys
@@ -197,6 +198,29 @@ def new_project(operator: Operator) -> str:
         return await create_project(session, owner.id, "search")
 
     return str(operator.do(create).id)
+
+
+def at_a_terminal(
+    operator: Operator, arguments: list[str], answer: str, **environment: str
+) -> Finished:
+    """Run a command that may ask, and give it one answer."""
+    controller, terminal = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [operator.tollhouse, *arguments],
+            cwd=operator.directory,
+            env={**operator.environment, **environment},
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        os.write(controller, f"{answer}\n".encode())
+        stdout, stderr = process.communicate(timeout=SECONDS_MAX)
+    finally:
+        os.close(terminal)
+        os.close(controller)
+    return Finished(process.returncode, stdout, stderr)
 
 
 def call(*arguments: str) -> object:

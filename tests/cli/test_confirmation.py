@@ -1,13 +1,10 @@
 """What cannot be undone is asked for, or said beforehand."""
 
-import os
-import pty
-import subprocess
 from uuid import uuid4
 
 import pytest
 
-from tests.cli.commands import SECONDS_MAX, Operator, refusal
+from tests.cli.commands import Operator, at_a_terminal, refusal
 from tollhouse.cli.org import create_organization
 
 DESTRUCTIVE = [
@@ -33,26 +30,7 @@ def test_saying_nothing_is_a_usage_error(operator: Operator) -> None:
 def test_at_a_terminal_the_answer_decides(operator: Operator) -> None:
     made = operator.do(lambda session: create_organization(session, "Example Ltd")).id
 
-    assert at_a_terminal(operator, ["org", "close", str(made)], "n") == 1
+    assert at_a_terminal(operator, ["org", "close", str(made)], "n").exit_code == 1
     assert operator.do(lambda session: session.organization(made)).status == "active"
-    assert at_a_terminal(operator, ["org", "close", str(made)], "y") == 0
+    assert at_a_terminal(operator, ["org", "close", str(made)], "y").exit_code == 0
     assert operator.do(lambda session: session.organization(made)).status == "closed"
-
-
-def at_a_terminal(operator: Operator, arguments: list[str], answer: str) -> int:
-    controller, terminal = pty.openpty()
-    try:
-        process = subprocess.Popen(
-            [operator.tollhouse, *arguments],
-            cwd=operator.directory,
-            env=operator.environment,
-            stdin=terminal,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        os.write(controller, f"{answer}\n".encode())
-        process.communicate(timeout=SECONDS_MAX)
-    finally:
-        os.close(terminal)
-        os.close(controller)
-    return process.returncode

@@ -43,6 +43,7 @@ GIVEN_TABLE = [
 ]
 PROJECTS = "/manage/v1/organization/projects"
 KEY = f"{PROJECTS}/{{project_id}}/api_keys/{{api_key_id}}"
+POLICIES = "/manage/v1/organization/policies"
 EXTENSION_TABLE = [
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),
@@ -57,6 +58,12 @@ EXTENSION_TABLE = [
     ("POST", f"{KEY}/revoke", "project_api_keys:revoke"),
     ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
     ("GET", "/manage/v1/organization/audit", "audit:read"),
+    ("GET", POLICIES, "policies:read"),
+    ("GET", f"{POLICIES}/{{policy_id}}/versions", "policies:read"),
+    ("GET", f"{POLICIES}/{{policy_id}}/versions/{{version}}", "policies:read"),
+    ("POST", f"{POLICIES}/{{policy_id}}/publish", "policies:write"),
+    ("POST", f"{POLICIES}/{{policy_id}}/resume", "policies:write"),
+    ("POST", f"{POLICIES}/{{policy_id}}/rollback", "policies:write"),
 ]
 ALL_GUARDS = frozenset(Guard)
 

@@ -49,7 +49,15 @@ EDIT = Table(
         *DRAFT_ROWS,
     ],
 )
-PAUSE = Table(type_=policies.PausePolicy, body={"revision": 7}, rows=[REVISION])
+REVISED = [
+    Table(type_=type_, body={"revision": 7}, rows=[REVISION])
+    for type_ in (policies.PausePolicy, policies.PublishPolicy, policies.ResumePolicy)
+]
+ROLL_BACK = Table(
+    type_=policies.RollBackPolicy,
+    body={"revision": 7, "version": 3},
+    rows=[REVISION, row("version", integer(1, 2_147_483_647), required=True)],
+)
 NAME = row("name", string(1, 200), required=True)
 EXPIRES_AT = row("expires_at", integer(1, 253_402_300_799), null=True)
 BODIES_OF_KEYS = [
@@ -79,7 +87,9 @@ BODIES_OF_KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "body", "outcome"), cases(CREATE, EDIT, PAUSE, *BODIES_OF_KEYS))
+@pytest.mark.parametrize(
+    ("type_", "body", "outcome"), cases(CREATE, EDIT, ROLL_BACK, *REVISED, *BODIES_OF_KEYS)
+)
 def test_each_field_of_the_organization_keeps_its_line_of_the_table(
     type_: type[msgspec.Struct], body: dict[str, Any], outcome: tuple[str, str | None]
 ) -> None:

@@ -1,13 +1,14 @@
 """Every kind of credential at once, in one database behind one gateway."""
 
-import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
+from tests.support.policies import STEPS, new_policy
 from tests.support.world import World, new_world
+from tollhouse.base.ids import policy_id_text
 from tollhouse.keys.secrets import Peppers
 from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.storage.database import Database
@@ -42,12 +43,20 @@ class Stage:
         }
         return self.keys[names.get(credential, (credential, row.kind))]
 
-    async def fresh_targets(self) -> dict[str, str]:
-        """Things of the home organization that an operation may change for good."""
+    async def fresh_targets(self, operation: str) -> dict[str, str]:
+        """Things of the home organization that the operation may change for good."""
         project = await self.home.project()
         project_key = await self.home.project_key(project)
         admin_key = await self.home.admin_key()
-        return _targets(str(project.id), str(project_key.key.id), str(admin_key.key.id))
+        policy = await new_policy(self.home, STEPS.get(operation, ()))
+        return {
+            "project_id": str(project.id),
+            "project_key_id": str(project_key.key.id),
+            "admin_key_id": str(admin_key.key.id),
+            "policy_id": policy_id_text(policy.id),
+            "version": "1",
+            "model": "example/model-a",
+        }
 
     async def audit_rows(self) -> int:
         async with self.database.transaction() as tx:
@@ -59,16 +68,6 @@ def path_of(row: Row, targets: dict[str, str]) -> str:
     is_admin_key = "/admin_api_keys/" in row.path
     api_key_id = targets["admin_key_id" if is_admin_key else "project_key_id"]
     return row.path.format_map(targets | {"api_key_id": api_key_id})
-
-
-def _targets(project_id: str, project_key_id: str, admin_key_id: str) -> dict[str, str]:
-    return {
-        "project_id": project_id,
-        "project_key_id": project_key_id,
-        "admin_key_id": admin_key_id,
-        "policy_id": f"pol_{secrets.token_hex(16)}",
-        "model": "example/model-a",
-    }
 
 
 async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
@@ -83,7 +82,7 @@ async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> S
         keys["malformed", kind] = malformed_keys(prefix)["wrong checksum"]
         keys["unknown", kind] = unknown_key(prefix)
     stage = Stage(gateway=gateway, database=database, home=home, keys=keys, targets={})
-    stage.targets.update(await stage.fresh_targets())
+    stage.targets.update(await stage.fresh_targets("any"))
     return stage
 
 

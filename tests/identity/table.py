@@ -27,6 +27,8 @@ _PROJECT = f"{_PROJECTS}/{{project_id}}"
 _KEYS = f"{_PROJECT}/api_keys"
 _KEY = f"{_KEYS}/{{api_key_id}}"
 _POLICY = "/v1/organization/policies/{policy_id}"
+_MANAGED_POLICIES = "/manage/v1/organization/policies"
+_MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
 
 ROWS = (
     Row("createChatCompletion", "POST", "/v1/chat/completions", "customer", "inference:write"),
@@ -37,16 +39,20 @@ ROWS = (
         survives_archive=True,
     ),
     Row(*("listModels", "GET", "/v1/models", "customer", "models:read"), survives_archive=True),
-    Row("createPolicy", "POST", "/v1/organization/policies", "admin", "policies:write"),
-    Row("retrievePolicy", "GET", _POLICY, "admin", "policies:read"),
-    Row("editPolicy", "PATCH", _POLICY, "admin", "policies:write"),
-    Row("pausePolicy", "POST", f"{_POLICY}/pause", "admin", "policies:write"),
+    Row(
+        *("createPolicy", "POST", "/v1/organization/policies", "admin", "policies:write"),
+        is_built=True,
+    ),
+    Row("retrievePolicy", "GET", _POLICY, "admin", "policies:read", is_built=True),
+    Row("editPolicy", "PATCH", _POLICY, "admin", "policies:write", is_built=True),
+    Row("pausePolicy", "POST", f"{_POLICY}/pause", "admin", "policies:write", is_built=True),
     Row(
         "listEffectivePolicies",
         "GET",
         "/v1/organization/projects/{project_id}/effective_policies",
         "admin",
         "policies:read",
+        is_built=True,
     ),
     Row(
         "createProjectKey",
@@ -116,6 +122,31 @@ ROWS = (
         is_built=True,
     ),
     Row("listAudit", "GET", "/manage/v1/organization/audit", "admin", "audit:read", is_built=True),
+    Row("listPolicies", "GET", _MANAGED_POLICIES, "admin", "policies:read", is_built=True),
+    Row(
+        *("listPolicyVersions", "GET", f"{_MANAGED_POLICY}/versions", "admin", "policies:read"),
+        is_built=True,
+    ),
+    Row(
+        "retrievePolicyVersion",
+        "GET",
+        f"{_MANAGED_POLICY}/versions/{{version}}",
+        "admin",
+        "policies:read",
+        is_built=True,
+    ),
+    Row(
+        *("publishPolicy", "POST", f"{_MANAGED_POLICY}/publish", "admin", "policies:write"),
+        is_built=True,
+    ),
+    Row(
+        *("resumePolicy", "POST", f"{_MANAGED_POLICY}/resume", "admin", "policies:write"),
+        is_built=True,
+    ),
+    Row(
+        *("rollBackPolicy", "POST", f"{_MANAGED_POLICY}/rollback", "admin", "policies:write"),
+        is_built=True,
+    ),
 )
 
 ADMIN_PERMISSIONS = (
@@ -147,5 +178,11 @@ BODIES: dict[str, dict[str, object]] = {
     "createManagedProjectKey": {"name": "a key"},
     "rotateProjectKey": {"overlap_seconds": 0},
     "createAdminKey": {"name": "a key", "permissions": ["admin_api_keys:create"]},
+    "createPolicy": {"name": "a policy", "rule": "Is it so?"},
+    "editPolicy": {"revision": 1, "name": "another name"},
+    "publishPolicy": {"revision": 1},
+    "pausePolicy": {"revision": 2},
+    "resumePolicy": {"revision": 3},
+    "rollBackPolicy": {"revision": 3, "version": 1},
 }
 """A sound body for every operation that is built and takes one."""

@@ -10,8 +10,9 @@ import pytest_asyncio
 
 from tests.identity.raw import Answer, Connection, bearer, connected
 from tests.support.gateway import Gateway
+from tests.support.policies import new_policy
 from tests.support.world import HeldAdminKey, HeldProjectKey, World
-from tollhouse.base.ids import time_ordered_uuid
+from tollhouse.base.ids import policy_id_text, time_ordered_uuid
 from tollhouse.projects.types import Project
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,6 +25,7 @@ Operations = dict[str, tuple[str, str, Mapping[str, object] | None]]
 PROJECT_OPERATIONS: Operations = {
     "createProjectKey": ("POST", GIVEN + "/projects/{id}/api_keys", {"name": "a key"}),
     "archiveProject": ("POST", GIVEN + "/projects/{id}/archive", None),
+    "listEffectivePolicies": ("GET", GIVEN + "/projects/{id}/effective_policies", None),
     "retrieveProject": ("GET", MANAGE + "/projects/{id}", None),
     "renameProject": ("PATCH", MANAGE + "/projects/{id}", {"name": "taken over"}),
     "listProjectKeys": ("GET", MANAGE + "/projects/{id}/api_keys", None),
@@ -35,6 +37,16 @@ KEY_OPERATIONS: Operations = {
     "suspendProjectKey": ("POST", "/suspend", None),
     "resumeProjectKey": ("POST", "/resume", None),
     "revokeProjectKey": ("POST", "/revoke", None),
+}
+POLICY_OPERATIONS: Operations = {
+    "retrievePolicy": ("GET", GIVEN + "/policies/{id}", None),
+    "editPolicy": ("PATCH", GIVEN + "/policies/{id}", {"revision": 2, "name": "taken over"}),
+    "pausePolicy": ("POST", GIVEN + "/policies/{id}/pause", {"revision": 2}),
+    "listPolicyVersions": ("GET", MANAGE + "/policies/{id}/versions", None),
+    "retrievePolicyVersion": ("GET", MANAGE + "/policies/{id}/versions/1", None),
+    "publishPolicy": ("POST", MANAGE + "/policies/{id}/publish", {"revision": 2}),
+    "resumePolicy": ("POST", MANAGE + "/policies/{id}/resume", {"revision": 2}),
+    "rollBackPolicy": ("POST", MANAGE + "/policies/{id}/rollback", {"revision": 2, "version": 1}),
 }
 NO_IDS = {
     "a word": "production",
@@ -60,6 +72,7 @@ class Side:
     project: Project
     key: HeldProjectKey
     admin: HeldAdminKey
+    policy_id: str
 
     async def audit_rows(self) -> int:
         async with self.world.database.transaction() as tx:
@@ -70,8 +83,9 @@ class Side:
 
 
 async def _side(world: World) -> Side:
-    project = await world.project()
-    return Side(world, project, await world.project_key(project), await world.admin_key())
+    project, policy = await world.project(), await new_policy(world, ["publish"])
+    key, admin = await world.project_key(project), await world.admin_key()
+    return Side(world, project, key, admin, policy_id_text(policy.id))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -167,6 +181,45 @@ async def test_a_foreign_admin_key_is_an_unknown_admin_key(
         assert shown(await caller.ask("DELETE", path.format(key_id))) == shown(unknown)
 
 
+@pytest.mark.parametrize("operation", POLICY_OPERATIONS)
+async def test_a_foreign_policy_is_an_unknown_policy(
+    caller: Caller, theirs: Side, operation: str
+) -> None:
+    method, path, body = POLICY_OPERATIONS[operation]
+    rows_before = await theirs.audit_rows()
+
+    foreign = await caller.ask(method, path.format(id=theirs.policy_id), body)
+    unknown = await caller.ask(method, path.format(id=_unknown_policy_id()), body)
+
+    assert foreign.status == 404
+    assert b'"policy_not_found"' in foreign.body
+    assert shown(foreign) == shown(unknown)
+    assert await theirs.audit_rows() == rows_before
+
+
+async def test_a_policy_cannot_name_a_foreign_project(
+    caller: Caller, ours: Side, theirs: Side
+) -> None:
+    creation = {"name": "a policy", "rule": "Is it so?", "scope": "projects"}
+    places = (
+        ("POST", f"{GIVEN}/policies", creation),
+        ("PATCH", f"{GIVEN}/policies/{ours.policy_id}", {"revision": 2}),
+    )
+    for method, path, body in places:
+        unknown = await caller.ask(method, path, body | {"project_ids": [str(uuid4())]})
+        assert unknown.status == 404
+        error = json.loads(unknown.body)["error"]
+        assert (error["code"], error["param"]) == ("project_not_found", "project_ids")
+        for project_id in (theirs.project.id, theirs.key.key.id, "no-uuid", uuid4().hex, ""):
+            sent = [str(ours.project.id), str(project_id)]
+            answer = await caller.ask(method, path, body | {"project_ids": sent})
+            assert shown(answer) == shown(unknown)
+
+
+def _unknown_policy_id() -> str:
+    return f"pol_{uuid4().hex}"
+
+
 async def test_a_foreign_cursor_is_an_unknown_cursor(
     caller: Caller, ours: Side, theirs: Side
 ) -> None:
@@ -181,6 +234,11 @@ async def test_a_foreign_cursor_is_an_unknown_cursor(
         f"{MANAGE}/projects/{ours.project.id}/api_keys": [theirs.key.key.id, misplaced.key.id],
         f"{GIVEN}/admin_api_keys": [theirs.admin.key.id, ours.key.key.id],
         f"{MANAGE}/audit": [entry, ours.project.id],
+        f"{MANAGE}/policies": [theirs.policy_id, ours.policy_id.removeprefix("pol_")],
+        f"{MANAGE}/policies/{ours.policy_id}/versions": [
+            *(f"{theirs.policy_id}_v1", f"{ours.policy_id}_v2", f"{ours.policy_id}_v01"),
+            *(ours.policy_id, "1", f"{ours.policy_id}_v{10**40}"),
+        ],
     }
     for path, cursors in lists.items():
         unknown = await caller.ask("GET", f"{path}?after={time_ordered_uuid()}")
@@ -202,6 +260,7 @@ async def test_lists_show_nothing_of_another_organization(
             theirs.project.id,
             theirs.key.key.id,
             theirs.admin.key.id,
+            theirs.policy_id,
         )
     }
     paths = (
@@ -209,9 +268,12 @@ async def test_lists_show_nothing_of_another_organization(
         f"{MANAGE}/projects/{ours.project.id}/api_keys",
         f"{GIVEN}/admin_api_keys",
         f"{MANAGE}/audit",
+        f"{MANAGE}/policies",
+        f"{MANAGE}/policies/{ours.policy_id}/versions",
+        f"{GIVEN}/projects/{ours.project.id}/effective_policies",
     )
     for path in paths:
-        for query in ("", "?limit=100"):
+        for query in ("", "?limit=100") if "effective" not in path else ("",):
             answer = await caller.ask("GET", path + query)
 
             assert answer.status == 200
@@ -233,6 +295,23 @@ async def test_text_that_is_no_id_is_answered_like_an_unknown_one(
     path = GIVEN + "/admin_api_keys/{}"
     unknown = await caller.ask("DELETE", path.format(time_ordered_uuid()))
     assert shown(await caller.ask("DELETE", path.format(text))) == shown(unknown)
+    for method, path, body in POLICY_OPERATIONS.values():
+        unknown = await caller.ask(method, path.format(id=_unknown_policy_id()), body)
+        for no_id in (text, f"pol_{text}", _unknown_policy_id().upper()):
+            assert shown(await caller.ask(method, path.format(id=no_id), body)) == shown(unknown)
+
+
+@pytest.mark.parametrize("text", ["0", "01", "-1", "1.0", "%2B1", "9" * 11, "2147483648", "x"])
+async def test_text_that_is_no_version_is_answered_like_an_unknown_one(
+    caller: Caller, ours: Side, text: str
+) -> None:
+    path = f"{MANAGE}/policies/{ours.policy_id}/versions/{{}}"
+
+    unknown = await caller.ask("GET", path.format(2))
+
+    assert unknown.status == 404
+    assert b'"policy_version_not_found"' in unknown.body
+    assert shown(await caller.ask("GET", path.format(text))) == shown(unknown)
 
 
 async def test_an_over_long_cursor_is_refused(caller: Caller) -> None:

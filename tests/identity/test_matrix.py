@@ -82,6 +82,8 @@ def _foreign(row: Row) -> Expected:
         return Expected(404, "project_not_found")
     if "{api_key_id}" in row.path:
         return Expected(404, "api_key_not_found")
+    if "{policy_id}" in row.path:
+        return Expected(404, "policy_not_found")
     return Expected(200)
 
 
@@ -114,7 +116,7 @@ async def test_a_cell_of_the_matrix(
     stage: Stage, client: httpx2.AsyncClient, row: Row, credential: str
 ) -> None:
     cell = expected(row, credential)
-    targets = await stage.fresh_targets() if cell.status == 200 else stage.targets
+    targets = await stage.fresh_targets(row.id) if cell.status == 200 else stage.targets
     key = stage.key(credential, row)
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
     rows_before = await stage.audit_rows()

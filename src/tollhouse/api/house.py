@@ -33,4 +33,5 @@ class House:
     bounds: EdgeBounds
     customer_header: bytes
     record_days: int
+    default_threshold_basis_points: int
     documentation_url: str | None

@@ -1,6 +1,6 @@
 """The given interface, all of it: who serves each operation, or that nobody does yet."""
 
-from tollhouse.api import keys, projects
+from tollhouse.api import keys, policies, projects
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
 
@@ -10,11 +10,11 @@ ROUTES = (
     Route(operation=operations.COUNT_TOKENS, handler=None),
     Route(operation=operations.RETRIEVE_MODEL, handler=None),
     Route(operation=operations.LIST_MODELS, handler=None),
-    Route(operation=operations.CREATE_POLICY, handler=None),
-    Route(operation=operations.RETRIEVE_POLICY, handler=None),
-    Route(operation=operations.EDIT_POLICY, handler=None),
-    Route(operation=operations.PAUSE_POLICY, handler=None),
-    Route(operation=operations.LIST_EFFECTIVE_POLICIES, handler=None),
+    Route(operation=operations.CREATE_POLICY, handler=policies.create),
+    Route(operation=operations.RETRIEVE_POLICY, handler=policies.retrieve),
+    Route(operation=operations.EDIT_POLICY, handler=policies.edit),
+    Route(operation=operations.PAUSE_POLICY, handler=policies.pause),
+    Route(operation=operations.LIST_EFFECTIVE_POLICIES, handler=policies.list_effective),
     Route(operation=operations.CREATE_PROJECT_KEY, handler=keys.create_project_key),
     Route(operation=operations.ARCHIVE_PROJECT, handler=projects.archive),
     Route(operation=operations.LIST_ADMIN_KEYS, handler=keys.list_admin_keys),

@@ -8,13 +8,16 @@ from msgspec import UNSET, UnsetType
 
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.errors import InvalidRequest
+from tollhouse.base.ids import ProjectId, policy_id_text, policy_version_id_text
 from tollhouse.base.permissions import ADMIN_PERMISSIONS
 from tollhouse.contract import audit as audit_wire
 from tollhouse.contract import keys as keys_wire
+from tollhouse.contract import policies as policies_wire
 from tollhouse.contract import projects as projects_wire
 from tollhouse.contract.listing import ListPage
 from tollhouse.keys import rules
 from tollhouse.keys.types import AdminKey, ProjectKey
+from tollhouse.policies.types import EffectivePolicy, Policy, PolicyVersion
 from tollhouse.projects.types import Project
 from tollhouse.storage.audit import AuditEntry
 
@@ -87,6 +90,67 @@ def project(project_: Project) -> projects_wire.Project:
     )
 
 
+def policy(policy_: Policy) -> policies_wire.Policy:
+    """With its draft, and with its current version once there is one."""
+    draft, published = policy_.draft, policy_.published
+    return policies_wire.Policy(
+        id=policy_id_text(policy_.id),
+        name=policy_.name,
+        description=policy_.description,
+        state=policy_.state.value,
+        revision=policy_.revision,
+        has_unpublished_changes=policy_.has_unpublished_changes,
+        created_at=unix_seconds(policy_.created_at),
+        updated_at=unix_seconds(policy_.updated_at),
+        draft=policies_wire.PolicyDraft(
+            rule=draft.rule,
+            direction=draft.direction.value,
+            mode=draft.mode.value,
+            scope=draft.scope.value,
+            project_ids=_texts(draft.project_ids),
+            match_threshold_basis_points=draft.match_threshold_basis_points,
+            base_version=policy_.base_version,
+        ),
+        current_version=policy_.current_version,
+        published=(
+            None
+            if published is None
+            else policy_version(published, current_version=published.number)
+        ),
+    )
+
+
+def policy_version(
+    version: PolicyVersion, *, current_version: int | None
+) -> policies_wire.PublishedPolicy:
+    """With the threshold that is in force, never null."""
+    content = version.content
+    return policies_wire.PublishedPolicy(
+        id=policy_version_id_text(version.policy_id, version.number),
+        version=version.number,
+        rule=content.rule,
+        direction=content.direction.value,
+        mode=content.mode.value,
+        scope=content.scope.value,
+        project_ids=_texts(content.project_ids),
+        match_threshold_basis_points=version.threshold_in_force_basis_points,
+        published_at=unix_seconds(version.published_at),
+        current=version.number == current_version,
+    )
+
+
+def effective_policy(effective: EffectivePolicy) -> policies_wire.EffectivePolicy:
+    """As it applies to the project that was asked about."""
+    return policies_wire.EffectivePolicy(
+        id=policy_id_text(effective.id),
+        name=effective.name,
+        version=effective.version,
+        direction=effective.direction.value,
+        mode=effective.mode.value,
+        scope=effective.scope.value,
+    )
+
+
 def audit_entry(entry: AuditEntry) -> audit_wire.AuditEntry:
     """Digests in hexadecimal."""
     return audit_wire.AuditEntry(
@@ -126,6 +190,10 @@ def page(
         first_id=data[0].id if data else None,
         last_id=data[-1].id if data else None,
     )
+
+
+def _texts(project_ids: Sequence[ProjectId]) -> list[str]:
+    return [str(project_id) for project_id in project_ids]
 
 
 def _seconds(at: datetime | None) -> int | None:

@@ -17,21 +17,22 @@ InstanceId = NewType("InstanceId", UUID)
 ReservationId = NewType("ReservationId", UUID)
 GrantId = NewType("GrantId", UUID)
 
-_RANDOM_BITS_MASK = (1 << 74) - 1
+_RANDOM_BITS_MASK = (1 << 62) - 1
 _UUID_HEX_LENGTH = 36
 _POLICY_ID = re.compile(r"pol_([0-9a-f]{32})")
 
 
 def time_ordered_uuid() -> UUID:
-    """Mint a UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then 74 random bits.
+    """Mint a UUIDv7 (RFC 9562): 60 bits of Unix time, then 62 random bits.
 
-    IDs of rows are minted this way so that the order of IDs is the order of creation
-    to the millisecond, and a list needs no second index.
+    IDs of rows are minted this way so that the order of IDs is the order of creation, and a
+    list needs no second index. Milliseconds alone would leave it to chance which of two rows
+    of one request comes first, so the 12 bits after them count its parts.
     """
-    milliseconds = time.time_ns() // 1_000_000
-    random_bits = int.from_bytes(os.urandom(10)) & _RANDOM_BITS_MASK
-    random_a, random_b = random_bits >> 62, random_bits & ((1 << 62) - 1)
-    return UUID(int=milliseconds << 80 | 0x7 << 76 | random_a << 64 | 0b10 << 62 | random_b)
+    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    part = (nanoseconds << 12) // 1_000_000
+    random_bits = int.from_bytes(os.urandom(8)) & _RANDOM_BITS_MASK
+    return UUID(int=milliseconds << 80 | 0x7 << 76 | part << 64 | 0b10 << 62 | random_bits)
 
 
 def parse_uuid(text: str) -> UUID | None:
@@ -48,6 +49,11 @@ def parse_uuid(text: str) -> UUID | None:
 def policy_id_text(policy_id: PolicyId) -> str:
     """The form in which callers see a policy's ID."""
     return f"pol_{policy_id.hex}"
+
+
+def policy_version_id_text(policy_id: PolicyId, version: int) -> str:
+    """A publication has no ID of its own: this one says which policy's it is."""
+    return f"{policy_id_text(policy_id)}_v{version}"
 
 
 def parse_policy_id(text: str) -> PolicyId | None:

@@ -16,7 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 UNBOUNDED_COLUMNS: Final = 10_000
-FOLDED_COLUMNS: Final = frozenset({"name", "found", "remedy"})
+LINED_COLUMNS: Final = frozenset({"draft", "published"})
+"""What stands here may have several lines."""
+FOLDED_COLUMNS: Final = frozenset({"name", "found", "remedy"}) | LINED_COLUMNS
 NOTHING: Final = "-"
 STYLES: Final = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
@@ -44,12 +46,12 @@ def show_list(body: Struct, columns: Sequence[str], *, as_json: bool) -> None:
         _print_json(body)
         return
     tree = msgspec.to_builtins(body)
-    _show_rows(tree["data"], columns)
+    show_rows(tree["data"], columns)
     if tree.get("has_more"):
         click.echo("There are more, which are not shown.", err=True)
 
 
-def _show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
+def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
     """A table; what one would copy is not folded."""
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for name in columns:
@@ -57,14 +59,29 @@ def _show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> 
     for row in rows:
         table.add_row(*(_cell(name, row[name]) for name in columns))
     console = Console()
-    if console.is_terminal:
+    unbounded = console.options.update(width=UNBOUNDED_COLUMNS)
+    if console.is_terminal and console.measure(table, options=unbounded).minimum <= console.width:
         console.print(table)
         return
-    # Whoever reads a pipe does not count columns: lines go whole, and without their padding.
+    # Whoever reads a pipe does not count columns, and a terminal that is too narrow breaks lines
+    # where a table would cut off IDs: lines go whole, and without their padding.
     console.width = UNBOUNDED_COLUMNS
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def visible(text: str) -> str:
+    """What a terminal would obey or hide is written out: names come from anybody."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def visible_lines(text: str) -> str:
+    """As visible, in the lines that it has."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def say(text: str, *, as_json: bool) -> None:
@@ -91,7 +108,7 @@ def _cell(name: str, value: JsonValue) -> Text:
     """Not a string, in which the library would look for markup."""
     if isinstance(value, int) and name.endswith("_at"):
         return Text(datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
-    words = _words(value)
+    words = visible_lines(_words(value)) if name in LINED_COLUMNS else visible(_words(value))
     return Text(words, style=STYLES.get(words, "") if name == "outcome" else "")
 
 
@@ -107,11 +124,3 @@ def _words(value: JsonValue) -> str:
             return ", ".join(_words(part) for part in value) or NOTHING
         case _:
             return visible(str(value))
-
-
-def visible(text: str) -> str:
-    """What a terminal would obey or hide is written out: names come from anybody."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )

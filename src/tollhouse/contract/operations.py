@@ -1,7 +1,7 @@
 """The whole surface as data: every route, what it needs and what it answers, in one table.
 
-Under `/v1` stands what the specification gives, and one adopted list; `manage_operations` has
-the management extension.
+Under `/v1` stands what the specification gives, and one adopted list; `manage_operations` and
+`manage_policy_operations` have the management extension.
 """
 
 from tollhouse.base.permissions import Permission
@@ -33,6 +33,14 @@ from tollhouse.contract.manage_operations import (
     REVOKE_PROJECT_KEY,
     ROTATE_PROJECT_KEY,
     SUSPEND_PROJECT_KEY,
+)
+from tollhouse.contract.manage_policy_operations import (
+    LIST_POLICIES,
+    LIST_POLICY_VERSIONS,
+    PUBLISH_POLICY,
+    RESUME_POLICY,
+    RETRIEVE_POLICY_VERSION,
+    ROLL_BACK_POLICY,
 )
 from tollhouse.contract.operation import Access, Credential, Exemption, Guard, Operation
 from tollhouse.contract.origins import Origin
@@ -269,4 +277,10 @@ OPERATIONS: tuple[Operation, ...] = (
     REVOKE_PROJECT_KEY,
     CREATE_ADMIN_KEY,
     LIST_AUDIT,
+    LIST_POLICIES,
+    LIST_POLICY_VERSIONS,
+    RETRIEVE_POLICY_VERSION,
+    PUBLISH_POLICY,
+    RESUME_POLICY,
+    ROLL_BACK_POLICY,
 )

@@ -2,7 +2,7 @@
 
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
-from tollhouse.manage import admin_keys, audit, project_keys, projects
+from tollhouse.manage import admin_keys, audit, policies, project_keys, projects
 
 ROUTES = (
     Route(operation=operations.LIST_PROJECTS, handler=projects.page),
@@ -18,4 +18,10 @@ ROUTES = (
     Route(operation=operations.REVOKE_PROJECT_KEY, handler=project_keys.revoke),
     Route(operation=operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
     Route(operation=operations.LIST_AUDIT, handler=audit.page),
+    Route(operation=operations.LIST_POLICIES, handler=policies.page),
+    Route(operation=operations.LIST_POLICY_VERSIONS, handler=policies.page_of_versions),
+    Route(operation=operations.RETRIEVE_POLICY_VERSION, handler=policies.retrieve_version),
+    Route(operation=operations.PUBLISH_POLICY, handler=policies.publish),
+    Route(operation=operations.RESUME_POLICY, handler=policies.resume),
+    Route(operation=operations.ROLL_BACK_POLICY, handler=policies.roll_back),
 )

@@ -1,4 +1,8 @@
-"""Policies in SQL."""
+"""Policies in SQL.
+
+The current version is fetched by `LATERAL` and `LIMIT 1`: a plain join lets the planner read a
+policy's whole history, or its organization's, and filter that, once such histories were short.
+"""
 
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
 from tollhouse.policies.types import (
@@ -65,12 +69,13 @@ async def get(
         """
         SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
                p.direction, p.mode, p.scope, p.project_ids, p.match_threshold_basis_points,
-               p.base_version, p.created_at, p.updated_at, v AS published
+               p.base_version, p.created_at, p.updated_at, v.published
           FROM policies p
-          LEFT JOIN policy_versions v
-            ON v.organization_id = p.organization_id
-           AND v.policy_id = p.id
-           AND v.version = p.current_version
+          LEFT JOIN LATERAL (
+               SELECT one AS published FROM policy_versions one
+                WHERE one.organization_id = p.organization_id AND one.policy_id = p.id
+                  AND one.version = p.current_version
+                LIMIT 1) v ON true
          WHERE p.organization_id = $1
            AND p.id = $2
         """,
@@ -88,12 +93,13 @@ async def page(
         """
         SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
                p.direction, p.mode, p.scope, p.project_ids, p.match_threshold_basis_points,
-               p.base_version, p.created_at, p.updated_at, v AS published
+               p.base_version, p.created_at, p.updated_at, v.published
           FROM policies p
-          LEFT JOIN policy_versions v
-            ON v.organization_id = p.organization_id
-           AND v.policy_id = p.id
-           AND v.version = p.current_version
+          LEFT JOIN LATERAL (
+               SELECT one AS published FROM policy_versions one
+                WHERE one.organization_id = p.organization_id AND one.policy_id = p.id
+                  AND one.version = p.current_version
+                LIMIT 1) v ON true
          WHERE p.organization_id = $1
            AND ($2::uuid IS NULL OR p.id > $2)
          ORDER BY p.id
@@ -291,20 +297,26 @@ async def raise_policy_version(tx: Mutation, organization_id: OrganizationId) ->
 async def effective(
     tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
 ) -> list[EffectivePolicy]:
-    """What applies to a project by itself, in order of publication."""
+    """What applies to a project by itself, in order of publication.
+
+    Two ways to the targets keep the planner from reading those of other projects.
+    """
     rows = await tx.fetch_all(
         """
         SELECT p.id, p.name, v.version, v.direction, v.mode, v.scope
-          FROM policy_targets t
-          JOIN policies p
-            ON p.organization_id = t.organization_id
-           AND p.id = t.policy_id
-          JOIN policy_versions v
-            ON v.organization_id = p.organization_id
-           AND v.policy_id = p.id
-           AND v.version = p.current_version
-         WHERE t.organization_id = $1
-           AND (t.project_id = $2 OR t.project_id IS NULL)
+          FROM (SELECT policy_id FROM policy_targets
+                 WHERE organization_id = $1 AND project_id = $2
+                 UNION ALL
+                SELECT policy_id FROM policy_targets
+                 WHERE organization_id = $1 AND project_id IS NULL) target
+         CROSS JOIN LATERAL (
+               SELECT id, name, current_version FROM policies
+                WHERE organization_id = $1 AND id = target.policy_id
+                LIMIT 1) p
+         CROSS JOIN LATERAL (
+               SELECT version, direction, mode, scope, published_at FROM policy_versions
+                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
+                LIMIT 1) v
          ORDER BY v.published_at, p.id
         """,
         organization_id,
@@ -316,27 +328,32 @@ async def effective(
 async def snapshot(
     database: Database, organization_id: OrganizationId, project_id: ProjectId
 ) -> PolicySnapshot | None:
-    """The counter and what applies at it, in one statement: neither can be older than the other."""
+    """The counter and what applies at it, in one statement: neither can be older than the other.
+
+    The way to what applies is that of `effective`.
+    """
     rows = await database.fetch_all(
         """
-        SELECT o.policy_version, applied.*
+        SELECT o.policy_version, v.policy_id, v.version, v.rule, v.direction, v.mode,
+               v.threshold_in_force_basis_points
           FROM organizations o
+          LEFT JOIN (SELECT policy_id FROM policy_targets
+                      WHERE organization_id = $1 AND project_id = $2
+                      UNION ALL
+                     SELECT policy_id FROM policy_targets
+                      WHERE organization_id = $1 AND project_id IS NULL) target ON true
           LEFT JOIN LATERAL (
-               SELECT v.policy_id, v.version, v.rule, v.direction, v.mode,
-                      v.threshold_in_force_basis_points, v.published_at
-                 FROM policy_targets t
-                 JOIN policies p
-                   ON p.organization_id = t.organization_id
-                  AND p.id = t.policy_id
-                 JOIN policy_versions v
-                   ON v.organization_id = p.organization_id
-                  AND v.policy_id = p.id
-                  AND v.version = p.current_version
-                WHERE t.organization_id = o.id
-                  AND (t.project_id = $2 OR t.project_id IS NULL)
-               ) applied ON true
+               SELECT id, current_version FROM policies
+                WHERE organization_id = $1 AND id = target.policy_id
+                LIMIT 1) p ON true
+          LEFT JOIN LATERAL (
+               SELECT policy_id, version, rule, direction, mode,
+                      threshold_in_force_basis_points, published_at
+                 FROM policy_versions
+                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
+                LIMIT 1) v ON true
          WHERE o.id = $1
-         ORDER BY applied.published_at, applied.policy_id
+         ORDER BY v.published_at, v.policy_id
         """,
         organization_id,
         project_id,

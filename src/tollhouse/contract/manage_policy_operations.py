@@ -1,0 +1,90 @@
+"""The management extension for policies: what leads from a draft to what applies, and back."""
+
+from tollhouse.base.permissions import Permission
+from tollhouse.contract import listing, policies
+from tollhouse.contract.operation import Access, Credential, Operation
+from tollhouse.contract.origins import Origin
+from tollhouse.contract.statuses import READING, WRITING
+
+_POLICIES = "/manage/v1/organization/policies"
+_POLICY = f"{_POLICIES}/{{policy_id}}"
+_READ = Access(credential=Credential.ADMIN, permission=Permission.POLICIES_READ)
+_WRITE = Access(credential=Credential.ADMIN, permission=Permission.POLICIES_WRITE)
+
+LIST_POLICIES = Operation(
+    id="listPolicies",
+    method="GET",
+    path=_POLICIES,
+    tag="Policies",
+    summary="List the policies",
+    access=_READ,
+    origin=Origin.EXTENSION,
+    questions=("OQ-114",),
+    query=listing.ListQuery,
+    result=policies.PolicyList,
+    statuses=READING,
+)
+LIST_POLICY_VERSIONS = Operation(
+    id="listPolicyVersions",
+    method="GET",
+    path=f"{_POLICY}/versions",
+    tag="Policies",
+    summary="List a policy's published versions",
+    access=_READ,
+    origin=Origin.EXTENSION,
+    questions=("OQ-114", "OQ-162"),
+    query=listing.ListQuery,
+    result=policies.PolicyVersionList,
+    statuses=READING,
+)
+RETRIEVE_POLICY_VERSION = Operation(
+    id="retrievePolicyVersion",
+    method="GET",
+    path=f"{_POLICY}/versions/{{version}}",
+    tag="Policies",
+    summary="Read a published version",
+    access=_READ,
+    origin=Origin.EXTENSION,
+    questions=("OQ-114", "OQ-162"),
+    result=policies.PublishedPolicy,
+    statuses=READING,
+)
+PUBLISH_POLICY = Operation(
+    id="publishPolicy",
+    method="POST",
+    path=f"{_POLICY}/publish",
+    tag="Policies",
+    summary="Publish a policy's draft",
+    access=_WRITE,
+    origin=Origin.EXTENSION,
+    questions=("OQ-102", "OQ-163"),
+    body=policies.PublishPolicy,
+    result=policies.Policy,
+    statuses=WRITING,
+)
+RESUME_POLICY = Operation(
+    id="resumePolicy",
+    method="POST",
+    path=f"{_POLICY}/resume",
+    tag="Policies",
+    summary="Apply a paused policy again",
+    access=_WRITE,
+    origin=Origin.EXTENSION,
+    questions=("OQ-102", "OQ-164"),
+    body=policies.ResumePolicy,
+    result=policies.Policy,
+    statuses=WRITING,
+)
+ROLL_BACK_POLICY = Operation(
+    id="rollBackPolicy",
+    method="POST",
+    path=f"{_POLICY}/rollback",
+    tag="Policies",
+    summary="Publish an older version again, under a new number",
+    access=_WRITE,
+    origin=Origin.EXTENSION,
+    questions=("OQ-161",),
+    body=policies.RollBackPolicy,
+    result=policies.Policy,
+    statuses=WRITING,
+)

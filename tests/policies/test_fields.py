@@ -1,0 +1,114 @@
+"""Every line of the specification's policy tables, over HTTP; a refusal changes nothing."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.contract.tables import ACCEPTED, Row, Table, array, cases, integer, one_of, row, string
+from tests.policies.client import GIVEN, MANAGE, RULE, Policies, body_of
+from tests.support.gateway import Gateway
+from tests.support.world import World, new_world
+from tollhouse.contract import policies as wire
+from tollhouse.keys.secrets import Peppers
+from tollhouse.storage.database import Database
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REVISION = row("revision", integer(1, 2_147_483_647), required=True)
+DRAFT_ROWS = [
+    row("description", string(high=240)),
+    row("direction", one_of("request", "response", "both")),
+    row("mode", one_of("monitoring", "enforcing")),
+    row("scope", one_of("organization", "projects", "unattached")),
+    row("project_ids", array("PROJECT", high=1000)),
+    row("match_threshold_basis_points", integer(1, 9999), null=True),
+]
+
+
+def _texts(*, required: bool) -> list[Row]:
+    return [
+        row("name", string(1, 80), required=required),
+        row("rule", string(1, 20_000, ending="?"), required=required),
+    ]
+
+
+TABLES = (
+    Table(
+        type_=wire.CreatePolicy,
+        body={"name": "No names", "rule": RULE},
+        rows=[*_texts(required=True), *DRAFT_ROWS],
+    ),
+    Table(
+        type_=wire.EditPolicy,
+        body={"revision": 2},
+        rows=[REVISION, *_texts(required=False), *DRAFT_ROWS],
+    ),
+    *(
+        Table(type_=type_, body={"revision": 2}, rows=[REVISION])
+        for type_ in (wire.PausePolicy, wire.PublishPolicy, wire.ResumePolicy)
+    ),
+    Table(
+        type_=wire.RollBackPolicy,
+        body={"revision": 2, "version": 1},
+        rows=[REVISION, row("version", integer(1, 2_147_483_647), required=True)],
+    ),
+)
+PLACES: dict[type[msgspec.Struct], tuple[str, str]] = {
+    wire.CreatePolicy: ("POST", GIVEN + "/policies"),
+    wire.EditPolicy: ("PATCH", GIVEN + "/policies/{}"),
+    wire.PausePolicy: ("POST", GIVEN + "/policies/{}/pause"),
+    wire.PublishPolicy: ("POST", MANAGE + "/policies/{}/publish"),
+    wire.ResumePolicy: ("POST", MANAGE + "/policies/{}/resume"),
+    wire.RollBackPolicy: ("POST", MANAGE + "/policies/{}/rollback"),
+}
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def shared_world(database: Database, peppers: Peppers) -> World:
+    return await new_world(database, peppers)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(gateway: Gateway, shared_world: World) -> AsyncIterator[httpx2.AsyncClient]:
+    async with gateway.client((await shared_world.admin_key()).value) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def project_id(shared_world: World) -> str:
+    return str((await shared_world.project()).id)
+
+
+@pytest.mark.parametrize(("type_", "body", "outcome"), cases(*TABLES))
+async def test_each_field_keeps_its_line_of_the_table(
+    client: httpx2.AsyncClient,
+    project_id: str,
+    type_: type[msgspec.Struct],
+    body: dict[str, Any],
+    outcome: tuple[str, str | None],
+) -> None:
+    policies = Policies(client)
+    policy = await policies.published()
+    method, path = PLACES[type_]
+
+    answer = await client.request(
+        method,
+        path.format(policy["id"]),
+        content=json.dumps(body).replace("PROJECT", project_id),
+        headers={"Idempotency-Key": secrets.token_hex(8), "content-type": "application/json"},
+    )
+
+    if outcome == ACCEPTED:
+        # It is sound; the rest is between its revision, its version and the policy.
+        assert answer.status_code in {200, 404, 409}, answer.text
+        return
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert (error["code"], error["param"]) == outcome
+    assert body_of(await policies.retrieve(policy["id"])) == policy

@@ -1,0 +1,58 @@
+"""Policies in any state, made by the same services that the product uses."""
+
+from collections.abc import Sequence
+
+from tests.support.world import World
+from tollhouse.base.ids import PolicyId, time_ordered_uuid
+from tollhouse.policies import service
+from tollhouse.policies.types import Direction, Mode, Policy, PolicyContent, Scope
+
+CONTENT = PolicyContent(
+    rule="Does the text name a person?",
+    direction=Direction.BOTH,
+    mode=Mode.MONITORING,
+    scope=Scope.ORGANIZATION,
+    project_ids=(),
+    match_threshold_basis_points=None,
+)
+
+STEPS: dict[str, tuple[str, ...]] = {
+    "pausePolicy": ("publish",),
+    "retrievePolicyVersion": ("publish",),
+    "resumePolicy": ("publish", "pause"),
+    "rollBackPolicy": ("publish", "publish"),
+}
+"""What must have happened to a draft before an operation can succeed; every step is a revision."""
+
+
+async def new_policy(
+    world: World,
+    steps: Sequence[str] = (),
+    *,
+    name: str = "No names",
+    content: PolicyContent = CONTENT,
+) -> Policy:
+    """A draft after the steps, in the name of the operator."""
+    policy_id = PolicyId(time_ordered_uuid())
+    async with world.database.mutation(world.authority()) as tx:
+        policy = await service.create(
+            tx, policy_id=policy_id, name=name, description="", content=content
+        )
+    for step in steps:
+        policy = await _stepped(world, policy, step)
+    return policy
+
+
+async def _stepped(world: World, policy: Policy, step: str) -> Policy:
+    async with world.database.mutation(world.authority()) as tx:
+        match step:
+            case "publish":
+                return await service.publish(
+                    tx, policy.id, revision=policy.revision, default_threshold_basis_points=5000
+                )
+            case "pause":
+                return await service.pause(tx, policy.id, revision=policy.revision)
+            case "resume":
+                return await service.resume(tx, policy.id, revision=policy.revision)
+            case _:
+                raise AssertionError(step)

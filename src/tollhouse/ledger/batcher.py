@@ -190,6 +190,8 @@ class Batcher:
                 items = _take(self._mixed)
                 await self._carry_out(items, self._send_mixed)
                 self._release_all(items)
+                # A skipped item is its organization's own batch's from here on.
+                items = []
         finally:
             _fail_undone(items)
             self._mixed_batches -= 1

@@ -13,10 +13,12 @@ from tollhouse.base.ids import (
     ProjectId,
     ProjectKeyId,
     ReservationId,
+    parse_uuid,
 )
 from tollhouse.base.money import PicoUsd
 
 NO_MONEY = PicoUsd(0)
+CREDIT_ALERT_PERCENT = 80
 
 
 class Scope(StrEnum):
@@ -141,6 +143,20 @@ class Verdict(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CapPlace:
+    """Where a cap stands, of which there is one at most."""
+
+    scope: Scope
+    scope_id: UUID
+    period: Period
+
+    @property
+    def text(self) -> str:
+        """The form in which callers see it."""
+        return f"{self.scope}:{self.scope_id}:{self.period}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cap:
     """A bound on spending. `alert_percent` of it rings before it holds."""
 
@@ -151,6 +167,16 @@ class Cap:
     limit_pico_usd: PicoUsd
     alert_percent: int
 
+    @property
+    def place(self) -> CapPlace:
+        """What tells it from every other cap of the organization."""
+        return CapPlace(scope=self.scope, scope_id=self.scope_id, period=self.period)
+
+    @property
+    def alert_pico_usd(self) -> PicoUsd:
+        """The least that is `alert_percent` of the limit."""
+        return PicoUsd(-(-self.limit_pico_usd * self.alert_percent // 100))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CapUse:
@@ -159,6 +185,16 @@ class CapUse:
     cap: Cap
     settled_pico_usd: PicoUsd
     reserved_pico_usd: PicoUsd
+
+    @property
+    def remaining_pico_usd(self) -> PicoUsd:
+        """What a new request may reserve; negative after the cap was set below what is used."""
+        return PicoUsd(self.cap.limit_pico_usd - self.settled_pico_usd - self.reserved_pico_usd)
+
+    @property
+    def is_alerting(self) -> bool:
+        """Whether the alert's share is spent; holds do not count."""
+        return self.settled_pico_usd >= self.cap.alert_pico_usd
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,9 +211,19 @@ class Credit:
     absorbed_unknown_pico_usd: PicoUsd
 
     @property
+    def balance_pico_usd(self) -> PicoUsd:
+        """What is not spent, held or not."""
+        return PicoUsd(self.granted_pico_usd - self.settled_pico_usd)
+
+    @property
     def available_pico_usd(self) -> PicoUsd:
         """What a new request may reserve; negative after a correction below what is used."""
-        return PicoUsd(self.granted_pico_usd - self.settled_pico_usd - self.reserved_pico_usd)
+        return PicoUsd(self.balance_pico_usd - self.reserved_pico_usd)
+
+    @property
+    def is_alerting(self) -> bool:
+        """Whether the alert's share is spent; so it is where there is no credit at all."""
+        return self.settled_pico_usd * 100 >= self.granted_pico_usd * CREDIT_ALERT_PERCENT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -209,6 +255,16 @@ class UnsettledHold:
     instance_id: InstanceId
     unsettled_at: datetime
     decide_at: datetime
+
+
+def parse_cap_place(text: str) -> CapPlace | None:
+    """Read the one form that `CapPlace.text` has."""
+    scope, _, rest = text.partition(":")
+    scope_id, _, period = rest.partition(":")
+    parsed = parse_uuid(scope_id)
+    if parsed is None or scope not in set(Scope) or period not in set(Period):
+        return None
+    return CapPlace(scope=Scope(scope), scope_id=parsed, period=Period(period))
 
 
 def to_pico_usd(value: Decimal | int) -> PicoUsd:

@@ -43,6 +43,8 @@ GIVEN_TABLE = [
 ]
 PROJECTS = "/manage/v1/organization/projects"
 KEY = f"{PROJECTS}/{{project_id}}/api_keys/{{api_key_id}}"
+CREDITS = "/manage/v1/organization/credits"
+LIMITS = "/manage/v1/organization/spending_limits"
 EXTENSION_TABLE = [
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),
@@ -57,6 +59,12 @@ EXTENSION_TABLE = [
     ("POST", f"{KEY}/revoke", "project_api_keys:revoke"),
     ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
     ("GET", "/manage/v1/organization/audit", "audit:read"),
+    ("GET", CREDITS, "billing:read"),
+    ("GET", f"{CREDITS}/entries", "billing:read"),
+    ("POST", f"{CREDITS}/test_payments", "billing:write"),
+    ("GET", LIMITS, "spending_limits:read"),
+    ("PUT", LIMITS, "spending_limits:write"),
+    ("DELETE", LIMITS, "spending_limits:write"),
 ]
 ALL_GUARDS = frozenset(Guard)
 
@@ -129,6 +137,7 @@ def test_every_creation_is_idempotent() -> None:
         "createManagedProjectKey",
         "rotateProjectKey",
         "createAdminKey",
+        "createTestPayment",
     ]
 
 

@@ -8,7 +8,10 @@ from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
 from tests.support.world import World, new_world
+from tollhouse.base.money import PicoUsd
 from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import CapPlace, Period, Scope
 from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.storage.database import Database
 
@@ -24,6 +27,7 @@ class Stage:
     gateway: Gateway
     database: Database
     home: World
+    foreign: World
     keys: dict[tuple[str, str], str]
     targets: dict[str, str]
 
@@ -48,6 +52,15 @@ class Stage:
         project_key = await self.home.project_key(project)
         admin_key = await self.home.admin_key()
         return _targets(str(project.id), str(project_key.key.id), str(admin_key.key.id))
+
+    async def set_caps(self) -> None:
+        """On both organizations, so that either can clear its own."""
+        for world in (self.home, self.foreign):
+            async with self.database.mutation(world.authority()) as tx:
+                place = CapPlace(
+                    scope=Scope.ORGANIZATION, scope_id=world.organization_id, period=Period.MONTH
+                )
+                await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
 
     async def audit_rows(self) -> int:
         async with self.database.transaction() as tx:
@@ -74,7 +87,8 @@ def _targets(project_id: str, project_key_id: str, admin_key_id: str) -> dict[st
 async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
     home = await new_world(database, peppers)
     keys = await _keys_of_home(home)
-    keys |= await _right_keys("foreign", await new_world(database, peppers))
+    foreign = await new_world(database, peppers)
+    keys |= await _right_keys("foreign", foreign)
     for status in (OrganizationStatus.SUSPENDED, OrganizationStatus.CLOSED):
         world = await new_world(database, peppers)
         keys |= await _right_keys(f"{status} organization", world)
@@ -82,7 +96,9 @@ async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> S
     for kind, prefix in PREFIXES.items():
         keys["malformed", kind] = malformed_keys(prefix)["wrong checksum"]
         keys["unknown", kind] = unknown_key(prefix)
-    stage = Stage(gateway=gateway, database=database, home=home, keys=keys, targets={})
+    stage = Stage(
+        gateway=gateway, database=database, home=home, foreign=foreign, keys=keys, targets={}
+    )
     stage.targets.update(await stage.fresh_targets())
     return stage
 

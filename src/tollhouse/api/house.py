@@ -33,4 +33,5 @@ class House:
     bounds: EdgeBounds
     customer_header: bytes
     record_days: int
+    is_sandbox: bool
     documentation_url: str | None

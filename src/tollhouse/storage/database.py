@@ -246,4 +246,6 @@ def translated() -> Generator[None]:
             raise StatementFailed(str(error)) from error
         raise DatabaseUnavailable from error
     except asyncpg.PostgresError as error:
-        raise StatementFailed(f"{error.sqlstate}: {error.message}") from error
+        # The driver's own refusal of an argument has no message of the server.
+        message = f"{error.sqlstate}: {error.message or error}"
+        raise StatementFailed(message, sqlstate=error.sqlstate) from error

@@ -20,6 +20,8 @@ VERBS: Final = (
     "project",
     "key",
     "admin-key",
+    "credits",
+    "caps",
     "audit",
 )
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 UNBOUNDED_COLUMNS: Final = 10_000
-FOLDED_COLUMNS: Final = frozenset({"name", "found", "remedy"})
+FOLDED_COLUMNS: Final = frozenset({"name", "reason", "found", "remedy"})
 NOTHING: Final = "-"
 STYLES: Final = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 

@@ -18,6 +18,7 @@ from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger import alerts
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
 from tollhouse.settings import Settings, load
@@ -32,6 +33,7 @@ logger = logging.getLogger("tollhouse.app")
 ROUTES: tuple[Route, ...] = GIVEN_ROUTES + MANAGE_ROUTES
 PARSING_THREADS = 2
 PURGE_EVERY_SECONDS = 600.0
+ALERTS_EVERY_SECONDS = 10.0
 STOPPING_SECONDS = 5.0
 
 
@@ -119,6 +121,7 @@ class Application:
             customer_header=settings.keys.customer_header.lower().encode(),
             record_days=settings.idempotency.record_days,
             default_threshold_basis_points=settings.policies.default_threshold_basis_points,
+            is_sandbox=settings.ledger.is_sandbox,
             documentation_url=settings.errors.documentation_url,
         )
 
@@ -131,11 +134,14 @@ class Application:
     def _begin(self) -> None:
         self._repeat("heartbeat", self._beat, instances.HEARTBEAT_SECONDS)
         self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
-        purge = Job(name="purge", every_seconds=PURGE_EVERY_SECONDS, run=self.purge)
-        self._loops.append(
-            self._tasks.start(
-                "job-purge", leases.run_while_held(self._database, purge, self._instance_id)
-            )
+        for job in self._jobs():
+            work = leases.run_while_held(self._database, job, self._instance_id)
+            self._loops.append(self._tasks.start(f"job-{job.name}", work))
+
+    def _jobs(self) -> tuple[Job, ...]:
+        return (
+            Job(name="purge", every_seconds=PURGE_EVERY_SECONDS, run=self.purge),
+            Job(name="alerts", every_seconds=ALERTS_EVERY_SECONDS, run=self._notice_alerts),
         )
 
     def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
@@ -157,6 +163,9 @@ class Application:
 
     async def _flush_last_used(self) -> None:
         await self._last_used.flush(self._database)
+
+    async def _notice_alerts(self) -> None:
+        await alerts.notice(self._database)
 
     async def purge(self) -> None:
         """Forget what has outlived its time; idempotent, and done by one worker at a time."""

@@ -119,6 +119,12 @@ class PolicySettings(Section, frozen=True, kw_only=True):
     default_threshold_basis_points: Annotated[int, Meta(ge=1, le=9999)] = 5000
 
 
+class LedgerSettings(Section, frozen=True, kw_only=True):
+    """Money. In a sandbox an organization may give itself credit, by test payments."""
+
+    is_sandbox: bool = False
+
+
 class ErrorSettings(Section, frozen=True, kw_only=True):
     """Presentation of failures."""
 
@@ -134,6 +140,7 @@ class Settings(Section, frozen=True, kw_only=True):
     keys: KeySettings = KeySettings()
     idempotency: IdempotencySettings = IdempotencySettings()
     policies: PolicySettings = PolicySettings()
+    ledger: LedgerSettings = LedgerSettings()
     errors: ErrorSettings = ErrorSettings()
 
 

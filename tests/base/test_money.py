@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tollhouse.base.money import PicoUsd, to_decimal_string
+from tollhouse.base.money import PicoUsd, from_decimal_string, to_decimal_string
 
 LARGEST = 10**38 - 1
 """What a balance of the database can hold."""
@@ -54,3 +54,36 @@ def test_an_amount_has_one_spelling(amount: int) -> None:
 )
 def test_amounts_are_printed_without_exponent_and_trailing_zeros(amount: int, printed: str) -> None:
     assert to_decimal_string(PicoUsd(amount)) == printed
+
+
+@given(st.integers(1 - 10**24, 10**24 - 1))
+@example(0)
+@example(-1)
+def test_what_is_printed_is_read_back(amount: int) -> None:
+    assert from_decimal_string(to_decimal_string(PicoUsd(amount))) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("12.5", 12_500_000_000_000),
+        ("12.500000000000", 12_500_000_000_000),
+        ("007", 7 * 10**12),
+        ("-0.000000000001", -1),
+        ("-0", 0),
+    ],
+)
+def test_a_decimal_is_read_exactly(text: str, amount: int) -> None:
+    assert from_decimal_string(text) == amount
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "-", ".5", "5.", "+1", "1e3", "1E-3", "1_000", "1,5", " 1", "1 ", "1\n", "--1"),
+        *("0x1", "NaN", "inf", "1.2.3", "\u0663", "\uff11"),
+        *("1" * 13, "0.0000000000001"),
+    ],
+)
+def test_what_is_no_plain_decimal_or_too_fine_or_too_long_is_not_read(text: str) -> None:
+    assert from_decimal_string(text) is None

@@ -33,6 +33,8 @@ def test_init_as_json_has_all_of_it_and_never_replaces_a_file_unasked(
     assert made["organization"]["name"] == "Example"
     assert made["project"]["name"] == "search"
     assert made["project_key"]["owner"]["id"] == made["project"]["id"]
+    assert (made["credit"]["kind"], made["credit"]["amount"]["value"]) == ("sandbox", "10")
+    assert newcomer.json("credits", "show")["available"]["value"] == "10"
     assert made["first_steps"]["serve"] == "tollhouse serve"
     assert refused == "configuration_exists"
     assert forced == "database_taken"
@@ -74,6 +76,7 @@ def test_an_interrupted_init_goes_on(newcomer: Operator, database_url: str) -> N
         # Both tries made one, and only the second could show it.
         "admin_api_key.create",
         "admin_api_key.create",
+        "credit.grant",
         "organization.create",
         "project.create",
         "project_api_key.create",

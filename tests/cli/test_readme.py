@@ -52,7 +52,7 @@ def test_the_five_minutes_work_and_so_does_what_init_prints(
     assert f"project {created['id']}" in looked
     assert looked.count("is held by a live Tollhouse") == 2
     assert "1 live, accepting pepper versions [1]" in looked
-    assert "held: purge" in looked
+    assert "held: alerts, purge" in looked
     assert "failure" not in looked
     newcomer.bash(f"{complete}complete -p tollhouse")
 
@@ -83,6 +83,8 @@ def fields_of(node: inspect.Type) -> tuple[inspect.Field, ...]:
 
 
 def default_of(field: inspect.Field) -> str:
+    if isinstance(field.default, bool):
+        return str(field.default).lower()
     return "none" if field.default in (NODEFAULT, UNSET, None) else str(field.default)
 
 

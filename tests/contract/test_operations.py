@@ -44,6 +44,8 @@ GIVEN_TABLE = [
 PROJECTS = "/manage/v1/organization/projects"
 KEY = f"{PROJECTS}/{{project_id}}/api_keys/{{api_key_id}}"
 POLICIES = "/manage/v1/organization/policies"
+CREDITS = "/manage/v1/organization/credits"
+LIMITS = "/manage/v1/organization/spending_limits"
 EXTENSION_TABLE = [
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),
@@ -64,6 +66,12 @@ EXTENSION_TABLE = [
     ("POST", f"{POLICIES}/{{policy_id}}/publish", "policies:write"),
     ("POST", f"{POLICIES}/{{policy_id}}/resume", "policies:write"),
     ("POST", f"{POLICIES}/{{policy_id}}/rollback", "policies:write"),
+    ("GET", CREDITS, "billing:read"),
+    ("GET", f"{CREDITS}/entries", "billing:read"),
+    ("POST", f"{CREDITS}/test_payments", "billing:write"),
+    ("GET", LIMITS, "spending_limits:read"),
+    ("PUT", LIMITS, "spending_limits:write"),
+    ("DELETE", LIMITS, "spending_limits:write"),
 ]
 ALL_GUARDS = frozenset(Guard)
 
@@ -136,6 +144,7 @@ def test_every_creation_is_idempotent() -> None:
         "createManagedProjectKey",
         "rotateProjectKey",
         "createAdminKey",
+        "createTestPayment",
     ]
 
 

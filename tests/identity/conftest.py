@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 
 import httpx2
+import msgspec
 import pytest
 import pytest_asyncio
 import uvloop
@@ -19,7 +20,7 @@ from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.keys.secrets import Peppers
 from tollhouse.projects.types import Project
-from tollhouse.settings import Settings
+from tollhouse.settings import LedgerSettings, Settings
 from tollhouse.storage.database import Database
 
 HASTY = "?options=-csynchronous_commit%3Doff"
@@ -39,7 +40,9 @@ async def database_url(migrated_template: str) -> AsyncIterator[str]:
 
 @pytest.fixture(scope="module")
 def settings(database_url: str) -> Settings:
-    return settings_for(database_url)
+    """Of a sandbox, where every operation can be carried out."""
+    sandbox = LedgerSettings(is_sandbox=True)
+    return msgspec.structs.replace(settings_for(database_url), ledger=sandbox)
 
 
 @pytest.fixture(scope="module")

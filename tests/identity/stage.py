@@ -9,7 +9,10 @@ from tests.support.gateway import Gateway
 from tests.support.policies import STEPS, new_policy
 from tests.support.world import World, new_world
 from tollhouse.base.ids import policy_id_text
+from tollhouse.base.money import PicoUsd
 from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import CapPlace, Period, Scope
 from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.storage.database import Database
 
@@ -25,6 +28,7 @@ class Stage:
     gateway: Gateway
     database: Database
     home: World
+    foreign: World
     keys: dict[tuple[str, str], str]
     targets: dict[str, str]
 
@@ -58,6 +62,15 @@ class Stage:
             "model": "example/model-a",
         }
 
+    async def set_caps(self) -> None:
+        """On both organizations, so that either can clear its own."""
+        for world in (self.home, self.foreign):
+            async with self.database.mutation(world.authority()) as tx:
+                place = CapPlace(
+                    scope=Scope.ORGANIZATION, scope_id=world.organization_id, period=Period.MONTH
+                )
+                await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
+
     async def audit_rows(self) -> int:
         async with self.database.transaction() as tx:
             return await tx.fetch_value("SELECT count(*) FROM audit_log")
@@ -73,7 +86,8 @@ def path_of(row: Row, targets: dict[str, str]) -> str:
 async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
     home = await new_world(database, peppers)
     keys = await _keys_of_home(home)
-    keys |= await _right_keys("foreign", await new_world(database, peppers))
+    foreign = await new_world(database, peppers)
+    keys |= await _right_keys("foreign", foreign)
     for status in (OrganizationStatus.SUSPENDED, OrganizationStatus.CLOSED):
         world = await new_world(database, peppers)
         keys |= await _right_keys(f"{status} organization", world)
@@ -81,7 +95,9 @@ async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> S
     for kind, prefix in PREFIXES.items():
         keys["malformed", kind] = malformed_keys(prefix)["wrong checksum"]
         keys["unknown", kind] = unknown_key(prefix)
-    stage = Stage(gateway=gateway, database=database, home=home, keys=keys, targets={})
+    stage = Stage(
+        gateway=gateway, database=database, home=home, foreign=foreign, keys=keys, targets={}
+    )
     stage.targets.update(await stage.fresh_targets("any"))
     return stage
 

@@ -26,6 +26,8 @@ _PROJECTS = "/manage/v1/organization/projects"
 _PROJECT = f"{_PROJECTS}/{{project_id}}"
 _KEYS = f"{_PROJECT}/api_keys"
 _KEY = f"{_KEYS}/{{api_key_id}}"
+_CREDITS = "/manage/v1/organization/credits"
+_LIMITS = "/manage/v1/organization/spending_limits"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
 _MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
@@ -147,6 +149,15 @@ ROWS = (
         *("rollBackPolicy", "POST", f"{_MANAGED_POLICY}/rollback", "admin", "policies:write"),
         is_built=True,
     ),
+    Row("retrieveCredits", "GET", _CREDITS, "admin", "billing:read", is_built=True),
+    Row("listCreditEntries", "GET", f"{_CREDITS}/entries", "admin", "billing:read", is_built=True),
+    Row(
+        *("createTestPayment", "POST", f"{_CREDITS}/test_payments", "admin", "billing:write"),
+        is_built=True,
+    ),
+    Row("listSpendingLimits", "GET", _LIMITS, "admin", "spending_limits:read", is_built=True),
+    Row("setSpendingLimit", "PUT", _LIMITS, "admin", "spending_limits:write", is_built=True),
+    Row("clearSpendingLimit", "DELETE", _LIMITS, "admin", "spending_limits:write", is_built=True),
 )
 
 ADMIN_PERMISSIONS = (
@@ -184,5 +195,10 @@ BODIES: dict[str, dict[str, object]] = {
     "pausePolicy": {"revision": 2},
     "resumePolicy": {"revision": 3},
     "rollBackPolicy": {"revision": 3, "version": 1},
+    "createTestPayment": {"amount": {"value": "12.5"}},
+    "setSpendingLimit": {"period": "month", "limit": {"value": "100"}},
 }
 """A sound body for every operation that is built and takes one."""
+
+QUERIES: dict[str, dict[str, str]] = {"clearSpendingLimit": {"period": "month"}}
+"""A sound query for every operation that is built and demands one."""

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tests.identity.audit_rows import audit_rows
-from tests.identity.table import BODIES, ROWS, Row
+from tests.identity.table import BODIES, QUERIES, ROWS, Row
 from tests.support.gateway import Gateway
 from tests.support.policies import STEPS, new_policy
 from tests.support.world import HeldAdminKey, World, new_world
@@ -44,17 +44,23 @@ ACTIONS = {
     "publishPolicy": ("policy.publish", "policy"),
     "resumePolicy": ("policy.resume", "policy"),
     "rollBackPolicy": ("policy.roll_back", "policy"),
+    "createTestPayment": ("credit.grant", "credit_entry"),
+    "setSpendingLimit": ("spending_limit.set", "spending_limit"),
+    "clearSpendingLimit": ("spending_limit.clear", "spending_limit"),
 }
 CHANGING = [row for row in ROWS if row.method != "GET"]
 CREATIONS = {
-    "createProjectKey",
-    "createProject",
-    "createManagedProjectKey",
-    "createAdminKey",
-    "createPolicy",
+    *("createProjectKey", "createProject", "createManagedProjectKey", "createAdminKey"),
+    *("createPolicy", "createTestPayment", "setSpendingLimit"),
 }
 REVISED = {name for name, (_, resource) in ACTIONS.items() if resource == "policy"} - CREATIONS
 """Operations that name the revision that they change: it is stale afterwards."""
+DELETIONS = {"clearSpendingLimit"}
+"""Operations after which the thing is no more, so that a second one does not find it."""
+PREPARATIONS = {
+    "resumeProjectKey": "suspendProjectKey",
+    "clearSpendingLimit": "setSpendingLimit",
+}
 
 
 async def test_the_table_names_an_action_for_every_operation_that_changes_something() -> None:
@@ -78,9 +84,9 @@ class Scene:
 
     async def prepare(self, row: Row) -> None:
         """Bring about the state that the operation needs."""
-        if row.id == "resumeProjectKey":
-            suspend = next(other for other in ROWS if other.id == "suspendProjectKey")
-            await self.act(suspend, "preparation")
+        for other in ROWS:
+            if other.id == PREPARATIONS.get(row.id):
+                await self.act(other, "preparation")
         if row.id in REVISED:
             policy = await new_policy(self.world, STEPS.get(row.id, ()))
             self.targets["policy_id"] = policy_id_text(policy.id)
@@ -92,6 +98,7 @@ class Scene:
         return await self.client.request(
             row.method,
             row.path.format_map(targets),
+            params=QUERIES.get(row.id),
             json=BODIES.get(row.id) if row.is_built else {},
             headers={"Idempotency-Key": idempotency_key},
         )
@@ -133,11 +140,12 @@ async def test_a_change_leaves_one_row_and_its_repetition_none(scene: Scene, row
     )
     assert str(entry["request_id"]) == answer.headers["x-request-id"]
     assert (entry["digest_before"] is None) == (row.id in CREATIONS)
-    assert len(entry["digest_after"]) == 32
+    assert (entry["digest_after"] is None) == (row.id in DELETIONS)
     assert entry["digest_after"] != entry["digest_before"]
 
     repeated = await scene.act(row, "the change")
-    assert repeated.status_code == (409 if row.id in REVISED else 200)
+    expected = 404 if row.id in DELETIONS else 409 if row.id in REVISED else 200
+    assert repeated.status_code == expected
     assert len(await audit_rows(scene.world)) == rows_before + 1
 
 

@@ -12,7 +12,10 @@ from tests.identity.raw import Answer, Connection, bearer, connected
 from tests.support.gateway import Gateway
 from tests.support.policies import new_policy
 from tests.support.world import HeldAdminKey, HeldProjectKey, World
-from tollhouse.base.ids import policy_id_text, time_ordered_uuid
+from tollhouse.base.ids import GrantId, policy_id_text, time_ordered_uuid
+from tollhouse.base.money import PicoUsd
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import CapPlace, GrantKind, Period, Scope
 from tollhouse.projects.types import Project
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -86,6 +89,27 @@ async def _side(world: World) -> Side:
     project, policy = await world.project(), await new_policy(world, ["publish"])
     key, admin = await world.project_key(project), await world.admin_key()
     return Side(world, project, key, admin, policy_id_text(policy.id))
+
+
+async def _entry(world: World) -> str:
+    """The ID of an entry of the organization's credit."""
+    async with world.database.mutation(world.authority()) as tx:
+        grant = await ledger.grant(
+            tx,
+            grant_id=GrantId(time_ordered_uuid()),
+            kind=GrantKind.SANDBOX,
+            amount=PicoUsd(1),
+            reason="a test",
+        )
+    return str(grant.id)
+
+
+async def _cap(world: World) -> str:
+    """The ID of the organization's own spending limit."""
+    place = CapPlace(scope=Scope.ORGANIZATION, scope_id=world.organization_id, period=Period.MONTH)
+    async with world.database.mutation(world.authority()) as tx:
+        use = await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
+    return use.cap.place.text
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -220,6 +244,25 @@ def _unknown_policy_id() -> str:
     return f"pol_{uuid4().hex}"
 
 
+@pytest.mark.parametrize(("name", "noun"), [("project_id", "project"), ("api_key_id", "api_key")])
+async def test_what_a_foreign_organization_has_cannot_be_capped(
+    caller: Caller, ours: Side, theirs: Side, name: str, noun: str
+) -> None:
+    def places(id_: object) -> list[tuple[str, str, Mapping[str, object] | None]]:
+        body = {name: str(id_), "period": "month", "limit": {"value": "1"}}
+        path = f"{MANAGE}/spending_limits"
+        return [("PUT", path, body), ("DELETE", f"{path}?{name}={id_}&period=month", None)]
+
+    foreign = theirs.project.id if noun == "project" else theirs.key.key.id
+    for position, unknown_place in enumerate(places(uuid4())):
+        unknown = await caller.ask(*unknown_place)
+        assert unknown.status == 404
+        error = json.loads(unknown.body)["error"]
+        assert (error["code"], error["param"]) == (f"{noun}_not_found", name)
+        for id_ in (foreign, theirs.admin.key.id, ours.admin.key.id, "no-uuid", uuid4().hex):
+            assert shown(await caller.ask(*places(id_)[position])) == shown(unknown)
+
+
 async def test_a_foreign_cursor_is_an_unknown_cursor(
     caller: Caller, ours: Side, theirs: Side
 ) -> None:
@@ -239,6 +282,8 @@ async def test_a_foreign_cursor_is_an_unknown_cursor(
             *(f"{theirs.policy_id}_v1", f"{ours.policy_id}_v2", f"{ours.policy_id}_v01"),
             *(ours.policy_id, "1", f"{ours.policy_id}_v{10**40}"),
         ],
+        f"{MANAGE}/credits/entries": [await _entry(theirs.world), ours.project.id],
+        f"{MANAGE}/spending_limits": [await _cap(theirs.world), ours.project.id],
     }
     for path, cursors in lists.items():
         unknown = await caller.ask("GET", f"{path}?after={time_ordered_uuid()}")
@@ -263,7 +308,12 @@ async def test_lists_show_nothing_of_another_organization(
             theirs.policy_id,
         )
     }
+    for side in (ours, theirs):
+        await _entry(side.world)
+        await _cap(side.world)
     paths = (
+        f"{MANAGE}/credits/entries",
+        f"{MANAGE}/spending_limits",
         f"{MANAGE}/projects",
         f"{MANAGE}/projects/{ours.project.id}/api_keys",
         f"{GIVEN}/admin_api_keys",

@@ -15,7 +15,6 @@ from tollhouse.ledger.rules import (
     decide_at,
     ending,
     is_alerting,
-    window_start,
 )
 from tollhouse.ledger.types import Counter, Hold, Period, Scope
 
@@ -87,11 +86,11 @@ def test_a_cap_rings_from_its_share_on(
 
 @pytest.mark.parametrize("day", [date(2026, 2, 1), date(2026, 2, 28)])
 def test_a_month_begins_on_its_first_day(day: date) -> None:
-    assert window_start(Period.MONTH, day) == date(2026, 2, 1)
+    assert Period.MONTH.window_start(day) == date(2026, 2, 1)
 
 
 def test_a_lifetime_begins_with_time() -> None:
-    assert window_start(Period.LIFETIME, NOON.date()) == date.min
+    assert Period.LIFETIME.window_start(NOON.date()) == date.min
 
 
 def test_a_hold_moves_six_counters_in_the_order_of_the_caps() -> None:

@@ -12,7 +12,12 @@ from tollhouse.base.ids import ProjectId, time_ordered_uuid
 from tollhouse.projects import service as projects
 from tollhouse.storage import audit
 from tollhouse.storage.database import Database, Mutation, Transaction, UnauditedMutation
-from tollhouse.storage.errors import ConstraintViolated, DatabaseUnavailable, LockTimedOut
+from tollhouse.storage.errors import (
+    ConstraintViolated,
+    DatabaseUnavailable,
+    LockTimedOut,
+    StatementFailed,
+)
 
 JOB = UUID(int=7)
 PATIENCE_SECONDS = 4.0
@@ -198,7 +203,7 @@ async def test_a_lock_that_is_not_given_in_time_is_told_as_such(database: Databa
 async def test_an_argument_that_does_not_fit_is_our_bug_and_no_missing_database(
     database: Database,
 ) -> None:
-    with pytest.raises(asyncpg.DataError, match="out of"):
+    with pytest.raises(StatementFailed, match="out of"):
         async with database.transaction() as tx:
             await tx.fetch_value("SELECT $1::int", 2**40)
 

@@ -34,4 +34,5 @@ class House:
     customer_header: bytes
     record_days: int
     default_threshold_basis_points: int
+    is_sandbox: bool
     documentation_url: str | None

@@ -156,15 +156,19 @@ def audit_entry(entry: AuditEntry) -> audit_wire.AuditEntry:
     return audit_wire.AuditEntry(
         id=str(entry.id),
         occurred_at=unix_seconds(entry.occurred_at),
-        actor=audit_wire.AuditActor(
-            type="operator" if entry.actor.type == "operator" else "admin_api_key",
-            id=entry.actor.id,
-        ),
+        actor=actor(entry.actor.type, entry.actor.id),
         action=entry.action,
         resource=audit_wire.AuditResource(type=entry.resource_type, id=entry.resource_id),
         digest_before=None if entry.digest_before is None else entry.digest_before.hex(),
         digest_after=None if entry.digest_after is None else entry.digest_after.hex(),
         request_id=None if entry.request_id is None else str(entry.request_id),
+    )
+
+
+def actor(type_: str, id_: str | None) -> audit_wire.AuditActor:
+    """Who changed something."""
+    return audit_wire.AuditActor(
+        type="operator" if type_ == "operator" else "admin_api_key", id=id_
     )
 
 

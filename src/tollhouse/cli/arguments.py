@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.ids import parse_uuid
+from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.contract.bounds import ModelName, Name
 from tollhouse.contract.decoding import decode
 
@@ -61,9 +62,24 @@ class _Identifier(click.ParamType[UUID]):
         return parsed
 
 
+class _Usd(click.ParamType[PicoUsd]):
+    name = "usd"
+
+    def convert(
+        self, value: str | PicoUsd, param: click.Parameter | None, ctx: click.Context | None
+    ) -> PicoUsd:
+        """Exactly as it is written; the verb judges the sign."""
+        if not isinstance(value, str):
+            return value
+        if (amount := from_decimal_string(value)) is None:
+            self.fail("It is not an amount of US dollars, which looks like 12.5.", param, ctx)
+        return amount
+
+
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
 IDENTIFIER: Final = _Identifier()
+USD: Final = _Usd()
 
 
 def example(*lines: str) -> str:

@@ -44,6 +44,10 @@ url = {url}
 # The header that is accepted besides Authorization.
 # customer_header = "{keys.customer_header}"
 
+[ledger]
+# In a sandbox Admin keys may give their organization credit by test payments.
+# is_sandbox = false
+
 [secrets]
 # Keep a copy of this section apart from the database's backups.
 # `master` opens what is kept for a day to replay the creation of a key.

@@ -18,6 +18,8 @@ export TOLLHOUSE_URL={steps.base_url}
 export TOLLHOUSE_ADMIN_KEY={admin_key}
 export TOLLHOUSE_PROJECT_KEY={project_key}
 
+The organization has {credit} USD of sandbox credit; `tollhouse credits grant` gives it more.
+
 Start the server:
 
 {steps.serve}

@@ -9,13 +9,15 @@ from msgspec import Struct
 from rich.progress import Progress
 
 from tollhouse import settings as configuration
-from tollhouse.api import wire
+from tollhouse.api import money_wire, wire
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import OrganizationId
+from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
 from tollhouse.cli import getting_started, output, progress
 from tollhouse.cli.admin_key import create_admin_key
 from tollhouse.cli.arguments import LISTED_MAX, NAME, example, json_option
 from tollhouse.cli.configuration import ConfigurationExists, put_in_place, write_draft
+from tollhouse.cli.credits import grant_credit
 from tollhouse.cli.getting_started import GettingStarted
 from tollhouse.cli.key import create_project_key
 from tollhouse.cli.migrate import watched
@@ -24,10 +26,13 @@ from tollhouse.cli.org import shown as shown_organization
 from tollhouse.cli.project import create_project
 from tollhouse.cli.provisioning import ensure_database
 from tollhouse.cli.session import Session, opened
+from tollhouse.contract.credits import CreditEntry
 from tollhouse.contract.keys import AdminKey, ProjectKey
 from tollhouse.contract.projects import Project
 from tollhouse.keys import pepper_versions
 from tollhouse.keys.pepper_versions import PepperMismatch
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import Grant, GrantKind
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations import types as organization_nouns
 from tollhouse.organizations.types import OrganizationStatus
@@ -39,6 +44,8 @@ from tollhouse.storage import revisions, schema
 DEFAULT_DATABASE_URL: Final = "postgresql://127.0.0.1:5432/tollhouse"
 DATABASE_URL_VARIABLE: Final = "TOLLHOUSE_DATABASE__URL"
 KEY_NAME: Final = "made by tollhouse init"
+FIRST_CREDIT_PICO_USD: Final = PicoUsd(10 * PICO_USD_PER_USD)
+"""So that the first call is not refused for want of credit."""
 
 
 class DatabaseTaken(GatewayError):
@@ -65,6 +72,7 @@ class Initialized(Struct, frozen=True, kw_only=True):
     project: Project
     admin_key: AdminKey
     project_key: ProjectKey
+    credit: CreditEntry
     first_steps: GettingStarted
 
 
@@ -103,7 +111,8 @@ def command(
     """Set up a new deployment.
 
     Writes the configuration with new secrets, prepares the database, and makes the first
-    organization, project and keys. After a failure it can be run again and goes on.
+    organization with a little sandbox credit, its project and keys. After a failure it can be
+    run again and goes on.
     """
     if settings_path.exists() and not force:
         raise ConfigurationExists(settings_path)
@@ -131,6 +140,7 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
         applied = await schema.migrate(wanted.database_url, show=watched(bars))
         owner = await _organization(operator, wanted.organization)
         project = await _project(operator, owner.id, wanted.project)
+        credit = await _credit(operator, owner.id)
         admin_key, admin_secret = await create_admin_key(operator, owner.id, KEY_NAME)
         key, secret = await create_project_key(operator, owner.id, project.id, KEY_NAME)
     put_in_place(wanted.settings_path, force=wanted.force)
@@ -142,6 +152,7 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
         project=wire.project(project),
         admin_key=wire.admin_key(admin_key, value=admin_secret.value),
         project_key=wire.managed_project_key(key, now=key.created_at, value=secret.value),
+        credit=money_wire.credit_entry(credit),
         first_steps=getting_started.first_steps(wanted.settings_path, settings.server),
     )
 
@@ -187,6 +198,21 @@ async def _project(
     return await create_project(operator, organization_id, name)
 
 
+async def _credit(operator: Session, organization_id: OrganizationId) -> Grant:
+    """What an interrupted `init` has granted, or a new grant."""
+    async with operator.database.transaction() as tx:
+        found = await ledger.page_grants(tx, organization_id, after=None, limit=1)
+    if found:
+        return found[0]
+    return await grant_credit(
+        operator,
+        organization_id,
+        kind=GrantKind.SANDBOX,
+        amount=FIRST_CREDIT_PICO_USD,
+        reason=KEY_NAME,
+    )
+
+
 def _tell(made: Initialized) -> None:
     output.say(
         getting_started.TEXT.format(
@@ -194,6 +220,7 @@ def _tell(made: Initialized) -> None:
             steps=made.first_steps,
             admin_key=made.admin_key.value,
             project_key=made.project_key.value,
+            credit=made.credit.amount.value,
         ),
         as_json=False,
     )

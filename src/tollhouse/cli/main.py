@@ -21,6 +21,8 @@ VERBS: Final = (
     "key",
     "admin-key",
     "policy",
+    "credits",
+    "caps",
     "audit",
 )
 

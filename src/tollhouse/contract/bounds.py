@@ -81,10 +81,13 @@ COST_PAGE_SIZE_DEFAULT = 7  # OQ-126
 COST_CURSOR_LENGTH_MAX = 500
 COST_FILTER_IDS_MAX = 100
 COST_GROUPINGS_MAX = 3
+ALERT_PERCENT_DEFAULT = 80  # OQ-170
+ALERT_PERCENT_MAX = 100  # OQ-170
 
 IDEMPOTENCY_KEY_PATTERN = r"\A[!-~][ -~]*[!-~]\Z"  # OQ-95
 QUESTION_PATTERN = r"\?\Z"
 NAME_PATTERN = r"\A(?=.*\S)[^\x00-\x1f\x7f-\x9f]+\Z"
+USD_PATTERN = r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"
 
 PathId = Annotated[str, Meta(min_length=1, max_length=PATH_ID_LENGTH_MAX)]
 PolicyName = Annotated[str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX)]
@@ -105,6 +108,8 @@ ReportInstant = Annotated[int, Meta(ge=0, le=REPORT_INSTANT_MAX)]
 CostPageSize = Annotated[int, Meta(ge=1, le=COST_PAGE_SIZE_MAX)]
 CostCursor = Annotated[str, Meta(min_length=1, max_length=COST_CURSOR_LENGTH_MAX)]
 CostFilter = Annotated[list[PathId], Meta(max_length=COST_FILTER_IDS_MAX)]
+Usd = Annotated[str, Meta(pattern=USD_PATTERN)]
+AlertPercent = Annotated[int, Meta(ge=1, le=ALERT_PERCENT_MAX)]
 
 
 CUSTOMER_PERMISSION_NAMES = sorted(permission.value for permission in CUSTOMER_PERMISSIONS)
@@ -139,6 +144,7 @@ AdminPermissions = Annotated[
 
 FORMS = {
     QUESTION_PATTERN: "a question that ends with '?'",
+    USD_PATTERN: "a plain decimal with at most 12 digits before and 12 after its point",
     NAME_PATTERN: "a text that is not blank and has no control characters",
     CUSTOMER_PERMISSION_PATTERN: f"one of {', '.join(CUSTOMER_PERMISSION_NAMES)}",
     ADMIN_PERMISSION_PATTERN: f"one of {', '.join(ADMIN_PERMISSION_NAMES)}",

@@ -1,7 +1,8 @@
 """The management extension under `/manage/v1`: what the specification does not show."""
 
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import audit, keys, listing, projects
+from tollhouse.contract import audit, keys, listing, projects, spending_limits
+from tollhouse.contract import credits as credits_wire
 from tollhouse.contract.operation import Access, Credential, Operation
 from tollhouse.contract.origins import Origin
 from tollhouse.contract.statuses import READING, WRITING
@@ -10,6 +11,8 @@ _PROJECTS = "/manage/v1/organization/projects"
 _PROJECT = f"{_PROJECTS}/{{project_id}}"
 _PROJECT_KEYS = f"{_PROJECT}/api_keys"
 _PROJECT_KEY = f"{_PROJECT_KEYS}/{{api_key_id}}"
+_CREDITS = "/manage/v1/organization/credits"
+_SPENDING_LIMITS = "/manage/v1/organization/spending_limits"
 
 
 def _admin(permission: Permission) -> Access:
@@ -183,4 +186,82 @@ LIST_AUDIT = Operation(
     query=listing.ListQuery,
     result=audit.AuditList,
     statuses=READING,
+)
+RETRIEVE_CREDITS = Operation(
+    id="retrieveCredits",
+    method="GET",
+    path=_CREDITS,
+    tag="Credits",
+    summary="Read the balance",
+    access=_admin(Permission.BILLING_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-138", "OQ-167"),
+    result=credits_wire.Credits,
+    statuses=READING,
+)
+LIST_CREDIT_ENTRIES = Operation(
+    id="listCreditEntries",
+    method="GET",
+    path=f"{_CREDITS}/entries",
+    tag="Credits",
+    summary="List what the credit is made of",
+    access=_admin(Permission.BILLING_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-138", "OQ-168"),
+    query=listing.ListQuery,
+    result=credits_wire.CreditEntryList,
+    statuses=READING,
+)
+CREATE_TEST_PAYMENT = Operation(
+    id="createTestPayment",
+    method="POST",
+    path=f"{_CREDITS}/test_payments",
+    tag="Credits",
+    summary="Get credit in a sandbox without paying",
+    access=_admin(Permission.BILLING_WRITE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-169",),
+    body=credits_wire.CreateTestPayment,
+    result=credits_wire.CreditEntry,
+    creates_idempotently=True,
+    statuses=WRITING,
+)
+LIST_SPENDING_LIMITS = Operation(
+    id="listSpendingLimits",
+    method="GET",
+    path=_SPENDING_LIMITS,
+    tag="Spending limits",
+    summary="List the spending limits with their use",
+    access=_admin(Permission.SPENDING_LIMITS_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-138", "OQ-170"),
+    query=listing.ListQuery,
+    result=spending_limits.SpendingLimitList,
+    statuses=READING,
+)
+SET_SPENDING_LIMIT = Operation(
+    id="setSpendingLimit",
+    method="PUT",
+    path=_SPENDING_LIMITS,
+    tag="Spending limits",
+    summary="Set or change a spending limit",
+    access=_admin(Permission.SPENDING_LIMITS_WRITE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-138", "OQ-170"),
+    body=spending_limits.SetSpendingLimit,
+    result=spending_limits.SpendingLimit,
+    statuses=WRITING,
+)
+CLEAR_SPENDING_LIMIT = Operation(
+    id="clearSpendingLimit",
+    method="DELETE",
+    path=_SPENDING_LIMITS,
+    tag="Spending limits",
+    summary="Remove a spending limit",
+    access=_admin(Permission.SPENDING_LIMITS_WRITE),
+    origin=Origin.EXTENSION,
+    questions=("OQ-138", "OQ-170"),
+    query=spending_limits.ClearSpendingLimitQuery,
+    result=spending_limits.SpendingLimitDeleted,
+    statuses=WRITING,
 )

@@ -20,18 +20,24 @@ from tollhouse.contract import (
 )
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.manage_operations import (
+    CLEAR_SPENDING_LIMIT,
     CREATE_ADMIN_KEY,
     CREATE_MANAGED_PROJECT_KEY,
     CREATE_PROJECT,
+    CREATE_TEST_PAYMENT,
     LIST_AUDIT,
+    LIST_CREDIT_ENTRIES,
     LIST_PROJECT_KEYS,
     LIST_PROJECTS,
+    LIST_SPENDING_LIMITS,
     RENAME_PROJECT,
     RESUME_PROJECT_KEY,
+    RETRIEVE_CREDITS,
     RETRIEVE_PROJECT,
     RETRIEVE_PROJECT_KEY,
     REVOKE_PROJECT_KEY,
     ROTATE_PROJECT_KEY,
+    SET_SPENDING_LIMIT,
     SUSPEND_PROJECT_KEY,
 )
 from tollhouse.contract.manage_policy_operations import (
@@ -283,4 +289,10 @@ OPERATIONS: tuple[Operation, ...] = (
     PUBLISH_POLICY,
     RESUME_POLICY,
     ROLL_BACK_POLICY,
+    RETRIEVE_CREDITS,
+    LIST_CREDIT_ENTRIES,
+    CREATE_TEST_PAYMENT,
+    LIST_SPENDING_LIMITS,
+    SET_SPENDING_LIMIT,
+    CLEAR_SPENDING_LIMIT,
 )

@@ -113,6 +113,47 @@ class GrantWouldTakeCredit(InvalidRequest):
         super().__init__("invalid_value", "The amount must be above zero.", param="amount")
 
 
+class TestPaymentsRefused(GatewayError):
+    """Money that nobody paid is for sandbox deployments only."""
+
+    kind = Kind.DENIED
+    code = "test_payments_refused"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__("This deployment takes no test payments, because it is no sandbox.")
+
+
+class CappedProjectNotFound(GatewayError):
+    """Unknown, or another organization's: the answer does not tell which."""
+
+    kind = Kind.NOT_FOUND
+    code = "project_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such project in this organization.", param="project_id")
+
+
+class CappedKeyNotFound(GatewayError):
+    """Unknown, another organization's, or an Admin key: the answer does not tell which."""
+
+    kind = Kind.NOT_FOUND
+    code = "api_key_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such project key in this organization.", param="api_key_id")
+
+
+class GrantNotFound(GatewayError):
+    """Unknown, or another organization's: the answer does not tell which."""
+
+    kind = Kind.NOT_FOUND
+    code = "credit_entry_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such credit entry in this organization.")
+
+
 class CapNotFound(GatewayError):
     """No such cap is set."""
 

@@ -1,6 +1,6 @@
 """Pure decisions about holds: how they end, when, and which counters they move."""
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tollhouse.base.money import PicoUsd
@@ -57,11 +57,6 @@ def is_alerting(settled: PicoUsd, limit: PicoUsd, alert_percent: int) -> bool:
     return settled * 100 >= limit * alert_percent
 
 
-def window_start(period: Period, day: date) -> date:
-    """The first day that a counter counts; all of time begins at the database's `-infinity`."""
-    return day.replace(day=1) if period is Period.MONTH else date.min
-
-
 def counters(hold: Hold) -> tuple[Counter, ...]:
     """The six counters that a hold moves, in the order of `CAPS`."""
     ids = {
@@ -74,7 +69,7 @@ def counters(hold: Hold) -> tuple[Counter, ...]:
             scope=scope,
             scope_id=ids[scope],
             period=period,
-            window_start=window_start(period, hold.admitted_day),
+            window_start=period.window_start(hold.admitted_day),
         )
         for scope, period in CAPS
     )

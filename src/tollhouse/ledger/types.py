@@ -13,10 +13,14 @@ from tollhouse.base.ids import (
     ProjectId,
     ProjectKeyId,
     ReservationId,
+    parse_uuid,
 )
 from tollhouse.base.money import PicoUsd
 
 ZERO = PicoUsd(0)
+CREDIT_ALERT_PERCENT = 80
+LIFETIME_START = date.min
+"""What the driver writes as `-infinity`."""
 
 
 class Scope(StrEnum):
@@ -32,6 +36,10 @@ class Period(StrEnum):
 
     MONTH = "month"
     LIFETIME = "lifetime"
+
+    def window_start(self, day: date) -> date:
+        """The first day that is counted together with `day`."""
+        return day.replace(day=1) if self is Period.MONTH else LIFETIME_START
 
 
 class GrantKind(StrEnum):
@@ -141,6 +149,20 @@ class Verdict(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CapPlace:
+    """Where a cap stands, of which there is one at most."""
+
+    scope: Scope
+    scope_id: UUID
+    period: Period
+
+    @property
+    def text(self) -> str:
+        """The form in which callers see it."""
+        return f"{self.scope}:{self.scope_id}:{self.period}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cap:
     """A bound on spending. `alert_percent` of it rings before it holds."""
 
@@ -150,6 +172,16 @@ class Cap:
     period: Period
     limit_pico_usd: PicoUsd
     alert_percent: int
+
+    @property
+    def place(self) -> CapPlace:
+        """What tells it from every other cap of the organization."""
+        return CapPlace(scope=self.scope, scope_id=self.scope_id, period=self.period)
+
+    @property
+    def alert_pico_usd(self) -> PicoUsd:
+        """The least that is `alert_percent` of the limit."""
+        return PicoUsd(-(-self.limit_pico_usd * self.alert_percent // 100))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,6 +202,16 @@ class CapUse:
     settled_pico_usd: PicoUsd
     reserved_pico_usd: PicoUsd
 
+    @property
+    def remaining_pico_usd(self) -> PicoUsd:
+        """What a new request may reserve; negative after the cap was set below what is used."""
+        return PicoUsd(self.cap.limit_pico_usd - self.settled_pico_usd - self.reserved_pico_usd)
+
+    @property
+    def is_alerting(self) -> bool:
+        """Whether the alert's share is spent; holds do not count."""
+        return self.settled_pico_usd >= self.cap.alert_pico_usd
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Credit:
@@ -185,9 +227,19 @@ class Credit:
     absorbed_unknown_pico_usd: PicoUsd
 
     @property
+    def balance_pico_usd(self) -> PicoUsd:
+        """What is not spent, held or not."""
+        return PicoUsd(self.granted_pico_usd - self.settled_pico_usd)
+
+    @property
     def available_pico_usd(self) -> PicoUsd:
         """What a new request may reserve; negative after a correction below what is used."""
-        return PicoUsd(self.granted_pico_usd - self.settled_pico_usd - self.reserved_pico_usd)
+        return PicoUsd(self.balance_pico_usd - self.reserved_pico_usd)
+
+    @property
+    def is_alerting(self) -> bool:
+        """Whether the alert's share is spent; so it is where there is no credit at all."""
+        return self.settled_pico_usd * 100 >= self.granted_pico_usd * CREDIT_ALERT_PERCENT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,6 +271,16 @@ class UnsettledHold:
     instance_id: InstanceId
     unsettled_at: datetime
     decide_at: datetime
+
+
+def parse_cap_place(text: str) -> CapPlace | None:
+    """Read the one form that `CapPlace.text` has."""
+    scope, _, rest = text.partition(":")
+    scope_id, _, period = rest.partition(":")
+    parsed = parse_uuid(scope_id)
+    if parsed is None or scope not in set(Scope) or period not in set(Period):
+        return None
+    return CapPlace(scope=Scope(scope), scope_id=parsed, period=Period(period))
 
 
 def to_pico_usd(value: Decimal | int) -> PicoUsd:

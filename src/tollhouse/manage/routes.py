@@ -2,7 +2,8 @@
 
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
-from tollhouse.manage import admin_keys, audit, policies, project_keys, projects
+from tollhouse.manage import admin_keys, audit, policies, project_keys, projects, spending_limits
+from tollhouse.manage import credits as credits_
 
 ROUTES = (
     Route(operation=operations.LIST_PROJECTS, handler=projects.page),
@@ -24,4 +25,10 @@ ROUTES = (
     Route(operation=operations.PUBLISH_POLICY, handler=policies.publish),
     Route(operation=operations.RESUME_POLICY, handler=policies.resume),
     Route(operation=operations.ROLL_BACK_POLICY, handler=policies.roll_back),
+    Route(operation=operations.RETRIEVE_CREDITS, handler=credits_.retrieve),
+    Route(operation=operations.LIST_CREDIT_ENTRIES, handler=credits_.page),
+    Route(operation=operations.CREATE_TEST_PAYMENT, handler=credits_.create_test_payment),
+    Route(operation=operations.LIST_SPENDING_LIMITS, handler=spending_limits.page),
+    Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
+    Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
 )

@@ -39,6 +39,9 @@ FIELDS: Final = (
     "exit_code",
     "delay_seconds",
     "count",
+    "scope",
+    "scope_id",
+    "window",
 )
 CLIENT_REQUEST_ID_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384

@@ -249,4 +249,4 @@ def translated() -> Generator[None]:
         raise DatabaseUnavailable from error
     except asyncpg.PostgresError as error:
         message = f"{type(error).__name__} ({error.sqlstate})"
-        raise StatementFailed(message) from None
+        raise StatementFailed(message, sqlstate=error.sqlstate) from None

@@ -28,6 +28,10 @@ class ConstraintViolated(Exception):
 class StatementFailed(Exception):
     """The database refused a statement for good; sending it again would fail again."""
 
+    def __init__(self, message: str, *, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
 
 class SchemaMismatch(Exception):
     """The database's schema is not the one that this version of the software was written for."""

@@ -198,7 +198,7 @@ CREATE FUNCTION ledger_open_counters(
     INSERT INTO spending_counters (organization_id, scope, scope_id, window_start,
                                    limit_pico, ceiling_pico, alert_pico)
     SELECT p_organization_id, k.scope, k.scope_id, k.window_start,
-           cap.limit_pico, cap.limit_pico, ceil(cap.limit_pico * cap.alert_percent / 100)
+           cap.limit_pico, cap.limit_pico, div(cap.limit_pico * cap.alert_percent + 99, 100)
       FROM (SELECT DISTINCT * FROM unnest(p_scopes, p_scope_ids, p_windows)
                 AS w (scope, scope_id, window_start)) k
       LEFT JOIN LATERAL (

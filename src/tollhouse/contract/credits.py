@@ -1,0 +1,57 @@
+"""Prepaid credit: what is left of it, and the entries that explain it."""
+
+from typing import ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from tollhouse.contract.audit import AuditActor
+from tollhouse.contract.listing import ListPage
+from tollhouse.contract.money import Money, MoneyToSet
+from tollhouse.contract.origins import extension
+
+
+class Credits(Struct, frozen=True, kw_only=True):
+    """What is left.
+
+    `available` is `balance` without what is `held`; `unsettled` is the part of `held` whose end
+    nobody knows yet.
+    """
+
+    mark: ClassVar[Meta] = extension("OQ-138", "OQ-167")
+
+    object: Literal["organization.credits"] = "organization.credits"
+    balance: Money
+    available: Money
+    held: Money
+    unsettled: Money
+    is_alerting: bool
+
+
+class CreditEntry(Struct, frozen=True, kw_only=True):
+    """Credit that was given, or by a correction taken back."""
+
+    mark: ClassVar[Meta] = extension("OQ-138", "OQ-168")
+
+    id: str
+    object: Literal["organization.credit_entry"] = "organization.credit_entry"
+    kind: Literal["sandbox", "test_payment", "promotional", "correction", "backfill"]
+    amount: Money
+    reason: str
+    actor: AuditActor
+    created_at: int
+
+
+class CreditEntryList(ListPage, frozen=True, kw_only=True):
+    """A page of entries, newest first."""
+
+    mark: ClassVar[Meta] = extension("OQ-138", "OQ-168")
+
+    data: list[CreditEntry]
+
+
+class CreateTestPayment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The amount must be above zero."""
+
+    mark: ClassVar[Meta] = extension("OQ-169")
+
+    amount: MoneyToSet

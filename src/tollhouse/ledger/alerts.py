@@ -1,0 +1,55 @@
+"""Telling of alerts: those that ring are rows, and a job turns each into a line and a count."""
+
+import logging
+
+from tollhouse.ledger.types import LIFETIME_START
+from tollhouse.observability import metrics
+from tollhouse.storage.database import Database, Row, Transaction
+
+logger = logging.getLogger("tollhouse.ledger")
+
+BATCH_MAX = 100
+
+
+async def notice(database: Database) -> None:
+    """Tell of all alerts that nobody has told of yet, oldest first."""
+    is_full = True
+    while is_full:
+        async with database.transaction() as tx:
+            is_full = await _notice_some(tx) == BATCH_MAX
+
+
+async def _notice_some(tx: Transaction) -> int:
+    """Told before the commit: an alert is rather told twice than never."""
+    rows = await tx.fetch_all(
+        """
+        UPDATE spending_alerts
+           SET noticed_at = clock_timestamp()
+         WHERE id = ANY (ARRAY (
+                SELECT id
+                  FROM spending_alerts
+                 WHERE noticed_at IS NULL
+                 ORDER BY id
+                 LIMIT $1
+                   FOR UPDATE SKIP LOCKED))
+        RETURNING id, organization_id, scope, scope_id, window_start
+        """,
+        BATCH_MAX,
+    )
+    for row in sorted(rows, key=lambda row: row["id"]):
+        _tell(row)
+    return len(rows)
+
+
+def _tell(row: Row) -> None:
+    start = row["window_start"]
+    metrics.spending_alerted(row["scope"])
+    logger.warning(
+        "spending_alert",
+        extra={
+            "organization_id": str(row["organization_id"]),
+            "scope": row["scope"],
+            "scope_id": str(row["scope_id"]),
+            "window": "lifetime" if start == LIFETIME_START else str(start),
+        },
+    )

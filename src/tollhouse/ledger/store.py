@@ -1,0 +1,364 @@
+"""Credit and caps in SQL, away from the inference path.
+
+Whoever changes one of them has locked the account first, in a statement of its own: what is
+read afterwards is what the last writer left.
+"""
+
+from datetime import date, datetime
+
+from tollhouse.base.ids import GrantId, OrganizationId
+from tollhouse.base.money import PicoUsd
+from tollhouse.ledger.types import (
+    CREDIT_ALERT_PERCENT,
+    Cap,
+    CapPlace,
+    CapUse,
+    Credit,
+    Grant,
+    GrantKind,
+    Period,
+    Scope,
+    to_pico_usd,
+)
+from tollhouse.storage.database import Mutation, Row, Transaction
+
+
+async def lock_account(tx: Mutation, organization_id: OrganizationId) -> None:
+    """Keep out admissions, settlements and other changes until the commit."""
+    await tx.execute(
+        "SELECT 1 FROM accounts WHERE organization_id = $1 FOR UPDATE", organization_id
+    )
+
+
+async def get_credit(tx: Transaction, organization_id: OrganizationId) -> Credit | None:
+    """Read the account."""
+    row = await tx.fetch_one(
+        """
+        SELECT a.organization_id, a.credit_pico, a.settled_pico, a.reserved_pico,
+               a.absorbed_excess_pico, a.absorbed_unknown_pico, u.requests, u.held_pico
+          FROM accounts a
+         CROSS JOIN LATERAL (
+                SELECT count(*) AS requests, coalesce(sum(h.held_pico), 0) AS held_pico
+                  FROM unsettled_holds h
+                 WHERE h.organization_id = a.organization_id) u
+         WHERE a.organization_id = $1
+        """,
+        organization_id,
+    )
+    return None if row is None else _credit(row)
+
+
+async def insert_grant(tx: Mutation, grant: Grant) -> None:
+    """Write the entry that explains a change of credit."""
+    await tx.execute(
+        """
+        INSERT INTO credit_grants (organization_id, id, kind, amount_pico, reason,
+                                   actor_type, actor_id, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        """,
+        grant.organization_id,
+        grant.id,
+        grant.kind,
+        grant.amount_pico_usd,
+        grant.reason,
+        grant.actor_type,
+        grant.actor_id,
+        grant.created_at,
+    )
+
+
+async def add_credit(tx: Mutation, organization_id: OrganizationId, amount: PicoUsd) -> None:
+    """Change the credit; rings if that leaves less than the alert's share of it."""
+    await tx.execute(
+        """
+        WITH changed AS (
+            UPDATE accounts a
+               SET credit_pico = a.credit_pico + $2,
+                   ceiling_pico = greatest(a.credit_pico + $2, a.settled_pico + a.reserved_pico),
+                   is_alerted = a.settled_pico * 100 >= (a.credit_pico + $2) * $3
+              FROM accounts before
+             WHERE a.organization_id = $1
+               AND before.organization_id = a.organization_id
+            RETURNING a.organization_id, a.is_alerted AND NOT before.is_alerted AS rings
+        )
+        INSERT INTO spending_alerts (organization_id, scope, scope_id, window_start)
+        SELECT organization_id, 'credit', organization_id, '-infinity'
+          FROM changed
+         WHERE rings
+        """,
+        organization_id,
+        amount,
+        CREDIT_ALERT_PERCENT,
+    )
+
+
+async def get_grant(
+    tx: Transaction, organization_id: OrganizationId, grant_id: GrantId
+) -> Grant | None:
+    """Read one entry."""
+    row = await tx.fetch_one(
+        """
+        SELECT organization_id, id, kind, amount_pico, reason, actor_type, actor_id, created_at
+          FROM credit_grants
+         WHERE organization_id = $1
+           AND id = $2
+        """,
+        organization_id,
+        grant_id,
+    )
+    return None if row is None else _grant(row)
+
+
+async def page_grants(
+    tx: Transaction, organization_id: OrganizationId, *, after: GrantId | None, limit: int
+) -> list[Grant]:
+    """Newest first."""
+    rows = await tx.fetch_all(
+        """
+        SELECT organization_id, id, kind, amount_pico, reason, actor_type, actor_id, created_at
+          FROM credit_grants
+         WHERE organization_id = $1
+           AND ($2::uuid IS NULL OR id < $2)
+         ORDER BY id DESC
+         LIMIT $3
+        """,
+        organization_id,
+        after,
+        limit,
+    )
+    return [_grant(row) for row in rows]
+
+
+async def has_scope(tx: Transaction, organization_id: OrganizationId, place: CapPlace) -> bool:
+    """Whether what the cap would bound is the organization's."""
+    return await tx.fetch_value(
+        """
+        SELECT CASE $2::text
+               WHEN 'organization' THEN $1::uuid = $3::uuid
+               WHEN 'project' THEN EXISTS (
+                    SELECT FROM projects WHERE organization_id = $1 AND id = $3)
+               WHEN 'api_key' THEN EXISTS (
+                    SELECT FROM project_keys WHERE organization_id = $1 AND id = $3)
+               END
+        """,
+        organization_id,
+        place.scope,
+        place.scope_id,
+    )
+
+
+async def get_cap(
+    tx: Transaction, organization_id: OrganizationId, place: CapPlace, *, now: datetime
+) -> CapUse | None:
+    """Read one, with what is used in its window of `now`."""
+    row = await tx.fetch_one(
+        """
+        SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
+               cap.alert_percent, counter.settled_pico, counter.reserved_pico
+          FROM spending_caps cap
+          LEFT JOIN spending_counters counter
+            ON counter.organization_id = cap.organization_id
+           AND counter.scope = cap.scope
+           AND counter.scope_id = cap.scope_id
+           AND counter.window_start = $5
+         WHERE cap.organization_id = $1
+           AND cap.scope = $2
+           AND cap.scope_id = $3
+           AND cap.period = $4
+        """,
+        organization_id,
+        place.scope,
+        place.scope_id,
+        place.period,
+        place.period.window_start(now.date()),
+    )
+    return None if row is None else _cap_use(row)
+
+
+async def page_caps(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    *,
+    now: datetime,
+    after: CapPlace | None,
+    limit: int,
+) -> list[CapUse]:
+    """By scope, each with what is used in its window of `now`."""
+    rows = await tx.fetch_all(
+        """
+        SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
+               cap.alert_percent, counter.settled_pico, counter.reserved_pico
+          FROM spending_caps cap
+          LEFT JOIN spending_counters counter
+            ON counter.organization_id = cap.organization_id
+           AND counter.scope = cap.scope
+           AND counter.scope_id = cap.scope_id
+           AND counter.window_start = CASE cap.period WHEN 'lifetime' THEN $2::date ELSE $3 END
+         WHERE cap.organization_id = $1
+           AND ($4::text IS NULL OR (cap.scope, cap.scope_id, cap.period) > ($4, $5::uuid, $6))
+         ORDER BY cap.scope, cap.scope_id, cap.period
+         LIMIT $7
+        """,
+        organization_id,
+        Period.LIFETIME.window_start(now.date()),
+        Period.MONTH.window_start(now.date()),
+        None if after is None else after.scope,
+        None if after is None else after.scope_id,
+        None if after is None else after.period,
+        limit,
+    )
+    return [_cap_use(row) for row in rows]
+
+
+async def save_cap(tx: Mutation, cap: Cap) -> None:
+    """Write the cap; its copies in the counters are another statement's."""
+    await tx.execute(
+        """
+        INSERT INTO spending_caps (organization_id, scope, scope_id, period,
+                                   limit_pico, alert_percent)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (organization_id, scope, scope_id, period) DO UPDATE
+           SET limit_pico = EXCLUDED.limit_pico, alert_percent = EXCLUDED.alert_percent
+        """,
+        cap.organization_id,
+        cap.scope,
+        cap.scope_id,
+        cap.period,
+        cap.limit_pico_usd,
+        cap.alert_percent,
+    )
+
+
+async def cap_counters(tx: Mutation, cap: Cap, *, today: date) -> None:
+    """Copy the cap into all its windows; today's rings if the alert's share is already spent."""
+    await tx.execute(
+        """
+        WITH changed AS (
+            UPDATE spending_counters c
+               SET limit_pico = $5,
+                   ceiling_pico = greatest($5, c.settled_pico + c.reserved_pico),
+                   alert_pico = $6,
+                   is_alerted = c.settled_pico >= $6
+              FROM spending_counters before
+             WHERE c.organization_id = $1
+               AND c.scope = $2
+               AND c.scope_id = $3
+               AND (c.window_start = '-infinity') = ($4 = 'lifetime')
+               AND before.organization_id = c.organization_id
+               AND before.scope = c.scope
+               AND before.scope_id = c.scope_id
+               AND before.window_start = c.window_start
+            RETURNING c.window_start, c.is_alerted AND NOT before.is_alerted AS rings
+        )
+        INSERT INTO spending_alerts (organization_id, scope, scope_id, window_start)
+        SELECT $1, $2, $3, window_start
+          FROM changed
+         WHERE rings
+           AND window_start = $7
+        """,
+        cap.organization_id,
+        cap.scope,
+        cap.scope_id,
+        cap.period,
+        cap.limit_pico_usd,
+        cap.alert_pico_usd,
+        cap.period.window_start(today),
+    )
+
+
+async def delete_cap(tx: Mutation, organization_id: OrganizationId, place: CapPlace) -> None:
+    """Remove the cap; its copies in the counters are another statement's."""
+    await tx.execute(
+        """
+        DELETE FROM spending_caps
+         WHERE organization_id = $1
+           AND scope = $2
+           AND scope_id = $3
+           AND period = $4
+        """,
+        organization_id,
+        place.scope,
+        place.scope_id,
+        place.period,
+    )
+
+
+async def uncap_counters(tx: Mutation, organization_id: OrganizationId, place: CapPlace) -> None:
+    """Let all windows of a cap count on without it."""
+    await tx.execute(
+        """
+        UPDATE spending_counters
+           SET limit_pico = NULL, ceiling_pico = NULL, alert_pico = NULL, is_alerted = false
+         WHERE organization_id = $1
+           AND scope = $2
+           AND scope_id = $3
+           AND (window_start = '-infinity') = ($4 = 'lifetime')
+        """,
+        organization_id,
+        place.scope,
+        place.scope_id,
+        place.period,
+    )
+
+
+async def find_prices(tx: Transaction, digest: bytes) -> int | None:  # all organizations: one list
+    """The number of a list of prices that is already known."""
+    return await tx.fetch_value("SELECT id FROM price_revisions WHERE digest = $1", digest)
+
+
+async def insert_prices(  # all organizations: they share one list of prices
+    tx: Transaction, digest: bytes, prices: str
+) -> int | None:
+    """The number of a new list of prices; nothing when another worker was faster."""
+    return await tx.fetch_value(
+        """
+        INSERT INTO price_revisions (digest, prices)
+        VALUES ($1, $2)
+        ON CONFLICT (digest) DO NOTHING
+        RETURNING id
+        """,
+        digest,
+        prices,
+    )
+
+
+def _credit(row: Row) -> Credit:
+    return Credit(
+        organization_id=OrganizationId(row["organization_id"]),
+        granted_pico_usd=to_pico_usd(row["credit_pico"]),
+        settled_pico_usd=to_pico_usd(row["settled_pico"]),
+        reserved_pico_usd=to_pico_usd(row["reserved_pico"]),
+        unsettled_pico_usd=to_pico_usd(row["held_pico"]),
+        unsettled_requests=row["requests"],
+        absorbed_excess_pico_usd=to_pico_usd(row["absorbed_excess_pico"]),
+        absorbed_unknown_pico_usd=to_pico_usd(row["absorbed_unknown_pico"]),
+    )
+
+
+def _grant(row: Row) -> Grant:
+    return Grant(
+        organization_id=OrganizationId(row["organization_id"]),
+        id=GrantId(row["id"]),
+        kind=GrantKind(row["kind"]),
+        amount_pico_usd=to_pico_usd(row["amount_pico"]),
+        reason=row["reason"],
+        actor_type=row["actor_type"],
+        actor_id=row["actor_id"],
+        created_at=row["created_at"],
+    )
+
+
+def _cap_use(row: Row) -> CapUse:
+    """A window that nobody spent in has no counter."""
+    return CapUse(
+        cap=Cap(
+            organization_id=OrganizationId(row["organization_id"]),
+            scope=Scope(row["scope"]),
+            scope_id=row["scope_id"],
+            period=Period(row["period"]),
+            limit_pico_usd=to_pico_usd(row["limit_pico"]),
+            alert_percent=row["alert_percent"],
+        ),
+        settled_pico_usd=to_pico_usd(row["settled_pico"] or 0),
+        reserved_pico_usd=to_pico_usd(row["reserved_pico"] or 0),
+    )

@@ -18,6 +18,7 @@ from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger import partitions, reaper
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
 from tollhouse.settings import Settings, load
@@ -58,6 +59,7 @@ class Application:
 
     async def _start(self) -> None:
         await revisions.refuse_other_schema(self._database)
+        await partitions.ensure(self._database)
         self._peppers = Peppers(self._settings.secrets.pepper_bytes())
         self._last_used = LastUsed()
         self._sealer = Sealer(self._database, self._settings.secrets.master.encode())
@@ -130,12 +132,15 @@ class Application:
     def _begin(self) -> None:
         self._repeat("heartbeat", self._beat, instances.HEARTBEAT_SECONDS)
         self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
-        purge = Job(name="purge", every_seconds=PURGE_EVERY_SECONDS, run=self.purge)
-        self._loops.append(
-            self._tasks.start(
-                "job-purge", leases.run_while_held(self._database, purge, self._instance_id)
-            )
-        )
+        self._employ("purge", self.purge, PURGE_EVERY_SECONDS)
+        self._employ("reaper", self.reap, reaper.REAP_EVERY.total_seconds())
+        self._employ("partitions", self.keep_partitions, partitions.KEEP_EVERY.total_seconds())
+
+    def _employ(self, name: str, run: Callable[[], Awaitable[None]], every_seconds: float) -> None:
+        """Have some worker do it, one at a time."""
+        job = Job(name=name, every_seconds=every_seconds, run=run)
+        work = leases.run_while_held(self._database, job, self._instance_id)
+        self._loops.append(self._tasks.start(f"job-{name}", work))
 
     def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
         self._loops.append(self._tasks.start(name, _repeated(work, every_seconds)))
@@ -162,6 +167,15 @@ class Application:
             await idempotency.purge(tx, now, record_days=self._settings.idempotency.record_days)
             await keys.purge_expired_secrets(tx, now)
         await self._sealer.destroy_old(now)
+
+    async def reap(self) -> None:
+        """Mark and decide the holds that nobody will settle."""
+        await reaper.run(self._database)
+
+    async def keep_partitions(self) -> None:
+        """Make the ledger's days ahead, and let the oldest go."""
+        await partitions.ensure(self._database)
+        await partitions.remove_old(self._database, entry_days=self._settings.ledger.entry_days)
 
 
 def from_environment() -> Application:

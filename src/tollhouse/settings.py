@@ -98,6 +98,12 @@ class PolicySettings(Section, frozen=True, kw_only=True):
     default_threshold_basis_points: Annotated[int, Meta(ge=1, le=9999)] = 5000
 
 
+class LedgerSettings(Section, frozen=True, kw_only=True):
+    """What is kept of money: entries this long, balances and reports for good."""
+
+    entry_days: Annotated[int, Meta(ge=2, le=36500)] = 400
+
+
 class ErrorSettings(Section, frozen=True, kw_only=True):
     """Presentation of failures."""
 
@@ -113,6 +119,7 @@ class Settings(Section, frozen=True, kw_only=True):
     keys: KeySettings = KeySettings()
     idempotency: IdempotencySettings = IdempotencySettings()
     policies: PolicySettings = PolicySettings()
+    ledger: LedgerSettings = LedgerSettings()
     errors: ErrorSettings = ErrorSettings()
 
 

@@ -1,11 +1,15 @@
 """Money is a whole number of pico-dollars; floats never touch it."""
 
+import re
 from typing import NewType
 
 PicoUsd = NewType("PicoUsd", int)
 
 PICO_USD_PER_USD = 10**12
 _DECIMAL_PLACES = 12
+_DECIMAL = re.compile(
+    r"(?P<sign>-?)(?P<whole>[0-9]{1,12})(?:\.(?P<fraction>[0-9]{1,12}))?", re.ASCII
+)
 
 
 def to_decimal_string(amount: PicoUsd) -> str:
@@ -14,3 +18,13 @@ def to_decimal_string(amount: PicoUsd) -> str:
     sign = "-" if amount < 0 else ""
     digits = f"{fraction:0{_DECIMAL_PLACES}d}".rstrip("0")
     return f"{sign}{whole}.{digits}" if digits else f"{sign}{whole}"
+
+
+def from_decimal_string(text: str) -> PicoUsd | None:
+    """Read a plain decimal of dollars exactly; nothing for more than 12 digits on either side."""
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        return None
+    fraction = (match["fraction"] or "").ljust(_DECIMAL_PLACES, "0")
+    amount = int(match["whole"]) * PICO_USD_PER_USD + int(fraction)
+    return PicoUsd(-amount if match["sign"] else amount)

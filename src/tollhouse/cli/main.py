@@ -21,6 +21,7 @@ VERBS: Final = (
     "key",
     "admin-key",
     "audit",
+    "ledger",
 )
 
 

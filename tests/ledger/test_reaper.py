@@ -213,3 +213,21 @@ async def test_an_account_that_stays_locked_stops_nobody_else_and_is_not_forgott
 
     assert await till.unsettled() == {locked.reservation_id, free.reservation_id}
     await assert_conserved(till.world.database)
+
+
+async def test_a_decision_that_the_database_refuses_harms_no_other(till: Till) -> None:
+    poisoned, sound = await till.hold(100), await till.hold(100)
+    for hold in (poisoned, sound):
+        await till.let_pass(hold, OVERDUE)
+    # More than the account holds in all, so that it cannot be taken off.
+    await till.tamper(
+        "UPDATE ledger_entries SET held_pico = 1000 WHERE reservation_id = $1",
+        poisoned.reservation_id,
+    )
+
+    await reaper.run(till.world.database)
+    await let_decision_come(till)
+    await reaper.run(till.world.database)
+
+    assert await till.unsettled() == {poisoned.reservation_id}
+    assert await balance(till) == (0, 100, 100)

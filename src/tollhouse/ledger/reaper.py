@@ -20,7 +20,7 @@ from tollhouse.ledger import batches
 from tollhouse.ledger.types import Resolution, ResolutionKind, Resolved
 from tollhouse.observability import metrics
 from tollhouse.storage.database import Database, Row, Transaction
-from tollhouse.storage.errors import LockTimedOut
+from tollhouse.storage.errors import ConstraintViolated, LockTimedOut, StatementFailed
 from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
 logger = logging.getLogger("tollhouse.ledger")
@@ -206,7 +206,10 @@ async def _open_holds(
     """In the order of their deadlines, in batches."""
     last: tuple[datetime, UUID] = (after, UUID(int=2**128 - 1))
     while True:
-        rows = await database.fetch_all(_READ, *last, until, instances, READ_MAX)
+        async with database.transaction() as tx:
+            # On a young partition the planner would sort the whole range for every batch of it.
+            await tx.execute("SET LOCAL enable_sort = off")
+            rows = await tx.fetch_all(_READ, *last, until, instances, READ_MAX)
         yield [_found(row) for row in rows if row["is_wanted"]]
         if not rows:
             return
@@ -249,7 +252,7 @@ async def _decide_due(database: Database) -> None:
     while rows := await _due(database, after):
         for organization_id, holds in _by_organization([_found(row) for row in rows]):
             try:
-                await _decide(database, organization_id, holds)
+                await _decide_apart(database, organization_id, holds)
             except LockTimedOut:
                 logger.warning("account_locked", extra={"organization_id": str(organization_id)})
         after = (rows[-1]["decide_at"], rows[-1]["reservation_id"])
@@ -268,6 +271,21 @@ async def _due(database: Database, after: tuple[datetime, UUID] | None) -> Seque
         *(after or (datetime.fromtimestamp(0, UTC), UUID(int=0))),
         DECIDED_MAX,
     )
+
+
+async def _decide_apart(
+    database: Database, organization_id: OrganizationId, holds: Sequence[_Found]
+) -> None:
+    """What the database refuses as a whole is tried one by one, so that one hold harms no other."""
+    try:
+        await _decide(database, organization_id, holds)
+    except (ConstraintViolated, StatementFailed):
+        if len(holds) > 1:
+            for hold in holds:
+                await _decide_apart(database, organization_id, [hold])
+            return
+        metrics.resolution_set_aside()
+        logger.exception("decision_refused", extra={"reservation_id": str(holds[0].reservation_id)})
 
 
 async def _decide(

@@ -18,7 +18,7 @@ from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger import alerts
+from tollhouse.ledger import alerts, partitions, reaper
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
 from tollhouse.settings import Settings, load
@@ -60,6 +60,7 @@ class Application:
 
     async def _start(self) -> None:
         await revisions.refuse_other_schema(self._database)
+        await partitions.ensure(self._database)
         self._peppers = Peppers(self._settings.secrets.pepper_bytes())
         self._last_used = LastUsed()
         self._sealer = Sealer(self._database, self._settings.secrets.master.encode())
@@ -139,9 +140,14 @@ class Application:
             self._loops.append(self._tasks.start(f"job-{job.name}", work))
 
     def _jobs(self) -> tuple[Job, ...]:
+        """What some worker does, one at a time."""
+        reap_seconds = reaper.REAP_EVERY.total_seconds()
+        keep_seconds = partitions.KEEP_EVERY.total_seconds()
         return (
             Job(name="purge", every_seconds=PURGE_EVERY_SECONDS, run=self.purge),
             Job(name="alerts", every_seconds=ALERTS_EVERY_SECONDS, run=self._notice_alerts),
+            Job(name="reaper", every_seconds=reap_seconds, run=self.reap),
+            Job(name="partitions", every_seconds=keep_seconds, run=self.keep_partitions),
         )
 
     def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
@@ -174,6 +180,15 @@ class Application:
         await idempotency.purge(self._database, now, record_days=record_days)
         await keys.purge_expired_secrets(self._database, now)
         await self._sealer.destroy_old(now)
+
+    async def reap(self) -> None:
+        """Mark and decide the holds that nobody will settle."""
+        await reaper.run(self._database)
+
+    async def keep_partitions(self) -> None:
+        """Make the ledger's days ahead, and let the oldest go."""
+        await partitions.ensure(self._database)
+        await partitions.remove_old(self._database, entry_days=self._settings.ledger.entry_days)
 
 
 def from_environment() -> Application:

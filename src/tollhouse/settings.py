@@ -120,9 +120,13 @@ class PolicySettings(Section, frozen=True, kw_only=True):
 
 
 class LedgerSettings(Section, frozen=True, kw_only=True):
-    """Money. In a sandbox an organization may give itself credit, by test payments."""
+    """Money. In a sandbox an organization may give itself credit, by test payments.
+
+    Single entries are kept this long, balances and reports for good.
+    """
 
     is_sandbox: bool = False
+    entry_days: Annotated[int, Meta(ge=2, le=36500)] = 400
 
 
 class ErrorSettings(Section, frozen=True, kw_only=True):

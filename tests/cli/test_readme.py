@@ -52,7 +52,7 @@ def test_the_five_minutes_work_and_so_does_what_init_prints(
     assert f"project {created['id']}" in looked
     assert looked.count("is held by a live Tollhouse") == 2
     assert "1 live, accepting pepper versions [1]" in looked
-    assert "held: alerts, purge" in looked
+    assert "held: alerts, partitions, purge, reaper" in looked
     assert "failure" not in looked
     newcomer.bash(f"{complete}complete -p tollhouse")
 

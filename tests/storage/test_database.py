@@ -298,3 +298,29 @@ async def test_connections_in_use_are_counted(database: Database) -> None:
         assert database.connections_in_use == 2
 
     assert database.connections_in_use == 0
+
+
+async def test_a_snapshot_sees_one_instant_and_writes_nothing(database: Database) -> None:
+    async with database.snapshot() as seen:
+        assert await seen.fetch_value("SELECT count(*) FROM job_leases") == 0
+        async with database.transaction() as tx:
+            await write_lease(tx)
+        assert await seen.fetch_value("SELECT count(*) FROM job_leases") == 0
+
+    with pytest.raises(DatabaseUnavailable):
+        async with database.snapshot() as seen:
+            await write_lease(seen, "another job")
+    assert await leases(database) == ["a job"]
+
+
+async def test_a_statement_outside_of_transactions_gives_up_on_a_lock_and_leaves_no_trace(
+    small: Database, database: Database
+) -> None:
+    async with database.transaction() as tx:
+        await tx.execute("LOCK TABLE job_leases IN ACCESS SHARE MODE")
+        with pytest.raises((LockTimedOut, DatabaseUnavailable)):
+            await small.run_outside("TRUNCATE job_leases", lock_seconds=1)
+
+    await small.run_outside("VACUUM job_leases", lock_seconds=1)
+    rows = await small.fetch_all("SELECT current_setting('lock_timeout') AS value")
+    assert rows[0]["value"] == "0"

@@ -12,7 +12,7 @@ from tollhouse.storage.idempotency import SECRET_LIFETIME
 from tollhouse.storage.sealing import DATA_KEY_LIFETIME
 
 PURGE_GRACE: Final = timedelta(hours=1)
-PURGE_JOB: Final = "purge"
+JOBS: Final = ("alerts", "partitions", "purge", "reaper")
 START_A_WORKER: Final = (
     "A running worker purges every ten minutes. Start one, or look for task_failed in the log."
 )
@@ -56,8 +56,9 @@ async def leases(operator: Session) -> Finding:
     )
     held = [row["name"] for row in rows]
     found = f"held: {', '.join(held) or 'none'}"
-    if PURGE_JOB not in held and await workers.live(operator.database):
-        remedy = "Workers live, but none purges. Look for task_failed in the log."
+    idle = [job for job in JOBS if job not in held]
+    if idle and await workers.live(operator.database):
+        remedy = f"Workers live, but none does: {', '.join(idle)}. Look for task_failed in the log."
         return warning("job leases", found, remedy)
     return ok("job leases", found)
 

@@ -24,6 +24,7 @@ VERBS: Final = (
     "credits",
     "caps",
     "audit",
+    "ledger",
 )
 
 

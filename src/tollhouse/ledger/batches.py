@@ -8,7 +8,7 @@ from tollhouse.base.ids import InstanceId, OrganizationId
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger.counters import separate_counter_keys, shared_counter_keys
 from tollhouse.ledger.types import Hold, Resolution, Resolved, Verdict, to_pico_usd
-from tollhouse.storage.database import Database, Row
+from tollhouse.storage.database import Database, Row, Transaction
 
 # One statement is one round trip and one commit. Settlements stand first and so run first:
 # what they give back can be reserved in the same batch.
@@ -27,6 +27,10 @@ _APPLY_MIXED: Final = """
     SELECT verdict, available_pico, held_pico
       FROM ledger_admit_mixed($15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
                               $27, $28, $29)
+"""
+_SETTLE: Final = """
+    SELECT outcome
+      FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 """
 
 
@@ -96,6 +100,14 @@ async def apply_mixed(  # all organizations: independent items of cold ones shar
         keys.windows,
     )
     return _result(rows, len(resolutions))
+
+
+async def settle(
+    tx: Transaction, organization_id: OrganizationId, resolutions: Sequence[Resolution]
+) -> list[Resolved]:
+    """Resolve in the caller's transaction; for decisions, which are no batch of the batcher."""
+    rows = await tx.fetch_all(_SETTLE, organization_id, *_settle_columns(resolutions))
+    return [Resolved(row["outcome"]) for row in rows]
 
 
 def _settle_columns(resolutions: Sequence[Resolution]) -> tuple[list[object], ...]:

@@ -1,5 +1,6 @@
 """How admission and the verbs of money fail."""
 
+from datetime import date
 from typing import ClassVar
 
 from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, ServiceUnavailable
@@ -187,6 +188,42 @@ class ReservationTooLarge(GatewayError):
             "The request could cost more than 9.2 million US dollars."
             " Lower the output bound or the number of completions."
         )
+
+
+class AmountOutOfRange(InvalidRequest):
+    """One entry holds at most 9.2 million dollars."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "invalid_value", "The amount must be from 0 to 9223372.036854775807.", param="amount"
+        )
+
+
+class DayIsClosed(GatewayError):
+    """The entries of this day were replaced by their sums, which are final."""
+
+    kind = Kind.CONFLICT
+    code = "day_closed"
+
+    def __init__(self, day: date) -> None:
+        super().__init__(f"The ledger's day {day} is closed; nothing can be entered there.")
+
+
+class DayNotPast(InvalidRequest):
+    """Usage of days to come is admitted, not entered."""
+
+    def __init__(self, day: date) -> None:
+        super().__init__("invalid_value", f"The day {day} lies in the future.", param="day")
+
+
+class SpenderNotFound(GatewayError):
+    """No such key in this project and organization."""
+
+    kind = Kind.NOT_FOUND
+    code = "api_key_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such key in this project.", param="api_key_id")
 
 
 def _usd(amount: PicoUsd) -> str:

@@ -3,18 +3,14 @@
 Every amount is a product of whole numbers, so that nothing is ever rounded.
 """
 
-import re
 from dataclasses import dataclass
 
-from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
+from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
 from tollhouse.ledger.types import Charge
 
 HOLD_PICO_USD_MAX = 2**63 - 1
 """What a `bigint` holds."""
-
-_DECIMAL_PLACES = 12
-_PRICE = re.compile(r"(?P<whole>[0-9]{1,7})(?:\.(?P<fraction>[0-9]{1,12}))?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,14 +55,10 @@ class Usage:
 
 def parse_price(text: str) -> PicoUsd:
     """Read US dollars per unit as the catalog writes them (OQ-78)."""
-    match = _PRICE.fullmatch(text)
-    if match is None:
+    price = from_decimal_string(text)
+    if price is None or text.startswith("-") or price > HOLD_PICO_USD_MAX:
         raise InvalidPrice(text)
-    fraction = (match["fraction"] or "").ljust(_DECIMAL_PLACES, "0")
-    price_pico_usd = int(match["whole"]) * PICO_USD_PER_USD + int(fraction)
-    if price_pico_usd > HOLD_PICO_USD_MAX:
-        raise InvalidPrice(text)
-    return PicoUsd(price_pico_usd)
+    return price
 
 
 def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:

@@ -126,6 +126,25 @@ class Resolution:
     excess_pico_usd: PicoUsd = ZERO
 
 
+class Decided(StrEnum):
+    """What an operator does to entries by hand."""
+
+    SETTLE = "settle"
+    RELEASE = "release"
+    BACKFILL = "backfill"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastUsage:
+    """What was used on a past day, as one request; `day` is a UTC day."""
+
+    project_id: ProjectId
+    api_key_id: ProjectKeyId
+    model: str
+    day: date
+    charge: Charge
+
+
 class Resolved(IntEnum):
     """What became of a resolution: it is the one, it came too late, or there is no such hold."""
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, LiteralString, Self
+from typing import TYPE_CHECKING, Any, Literal, LiteralString, Self
 
 import asyncpg
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from asyncpg.pool import Pool, PoolConnectionProxy
 
 Row = asyncpg.Record
+_Isolation = Literal["read_committed", "repeatable_read"]
 
 _UNREACHABLE = (
     asyncpg.PostgresConnectionError,
@@ -80,28 +81,33 @@ class PlainConnection(asyncpg.Connection):
 class Transaction:
     """One consistent look at the database."""
 
-    def __init__(self, connection: "PoolConnectionProxy[Row]") -> None:
+    def __init__(
+        self, connection: "PoolConnectionProxy[Row]", *, statement_seconds: float | None = None
+    ) -> None:
         self._connection = connection
+        self._statement_seconds = statement_seconds
 
     async def fetch_one(self, sql: LiteralString, *arguments: object) -> Row | None:
         """The first row, or nothing."""
         with translated():
-            return await self._connection.fetchrow(sql, *arguments)
+            return await self._connection.fetchrow(sql, *arguments, timeout=self._statement_seconds)
 
     async def fetch_all(self, sql: LiteralString, *arguments: object) -> list[Row]:
         """All rows; the statement bounds their number."""
         with translated():
-            return await self._connection.fetch(sql, *arguments)
+            return await self._connection.fetch(sql, *arguments, timeout=self._statement_seconds)
 
     async def fetch_value(self, sql: LiteralString, *arguments: object) -> Any:  # noqa: ANN401 - a column of any type
         """The first column of the first row."""
         with translated():
-            return await self._connection.fetchval(sql, *arguments)
+            return await self._connection.fetchval(sql, *arguments, timeout=self._statement_seconds)
 
     async def execute(self, sql: LiteralString, *arguments: object) -> int:
         """Run a statement; returns the number of rows that it touched."""
         with translated():
-            status = await self._connection.execute(sql, *arguments)
+            status = await self._connection.execute(
+                sql, *arguments, timeout=self._statement_seconds
+            )
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
@@ -182,10 +188,39 @@ class Database:
         return self._pool.get_size() - self._pool.get_idle_size()
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncGenerator[Transaction]:
-        """Read, or write what is no organization's: leases, heartbeats, use of keys."""
+    async def transaction(
+        self, *, statement_seconds: float | None = None
+    ) -> AsyncGenerator[Transaction]:
+        """Read, or write what is no organization's: leases, heartbeats, use of keys.
+
+        Only maintenance asks for more seconds than the deployment gives to a statement.
+        """
         async with self._begun() as connection:
-            yield Transaction(connection)
+            yield Transaction(connection, statement_seconds=statement_seconds)
+
+    @asynccontextmanager
+    async def snapshot(
+        self, *, statement_seconds: float | None = None
+    ) -> AsyncGenerator[Transaction]:
+        """Read as of one instant, however many statements that takes."""
+        async with self._begun("repeatable_read", is_read_only=True) as connection:
+            yield Transaction(connection, statement_seconds=statement_seconds)
+
+    async def run_outside(self, sql: LiteralString, *, lock_seconds: int) -> None:
+        """Run what PostgreSQL refuses inside a transaction; waits only so long for each lock."""
+        with translated():
+            connection = await self._pool.acquire(timeout=self._acquire_seconds)
+        try:
+            with translated():
+                await connection.execute(
+                    "SELECT set_config('lock_timeout', $1, false)", f"{lock_seconds}s"
+                )
+                try:
+                    await connection.execute(sql)
+                finally:
+                    await connection.execute("RESET lock_timeout")
+        finally:
+            await self._give_back(connection)
 
     @asynccontextmanager
     async def mutation(self, authority: Authority) -> AsyncGenerator[Mutation]:
@@ -196,11 +231,13 @@ class Database:
             mutation.check_audited()
 
     @asynccontextmanager
-    async def _begun(self) -> AsyncGenerator["PoolConnectionProxy[Row]"]:
+    async def _begun(
+        self, isolation: _Isolation = "read_committed", *, is_read_only: bool = False
+    ) -> AsyncGenerator["PoolConnectionProxy[Row]"]:
         with translated():
             connection = await self._pool.acquire(timeout=self._acquire_seconds)
         try:
-            transaction = connection.transaction()
+            transaction = connection.transaction(isolation=isolation, readonly=is_read_only)
             with translated():
                 await transaction.start()
             try:

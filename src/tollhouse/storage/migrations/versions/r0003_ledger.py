@@ -214,6 +214,28 @@ TABLES: Final = (
     CREATE INDEX unsettled_holds_to_decide ON unsettled_holds (decide_at)
     """,
     """
+    CREATE TABLE operator_decisions (
+        organization_id uuid NOT NULL,
+        admitted_day    date NOT NULL,
+        reservation_id  uuid NOT NULL,
+        kind            text NOT NULL CHECK (kind IN ('settle', 'release', 'backfill')),
+        reason          text NOT NULL,
+        actor_type      text NOT NULL,
+        actor_id        text,
+        decided_at      timestamptz NOT NULL,
+        PRIMARY KEY (organization_id, admitted_day, reservation_id)
+    )
+    """,
+    """
+    COMMENT ON TABLE operator_decisions IS
+        'Who entered or ended a hold by hand, and why; the entries say what.'
+    """,
+    """
+    CREATE TRIGGER operator_decisions_append_only
+    BEFORE UPDATE OR DELETE OR TRUNCATE ON operator_decisions
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()
+    """,
+    """
     CREATE TABLE reaper_progress (
         is_only       boolean PRIMARY KEY DEFAULT true CHECK (is_only),
         checked_until timestamptz NOT NULL

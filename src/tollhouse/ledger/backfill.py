@@ -1,0 +1,166 @@
+"""Past usage, entered by an operator: credit and its use at once, on the day that it belongs to."""
+
+from datetime import UTC, date, datetime, time
+from typing import Final
+from uuid import UUID
+
+from tollhouse.base.ids import GrantId, InstanceId, ReservationId, time_ordered_uuid
+from tollhouse.ledger import batches, operations, partitions
+from tollhouse.ledger.counters import CounterKeys, separate_counter_keys
+from tollhouse.ledger.errors import DayIsClosed, DayNotPast, SpenderNotFound
+from tollhouse.ledger.types import (
+    Decided,
+    GrantKind,
+    Hold,
+    PastUsage,
+    Resolution,
+    ResolutionKind,
+    Resolved,
+)
+from tollhouse.storage.database import Database, Mutation
+
+# No worker admitted it, and no list of prices made its amount.
+NO_INSTANCE: Final = InstanceId(UUID(int=0))
+NO_PRICES: Final = 0
+
+
+async def prepare(database: Database, day: date, *, now: datetime) -> None:
+    """Refuse days that nothing can be entered in, and make the day's partition."""
+    if day > now.astimezone(UTC).date():
+        raise DayNotPast(day)
+    async with database.transaction() as tx:
+        if await partitions.is_closed(tx, day):
+            raise DayIsClosed(day)
+    await partitions.make_day(database, day)
+
+
+async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
+    """Grant what it cost, hold it, and settle it, on a day that was prepared.
+
+    Available credit stays as it is; caps and reports count it.
+    """
+    operations.require_amount(usage.charge.total_pico_usd)
+    if await partitions.is_closed(tx, usage.day):
+        raise DayIsClosed(usage.day)
+    await operations.lock_account(tx)
+    await _require_spender(tx, usage)
+    hold = _hold(tx, usage)
+    await _add_credit(tx, hold, reason)
+    await _count(tx, hold, separate_counter_keys([hold]))
+    await _insert(tx, hold)
+    resolution = Resolution(
+        organization_id=tx.organization_id,
+        reservation_id=hold.reservation_id,
+        admitted_day=hold.admitted_day,
+        kind=ResolutionKind.POST,
+        charge=usage.charge,
+    )
+    outcomes = await batches.settle(tx, tx.organization_id, [resolution])
+    assert outcomes == [Resolved.NOW], "its hold was entered just before"
+    await operations.note_decision(tx, resolution, Decided.BACKFILL, reason=reason, before=None)
+    return resolution
+
+
+def _hold(tx: Mutation, usage: PastUsage) -> Hold:
+    begin = datetime.combine(usage.day, time.min, UTC)
+    return Hold(
+        organization_id=tx.organization_id,
+        reservation_id=ReservationId(time_ordered_uuid()),
+        project_id=usage.project_id,
+        api_key_id=usage.api_key_id,
+        model=usage.model,
+        price_revision=NO_PRICES,
+        amount_pico_usd=usage.charge.total_pico_usd,
+        admitted_at=begin,
+        deadline_at=begin,
+        bills_without_answer=False,
+    )
+
+
+async def _require_spender(tx: Mutation, usage: PastUsage) -> None:
+    """Whatever became of project and key since."""
+    found = await tx.fetch_value(
+        "SELECT 1 FROM project_keys WHERE organization_id = $1 AND id = $2 AND project_id = $3",
+        tx.organization_id,
+        usage.api_key_id,
+        usage.project_id,
+    )
+    if found is None:
+        raise SpenderNotFound
+
+
+async def _add_credit(tx: Mutation, hold: Hold, reason: str) -> None:
+    """The credit that the usage needs, and its hold; free usage needs none."""
+    if hold.amount_pico_usd == 0:
+        return
+    await tx.execute(
+        """
+        INSERT INTO credit_grants (organization_id, id, kind, amount_pico, reason,
+                                   actor_type, actor_id, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        """,
+        tx.organization_id,
+        GrantId(time_ordered_uuid()),
+        GrantKind.BACKFILL,
+        hold.amount_pico_usd,
+        reason,
+        tx.authority.actor.type,
+        tx.authority.actor.id,
+        tx.now,
+    )
+    await tx.execute(
+        """
+        UPDATE accounts
+           SET credit_pico = credit_pico + $2,
+               reserved_pico = reserved_pico + $2,
+               ceiling_pico = greatest(credit_pico, settled_pico + reserved_pico) + $2,
+               is_alerted = (settled_pico + $2) * 100 >= (credit_pico + $2) * 80
+         WHERE organization_id = $1
+        """,
+        tx.organization_id,
+        hold.amount_pico_usd,
+    )
+
+
+async def _count(tx: Mutation, hold: Hold, keys: CounterKeys) -> None:
+    """Past usage may cross a cap: it is counted, and the ceiling follows."""
+    windows = (keys.scopes, keys.scope_ids, keys.windows)
+    await tx.execute("SELECT ledger_open_counters($1, $2, $3, $4)", tx.organization_id, *windows)
+    await tx.execute(
+        """
+        UPDATE spending_counters c
+           SET reserved_pico = c.reserved_pico + $5,
+               ceiling_pico = CASE WHEN c.limit_pico IS NOT NULL THEN greatest(
+                   c.limit_pico, c.settled_pico + c.reserved_pico + $5) END
+          FROM unnest($2::text[], $3::uuid[], $4::date[]) AS k (scope, scope_id, window_start)
+         WHERE c.organization_id = $1
+           AND c.scope = k.scope
+           AND c.scope_id = k.scope_id
+           AND c.window_start = k.window_start
+        """,
+        tx.organization_id,
+        *windows,
+        hold.amount_pico_usd,
+    )
+
+
+async def _insert(tx: Mutation, hold: Hold) -> None:
+    await tx.execute(
+        """
+        INSERT INTO ledger_entries (
+            organization_id, admitted_day, reservation_id, phase, kind, is_backfill, admitted_at,
+            deadline_at, project_id, api_key_id, model, price_revision, instance_id,
+            bills_without_answer, held_pico)
+        VALUES ($1, $2, $3, 0, 'reserve', true, $4, $4, $5, $6, $7, $8, $9, false, $10)
+        """,
+        tx.organization_id,
+        hold.admitted_day,
+        hold.reservation_id,
+        hold.admitted_at,
+        hold.project_id,
+        hold.api_key_id,
+        hold.model,
+        hold.price_revision,
+        NO_INSTANCE,
+        hold.amount_pico_usd,
+    )

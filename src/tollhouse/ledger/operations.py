@@ -1,0 +1,162 @@
+"""What an operator decides about unsettled holds by hand, in the caller's transaction."""
+
+from dataclasses import replace
+from typing import Final
+
+from tollhouse.base.ids import OrganizationId, ReservationId
+from tollhouse.base.money import PicoUsd
+from tollhouse.ledger import batches
+from tollhouse.ledger.errors import AmountOutOfRange, HoldNotFound
+from tollhouse.ledger.types import (
+    ZERO,
+    Charge,
+    Decided,
+    Resolution,
+    ResolutionKind,
+    Resolved,
+    UnsettledHold,
+)
+from tollhouse.storage import audit
+from tollhouse.storage.database import Mutation, Row, Transaction
+
+AMOUNT_MAX: Final = 2**63 - 1
+
+
+async def page_of_unsettled(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    *,
+    limit: int,
+    reservation_id: ReservationId | None = None,
+) -> list[UnsettledHold]:
+    """Oldest first, or the one that is named."""
+    rows = await tx.fetch_all(
+        """
+        SELECT u.organization_id, u.reservation_id, u.admitted_day, u.admitted_at, u.project_id,
+               u.api_key_id, u.held_pico, u.unsettled_at, u.decide_at, h.model, h.instance_id
+          FROM unsettled_holds u
+         CROSS JOIN LATERAL (
+                SELECT e.model, e.instance_id
+                  FROM ledger_entries e
+                 WHERE e.organization_id = u.organization_id
+                   AND e.admitted_day = u.admitted_day
+                   AND e.reservation_id = u.reservation_id
+                   AND e.phase = 0
+                 LIMIT 1) h
+         WHERE u.organization_id = $1
+           AND ($2::uuid IS NULL OR u.reservation_id = $2)
+         ORDER BY u.admitted_day, u.reservation_id
+         LIMIT $3
+        """,
+        organization_id,
+        reservation_id,
+        limit,
+    )
+    return [_unsettled(row) for row in rows]
+
+
+async def settle(
+    tx: Mutation, reservation_id: ReservationId, *, used: Charge, amount: PicoUsd, reason: str
+) -> Resolution:
+    """Post what the request is known to have cost; what exceeds its hold the house bears.
+
+    The amount stands as a price of the request, beside the quantities in `used`.
+    """
+    require_amount(amount)
+    hold = await _held(tx, reservation_id)
+    posted = min(amount, hold.amount_pico_usd)
+    resolution = Resolution(
+        organization_id=tx.organization_id,
+        reservation_id=reservation_id,
+        admitted_day=hold.admitted_day,
+        kind=ResolutionKind.POST,
+        charge=replace(used, request_pico_usd=posted),
+        excess_pico_usd=PicoUsd(amount - posted),
+    )
+    return await _decide(tx, hold, resolution, Decided.SETTLE, reason)
+
+
+async def release(tx: Mutation, reservation_id: ReservationId, *, reason: str) -> Resolution:
+    """Give the hold back whole: the request is known to have cost nothing."""
+    hold = await _held(tx, reservation_id)
+    resolution = Resolution(
+        organization_id=tx.organization_id,
+        reservation_id=reservation_id,
+        admitted_day=hold.admitted_day,
+        kind=ResolutionKind.VOID,
+    )
+    return await _decide(tx, hold, resolution, Decided.RELEASE, reason)
+
+
+def require_amount(amount: PicoUsd) -> None:
+    """Refuse what one entry cannot hold."""
+    if not ZERO <= amount <= AMOUNT_MAX:
+        raise AmountOutOfRange
+
+
+async def lock_account(tx: Mutation) -> None:
+    """First of all, as every writer of money does."""
+    await tx.execute(
+        "SELECT 1 FROM accounts WHERE organization_id = $1 FOR UPDATE", tx.organization_id
+    )
+
+
+async def note_decision(
+    tx: Mutation, resolution: Resolution, decided: Decided, *, reason: str, before: object | None
+) -> None:
+    """Write down who and why, and the mutation's audit row."""
+    await tx.execute(
+        """
+        INSERT INTO operator_decisions (organization_id, admitted_day, reservation_id, kind,
+                                        reason, actor_type, actor_id, decided_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        """,
+        tx.organization_id,
+        resolution.admitted_day,
+        resolution.reservation_id,
+        decided,
+        reason,
+        tx.authority.actor.type,
+        tx.authority.actor.id,
+        tx.now,
+    )
+    await audit.record(
+        tx,
+        action=f"ledger.{decided}",
+        resource=("reservation", resolution.reservation_id),
+        before=before,
+        after=(resolution, reason),
+    )
+
+
+async def _held(tx: Mutation, reservation_id: ReservationId) -> UnsettledHold:
+    await lock_account(tx)
+    found = await page_of_unsettled(tx, tx.organization_id, limit=1, reservation_id=reservation_id)
+    if not found:
+        raise HoldNotFound
+    return found[0]
+
+
+async def _decide(
+    tx: Mutation, hold: UnsettledHold, resolution: Resolution, decided: Decided, reason: str
+) -> Resolution:
+    outcomes = await batches.settle(tx, tx.organization_id, [resolution])
+    assert outcomes == [Resolved.NOW], "the account is locked, and the hold was open"
+    await note_decision(tx, resolution, decided, reason=reason, before=hold)
+    return resolution
+
+
+def _unsettled(row: Row) -> UnsettledHold:
+    return UnsettledHold(
+        organization_id=row["organization_id"],
+        reservation_id=row["reservation_id"],
+        admitted_day=row["admitted_day"],
+        admitted_at=row["admitted_at"],
+        project_id=row["project_id"],
+        api_key_id=row["api_key_id"],
+        model=row["model"],
+        amount_pico_usd=PicoUsd(row["held_pico"]),
+        instance_id=row["instance_id"],
+        unsettled_at=row["unsettled_at"],
+        decide_at=row["decide_at"],
+    )

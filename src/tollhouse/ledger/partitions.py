@@ -1,0 +1,144 @@
+"""Days come and go: partitions are made ahead, and closed days make room.
+
+A day may go only when none of its holds is open and its sums stand in `ledger_closings`, from
+which `verification` starts. Nothing here ever stops an admission.
+"""
+
+import logging
+from datetime import date, timedelta
+from typing import Final
+
+from tollhouse.storage import partitions
+from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage.errors import LockTimedOut, StatementFailed
+from tollhouse.storage.partitions import Partition, PartitionState
+
+logger = logging.getLogger("tollhouse.ledger")
+
+KEEP_EVERY: Final = timedelta(hours=1)
+DAYS_BEHIND: Final = timedelta(days=1)
+DAYS_AHEAD: Final = timedelta(days=7)
+CLOSING_SECONDS_MAX: Final = 3600
+
+
+async def ensure(database: Database) -> None:
+    """Make the days from yesterday to a week ahead. A lock that is not free is tried for later."""
+    try:
+        async with database.transaction() as tx:
+            today = await _today(tx)
+            made = await partitions.make(
+                tx, first_day=today - DAYS_BEHIND, last_day=today + DAYS_AHEAD
+            )
+    except LockTimedOut:
+        logger.warning("partitions_not_made")
+        return
+    if made:
+        logger.info("partitions_made", extra={"days": made})
+
+
+async def remove_old(database: Database, *, entry_days: int) -> None:
+    """Close and drop the days that are older than this, each on its own."""
+    async with database.transaction() as tx:
+        first_kept = await _today(tx) - timedelta(days=entry_days)
+        old = await partitions.older_than(tx, first_kept)
+    for partition in old:
+        try:
+            await _remove(database, partition)
+        except (LockTimedOut, StatementFailed) as failure:
+            # Somebody reads the day, or another worker is at it too. There is no hurry.
+            logger.warning(
+                "partition_not_dropped",
+                exc_info=failure,
+                extra={"day": partition.day.isoformat()},
+            )
+
+
+async def is_closed(tx: Transaction, day: date) -> bool:
+    """Whether the day's sums are final; the answer holds until the transaction ends."""
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock_shared(hashtext('ledger_closing'), $1::date - 'epoch'::date)",
+        day,
+    )
+    return await tx.fetch_value("SELECT EXISTS (SELECT FROM closed_days WHERE day = $1)", day)
+
+
+async def make_day(database: Database, day: date) -> None:
+    """For usage that is entered long after its day."""
+    async with database.transaction() as tx:
+        await partitions.make(tx, first_day=day, last_day=day)
+
+
+async def _remove(database: Database, partition: Partition) -> None:
+    async with database.transaction(statement_seconds=CLOSING_SECONDS_MAX) as tx:
+        is_ready = await _close(tx, partition)
+    if not is_ready:
+        logger.warning("day_still_open", extra={"day": partition.day.isoformat()})
+        return
+    await partitions.remove(database, partition)
+    logger.info("partition_dropped", extra={"day": partition.day.isoformat()})
+
+
+async def _close(tx: Transaction, partition: Partition) -> bool:
+    """Write the day's closing entries, unless that is done; false if it may not be dropped yet."""
+    day = partition.day
+    # Alone with the day: only an operator's backfill could still enter something.
+    await tx.execute(
+        "SELECT pg_advisory_xact_lock(hashtext('ledger_closing'), $1::date - 'epoch'::date)", day
+    )
+    if await tx.fetch_value("SELECT EXISTS (SELECT FROM closed_days WHERE day = $1)", day):
+        return True
+    if partition.state is not PartitionState.ATTACHED or await _has_open_hold(tx, day):
+        return False
+    await _write_closings(tx, day)
+    await tx.execute("INSERT INTO closed_days (day) VALUES ($1)", day)
+    return True
+
+
+async def _has_open_hold(tx: Transaction, day: date) -> bool:
+    return await tx.fetch_value(
+        """
+        SELECT EXISTS (
+            SELECT FROM ledger_entries hold
+             WHERE hold.admitted_day = $1
+               AND hold.phase = 0
+               AND NOT EXISTS (
+                    SELECT FROM ledger_entries resolution
+                     WHERE resolution.organization_id = hold.organization_id
+                       AND resolution.admitted_day = $1
+                       AND resolution.reservation_id = hold.reservation_id
+                       AND resolution.phase = 1))
+        """,
+        day,
+    )
+
+
+async def _write_closings(tx: Transaction, day: date) -> None:
+    await tx.execute(
+        """
+        INSERT INTO ledger_closings (
+            organization_id, admitted_day, project_id, api_key_id, model,
+            requests, input_tokens, cached_input_tokens, output_tokens, images,
+            input_pico, cached_input_pico, output_pico, image_pico, request_pico,
+            excess_pico, unknown_pico)
+        SELECT organization_id, admitted_day, project_id, api_key_id, model,
+               count(*) FILTER (WHERE is_cost),
+               coalesce(sum(input_tokens) FILTER (WHERE is_cost), 0),
+               coalesce(sum(cached_input_tokens) FILTER (WHERE is_cost), 0),
+               coalesce(sum(output_tokens) FILTER (WHERE is_cost), 0),
+               coalesce(sum(images) FILTER (WHERE is_cost), 0),
+               sum(input_pico), sum(cached_input_pico), sum(output_pico), sum(image_pico),
+               sum(request_pico), sum(excess_pico), sum(unknown_pico)
+          FROM (SELECT *, kind = 'post' OR posted_pico > 0 AS is_cost
+                  FROM ledger_entries
+                 WHERE admitted_day = $1
+                   AND phase = 1) resolution
+         GROUP BY organization_id, admitted_day, project_id, api_key_id, model
+        HAVING bool_or(is_cost OR excess_pico + unknown_pico > 0)
+        """,
+        day,
+    )
+
+
+async def _today(tx: Transaction) -> date:
+    """By the database's clock, which decides what can be admitted."""
+    return await tx.fetch_value("SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date")

@@ -1,0 +1,112 @@
+"""`tollhouse ledger`, and the guide to it."""
+
+import asyncio
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from tests.cli.commands import Operator, execute
+from tests.cli.documents import read, scripts
+from tests.ledger.till import Till, open_till
+from tests.support.world import new_world
+from tollhouse.base.ids import ReservationId
+from tollhouse.cli.session import Session
+from tollhouse.ledger import reaper
+
+
+def with_unsettled(operator: Operator, url: str, holds: int) -> tuple[UUID, list[ReservationId]]:
+    """A key of a new organization, and its reservations that nobody settled."""
+
+    async def prepare(session: Session) -> tuple[UUID, list[ReservationId]]:
+        world = await new_world(session.database, session.peppers)
+        till = await open_till(world, url)
+        found = [await _unsettled(till) for _ in range(holds)]
+        await reaper.run(session.database)
+        return till.key_id, found
+
+    return operator.do(prepare)
+
+
+async def _unsettled(till: Till) -> ReservationId:
+    hold = await till.hold(1_000)
+    await till.let_pass(hold, timedelta(seconds=70))
+    return hold.reservation_id
+
+
+def test_the_guide_can_be_followed_to_its_end(patient: Operator, database_url: str) -> None:
+    verify, unsettled, settle, release, backfill, last = scripts(
+        read("docs/guides/operating-the-ledger.md")
+    )
+    key, (first, second) = with_unsettled(patient, database_url, 2)
+    patient.environment.update(
+        {
+            "RESERVATION_ID": str(first),
+            "OTHER_RESERVATION_ID": str(second),
+            "KEY_ID": str(key),
+        }
+    )
+
+    assert "nothing differs" in patient.bash(verify).stdout
+    listed = patient.bash(unsettled).stdout
+    assert str(first) in listed
+    assert str(second) in listed
+    assert "0.0000000006" in patient.bash(settle).stdout
+    assert "void" in patient.bash(release).stdout
+    assert "12.5" in patient.bash(backfill).stdout
+    ended = patient.bash(last).stdout
+    assert "nothing differs" in ended
+    for action in ("ledger.settle", "ledger.release", "ledger.backfill"):
+        assert action in ended
+
+
+def test_differences_are_shown_and_end_with_1(patient: Operator, database_url: str) -> None:
+    with_unsettled(patient, database_url, 1)
+    assert patient.json("ledger", "verify") == {
+        "object": "ledger.verification",
+        "sound": True,
+        "organizations": 1,
+        "data": [],
+    }
+
+    asyncio.run(execute(database_url, "UPDATE accounts SET absorbed_excess_pico = 7"))
+    found = patient.json("ledger", "verify", exit_code=1)
+    shown = patient.run("ledger", "verify", exit_code=1).stdout
+
+    assert found["sound"] is False
+    (difference,) = found["data"]
+    assert difference["name"] == "account.absorbed_excess_pico"
+    assert (difference["expected"], difference["found"]) == (0, 7)
+    assert "account.absorbed_excess_pico" in shown
+    organization = difference["organization_id"]
+    assert patient.json("ledger", "verify", "--org", organization, exit_code=1) == found
+
+
+def test_what_is_listed_and_decided_is_json_too(patient: Operator, database_url: str) -> None:
+    _, (reservation,) = with_unsettled(patient, database_url, 1)
+
+    (listed,) = patient.json("ledger", "unsettled")["data"]
+    ended = patient.json(
+        *("ledger", "settle", str(reservation), "--amount", "1", "--reason", "a test")
+    )
+
+    assert listed["id"] == str(reservation)
+    assert listed["held"] == {"value": "0.000000001", "currency": "usd"}
+    assert ended["posted"] == {"value": "0.000000001", "currency": "usd"}
+    assert ended["excess"] == {"value": "0.999999999", "currency": "usd"}
+    assert patient.json("ledger", "unsettled")["data"] == []
+    assert (
+        patient.failure_code("ledger", "release", str(reservation), "--reason", "again", "--yes")
+        == "reservation_not_found"
+    )
+
+
+@pytest.mark.parametrize("amount", ["1e3", "0.0000000000001", "a lot", ""])
+def test_an_amount_that_is_not_exact_is_a_usage_error(operator: Operator, amount: str) -> None:
+    reservation = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+    refused = operator.run(
+        *("ledger", "settle", reservation, "--amount", amount, "--reason", "a test"), exit_code=2
+    )
+
+    assert "12.5" in refused.stderr

@@ -1,0 +1,168 @@
+"""One project key that spends, and what happens to its holds."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+
+from tests.support.world import World
+from tollhouse.base.ids import (
+    InstanceId,
+    ProjectId,
+    ProjectKeyId,
+    ReservationId,
+    time_ordered_uuid,
+)
+from tollhouse.base.money import PicoUsd
+from tollhouse.ledger import batches
+from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind, Resolved
+
+CREDIT = 1_000_000
+MODEL = "a model"
+
+
+@dataclass(frozen=True)
+class Till:
+    """Holds and settles in the name of one worker, without the batcher in between."""
+
+    world: World
+    url: str
+    project_id: ProjectId
+    key_id: ProjectKeyId
+    instance_id: InstanceId
+
+    async def hold(
+        self,
+        amount: int = 1_000,
+        *,
+        bills_without_answer: bool = True,
+        instance_id: InstanceId | None = None,
+    ) -> Hold:
+        """An open hold, admitted now."""
+        hold = self.new_hold(amount, bills_without_answer=bills_without_answer)
+        await self.admit([hold], instance_id=instance_id)
+        return hold
+
+    def new_hold(self, amount: int, *, bills_without_answer: bool = True) -> Hold:
+        now = datetime.now(UTC)
+        return Hold(
+            organization_id=self.world.organization_id,
+            reservation_id=ReservationId(time_ordered_uuid()),
+            project_id=self.project_id,
+            api_key_id=self.key_id,
+            model=MODEL,
+            price_revision=1,
+            amount_pico_usd=PicoUsd(amount),
+            admitted_at=now,
+            deadline_at=now + timedelta(minutes=10),
+            bills_without_answer=bills_without_answer,
+        )
+
+    async def admit(self, holds: Sequence[Hold], *, instance_id: InstanceId | None = None) -> None:
+        result = await batches.apply(
+            self.world.database,
+            self.world.organization_id,
+            [],
+            holds,
+            instance_id=instance_id or self.instance_id,
+            is_retry=False,
+        )
+        assert {decision and decision.code for decision in result.decisions} == {0}
+
+    async def post(self, hold: Hold, amount: int) -> Resolved | None:
+        """Settle at this amount, half of it input and half output."""
+        charge = Charge(
+            input_tokens=3,
+            output_tokens=5,
+            input_pico_usd=PicoUsd(amount // 2),
+            output_pico_usd=PicoUsd(amount - amount // 2),
+        )
+        return await self.resolve(hold, ResolutionKind.POST, charge)
+
+    async def void(self, hold: Hold) -> Resolved | None:
+        return await self.resolve(hold, ResolutionKind.VOID, Charge())
+
+    async def resolve(self, hold: Hold, kind: ResolutionKind, charge: Charge) -> Resolved | None:
+        resolution = Resolution(
+            organization_id=hold.organization_id,
+            reservation_id=hold.reservation_id,
+            admitted_day=hold.admitted_day,
+            kind=kind,
+            charge=charge,
+        )
+        result = await batches.apply(
+            self.world.database,
+            self.world.organization_id,
+            [resolution],
+            [],
+            instance_id=self.instance_id,
+            is_retry=False,
+        )
+        return result.resolved[0]
+
+    async def let_pass(self, hold: Hold, since_deadline: timedelta) -> None:
+        """Make the deadline lie so far back, as if that time had passed."""
+        await self.tamper(
+            "UPDATE ledger_entries SET deadline_at = clock_timestamp() - $2::interval"
+            " WHERE reservation_id = $1",
+            hold.reservation_id,
+            since_deadline,
+        )
+
+    async def let_die(self, instance_id: InstanceId, since_heartbeat: timedelta) -> None:
+        """Make the last heartbeat lie so far back."""
+        await self.tamper(
+            """
+            INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions)
+            VALUES ($1, clock_timestamp() - $2::interval, clock_timestamp() - $2::interval, '{1}')
+            ON CONFLICT (id) DO UPDATE SET heartbeat_at = EXCLUDED.heartbeat_at
+            """,
+            instance_id,
+            since_heartbeat,
+        )
+
+    async def tamper(self, statement: str, *arguments: object) -> None:
+        """Change rows behind the triggers that guard them."""
+        async with self.connection() as connection:
+            await connection.execute("SET session_replication_role = replica")
+            await connection.execute(statement, *arguments)
+
+    async def value(self, statement: str, *arguments: object) -> object:
+        async with self.connection() as connection:
+            return await connection.fetchval(statement, *arguments)
+
+    async def unsettled(self) -> set[ReservationId]:
+        """The holds that are marked now."""
+        rows = await self.world.database.fetch_all("SELECT reservation_id FROM unsettled_holds")
+        return {ReservationId(row["reservation_id"]) for row in rows}
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator["asyncpg.Connection[asyncpg.Record]"]:
+        opened: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self.url)
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+
+async def open_till(world: World, url: str, *, credit: int = CREDIT) -> Till:
+    """A project, a key, and credit."""
+    project = await world.project()
+    key = await world.project_key(project)
+    till = Till(world, url, project.id, key.key.id, InstanceId(time_ordered_uuid()))
+    async with till.connection() as connection:
+        await connection.execute(
+            "INSERT INTO credit_grants VALUES ($1, $2, 'sandbox', $3, 'a test', 'operator', NULL,"
+            " clock_timestamp())",
+            world.organization_id,
+            time_ordered_uuid(),
+            credit,
+        )
+        await connection.execute(
+            "UPDATE accounts SET credit_pico = $2, ceiling_pico = $2 WHERE organization_id = $1",
+            world.organization_id,
+            credit,
+        )
+    return till

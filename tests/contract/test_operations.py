@@ -57,6 +57,7 @@ EXTENSION_TABLE = [
     ("POST", f"{KEY}/revoke", "project_api_keys:revoke"),
     ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
     ("GET", "/manage/v1/organization/audit", "audit:read"),
+    ("GET", "/manage/v1/organization/usage", "billing:read"),
 ]
 ALL_GUARDS = frozenset(Guard)
 

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
+from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, QUERIES, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
 from tests.support.world import World, new_world
@@ -55,10 +55,11 @@ class Stage:
 
 
 def path_of(row: Row, targets: dict[str, str]) -> str:
-    """The row's path with IDs in it; one name stands for two kinds of key."""
+    """The row's path with IDs and a query in it; one name stands for two kinds of key."""
     is_admin_key = "/admin_api_keys/" in row.path
     api_key_id = targets["admin_key_id" if is_admin_key else "project_key_id"]
-    return row.path.format_map(targets | {"api_key_id": api_key_id})
+    path = row.path.format_map(targets | {"api_key_id": api_key_id})
+    return path + QUERIES.get(row.id, "")
 
 
 def _targets(project_id: str, project_key_id: str, admin_key_id: str) -> dict[str, str]:

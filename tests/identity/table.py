@@ -80,7 +80,10 @@ ROWS = (
         "admin_api_keys:revoke",
         is_built=True,
     ),
-    Row("reportCosts", "GET", "/v1/organization/costs", "admin", "billing:read"),
+    Row(
+        *("reportCosts", "GET", "/v1/organization/costs", "admin", "billing:read"),
+        is_built=True,
+    ),
     Row("listProjects", "GET", _PROJECTS, "admin", "projects:read", is_built=True),
     Row("createProject", "POST", _PROJECTS, "admin", "projects:create", is_built=True),
     Row("retrieveProject", "GET", _PROJECT, "admin", "projects:read", is_built=True),
@@ -116,6 +119,10 @@ ROWS = (
         is_built=True,
     ),
     Row("listAudit", "GET", "/manage/v1/organization/audit", "admin", "audit:read", is_built=True),
+    Row(
+        *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
+        is_built=True,
+    ),
 )
 
 ADMIN_PERMISSIONS = (
@@ -149,3 +156,6 @@ BODIES: dict[str, dict[str, object]] = {
     "createAdminKey": {"name": "a key", "permissions": ["admin_api_keys:create"]},
 }
 """A sound body for every operation that is built and takes one."""
+
+QUERIES = {"reportCosts": "?start_time=0", "reportUsage": "?start_time=0"}
+"""A sound query for every operation that is built and demands one."""

@@ -1,7 +1,7 @@
 """The management extension under `/manage/v1`: what the specification does not show."""
 
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import audit, keys, listing, projects
+from tollhouse.contract import audit, keys, listing, projects, usage
 from tollhouse.contract.operation import Access, Credential, Operation
 from tollhouse.contract.origins import Origin
 from tollhouse.contract.statuses import READING, WRITING
@@ -182,5 +182,18 @@ LIST_AUDIT = Operation(
     questions=("OQ-158",),
     query=listing.ListQuery,
     result=audit.AuditList,
+    statuses=READING,
+)
+REPORT_USAGE = Operation(
+    id="reportUsage",
+    method="GET",
+    path="/manage/v1/organization/usage",
+    tag="Reports",
+    summary="Report tokens, images and requests in hourly or daily buckets",
+    access=_admin(Permission.BILLING_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-138", "OQ-181"),
+    query=usage.UsageQuery,
+    result=usage.UsagePage,
     statuses=READING,
 )

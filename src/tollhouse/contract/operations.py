@@ -27,6 +27,7 @@ from tollhouse.contract.manage_operations import (
     LIST_PROJECT_KEYS,
     LIST_PROJECTS,
     RENAME_PROJECT,
+    REPORT_USAGE,
     RESUME_PROJECT_KEY,
     RETRIEVE_PROJECT,
     RETRIEVE_PROJECT_KEY,
@@ -269,4 +270,5 @@ OPERATIONS: tuple[Operation, ...] = (
     REVOKE_PROJECT_KEY,
     CREATE_ADMIN_KEY,
     LIST_AUDIT,
+    REPORT_USAGE,
 )

@@ -2,7 +2,7 @@
 
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
-from tollhouse.manage import admin_keys, audit, project_keys, projects
+from tollhouse.manage import admin_keys, audit, project_keys, projects, usage
 
 ROUTES = (
     Route(operation=operations.LIST_PROJECTS, handler=projects.page),
@@ -18,4 +18,5 @@ ROUTES = (
     Route(operation=operations.REVOKE_PROJECT_KEY, handler=project_keys.revoke),
     Route(operation=operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
     Route(operation=operations.LIST_AUDIT, handler=audit.page),
+    Route(operation=operations.REPORT_USAGE, handler=usage.report),
 )

@@ -20,6 +20,7 @@ VERBS: Final = (
     "project",
     "key",
     "admin-key",
+    "costs",
     "audit",
 )
 

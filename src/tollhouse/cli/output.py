@@ -44,12 +44,12 @@ def show_list(body: Struct, columns: Sequence[str], *, as_json: bool) -> None:
         _print_json(body)
         return
     tree = msgspec.to_builtins(body)
-    _show_rows(tree["data"], columns)
+    show_rows(tree["data"], columns)
     if tree.get("has_more"):
         click.echo("There are more, which are not shown.", err=True)
 
 
-def _show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
+def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
     """A table; what one would copy is not folded."""
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for name in columns:

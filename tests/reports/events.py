@@ -134,6 +134,7 @@ async def hold(
 async def resolve(connection: asyncpg.Connection, organization_id: UUID) -> int:
     """Settle nineteen of twenty holds that are still open; returns how many."""
     await connection.execute(_CHOSEN, organization_id, RESOLVED_AT_ONCE)
+    await connection.execute("CREATE INDEX ON chosen (batch)")
     try:
         batches = await connection.fetchval("SELECT coalesce(max(batch), -1) + 1 FROM chosen")
         counts = [await connection.fetchval(_RESOLVE, batch) for batch in range(batches)]

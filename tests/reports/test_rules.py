@@ -124,16 +124,18 @@ def test_lines_are_sorted_by_project_and_then_by_the_text_of_the_item() -> None:
     first, second = sorted(
         (ProjectId(time_ordered_uuid()), ProjectId(time_ordered_uuid())), key=str
     )
-    lines = rules.cost_lines(
-        [
-            used("b", second, input_tokens=1),
-            used("b", first, input_tokens=1, cached_input_tokens=1),
-            used("a", first, output_tokens=1),
-        ]
-    )
+    found = [
+        used("b", second, input_tokens=1),
+        used("b", first, input_tokens=1, cached_input_tokens=1),
+        used("a", first, output_tokens=1),
+        used("a, z", first, output_tokens=1),
+    ]
+
+    lines = rules.cost_lines(rules.merged(found))
 
     assert [(line.group.project_id, line.line_item) for line in lines] == [
         (first, "a, output"),
+        (first, "a, z, output"),
         (first, "b, cached input"),
         (first, "b, input"),
         (second, "b, input"),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
-from typing import Any
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
@@ -210,25 +209,24 @@ def _chosen(question: Question) -> tuple[list[UUID] | None, list[UUID] | None, b
 
 
 def _used(row: Row) -> Used:
-    values: dict[str, Any] = dict(row)
     return Used(
         group=Group(
-            bucket=values["bucket"],
-            project_id=values["project_id"],
-            api_key_id=values["api_key_id"],
-            model=values["model"],
+            bucket=row["bucket"],
+            project_id=row["project_id"],
+            api_key_id=row["api_key_id"],
+            model=row["model"],
         ),
         sums=Sums(
-            requests=int(values["requests"]),
-            input_tokens=int(values["input_tokens"]),
-            cached_input_tokens=int(values["cached_input_tokens"]),
-            output_tokens=int(values["output_tokens"]),
-            images=int(values["images"]),
-            input_pico_usd=int(values["input_pico"]),
-            cached_input_pico_usd=int(values["cached_input_pico"]),
-            output_pico_usd=int(values["output_pico"]),
-            image_pico_usd=int(values["image_pico"]),
-            request_pico_usd=int(values["request_pico"]),
+            requests=int(row["requests"]),
+            input_tokens=int(row["input_tokens"]),
+            cached_input_tokens=int(row["cached_input_tokens"]),
+            output_tokens=int(row["output_tokens"]),
+            images=int(row["images"]),
+            input_pico_usd=int(row["input_pico"]),
+            cached_input_pico_usd=int(row["cached_input_pico"]),
+            output_pico_usd=int(row["output_pico"]),
+            image_pico_usd=int(row["image_pico"]),
+            request_pico_usd=int(row["request_pico"]),
         ),
     )
 

@@ -21,6 +21,7 @@ from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import alerts, partitions, reaper
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
+from tollhouse.reports.cursors import Cursors
 from tollhouse.settings import Settings, load
 from tollhouse.storage import idempotency, instances, leases, revisions
 from tollhouse.storage.database import Database
@@ -114,6 +115,7 @@ class Application:
             last_used=self._last_used,
             peppers=self._peppers,
             sealer=self._sealer,
+            cursors=Cursors(settings.secrets.master.encode()),
             parsing_pool=self._parsing_pool,
             bounds=EdgeBounds(
                 body_bytes_max=settings.server.body_bytes_max,

@@ -72,6 +72,7 @@ EXTENSION_TABLE = [
     ("GET", LIMITS, "spending_limits:read"),
     ("PUT", LIMITS, "spending_limits:write"),
     ("DELETE", LIMITS, "spending_limits:write"),
+    ("GET", "/manage/v1/organization/usage", "billing:read"),
 ]
 ALL_GUARDS = frozenset(Guard)
 

@@ -88,7 +88,10 @@ ROWS = (
         "admin_api_keys:revoke",
         is_built=True,
     ),
-    Row("reportCosts", "GET", "/v1/organization/costs", "admin", "billing:read"),
+    Row(
+        *("reportCosts", "GET", "/v1/organization/costs", "admin", "billing:read"),
+        is_built=True,
+    ),
     Row("listProjects", "GET", _PROJECTS, "admin", "projects:read", is_built=True),
     Row("createProject", "POST", _PROJECTS, "admin", "projects:create", is_built=True),
     Row("retrieveProject", "GET", _PROJECT, "admin", "projects:read", is_built=True),
@@ -158,6 +161,10 @@ ROWS = (
     Row("listSpendingLimits", "GET", _LIMITS, "admin", "spending_limits:read", is_built=True),
     Row("setSpendingLimit", "PUT", _LIMITS, "admin", "spending_limits:write", is_built=True),
     Row("clearSpendingLimit", "DELETE", _LIMITS, "admin", "spending_limits:write", is_built=True),
+    Row(
+        *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
+        is_built=True,
+    ),
 )
 
 ADMIN_PERMISSIONS = (
@@ -200,5 +207,9 @@ BODIES: dict[str, dict[str, object]] = {
 }
 """A sound body for every operation that is built and takes one."""
 
-QUERIES: dict[str, dict[str, str]] = {"clearSpendingLimit": {"period": "month"}}
+QUERIES: dict[str, dict[str, str]] = {
+    "clearSpendingLimit": {"period": "month"},
+    "reportCosts": {"start_time": "0"},
+    "reportUsage": {"start_time": "0"},
+}
 """A sound query for every operation that is built and demands one."""

@@ -263,6 +263,22 @@ async def test_what_a_foreign_organization_has_cannot_be_capped(
             assert shown(await caller.ask(*places(id_)[position])) == shown(unknown)
 
 
+@pytest.mark.parametrize("path", [f"{GIVEN}/costs", f"{MANAGE}/usage"])
+async def test_a_foreign_filter_is_an_unknown_filter(
+    caller: Caller, ours: Side, theirs: Side, path: str
+) -> None:
+    strangers = {
+        "project_ids": (theirs.project.id, theirs.key.key.id, ours.key.key.id),
+        "api_key_ids": (theirs.key.key.id, ours.project.id, ours.admin.key.id),
+    }
+    for name, ids in strangers.items():
+        query = f"{path}?start_time=0&{name}="
+        unknown = await caller.ask("GET", f"{query}{time_ordered_uuid()}")
+        assert unknown.status == 404
+        for item in (*ids, "no-uuid", uuid4().hex):
+            assert shown(await caller.ask("GET", f"{query}{item}")) == shown(unknown), item
+
+
 async def test_a_foreign_cursor_is_an_unknown_cursor(
     caller: Caller, ours: Side, theirs: Side
 ) -> None:

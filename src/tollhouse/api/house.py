@@ -7,6 +7,7 @@ from tollhouse.base.clock import Clock
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
+from tollhouse.reports.cursors import Cursors
 from tollhouse.storage.database import Database
 from tollhouse.storage.sealing import Sealer
 
@@ -29,6 +30,7 @@ class House:
     last_used: LastUsed
     peppers: Peppers
     sealer: Sealer
+    cursors: Cursors
     parsing_pool: Executor
     bounds: EdgeBounds
     customer_header: bytes

@@ -1,6 +1,6 @@
 """The given interface, all of it: who serves each operation, or that nobody does yet."""
 
-from tollhouse.api import keys, policies, projects
+from tollhouse.api import costs, keys, policies, projects
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
 
@@ -19,5 +19,5 @@ ROUTES = (
     Route(operation=operations.ARCHIVE_PROJECT, handler=projects.archive),
     Route(operation=operations.LIST_ADMIN_KEYS, handler=keys.list_admin_keys),
     Route(operation=operations.REVOKE_ADMIN_KEY, handler=keys.revoke_admin_key),
-    Route(operation=operations.REPORT_COSTS, handler=None),
+    Route(operation=operations.REPORT_COSTS, handler=costs.report),
 )

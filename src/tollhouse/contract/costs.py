@@ -14,6 +14,10 @@ from tollhouse.contract.bounds import (
     ReportInstant,
 )
 from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.usage import UsageQuery
+
+UNSETTLED_HEADER = "x-tollhouse-unsettled-requests"
+"""How many requests of the range are in no amount yet, because their end is unknown (OQ-133)."""
 
 CostGrouping = Literal["project_id", "api_key_id", "line_item"]
 
@@ -79,7 +83,7 @@ class CostPage(Struct, frozen=True, kw_only=True):
     next_page: Annotated[str | None, adopted("OQ-132")]
 
 
-def check(query: CostsQuery) -> None:
+def check(query: CostsQuery | UsageQuery) -> None:
     """Refuse an empty range; one without an end ends now, which only the report knows."""
     if isinstance(query.end_time, int) and query.end_time <= query.start_time:
         message = "Invalid 'end_time': it must be after 'start_time'."

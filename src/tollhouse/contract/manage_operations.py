@@ -1,7 +1,7 @@
 """The management extension under `/manage/v1`: what the specification does not show."""
 
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import audit, keys, listing, projects, spending_limits
+from tollhouse.contract import audit, keys, listing, projects, spending_limits, usage
 from tollhouse.contract import credits as credits_wire
 from tollhouse.contract.operation import Access, Credential, Operation
 from tollhouse.contract.origins import Origin
@@ -264,4 +264,17 @@ CLEAR_SPENDING_LIMIT = Operation(
     query=spending_limits.ClearSpendingLimitQuery,
     result=spending_limits.SpendingLimitDeleted,
     statuses=WRITING,
+)
+REPORT_USAGE = Operation(
+    id="reportUsage",
+    method="GET",
+    path="/manage/v1/organization/usage",
+    tag="Reports",
+    summary="Report tokens, images and requests in hourly or daily buckets",
+    access=_admin(Permission.BILLING_READ),
+    origin=Origin.EXTENSION,
+    questions=("OQ-138", "OQ-171"),
+    query=usage.UsageQuery,
+    result=usage.UsagePage,
+    statuses=READING,
 )

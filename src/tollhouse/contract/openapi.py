@@ -12,15 +12,18 @@ from msgspec import Struct
 
 from tollhouse.contract import schemas
 from tollhouse.contract.completions import ChatChunk
+from tollhouse.contract.costs import UNSETTLED_HEADER
 from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
 from tollhouse.contract.operations import (
     COUNT_TOKENS,
     CREATE_CHAT_COMPLETION,
     OPERATIONS,
+    REPORT_COSTS,
+    REPORT_USAGE,
     Credential,
     Operation,
 )
-from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.origins import GIVEN, adopted, extension
 from tollhouse.contract.parameters import (
     header_parameters,
     members,
@@ -165,6 +168,12 @@ def _headers() -> Json:
             "schema": text,
             **members(adopted("OQ-100")),
         },
+        UNSETTLED_HEADER: {
+            "description": "Requests of the range that are in no amount yet.",
+            "required": True,
+            "schema": {"type": "integer", "minimum": 0},
+            **members(extension("OQ-133")),
+        },
     }
 
 
@@ -178,6 +187,8 @@ def _responses(operation: Operation) -> Json:
         names.append("Idempotent-Replayed")
     if operation is COUNT_TOKENS:
         names.append("request-id")
+    if operation in (REPORT_COSTS, REPORT_USAGE):
+        names.append(UNSETTLED_HEADER)
     success = {
         "description": "Success",
         **members(_success_mark(operation)),

@@ -31,6 +31,7 @@ from tollhouse.contract.manage_operations import (
     LIST_PROJECTS,
     LIST_SPENDING_LIMITS,
     RENAME_PROJECT,
+    REPORT_USAGE,
     RESUME_PROJECT_KEY,
     RETRIEVE_CREDITS,
     RETRIEVE_PROJECT,
@@ -295,4 +296,5 @@ OPERATIONS: tuple[Operation, ...] = (
     LIST_SPENDING_LIMITS,
     SET_SPENDING_LIMIT,
     CLEAR_SPENDING_LIMIT,
+    REPORT_USAGE,
 )

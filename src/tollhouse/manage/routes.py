@@ -2,7 +2,15 @@
 
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
-from tollhouse.manage import admin_keys, audit, policies, project_keys, projects, spending_limits
+from tollhouse.manage import (
+    admin_keys,
+    audit,
+    policies,
+    project_keys,
+    projects,
+    spending_limits,
+    usage,
+)
 from tollhouse.manage import credits as credits_
 
 ROUTES = (
@@ -31,4 +39,5 @@ ROUTES = (
     Route(operation=operations.LIST_SPENDING_LIMITS, handler=spending_limits.page),
     Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
     Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
+    Route(operation=operations.REPORT_USAGE, handler=usage.report),
 )

@@ -1,0 +1,138 @@
+"""`tollhouse costs`: what an organization has spent, as a table with bars."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import click
+
+from tollhouse.api.costs import wire_buckets
+from tollhouse.base.clock import unix_seconds
+from tollhouse.base.money import PicoUsd, to_decimal_string
+from tollhouse.cli import output, session
+from tollhouse.cli.arguments import LISTED_MAX, example, json_option, organization_option
+from tollhouse.cli.output import JsonValue
+from tollhouse.cli.session import Session
+from tollhouse.contract.costs import CostPage
+from tollhouse.reports import rules, service
+from tollhouse.reports.types import (
+    Bucket,
+    CostLine,
+    Dimension,
+    Filter,
+    Question,
+    Report,
+    Subject,
+    Width,
+)
+
+DEFAULT_DAYS: Final = 30
+BAR_CELLS: Final = 30
+BAR: Final = "█"
+DIMENSIONS: Final = (Dimension.PROJECT, Dimension.KEY, Dimension.LINE_ITEM)
+INSTANT: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+
+
+@click.command("costs", epilog=example("tollhouse costs --from 2026-08-01 --by line_item"))
+@organization_option
+@click.option("--from", "since", type=INSTANT, help="In UTC. 30 days ago, when left out.")
+@click.option("--to", "until", type=INSTANT, help="In UTC, exclusive. All of today, when left out.")
+@click.option(
+    "--by",
+    type=click.Choice([dimension.value for dimension in DIMENSIONS]),
+    multiple=True,
+    help="Keep these apart. May be given several times.",
+)
+@json_option
+@click.pass_obj
+def command(
+    settings_path: Path,
+    *,
+    organization: UUID | None,
+    since: datetime | None,
+    until: datetime | None,
+    by: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show settled costs by the UTC day on which each request was admitted."""
+
+    async def read(operator: Session) -> Report:
+        owner = await operator.organization(organization)
+        now = operator.clock.now()
+        question = _question(since or _midnight(now) - timedelta(days=DEFAULT_DAYS), by)
+        end = unix_seconds(_utc(until or _midnight(now) + timedelta(days=1)))
+        place = service.first_place(question, end, now=now)
+        async with operator.database.transaction() as tx:
+            return await service.read(tx, owner.id, question, place, buckets_max=LISTED_MAX)
+
+    _show(session.run(settings_path, read), by, as_json=as_json)
+
+
+def _question(since: datetime, by: tuple[str, ...]) -> Question:
+    return Question(
+        subject=Subject.COSTS,
+        start=unix_seconds(_utc(since)),
+        width=Width.DAY,
+        only=Filter(),
+        grouping=frozenset(map(Dimension, by)),
+    )
+
+
+def _show(report: Report, by: tuple[str, ...], *, as_json: bool) -> None:
+    has_more = report.next_start is not None
+    if as_json:
+        # The document of `GET /v1/organization/costs`, all on one page.
+        data = wire_buckets(report.buckets)
+        output.show(CostPage(data=data, has_more=has_more, next_page=None), as_json=True)
+        return
+    by_day = [(_day(bucket), rules.cost_lines(bucket.used)) for bucket in report.buckets]
+    amounts = [line.amount for _, lines in by_day for line in lines]
+    columns = ("day", *(name for name in DIMENSIONS if name in by), "usd", "bar")
+    output.show_rows(_rows(by_day, most=max(amounts, default=PicoUsd(0))), columns)
+    total = PicoUsd(sum(amounts))
+    click.echo(f"\nTotal: {to_decimal_string(total)} USD")
+    if report.unsettled:
+        click.echo(f"Not settled yet, and in no amount: {report.unsettled} requests.")
+    if has_more:
+        click.echo("There are more days, which are not shown.", err=True)
+
+
+def _rows(by_day: list[tuple[str, list[CostLine]]], *, most: PicoUsd) -> list[dict[str, JsonValue]]:
+    """A day without settled usage has a line too, but no amount: that is not the same as zero."""
+    rows: list[dict[str, JsonValue]] = []
+    for day, lines in by_day:
+        rows += [_row(day, line, most=most) for line in lines]
+        if not lines:
+            rows.append({"day": day} | dict.fromkeys((*DIMENSIONS, "usd", "bar")))
+    return rows
+
+
+def _row(day: str, line: CostLine, *, most: PicoUsd) -> dict[str, JsonValue]:
+    value = to_decimal_string(line.amount)
+    return {
+        "day": day,
+        "project_id": str(line.group.project_id),
+        "api_key_id": str(line.group.api_key_id),
+        "line_item": line.line_item,
+        # The points stand below each other.
+        "usd": " " * (_whole_digits(most) - _whole_digits(line.amount)) + value,
+        # Rounded up: only what is free has no bar.
+        "bar": BAR * (-(-line.amount * BAR_CELLS // most) if most else 0),
+    }
+
+
+def _whole_digits(amount: PicoUsd) -> int:
+    return len(to_decimal_string(amount).partition(".")[0])
+
+
+def _day(bucket: Bucket) -> str:
+    return datetime.fromtimestamp(bucket.span.start, UTC).strftime("%Y-%m-%d")
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _utc(instant: datetime) -> datetime:
+    return instant.replace(tzinfo=UTC)

@@ -1,0 +1,73 @@
+"""The usage report: settled tokens, images and requests, asked for like costs."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tollhouse.contract.bounds import (
+    COST_GROUPINGS_MAX,
+    COST_PAGE_SIZE_DEFAULT,
+    CostCursor,
+    CostFilter,
+    CostPageSize,
+    NonNegative,
+    ReportInstant,
+)
+from tollhouse.contract.origins import extension
+
+UsageGrouping = Literal["project_id", "api_key_id", "model"]
+
+
+class UsageQuery(Struct, frozen=True, kw_only=True):
+    """As for costs, but also by the hour, and by model instead of line item."""
+
+    mark: ClassVar[Meta] = extension("OQ-171")
+
+    start_time: ReportInstant
+    end_time: ReportInstant | UnsetType = UNSET
+    bucket_width: Literal["1h", "1d"] = "1d"
+    project_ids: CostFilter | UnsetType = UNSET
+    api_key_ids: CostFilter | UnsetType = UNSET
+    group_by: Annotated[list[UsageGrouping], Meta(max_length=COST_GROUPINGS_MAX)] | UnsetType = (
+        UNSET
+    )
+    limit: CostPageSize = COST_PAGE_SIZE_DEFAULT
+    page: CostCursor | UnsetType = UNSET
+
+
+class UsageResult(Struct, frozen=True, kw_only=True):
+    """One group of one bucket. Input tokens do not include cached ones."""
+
+    mark: ClassVar[Meta] = extension("OQ-172")
+
+    object: Literal["organization.usage.result"] = "organization.usage.result"
+    requests: NonNegative
+    input_tokens: NonNegative
+    cached_input_tokens: NonNegative
+    output_tokens: NonNegative
+    images: NonNegative
+    project_id: str | None
+    api_key_id: str | None
+    model: str | None
+
+
+class UsageBucket(Struct, frozen=True, kw_only=True):
+    """One UTC hour or day; one without settled usage has no results."""
+
+    mark: ClassVar[Meta] = extension("OQ-171")
+
+    object: Literal["bucket"] = "bucket"
+    start_time: int
+    end_time: int
+    results: list[UsageResult]
+
+
+class UsagePage(Struct, frozen=True, kw_only=True):
+    """`next_page` is null on the last page."""
+
+    mark: ClassVar[Meta] = extension("OQ-171")
+
+    object: Literal["page"] = "page"
+    data: list[UsageBucket]
+    has_more: bool
+    next_page: str | None

@@ -1,0 +1,39 @@
+"""Tokens, images and requests by hour or day."""
+
+from tollhouse.api import reports
+from tollhouse.api.call import Answer, Call
+from tollhouse.contract import usage as usage_wire
+from tollhouse.keys.types import Admin
+from tollhouse.reports.types import Subject, Used
+
+
+async def report(call: Call[Admin, None, usage_wire.UsageQuery]) -> Answer:
+    """GET /manage/v1/organization/usage"""
+    page = await reports.page(call, Subject.USAGE)
+    body = usage_wire.UsagePage(
+        data=[
+            usage_wire.UsageBucket(
+                start_time=bucket.span.start,
+                end_time=bucket.span.end,
+                results=[_result(used) for used in bucket.used],
+            )
+            for bucket in page.report.buckets
+        ],
+        has_more=page.next_cursor is not None,
+        next_page=page.next_cursor,
+    )
+    return Answer(body=body, headers=reports.headers(page.report))
+
+
+def _result(used: Used) -> usage_wire.UsageResult:
+    group, sums = used.group, used.sums
+    return usage_wire.UsageResult(
+        requests=sums.requests,
+        input_tokens=sums.input_tokens,
+        cached_input_tokens=sums.cached_input_tokens,
+        output_tokens=sums.output_tokens,
+        images=sums.images,
+        project_id=None if group.project_id is None else str(group.project_id),
+        api_key_id=None if group.api_key_id is None else str(group.api_key_id),
+        model=group.model,
+    )

@@ -1,0 +1,244 @@
+"""SQL of reports. Sums come from the rollups where a span is whole, and else from the entries."""
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from uuid import UUID
+
+from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
+from tollhouse.reports.types import Dimension, Group, Question, Span, Sums, Used
+from tollhouse.storage.database import Row, Transaction
+
+
+async def hold_still(tx: Transaction) -> None:  # all organizations: reads no row
+    """Let all that follows see one instant, entries included.
+
+    The lock comes before the view: a partition that the view still has is not taken away.
+    """
+    await tx.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    await tx.execute("LOCK TABLE ONLY ledger_entries IN ACCESS SHARE MODE")
+
+
+async def days(
+    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+) -> list[Used]:
+    """Sums of whole days."""
+    rows = await tx.fetch_all(
+        """
+        SELECT extract(epoch FROM day)::bigint AS bucket,
+               CASE WHEN $6 THEN project_id END AS project_id,
+               CASE WHEN $7 THEN api_key_id END AS api_key_id,
+               CASE WHEN $8 THEN model END AS model,
+               sum(requests) AS requests,
+               sum(input_tokens) AS input_tokens,
+               sum(cached_input_tokens) AS cached_input_tokens,
+               sum(output_tokens) AS output_tokens,
+               sum(images) AS images,
+               sum(input_pico) AS input_pico,
+               sum(cached_input_pico) AS cached_input_pico,
+               sum(output_pico) AS output_pico,
+               sum(image_pico) AS image_pico,
+               sum(request_pico) AS request_pico
+          FROM cost_daily
+         WHERE organization_id = $1
+           AND day >= $2
+           AND day < $3
+           AND ($4::uuid[] IS NULL OR project_id = ANY($4))
+           AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
+         GROUP BY 1, 2, 3, 4
+        """,
+        organization_id,
+        _day(span.start),
+        _day(span.end),
+        *_chosen(question),
+    )
+    return [_used(row) for row in rows]
+
+
+async def hours(
+    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+) -> list[Used]:
+    """Sums of whole hours."""
+    rows = await tx.fetch_all(
+        """
+        SELECT extract(epoch FROM hour)::bigint / $9 * $9 AS bucket,
+               CASE WHEN $6 THEN project_id END AS project_id,
+               CASE WHEN $7 THEN api_key_id END AS api_key_id,
+               CASE WHEN $8 THEN model END AS model,
+               sum(requests) AS requests,
+               sum(input_tokens) AS input_tokens,
+               sum(cached_input_tokens) AS cached_input_tokens,
+               sum(output_tokens) AS output_tokens,
+               sum(images) AS images,
+               sum(input_pico) AS input_pico,
+               sum(cached_input_pico) AS cached_input_pico,
+               sum(output_pico) AS output_pico,
+               sum(image_pico) AS image_pico,
+               sum(request_pico) AS request_pico
+          FROM cost_hourly
+         WHERE organization_id = $1
+           AND hour >= $2
+           AND hour < $3
+           AND ($4::uuid[] IS NULL OR project_id = ANY($4))
+           AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
+         GROUP BY 1, 2, 3, 4
+        """,
+        organization_id,
+        _instant(span.start),
+        _instant(span.end),
+        *_chosen(question),
+        question.width.value,
+    )
+    return [_used(row) for row in rows]
+
+
+async def entries(
+    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+) -> list[Used]:
+    """Sums of what was admitted in any span, exact to the second; reads the entries one by one."""
+    rows = await tx.fetch_all(
+        """
+        SELECT floor(extract(epoch FROM admitted_at))::bigint / $9 * $9 AS bucket,
+               CASE WHEN $6 THEN project_id END AS project_id,
+               CASE WHEN $7 THEN api_key_id END AS api_key_id,
+               CASE WHEN $8 THEN model END AS model,
+               count(*) AS requests,
+               sum(input_tokens) AS input_tokens,
+               sum(cached_input_tokens) AS cached_input_tokens,
+               sum(output_tokens) AS output_tokens,
+               sum(images) AS images,
+               sum(input_pico) AS input_pico,
+               sum(cached_input_pico) AS cached_input_pico,
+               sum(output_pico) AS output_pico,
+               sum(image_pico) AS image_pico,
+               sum(request_pico) AS request_pico
+          FROM ledger_entries
+         WHERE organization_id = $1
+           AND admitted_day BETWEEN $10 AND $11
+           AND phase = 1
+           AND (kind = 'post' OR posted_pico > 0)
+           AND admitted_at >= $2
+           AND admitted_at < $3
+           AND ($4::uuid[] IS NULL OR project_id = ANY($4))
+           AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
+         GROUP BY 1, 2, 3, 4
+        """,
+        organization_id,
+        _instant(span.start),
+        _instant(span.end),
+        *_chosen(question),
+        question.width.value,
+        *_days_of(span),
+    )
+    return [_used(row) for row in rows]
+
+
+async def is_closed(tx: Transaction, span: Span) -> bool:  # all organizations: days close for all
+    """Whether a day of the span has lost its entries."""
+    return await tx.fetch_value(
+        "SELECT EXISTS (SELECT FROM closed_days WHERE day BETWEEN $1 AND $2)", *_days_of(span)
+    )
+
+
+async def unsettled(
+    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+) -> int:
+    """How many requests of the span are held, with an end that nobody knows yet."""
+    project_ids, api_key_ids, *_ = _chosen(question)
+    return await tx.fetch_value(
+        """
+        SELECT count(*)
+          FROM unsettled_holds
+         WHERE organization_id = $1
+           AND admitted_day BETWEEN $2 AND $3
+           AND admitted_at >= $4
+           AND admitted_at < $5
+           AND ($6::uuid[] IS NULL OR project_id = ANY($6))
+           AND ($7::uuid[] IS NULL OR api_key_id = ANY($7))
+        """,
+        organization_id,
+        *_days_of(span),
+        _instant(span.start),
+        _instant(span.end),
+        project_ids,
+        api_key_ids,
+    )
+
+
+async def has_projects(
+    tx: Transaction, organization_id: OrganizationId, project_ids: Iterable[ProjectId]
+) -> bool:
+    """Whether all of these are the organization's, archived or not."""
+    return await tx.fetch_value(
+        """
+        SELECT NOT EXISTS (
+            SELECT FROM unnest($2::uuid[]) AS asked (id)
+             WHERE NOT EXISTS (
+                SELECT FROM projects p WHERE p.organization_id = $1 AND p.id = asked.id))
+        """,
+        organization_id,
+        list(project_ids),
+    )
+
+
+async def has_project_keys(
+    tx: Transaction, organization_id: OrganizationId, api_key_ids: Iterable[ProjectKeyId]
+) -> bool:
+    """Whether all of these are keys of the organization's projects, revoked or not."""
+    return await tx.fetch_value(
+        """
+        SELECT NOT EXISTS (
+            SELECT FROM unnest($2::uuid[]) AS asked (id)
+             WHERE NOT EXISTS (
+                SELECT FROM project_keys k WHERE k.organization_id = $1 AND k.id = asked.id))
+        """,
+        organization_id,
+        list(api_key_ids),
+    )
+
+
+def _chosen(question: Question) -> tuple[list[UUID] | None, list[UUID] | None, bool, bool, bool]:
+    """Filters and grouping, in the order of the statements' parameters."""
+    only, grouping = question.only, question.grouping
+    return (
+        None if only.project_ids is None else list(only.project_ids),
+        None if only.api_key_ids is None else list(only.api_key_ids),
+        Dimension.PROJECT in grouping,
+        Dimension.KEY in grouping,
+        not grouping.isdisjoint({Dimension.MODEL, Dimension.LINE_ITEM}),
+    )
+
+
+def _used(row: Row) -> Used:
+    return Used(
+        group=Group(
+            bucket=row["bucket"],
+            project_id=row["project_id"],
+            api_key_id=row["api_key_id"],
+            model=row["model"],
+        ),
+        sums=Sums(
+            requests=int(row["requests"]),
+            input_tokens=int(row["input_tokens"]),
+            cached_input_tokens=int(row["cached_input_tokens"]),
+            output_tokens=int(row["output_tokens"]),
+            images=int(row["images"]),
+            input_pico_usd=int(row["input_pico"]),
+            cached_input_pico_usd=int(row["cached_input_pico"]),
+            output_pico_usd=int(row["output_pico"]),
+            image_pico_usd=int(row["image_pico"]),
+            request_pico_usd=int(row["request_pico"]),
+        ),
+    )
+
+
+def _instant(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _day(seconds: int) -> date:
+    return _instant(seconds).date()
+
+
+def _days_of(span: Span) -> tuple[date, date]:
+    """The first and the last day that a span touches."""
+    return _day(span.start), _day(span.end - 1)

@@ -1,0 +1,107 @@
+"""`tollhouse costs`, and the guide to it, followed step by step on a running service."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import asyncpg
+
+from tests.cli.commands import Operator, refusal
+from tests.cli.documents import read, scripts
+from tests.reports import events
+from tests.reports.events import Keys
+from tests.support.world import World, new_world
+from tollhouse.app import connect
+from tollhouse.keys.secrets import Peppers
+from tollhouse.settings import load
+from tollhouse.storage.database import Database
+
+FROM, TO = "2026-08-30", "2026-09-02"
+SINCE, UNTIL = (datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (FROM, "2026-09-01"))
+
+
+async def spend(operator: Operator, count: int) -> str:
+    """Two keys that used something on the last two days of August; an Admin key of theirs."""
+    settings = load(operator.settings_path, environment={})
+    database = await connect(settings)
+    connection = await asyncpg.connect(settings.database.url)
+    try:
+        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+        await _use(connection, world, count)
+        return (await world.admin_key()).value
+    finally:
+        await connection.close()
+        await database.close()
+
+
+async def _use(connection: asyncpg.Connection, world: World, count: int) -> None:
+    project = await world.project()
+    held = [(await world.project_key(project)).key.id for _ in range(2)]
+    await events.make_partitions(connection, SINCE.date(), UNTIL.date())
+    await events.hold(
+        *(connection, world.organization_id, Keys([project.id] * 2, held), count),
+        since=SINCE,
+        until=UNTIL,
+    )
+    await events.resolve(connection, world.organization_id)
+    await events.mark_unsettled(connection, world.organization_id)
+
+
+def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) -> None:
+    asyncio.run(spend(patient, 200))
+
+    page = patient.json("costs", "--from", FROM, "--to", TO)
+    shown = patient.run("costs", "--from", FROM, "--to", TO).stdout
+    by_item = patient.run("costs", "--from", FROM, "--to", TO, "--by", "line_item").stdout
+
+    amounts = [result["amount"]["value"] for bucket in page["data"] for result in bucket["results"]]
+    lines = [line.split() for line in shown.splitlines()]
+    assert lines[0] == ["day", "usd", "bar"]
+    assert [line[:2] for line in lines[1:4]] == [
+        ["2026-08-30", amounts[0]],
+        ["2026-08-31", amounts[1]],
+        ["2026-09-01", "-"],
+    ]
+    assert max(len(line[2]) for line in lines[1:3]) == 30
+    total = [line for line in shown.splitlines() if line.startswith("Total: ")]
+    assert total == [line for line in by_item.splitlines() if line.startswith("Total: ")]
+    assert "example/large, cached input" in by_item
+    assert "Not settled yet, and in no amount: " in shown
+
+
+def test_a_deployment_without_usage_shows_its_days(patient: Operator) -> None:
+    async def create() -> None:
+        settings = load(patient.settings_path, environment={})
+        database: Database = await connect(settings)
+        await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+        await database.close()
+
+    asyncio.run(create())
+
+    shown = patient.run("costs").stdout
+    assert len(shown.splitlines()) == 1 + 31 + 2
+    assert "Total: 0 USD" in shown
+
+
+def test_wrong_calls_are_refused() -> None:
+    assert "Invalid value for '--from'" in refusal("costs", "--from", "yesterday")
+    assert "Invalid value for '--by'" in refusal("costs", "--by", "user_id")
+
+
+def test_an_empty_range_is_refused(patient: Operator) -> None:
+    asyncio.run(spend(patient, 1))
+    ended = patient.run("costs", "--from", TO, "--to", FROM, "--json", exit_code=2)
+
+    assert ended.error["code"] == "invalid_value"
+
+
+def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
+    by_command, costs, usage = scripts(read("docs/guides/reading-costs.md"))
+    patient.environment["TOLLHOUSE_ADMIN_KEY"] = asyncio.run(spend(patient, 50))
+
+    assert "2026-08-31" in patient.bash(by_command).stdout
+    with patient.serving() as server:
+        patient.environment["TOLLHOUSE_URL"] = next(
+            word.strip(",") for word in server.announced.split() if "://" in word
+        )
+        assert '"object":"organization.costs.result"' in patient.bash(costs).stdout
+        assert '"object":"page"' in patient.bash(usage).stdout

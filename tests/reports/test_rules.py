@@ -1,0 +1,152 @@
+"""Spans are cut into pieces that lose nothing and count nothing twice."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tollhouse.base.ids import ProjectId, time_ordered_uuid
+from tollhouse.reports import rules
+from tollhouse.reports.types import Group, Place, Span, Sums, Used, Width
+
+HOUR, DAY = Width.HOUR, Width.DAY
+NOTHING = Sums(
+    requests=1,
+    input_tokens=0,
+    cached_input_tokens=0,
+    output_tokens=0,
+    images=0,
+    input_pico_usd=0,
+    cached_input_pico_usd=0,
+    output_pico_usd=0,
+    image_pico_usd=0,
+    request_pico_usd=0,
+)
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> Span:
+    """Cut anywhere, or on hours and days, where the mistakes are."""
+    unit = draw(st.sampled_from((1, 60, HOUR.value, DAY.value)))
+    start = draw(st.integers(0, 5 * DAY)) // unit * unit
+    length = draw(st.integers(1, 5 * DAY))
+    return Span(start=start, end=start + max(1, length // unit * unit))
+
+
+@given(spans(), st.sampled_from(Width))
+def test_the_pieces_make_up_the_span_without_gap_or_overlap(span: Span, width: Width) -> None:
+    found = rules.pieces(span, width)
+    days = [] if found.days is None else [found.days]
+    pieces = sorted([*days, *found.hours, *found.entries], key=lambda piece: piece.start)
+
+    assert pieces[0].start == span.start
+    assert pieces[-1].end == span.end
+    assert all(one.end == after.start for one, after in pairwise(pieces))
+    assert all(piece.start < piece.end for piece in pieces)
+
+
+@given(spans(), st.sampled_from(Width))
+def test_rollups_serve_all_that_is_whole(span: Span, width: Width) -> None:
+    found = rules.pieces(span, width)
+
+    assert found.days is None or (width is DAY and _is_on(found.days, DAY))
+    assert all(_is_on(piece, HOUR) for piece in found.hours)
+    for piece in found.entries:
+        first_whole_hour = -(-piece.start // HOUR) * HOUR
+        assert first_whole_hour + HOUR > piece.end, "no whole hour is read from the entries"
+
+
+def test_a_cut_names_the_parameter_that_makes_it() -> None:
+    for span, expected in (
+        (Span(start=1, end=10 * DAY), ["start_time"]),
+        (Span(start=0, end=10 * DAY + 1), ["end_time"]),
+        (Span(start=1, end=10 * DAY + 1), ["start_time", "end_time"]),
+        (Span(start=0, end=30), ["end_time"]),
+        (Span(start=10, end=30), ["start_time"]),
+        (Span(start=HOUR, end=10 * DAY - HOUR), []),
+    ):
+        pieces = rules.pieces(span, DAY).entries
+        assert [rules.cut_parameter(span, piece) for piece in pieces] == expected
+
+
+def test_the_last_page_ends_with_the_bucket_of_the_last_second() -> None:
+    for end, last in ((10 * DAY, 10 * DAY), (10 * DAY + 1, 11 * DAY), (10 * DAY - 1, 10 * DAY)):
+        page = rules.page_span(Place(bucket=8 * DAY, end=end), DAY, buckets_max=180)
+        assert page == Span(start=8 * DAY, end=last)
+
+
+def test_a_page_has_no_more_buckets_than_asked_for() -> None:
+    page = rules.page_span(Place(bucket=0, end=10 * HOUR), HOUR, buckets_max=3)
+
+    assert [bucket.span.start for bucket in rules.buckets(page, HOUR, [])] == [0, 3600, 7200]
+
+
+def used(model: str | None = None, project: ProjectId | None = None, **sums: int) -> Used:
+    group = Group(bucket=0, project_id=project, api_key_id=None, model=model)
+    fields = {name: getattr(NOTHING, name) for name in Sums.__slots__}
+    return Used(group=group, sums=Sums(**(fields | sums)))
+
+
+def test_settled_usage_without_a_cost_is_a_line_of_zero() -> None:
+    (line,) = rules.cost_lines([used()])
+
+    assert (line.line_item, line.amount) == (None, 0)
+
+
+def test_a_part_is_a_line_when_it_was_used_or_cost_something() -> None:
+    lines = rules.cost_lines(
+        [
+            used(
+                "m",
+                requests=9,
+                input_tokens=5,
+                image_pico_usd=3,
+                output_tokens=2,
+                output_pico_usd=4,
+            )
+        ]
+    )
+
+    assert [(line.line_item, line.amount) for line in lines] == [
+        ("m, image", 3),
+        ("m, input", 0),
+        ("m, output", 4),
+    ]
+
+
+def test_a_request_is_a_line_only_when_it_has_a_price() -> None:
+    lines = rules.cost_lines([used("m", requests=9, request_pico_usd=1), used("n", requests=9)])
+
+    assert [line.line_item for line in lines] == ["m, request"]
+
+
+def test_lines_are_sorted_by_project_and_then_by_the_text_of_the_item() -> None:
+    first, second = sorted(
+        (ProjectId(time_ordered_uuid()), ProjectId(time_ordered_uuid())), key=str
+    )
+    found = [
+        used("b", second, input_tokens=1),
+        used("b", first, input_tokens=1, cached_input_tokens=1),
+        used("a", first, output_tokens=1),
+        used("a, z", first, output_tokens=1),
+    ]
+
+    lines = rules.cost_lines(rules.merged(found))
+
+    assert [(line.group.project_id, line.line_item) for line in lines] == [
+        (first, "a, output"),
+        (first, "a, z, output"),
+        (first, "b, cached input"),
+        (first, "b, input"),
+        (second, "b, input"),
+    ]
+
+
+def test_pieces_of_one_group_are_added_up() -> None:
+    (merged,) = rules.merged([used("m", input_tokens=2), used("m", input_tokens=3, images=1)])
+
+    assert (merged.sums.requests, merged.sums.input_tokens, merged.sums.images) == (2, 5, 1)
+
+
+def _is_on(span: Span, width: Width) -> bool:
+    return span.start % width == 0 and span.end % width == 0

@@ -77,11 +77,10 @@ class Stage:
 
 
 def path_of(row: Row, targets: dict[str, str]) -> str:
-    """The row's path with IDs and a query in it; one name stands for two kinds of key."""
+    """The row's path with IDs in it; one name stands for two kinds of key."""
     is_admin_key = "/admin_api_keys/" in row.path
     api_key_id = targets["admin_key_id" if is_admin_key else "project_key_id"]
-    path = row.path.format_map(targets | {"api_key_id": api_key_id})
-    return path
+    return row.path.format_map(targets | {"api_key_id": api_key_id})
 
 
 async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:

@@ -19,8 +19,10 @@ from tests.identity.creations import REPLAYED, START, create, managed_keys_path
 from tests.identity.table import BODIES, ROWS, Row
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway
+from tests.support.policies import new_policy
 from tests.support.world import HeldAdminKey, World
 from tollhouse.base.clock import HeldClock
+from tollhouse.base.ids import policy_id_text
 from tollhouse.projects.types import Project
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -86,6 +88,7 @@ async def scene(held: Gateway, world: World, project: Project) -> AsyncIterator[
         "project_id": str(project.id),
         "project_key_id": str((await world.project_key(project)).key.id),
         "admin_key_id": str((await world.admin_key()).key.id),
+        "policy_id": policy_id_text((await new_policy(world, ("publish",))).id),
     }
     async with held.client(acting.value) as client:
         scene = Scene(world, acting, client, targets)

@@ -201,7 +201,12 @@ async def use_everything(client: httpx2.AsyncClient) -> None:
 
 async def use_policies(client: httpx2.AsyncClient, project: str) -> None:
     """A policy's whole life, and every way to look at it."""
+<<<<<<< HEAD
     body = {"name": "x", "rule": "Is it so?", "scope": "projects", "project_ids": [project]}
+=======
+    body: dict[str, object] = {"name": "x", "rule": "Is it so?", "scope": "projects"}
+    body["project_ids"] = [project]
+>>>>>>> main
     policy = await create(client, "/v1/organization/policies", body)
     given, managed = f"/v1/organization/policies/{policy}", f"{MANAGED_POLICIES}/{policy}"
     changes: tuple[tuple[str, str, dict[str, object]], ...] = (

@@ -109,7 +109,7 @@ _absorbed = Counter(
 _unsettled_holds = Gauge(
     "tollhouse_unsettled_holds",
     "Holds whose end nobody knows yet.",
-    multiprocess_mode="mostrecent",
+    multiprocess_mode="livemostrecent",
     registry=_registry,
 )
 _spending_alerts = Counter(

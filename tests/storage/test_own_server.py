@@ -193,6 +193,7 @@ async def use_everything(client: httpx2.AsyncClient) -> None:
         answer = await client.post(f"{project_path}/api_keys/{key}/{verb}")
         assert answer.status_code == 200, verb
     await use_policies(client, project)
+    await use_money(client, project)
     renamed = await client.patch(project_path, json={"name": "y"})
     archived = await client.post(f"/v1/organization/projects/{project}/archive")
     revoked = await client.delete(f"/v1/organization/admin_api_keys/{admin}")
@@ -201,12 +202,8 @@ async def use_everything(client: httpx2.AsyncClient) -> None:
 
 async def use_policies(client: httpx2.AsyncClient, project: str) -> None:
     """A policy's whole life, and every way to look at it."""
-<<<<<<< HEAD
-    body = {"name": "x", "rule": "Is it so?", "scope": "projects", "project_ids": [project]}
-=======
     body: dict[str, object] = {"name": "x", "rule": "Is it so?", "scope": "projects"}
     body["project_ids"] = [project]
->>>>>>> main
     policy = await create(client, "/v1/organization/policies", body)
     given, managed = f"/v1/organization/policies/{policy}", f"{MANAGED_POLICIES}/{policy}"
     changes: tuple[tuple[str, str, dict[str, object]], ...] = (
@@ -229,6 +226,23 @@ async def use_policies(client: httpx2.AsyncClient, project: str) -> None:
         f"{managed}/versions/1",
     ):
         assert (await client.get(path)).status_code == 200, path
+
+
+async def use_money(client: httpx2.AsyncClient, project: str) -> None:
+    """Caps, credit and reports; what a report cuts is read from the entries."""
+    limits = "/manage/v1/organization/spending_limits"
+    for place in ({}, {"project_id": project}):
+        limit = {"period": "month", "limit": {"value": "1"}, **place}
+        assert (await client.put(limits, json=limit)).status_code == 200
+    for path in (
+        limits,
+        "/manage/v1/organization/credits",
+        "/manage/v1/organization/credits/entries",
+        "/v1/organization/costs?start_time=1700000001&group_by=project_id&group_by=line_item",
+        "/manage/v1/organization/usage?start_time=1700000001&bucket_width=1h",
+    ):
+        assert (await client.get(path)).status_code == 200, path
+    assert (await client.delete(f"{limits}?period=month")).status_code == 200
 
 
 async def create(client: httpx2.AsyncClient, path: str, body: dict[str, object]) -> str:

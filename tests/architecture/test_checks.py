@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tools.checks import handlers, money, mutations, sizes, statements, tenancy
+from tools.checks import handlers, log_fields, money, mutations, sizes, statements, tenancy
 from tools.checks.__main__ import findings
 from tools.checks.source import Source
 
@@ -223,6 +223,16 @@ def test_a_handler_that_changes_something_unasked_is_found(module: str) -> None:
 def test_only_handlers_have_a_caller_to_ask_for(module: str) -> None:
     assert list(mutations.check(source("database.mutation(authority)", module))) == []
     assert list(mutations.check(source("mutation(call)", "api/projects"))) == []
+
+
+def test_a_fact_that_no_log_line_shows_is_found() -> None:
+    formatter = source("FIELDS: Final = (\n    'job',\n    'count',\n)", "observability/log")
+    fields = log_fields.written([formatter])
+    assert fields == {"job", "count"}
+
+    text = "logger.info('event', extra={'job': 1, 'jobs': 2})"
+    assert [finding.line for finding in log_fields.check(source(text), fields)] == [1]
+    assert list(log_fields.check(source("logger.info('event', extra={'job': 1})"), fields)) == []
 
 
 def test_a_file_may_have_500_lines_and_no_more() -> None:

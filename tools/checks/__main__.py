@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.checks import handlers, money, mutations, sizes, statements, tenancy
+from tools.checks import handlers, log_fields, money, mutations, sizes, statements, tenancy
 from tools.checks.source import Finding, read
 
 ROOT = Path(__file__).parents[2]
@@ -14,12 +14,14 @@ def findings(root: Path) -> Iterator[Finding]:
     """What every check has to say about the package below `root`."""
     sources = list(read(root))
     carrying = tenancy.carriers(sources)
+    fields = log_fields.written(sources)
     for source in sources:
         yield from money.check(source)
         yield from statements.check(source)
         yield from tenancy.check(source, carrying)
         yield from handlers.check(source)
         yield from mutations.check(source)
+        yield from log_fields.check(source, fields)
         yield from sizes.check(source)
 
 

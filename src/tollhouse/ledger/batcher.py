@@ -318,7 +318,7 @@ def _note_resolved(resolution: Resolution, outcome: Resolved) -> None:
             "charge_exceeds_hold",
             extra={
                 "reservation_id": str(resolution.reservation_id),
-                "excess_pico_usd": resolution.excess_pico_usd,
+                "amount_pico_usd": resolution.excess_pico_usd,
             },
         )
     if outcome is not Resolved.NOW:

@@ -33,7 +33,7 @@ async def ensure(database: Database) -> None:
         logger.warning("partitions_not_made")
         return
     if made:
-        logger.info("partitions_made", extra={"days": made})
+        logger.info("partitions_made", extra={"count": made})
 
 
 async def remove_old(database: Database, *, entry_days: int) -> None:

@@ -229,7 +229,7 @@ async def _mark(database: Database, found: Sequence[_Found]) -> bool:
         if marked:
             logger.warning(
                 "holds_unsettled",
-                extra={"organization_id": str(organization_id), "holds": marked},
+                extra={"organization_id": str(organization_id), "count": marked},
             )
     return is_whole
 

@@ -42,6 +42,9 @@ FIELDS: Final = (
     "scope",
     "scope_id",
     "window",
+    "reservation_id",
+    "amount_pico_usd",
+    "day",
 )
 CLIENT_REQUEST_ID_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384

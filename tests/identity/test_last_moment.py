@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from tests.identity.audit_rows import audit_rows
 from tests.identity.creations import REPLAYED, START, create, managed_keys_path
-from tests.identity.table import BODIES, ROWS, Row
+from tests.identity.table import BODIES, QUERIES, ROWS, Row
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway
 from tests.support.policies import new_policy
@@ -75,7 +75,13 @@ class Scene:
         name = "admin_key_id" if "/admin_api_keys/" in row.path else "project_key_id"
         path = row.path.format_map(self.targets | {"api_key_id": self.targets[name]})
         headers = {"Idempotency-Key": "the change"}
-        return await self.client.request(row.method, path, json=BODIES.get(row.id), headers=headers)
+        return await self.client.request(
+            row.method,
+            path,
+            params=QUERIES.get(row.id),
+            json=BODIES.get(row.id),
+            headers=headers,
+        )
 
     async def is_believed(self) -> bool:
         return (await self.client.get(LIST_ADMIN_KEYS)).status_code == 200

@@ -16,7 +16,7 @@ from tollhouse.cli.findings import Outcome
 EVERY_CHECK = [
     *("settings", "file mode", "secrets", "listener", "probe listener", "database", "pooling"),
     *("database version", "clock", "durability", "schema", "peppers", "workers", "job leases"),
-    *("data keys", "sealed values"),
+    *("ledger days", "data keys", "sealed values"),
 ]
 
 

@@ -7,6 +7,8 @@ from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import backfill
 from tollhouse.ledger.types import Charge, PastUsage, Resolution
 
+KEPT_DAYS = 2_000
+
 
 def days_ago(days: int) -> date:
     return (datetime.now(UTC) - timedelta(days=days)).date()
@@ -22,6 +24,6 @@ async def enter_past(till: Till, day: date, amount: int, *, model: str = MODEL) 
         charge=Charge(input_tokens=7, request_pico_usd=PicoUsd(amount)),
     )
     database = till.world.database
-    await backfill.prepare(database, day, now=datetime.now(UTC))
+    await backfill.prepare(database, usage, now=datetime.now(UTC), entry_days=KEPT_DAYS)
     async with database.mutation(till.world.authority()) as tx:
         return await backfill.enter(tx, usage, reason="a test")

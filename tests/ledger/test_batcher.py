@@ -14,10 +14,13 @@ from tests.identity.waiting import until, until_a_lock_is_awaited
 from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, posted, voided
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
+from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
+from tollhouse.ledger import batches
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.errors import (
+    AdmissionImpossible,
     AdmissionUndecided,
     ClockIsWrong,
     CreditExhausted,
@@ -166,6 +169,102 @@ async def test_a_locked_organization_holds_up_nobody_else_and_loses_nothing(
     await connection.close()
     await asyncio.gather(*waiting)
     assert await balance(database, locked_out) == (0, 50)
+
+
+async def test_many_locked_organizations_leave_room_for_the_others(
+    database: Database, database_url: str, batcher: Batcher
+) -> None:
+    """More of them than there are places for batches of one's own."""
+    locked_out = [await new_payer(database, credit=100) for _ in range(8)]
+    connections = [await locked(database_url, payer) for payer in locked_out]
+    free = await new_payer(database, credit=100)
+
+    waiting = [
+        asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+        for payer in locked_out
+        for _ in range(2)
+    ]
+    await until_a_lock_is_awaited(database_url)
+    await asyncio.gather(*(batcher.admit(free.hold(10), patience=PATIENCE) for _ in range(4)))
+    assert not any(task.done() for task in waiting)
+
+    for connection in connections:
+        await connection.close()
+    await asyncio.gather(*waiting)
+    for payer in locked_out:
+        assert await balance(database, payer) == (0, 20)
+
+
+async def test_of_two_resolutions_in_one_batch_the_first_one_counts(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(60)
+    await batcher.admit(hold, patience=PATIENCE)
+
+    result = await batches.apply(
+        database,
+        payer.organization_id,
+        [voided(hold), posted(hold, 25)],
+        [],
+        instance_id=InstanceId(time_ordered_uuid()),
+        is_retry=False,
+    )
+
+    assert result.resolved == [Resolved.NOW, Resolved.BEFORE]
+    assert await balance(database, payer) == (0, 0)
+
+
+async def test_a_refusal_does_not_promise_what_is_unsettled(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(60)
+    await batcher.admit(hold, patience=PATIENCE)
+    async with database.transaction() as tx:
+        await tx.execute(
+            """
+            INSERT INTO unsettled_holds (organization_id, admitted_day, reservation_id, held_pico,
+                                         admitted_at, project_id, api_key_id, decide_at)
+            SELECT organization_id, admitted_day, reservation_id, held_pico, admitted_at,
+                   project_id, api_key_id, deadline_at + interval '1 day'
+              FROM ledger_entries
+             WHERE organization_id = $1
+            """,
+            payer.organization_id,
+        )
+
+    with pytest.raises(CreditExhausted) as refused:
+        await batcher.admit(payer.hold(50), patience=PATIENCE)
+
+    assert (refused.value.available, refused.value.held) == (40, 0)
+    assert refused.value.retry_after_seconds is None
+
+
+async def test_a_day_without_its_table_is_our_failure_not_the_callers(
+    database: Database, database_url: str, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("DROP TABLE " + ", ".join(await day_tables(connection)))
+    await connection.close()
+
+    with pytest.raises(AdmissionImpossible) as refused:
+        await batcher.admit(payer.hold(10), patience=PATIENCE)
+
+    assert refused.value.kind == 503
+    assert await balance(database, payer) == (0, 0)
+
+
+async def day_tables(connection: asyncpg.Connection) -> list[str]:
+    rows = await connection.fetch(
+        """
+        SELECT inhrelid::regclass::text
+          FROM pg_inherits
+         WHERE inhparent = 'ledger_entries'::regclass
+        """
+    )
+    return [row["inhrelid"] for row in rows]
 
 
 async def test_a_poisoned_settlement_is_set_aside_and_its_batch_goes_on(

@@ -14,7 +14,6 @@ from tollhouse.ledger.rules import (
     counters,
     decide_at,
     ending,
-    is_alerting,
 )
 from tollhouse.ledger.types import Counter, Hold, Period, Scope
 
@@ -62,26 +61,6 @@ def test_an_unsettled_hold_is_decided_some_time_after_its_deadline(
     bills_without_answer: bool, grace: timedelta
 ) -> None:
     assert decide_at(NOON, bills_without_answer=bills_without_answer) == NOON + grace
-
-
-@pytest.mark.parametrize(
-    ("settled", "limit", "alert_percent", "rings"),
-    [
-        (0, 100, 80, False),
-        (79, 100, 80, False),
-        (80, 100, 80, True),
-        (100, 100, 80, True),
-        (99, 100, 100, False),
-        (100, 100, 100, True),
-        (799_999_999_999_999_999_999, 10**21, 80, False),
-        (800_000_000_000_000_000_000, 10**21, 80, True),
-        (0, 0, 80, True),
-    ],
-)
-def test_a_cap_rings_from_its_share_on(
-    settled: int, limit: int, alert_percent: int, rings: bool
-) -> None:
-    assert is_alerting(PicoUsd(settled), PicoUsd(limit), alert_percent) is rings
 
 
 @pytest.mark.parametrize("day", [date(2026, 2, 1), date(2026, 2, 28)])

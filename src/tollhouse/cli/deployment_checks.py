@@ -12,6 +12,7 @@ from tollhouse.storage.idempotency import SECRET_LIFETIME
 from tollhouse.storage.sealing import DATA_KEY_LIFETIME
 
 PURGE_GRACE: Final = timedelta(hours=1)
+LEDGER_DAYS_AHEAD: Final = 2
 JOBS: Final = ("alerts", "partitions", "purge", "reaper")
 START_A_WORKER: Final = (
     "A running worker purges every ten minutes. Start one, or look for task_failed in the log."
@@ -61,6 +62,28 @@ async def leases(operator: Session) -> Finding:
         remedy = f"Workers live, but none does: {', '.join(idle)}. Look for task_failed in the log."
         return warning("job leases", found, remedy)
     return ok("job leases", found)
+
+
+async def ledger_days(operator: Session) -> Finding:
+    """A request of a day without its table cannot be admitted."""
+    rows = await operator.database.fetch_all(
+        """
+        SELECT count(*) AS made
+          FROM generate_series(0, $1::int) ahead
+         WHERE EXISTS (
+                SELECT FROM pg_inherits
+                 WHERE inhparent = 'ledger_entries'::regclass
+                   AND inhrelid = to_regclass('ledger_entries_' || to_char(
+                        (clock_timestamp() AT TIME ZONE 'UTC')::date + ahead, 'YYYYMMDD')))
+        """,
+        LEDGER_DAYS_AHEAD,
+    )
+    missing = LEDGER_DAYS_AHEAD + 1 - rows[0]["made"]
+    if missing:
+        found = f"{missing} of today and the next {LEDGER_DAYS_AHEAD} days have no table"
+        remedy = "A running worker makes them every hour. Start one, or look for task_failed."
+        return failure("ledger days", found, remedy)
+    return ok("ledger days", f"today and the next {LEDGER_DAYS_AHEAD} days have their tables")
 
 
 async def data_keys(operator: Session) -> Finding:

@@ -17,12 +17,13 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MAX: Final = 16
+CHECKS_MAX: Final = 17
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
     deployment_checks.peppers,
     deployment_checks.live_workers,
     deployment_checks.leases,
+    deployment_checks.ledger_days,
     deployment_checks.data_keys,
     deployment_checks.sealed_values,
 )

@@ -211,7 +211,12 @@ def backfill(
             day=day.date(),
             charge=replace(_used(quantities), request_pico_usd=amount),
         )
-        await past.prepare(operator.database, usage.day, now=operator.clock.now())
+        await past.prepare(
+            operator.database,
+            usage,
+            now=operator.clock.now(),
+            entry_days=operator.settings.ledger.entry_days,
+        )
         async with operator.database.mutation(operator.authority(owner.id)) as tx:
             return await past.enter(tx, usage, reason=reason)
 

@@ -1,6 +1,6 @@
 """Past usage, entered by an operator: credit and its use at once, on the day that it belongs to."""
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -24,14 +24,22 @@ NO_INSTANCE: Final = InstanceId(UUID(int=0))
 NO_PRICES: Final = 0
 
 
-async def prepare(database: Database, day: date, *, now: datetime) -> None:
-    """Refuse days that nothing can be entered in, and make the day's partition."""
-    if day > now.astimezone(UTC).date():
-        raise DayNotPast(day)
+async def prepare(database: Database, usage: PastUsage, *, now: datetime, entry_days: int) -> None:
+    """Refuse what cannot be entered, and make the day's partition.
+
+    A day that retention has passed counts as closed, also if it never had entries: the next
+    round would close it, and what is still to be entered there could not be.
+    """
+    operations.require_amount(usage.charge.total_pico_usd)
+    today = now.astimezone(UTC).date()
+    if usage.day > today:
+        raise DayNotPast(usage.day)
+    if usage.day < today - timedelta(days=entry_days):
+        raise DayIsClosed(usage.day)
     async with database.transaction() as tx:
-        if await partitions.is_closed(tx, day):
-            raise DayIsClosed(day)
-    await partitions.make_day(database, day)
+        if await partitions.is_closed(tx, usage.day):
+            raise DayIsClosed(usage.day)
+    await partitions.make_day(database, usage.day)
 
 
 async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
@@ -114,7 +122,7 @@ async def _add_credit(tx: Mutation, hold: Hold, reason: str) -> None:
            SET credit_pico = credit_pico + $2,
                reserved_pico = reserved_pico + $2,
                ceiling_pico = greatest(credit_pico, settled_pico + reserved_pico) + $2,
-               is_alerted = (settled_pico + $2) * 100 >= (credit_pico + $2) * 80
+               is_alerted = is_alerted AND settled_pico * 100 >= (credit_pico + $2) * 80
          WHERE organization_id = $1
         """,
         tx.organization_id,

@@ -22,6 +22,7 @@ from tollhouse.ledger.batches import BatchResult, Decision
 from tollhouse.ledger.errors import (
     CAP_ERRORS,
     AccountMissing,
+    AdmissionImpossible,
     AdmissionUndecided,
     ClockIsWrong,
     CreditExhausted,
@@ -175,9 +176,8 @@ class Batcher:
     async def _run_own(self, organization_id: OrganizationId, lane: _Lane) -> None:
         items: list[_Item] = []
         try:
-            async with self._own_batches:
-                items = _take(lane.waiting)
-                await self._carry_out(items, self._own_sender(organization_id))
+            items = _take(lane.waiting)
+            await self._carry_out(items, self._own_sender(organization_id))
         finally:
             _fail_undone(items)
             self._release(organization_id)
@@ -215,14 +215,16 @@ class Batcher:
 
     def _own_sender(self, organization_id: OrganizationId) -> "_Sender":
         async def send(items: Sequence[_Item], *, is_retry: bool) -> BatchResult:
-            return await batches.apply(
-                self._database,
-                organization_id,
-                [item.resolution for item in items if isinstance(item, _Settlement)],
-                [item.hold for item in items if isinstance(item, _Admission)],
-                instance_id=self._instance_id,
-                is_retry=is_retry,
-            )
+            # For one try only: an account that somebody keeps locked must not keep the place.
+            async with self._own_batches:
+                return await batches.apply(
+                    self._database,
+                    organization_id,
+                    [item.resolution for item in items if isinstance(item, _Settlement)],
+                    [item.hold for item in items if isinstance(item, _Admission)],
+                    instance_id=self._instance_id,
+                    is_retry=is_retry,
+                )
 
         return send
 
@@ -235,23 +237,27 @@ class Batcher:
             is_retry=is_retry,
         )
 
-    async def _carry_out(self, items: Sequence[_Item], send: "_Sender") -> None:
+    async def _carry_out(
+        self, items: Sequence[_Item], send: "_Sender", *, is_retry: bool = False
+    ) -> None:
         """Until the database has answered; what it refuses as a whole is tried one by one."""
         try:
-            result = await self._until_answered(items, send)
+            result = await self._until_answered(items, send, is_retry=is_retry)
         except _REFUSED_BY_THE_DATABASE as failure:
             if len(items) == 1:
                 _set_aside(items[0], failure)
                 return
             for item in items:
-                await self._carry_out([item], send)
+                # An earlier try may have been committed without our hearing of it.
+                await self._carry_out([item], send, is_retry=True)
             return
         self._answer(items, result)
 
-    async def _until_answered(self, items: Sequence[_Item], send: "_Sender") -> BatchResult:
+    async def _until_answered(
+        self, items: Sequence[_Item], send: "_Sender", *, is_retry: bool
+    ) -> BatchResult:
         """A result that is not known is asked for again, with the same IDs and instants."""
         pause = FIRST_PAUSE
-        is_retry = False
         while True:
             metrics.ledger_batch_sent(len(items), is_retry=is_retry)
             try:
@@ -296,7 +302,8 @@ def _fail_undone(items: Sequence[_Item]) -> None:
 def _set_aside(item: _Item, failure: Exception) -> None:
     """An admission fails its caller; a resolution is left to the reaper, with its hold."""
     if isinstance(item, _Admission):
-        item.done.set_exception(failure)
+        logger.error("admission_impossible", exc_info=failure)
+        item.done.set_exception(AdmissionImpossible())
         item.done.exception()
         return
     metrics.resolution_set_aside()

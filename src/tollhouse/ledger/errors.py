@@ -71,6 +71,13 @@ class AdmissionUndecided(ServiceUnavailable):
         super().__init__("The request could not be admitted in time. Try again shortly.")
 
 
+class AdmissionImpossible(ServiceUnavailable):
+    """The database refuses to store the hold, as when the day's partition was never made."""
+
+    def __init__(self) -> None:
+        super().__init__("The gateway cannot admit requests now. Try again shortly.")
+
+
 class ClockIsWrong(ServiceUnavailable):
     """The worker's clock is more than ten minutes off the database's."""
 

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from tollhouse.base.money import PicoUsd
 from tollhouse.ledger.types import Counter, Hold, Period, Scope
 
 UNANSWERED_GRACE = timedelta(seconds=60)
@@ -50,11 +49,6 @@ def ending(
 def decide_at(deadline_at: datetime, *, bills_without_answer: bool) -> datetime:
     """When an unsettled hold is decided without further evidence."""
     return deadline_at + (BILLED_GRACE if bills_without_answer else UNANSWERED_GRACE)
-
-
-def is_alerting(settled: PicoUsd, limit: PicoUsd, alert_percent: int) -> bool:
-    """Whether a cap rings. Holds do not count: most of a hold is given back."""
-    return settled * 100 >= limit * alert_percent
 
 
 def counters(hold: Hold) -> tuple[Counter, ...]:

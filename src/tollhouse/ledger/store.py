@@ -75,7 +75,8 @@ async def add_credit(tx: Mutation, organization_id: OrganizationId, amount: Pico
             UPDATE accounts a
                SET credit_pico = a.credit_pico + $2,
                    ceiling_pico = greatest(a.credit_pico + $2, a.settled_pico + a.reserved_pico),
-                   is_alerted = a.settled_pico * 100 >= (a.credit_pico + $2) * $3
+                   is_alerted = a.settled_pico > 0
+                       AND a.settled_pico * 100 >= (a.credit_pico + $2) * $3
               FROM accounts before
              WHERE a.organization_id = $1
                AND before.organization_id = a.organization_id

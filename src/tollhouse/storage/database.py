@@ -46,6 +46,11 @@ SESSION_SETTINGS = {
     "timezone": "UTC",
     "enable_seqscan": "off",
     "jit": "off",
+    # A worker that froze or vanished in mid-transaction must not keep its locks.
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
 }
 
 

@@ -51,7 +51,7 @@ CREATE FUNCTION ledger_admit(
     p_counter_windows   date[],
     p_item_counters     integer[]
 ) RETURNS TABLE (verdict smallint, available_pico numeric, held_pico numeric)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 DECLARE
     v_count      integer := cardinality(p_reservation_ids);
     v_available  numeric;
@@ -131,14 +131,17 @@ BEGIN
         ELSIF p_amounts[i] > v_available THEN
             v_verdicts[i] := 1;
             v_free[i] := v_available;
-            v_held[i] := v_reserved + v_total;
+            v_held[i] := v_reserved + v_total - ledger_unsettled(
+                p_organization_id, 'organization', p_organization_id, '-infinity');
         ELSIF v_is_capped THEN
             FOR j IN 1 .. 6 LOOP
                 v_counter := p_item_counters[6 * (i - 1) + j];
                 IF v_used[v_counter] + p_amounts[i] > v_limits[v_counter] THEN
                     v_verdicts[i] := 9 + j;
                     v_free[i] := v_limits[v_counter] - v_used[v_counter];
-                    v_held[i] := v_holding[v_counter];
+                    v_held[i] := v_holding[v_counter] - ledger_unsettled(
+                        p_organization_id, p_counter_scopes[v_counter],
+                        p_counter_scope_ids[v_counter], p_counter_windows[v_counter]);
                     EXIT;
                 END IF;
             END LOOP;
@@ -190,6 +193,21 @@ BEGIN
 END
 $$
 """
+
+UNSETTLED: Final = """
+CREATE FUNCTION ledger_unsettled(
+    p_organization_id uuid, p_scope text, p_scope_id uuid, p_window date
+) RETURNS numeric LANGUAGE sql STABLE AS $$
+    SELECT coalesce(sum(u.held_pico), 0)
+      FROM unsettled_holds u
+     WHERE u.organization_id = p_organization_id
+       AND p_scope_id = CASE p_scope WHEN 'organization' THEN u.organization_id
+                                     WHEN 'project' THEN u.project_id
+                                     ELSE u.api_key_id END
+       AND (p_window = '-infinity' OR date_trunc('month', u.admitted_day)::date = p_window)
+$$
+"""
+"""What is held and will not be free soon: a refusal must not promise that waiting helps."""
 
 OPEN_COUNTERS: Final = """
 CREATE FUNCTION ledger_open_counters(
@@ -246,7 +264,7 @@ CREATE FUNCTION ledger_settle(
     p_image_picos         bigint[],
     p_request_picos       bigint[]
 ) RETURNS TABLE (outcome smallint)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 DECLARE
     v_resolved uuid[];
 BEGIN
@@ -388,7 +406,9 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT CASE WHEN i.id = ANY(v_resolved) THEN 0 WHEN e.phase = 1 THEN 1 ELSE 2 END::smallint
+    SELECT CASE WHEN i.id = ANY(v_resolved) AND array_position(p_reservation_ids, i.id) = i.n THEN 0
+                WHEN e.phase = 1 THEN 1
+                ELSE 2 END::smallint
       FROM unnest(p_reservation_ids, p_days) WITH ORDINALITY AS i (id, day, n)
       LEFT JOIN LATERAL (
             SELECT x.phase
@@ -488,6 +508,7 @@ FUNCTIONS: Final = (
     MAKE_PARTITION,
     "SELECT ledger_make_partition(current_date + ahead) FROM generate_series(-1, 7) ahead",
     OPEN_COUNTERS,
+    UNSETTLED,
     ADMIT,
     SETTLE,
     IS_LOCKED_ELSEWHERE,

@@ -176,6 +176,7 @@ TABLES: Final = (
         CONSTRAINT entries_post_within_hold CHECK (posted_pico BETWEEN 0 AND held_pico),
         CONSTRAINT entries_parts_make_the_sum CHECK (
             posted_pico = input_pico + cached_input_pico + output_pico + image_pico + request_pico),
+        CONSTRAINT entries_excess_above_hold CHECK (excess_pico = 0 OR posted_pico = held_pico),
         CONSTRAINT entries_void_costs_nothing CHECK (
             kind <> 'void' OR posted_pico + excess_pico = 0)
     ) PARTITION BY RANGE (admitted_day)

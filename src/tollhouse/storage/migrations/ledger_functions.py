@@ -388,8 +388,11 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT CASE WHEN i.id = ANY(v_resolved) THEN 0 WHEN e.phase = 1 THEN 1 ELSE 2 END::smallint
-      FROM unnest(p_reservation_ids, p_days) WITH ORDINALITY AS i (id, day, n)
+    SELECT CASE WHEN i.id = ANY(v_resolved) AND i.turn = 1 THEN 0
+                WHEN e.phase = 1 THEN 1 ELSE 2 END::smallint
+      FROM (SELECT u.id, u.day, u.n,
+                   row_number() OVER (PARTITION BY u.id, u.day ORDER BY u.n) AS turn
+              FROM unnest(p_reservation_ids, p_days) WITH ORDINALITY AS u (id, day, n)) i
       LEFT JOIN LATERAL (
             SELECT x.phase
               FROM ledger_entries x

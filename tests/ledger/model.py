@@ -69,10 +69,6 @@ class ModelLedger:
             self._reserve(hold, hold.amount_pico_usd)
         return refusal
 
-    def note_unfit(self, hold: Hold, worker: int) -> None:
-        """A hold that its times forbid, whatever it costs."""
-        self.holds[hold.reservation_id] = ModelHold(hold, worker, State.REFUSED)
-
     def settle(self, reservation_id: UUID, amount: int) -> Resolved:
         """At most what was held is charged; the house bears the rest."""
         held = self.holds[reservation_id]
@@ -104,9 +100,6 @@ class ModelLedger:
         """Credit and its use at once, past every cap."""
         self.credit += hold.amount_pico_usd
         self._charge(hold, hold.amount_pico_usd)
-
-    def unsettled(self) -> set[UUID]:
-        return {id_ for id_, held in self.holds.items() if held.state is State.UNSETTLED}
 
     def accounts(self) -> tuple[int, ...]:
         return (

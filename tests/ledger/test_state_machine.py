@@ -60,22 +60,29 @@ class Wanted(NamedTuple):
 class End(NamedTuple):
     """How one of the last holds ends: void without an amount, and cut at the hold as it must be."""
 
+    state: State
     back: int
     amount: int | None
-    is_cut: bool = True
+    is_cut: bool
 
 
 # Small numbers, so that what is wanted often just fits and often just does not.
-GRANTS = st.integers(1, 1_000)
+FIRST_GRANT = 1_500
+GRANTS = st.integers(1, 1_500)
+CORRECTIONS = st.integers(1, 800)
 AMOUNTS = st.integers(0, 300)
-LIMITS = st.integers(0, 900)
+LIMITS = st.integers(0, 2_000)
 KEYS = st.integers(0, 2)
 PLACES = st.integers(0, 11)
 BACK = st.integers(0, 9)
 PAST_DAYS = st.sampled_from([0, 1, 40, 100])
 WANTED = st.builds(Wanted, KEYS, AMOUNTS, st.booleans())
 ENDS = st.builds(
-    End, BACK, st.one_of(st.none(), AMOUNTS, AMOUNTS), st.sampled_from([True] * 9 + [False])
+    End,
+    st.sampled_from([State.OPEN, State.OPEN, State.OPEN, *State]),
+    BACK,
+    st.one_of(st.none(), AMOUNTS, AMOUNTS),
+    st.sampled_from([True] * 9 + [False]),
 )
 
 
@@ -92,7 +99,7 @@ def _has_unsettled(machine: "LedgerMachine") -> bool:
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """One organization that starts without credit, and one worker at a time."""
+    """One organization, and one worker at a time."""
 
     library: ClassVar[Library]
     steps_taken: ClassVar[int] = 0
@@ -104,6 +111,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.places = self.books.places()
         self.instance_id, self.batcher = self.books.worker()
         self.workers = 1
+        self.grant(FIRST_GRANT)
 
     def teardown(self) -> None:
         world = self.books.world
@@ -114,7 +122,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.library.do(self.books.spender(self.batcher).grant(amount))
         self.model.credit += amount
 
-    @rule(amount=GRANTS)
+    @rule(amount=CORRECTIONS)
     def correct(self, amount: int) -> None:
         """Also below what is used and held."""
         spender = self.books.spender(self.batcher)
@@ -160,10 +168,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self._at_once(ends, wanted)
 
     @precondition(_has_holds)
-    @rule(back=BACK)
-    def admit_again(self, back: int) -> None:
+    @rule(state=st.sampled_from(State), back=BACK)
+    def admit_again(self, state: State, back: int) -> None:
         """A hold that is there, however it ended, is admitted; one that was refused may be now."""
-        held = self._last(back)
+        held = self._last(back, state)
         refusal = self.library.do(self.books.admit_again(self.instance_id, held.hold))
 
         expected: Refusal | None = None
@@ -171,20 +179,13 @@ class LedgerMachine(RuleBasedStateMachine):
             expected = self.model.admit(held.hold, self.workers)
         assert refusal == expected
 
-    @rule(wanted=WANTED, drift=st.sampled_from([-WRONG, WRONG]))
-    def admit_by_a_wrong_clock(self, wanted: Wanted, drift: timedelta) -> None:
+    @rule(wanted=WANTED, drift=st.sampled_from([-WRONG, timedelta(0), WRONG]))
+    def admit_out_of_time(self, wanted: Wanted, drift: timedelta) -> None:
+        """Without drift it is the deadline that has passed."""
         hold = self._hold(wanted)
-        moved = replace(hold, admitted_at=hold.admitted_at + drift)
-        with pytest.raises(ClockIsWrong):
-            self.library.do(self.batcher.admit(moved, patience=PATIENCE))
-
-    @rule(wanted=WANTED)
-    def admit_too_late(self, wanted: Wanted) -> None:
-        hold = self._hold(wanted)
-        with pytest.raises(DeadlinePassed):
-            self.library.do(
-                self.batcher.admit(replace(hold, deadline_at=hold.admitted_at), patience=PATIENCE)
-            )
+        late = replace(hold, admitted_at=hold.admitted_at + drift, deadline_at=hold.admitted_at)
+        with pytest.raises(ClockIsWrong if drift else DeadlinePassed):
+            self.library.do(self.batcher.admit(late, patience=PATIENCE))
 
     @rule()
     def worker_dies(self) -> None:
@@ -228,10 +229,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.model.settle(held.hold.reservation_id, amount)
 
     @precondition(_has_holds)
-    @rule(back=BACK, amount=st.one_of(st.none(), AMOUNTS), is_due=st.booleans())
-    def operator_decides(self, back: int, amount: int | None, is_due: bool) -> None:
+    @rule(
+        state=st.sampled_from([State.UNSETTLED, State.UNSETTLED, *State]),
+        back=BACK,
+        amount=st.one_of(st.none(), AMOUNTS),
+    )
+    def operator_decides(self, state: State, back: int, amount: int | None) -> None:
         """Only what is unsettled can be decided by hand."""
-        state = State.UNSETTLED if is_due and _has_unsettled(self) else None
         held = self._last(back, state)
         reservation_id = ReservationId(held.hold.reservation_id)
         was_decided = self.library.do(
@@ -257,18 +261,18 @@ class LedgerMachine(RuleBasedStateMachine):
         LedgerMachine.steps_taken += 1
         assert self.library.do(self.books.accounts()) == self.model.accounts()
         assert self.library.do(self.books.counters()) == self.model.counters()
-        unsettled = {held.hold.reservation_id: held.amount for held in self._unsettled()}
+        unsettled = {
+            held.hold.reservation_id: held.amount for held in self.in_state(State.UNSETTLED)
+        }
         assert self.library.do(self.books.unsettled()) == unsettled
 
-    def in_state(self, state: State | None) -> list[ModelHold]:
-        """Newest last; all of them, if no state is asked for."""
-        return [held for held in self.model.holds.values() if state in {None, held.state}]
+    def in_state(self, state: State) -> list[ModelHold]:
+        """Newest last."""
+        return [held for held in self.model.holds.values() if held.state is state]
 
-    def _unsettled(self) -> list[ModelHold]:
-        return self.in_state(State.UNSETTLED)
-
-    def _last(self, back: int, state: State | None = None) -> ModelHold:
-        found = self.in_state(state)
+    def _last(self, back: int, state: State) -> ModelHold:
+        """One of the newest in this state, or of all if there is none."""
+        found = self.in_state(state) or list(self.model.holds.values())
         return found[-1 - back % len(found)]
 
     def _hold(self, wanted: Wanted) -> Hold:
@@ -277,7 +281,7 @@ class LedgerMachine(RuleBasedStateMachine):
         )
 
     def _at_once(self, ends: Sequence[End], wanted: Sequence[Wanted]) -> None:
-        ending = [self._last(end.back) for end in ends]
+        ending = [self._last(end.back, end.state) for end in ends]
         resolutions = [_resolution(held.hold, end) for held, end in zip(ending, ends, strict=True)]
         holds = [self._hold(one) for one in wanted]
 

@@ -21,6 +21,8 @@ test-long: ## the tests that take minutes, and random ones with their full count
 	$(BIN)/pytest -m long
 	TOLLHOUSE_STEPS=20000 TOLLHOUSE_ROUNDS=1000 $(BIN)/pytest -o faulthandler_timeout=0 \
 		tests/policies/test_state_machine.py tests/policies/test_races.py
+	TOLLHOUSE_LEDGER_STEPS=20000 $(BIN)/pytest -o faulthandler_timeout=0 \
+		tests/ledger/test_state_machine.py
 	TOLLHOUSE_CASES=10000 $(BIN)/pytest -o faulthandler_timeout=0 tests/contract/test_schemathesis.py
 
 lint: ## style, direction of imports, rules of the house, locks

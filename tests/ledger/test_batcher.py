@@ -114,6 +114,21 @@ async def test_a_hold_ends_once_however_often_it_is_resolved(
     assert await batcher.resolve(voided(payer.hold(1))) is Resolved.NO_HOLD
 
 
+async def test_of_two_ends_in_one_batch_the_first_counts_and_the_second_is_told_so(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold, other = payer.hold(60), payer.hold(10)
+    await asyncio.gather(*(batcher.admit(one, patience=PATIENCE) for one in (hold, other)))
+
+    # The first item goes alone; whatever comes meanwhile is one batch.
+    ends = [voided(other), posted(hold, 25), voided(hold), posted(hold, 60)]
+    outcomes = await asyncio.gather(*(batcher.resolve(end) for end in ends))
+
+    assert outcomes == [Resolved.NOW, Resolved.NOW, Resolved.BEFORE, Resolved.BEFORE]
+    assert await balance(database, payer) == (25, 0)
+
+
 async def test_a_hold_of_a_wrong_clock_or_past_its_deadline_is_refused(
     database: Database, batcher: Batcher
 ) -> None:

@@ -1,0 +1,233 @@
+"""A real ledger to be walked beside its model, by tests that cannot be coroutines."""
+
+import asyncio
+from collections.abc import Coroutine, Generator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tests.ledger.invariants import assert_conserved
+from tests.ledger.model import ORDER, Refusal, Window
+from tests.ledger.till import Till
+from tests.support import databases
+from tests.support.gateway import settings_for
+from tests.support.spending import PATIENCE, Spender
+from tests.support.world import World, new_world
+from tollhouse.app import connect
+from tollhouse.base.ids import InstanceId, ReservationId, time_ordered_uuid
+from tollhouse.base.money import PicoUsd
+from tollhouse.base.tasks import Tasks
+from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger import batches, operations, reaper
+from tollhouse.ledger.batcher import FIRST_CAP_CODE, Batcher
+from tollhouse.ledger.errors import CAP_ERRORS, HoldNotFound, ResolutionSetAside, Uncovered
+from tollhouse.ledger.types import (
+    CapPlace,
+    Charge,
+    Hold,
+    Period,
+    Resolution,
+    Resolved,
+    Scope,
+    Verdict,
+)
+from tollhouse.storage.database import Database
+
+T = TypeVar("T")
+HASTY = "?options=-csynchronous_commit%3Doff"
+KEYS_OF_PROJECTS = (2, 1)
+SCOPES = {error: scope for scope, error in CAP_ERRORS.items()}
+
+
+@dataclass(frozen=True)
+class Books:
+    """One organization with three keys in two projects; the first till is its own."""
+
+    world: World
+    tills: Sequence[Till]
+    tasks: Tasks
+
+    def worker(self) -> tuple[InstanceId, Batcher]:
+        """A new one, which lives until it is said to be dead."""
+        instance_id = InstanceId(time_ordered_uuid())
+        return instance_id, Batcher(self.world.database, self.tasks, instance_id, own_batches_max=6)
+
+    def spender(self, batcher: Batcher) -> Spender:
+        till = self.tills[0]
+        return Spender(self.world, batcher, till.project_id, till.key_id)
+
+    def places(self) -> list[CapPlace]:
+        """Wherever a cap can stand."""
+        projects = {till.project_id: None for till in self.tills}
+        scopes = [
+            (Scope.ORGANIZATION, self.world.organization_id),
+            *((Scope.PROJECT, project_id) for project_id in projects),
+            *((Scope.KEY, till.key_id) for till in self.tills),
+        ]
+        return [
+            CapPlace(scope=scope, scope_id=scope_id, period=period)
+            for scope, scope_id in scopes
+            for period in Period
+        ]
+
+    async def at_once(
+        self, batcher: Batcher, ends: Sequence[Resolution], holds: Sequence[Hold]
+    ) -> tuple[list[Resolved | None], list[Refusal | None]]:
+        """All handed over before any is answered; nothing stands for an end that was set aside."""
+        outcomes = asyncio.gather(*(_outcome(batcher, end) for end in ends))
+        refusals = asyncio.gather(*(_refusal(batcher, hold) for hold in holds))
+        return await outcomes, await refusals
+
+    async def admit_again(self, instance_id: InstanceId, hold: Hold) -> Refusal | None:
+        """As a worker does that does not know what became of its batch."""
+        result = await batches.apply(
+            self.world.database,
+            self.world.organization_id,
+            [],
+            [hold],
+            instance_id=instance_id,
+            is_retry=True,
+        )
+        (decision,) = result.decisions
+        assert decision is not None, "nobody else locks the account"
+        if decision.code == Verdict.ADMITTED:
+            return None
+        is_cap = decision.code >= FIRST_CAP_CODE
+        scope = ORDER[decision.code - FIRST_CAP_CODE][0] if is_cap else None
+        return Refusal(scope, decision.available_pico_usd, decision.held_pico_usd)
+
+    async def operator_settles(self, reservation_id: ReservationId, amount: int) -> bool:
+        """Whether there was anything to decide."""
+        try:
+            async with self.world.database.mutation(self.world.authority()) as tx:
+                await operations.settle(
+                    tx,
+                    reservation_id,
+                    used=Charge(output_tokens=9),
+                    amount=PicoUsd(amount),
+                    reason="a test",
+                )
+        except HoldNotFound:
+            return False
+        return True
+
+    async def operator_releases(self, reservation_id: ReservationId) -> bool:
+        """Whether there was anything to decide."""
+        try:
+            async with self.world.database.mutation(self.world.authority()) as tx:
+                await operations.release(tx, reservation_id, reason="a test")
+        except HoldNotFound:
+            return False
+        return True
+
+    async def let_decision_come(self, reservation_id: ReservationId) -> None:
+        await self.tills[0].tamper(
+            "UPDATE unsettled_holds SET decide_at = clock_timestamp() WHERE reservation_id = $1",
+            reservation_id,
+        )
+        await reaper.run(self.world.database)
+
+    async def accounts(self) -> tuple[int, ...]:
+        rows = await self.world.database.fetch_all(
+            """
+            SELECT credit_pico, settled_pico, reserved_pico, absorbed_excess_pico,
+                   absorbed_unknown_pico
+              FROM accounts
+             WHERE organization_id = $1
+            """,
+            self.world.organization_id,
+        )
+        return tuple(int(amount) for amount in rows[0])
+
+    async def counters(self) -> dict[Window, tuple[int, int]]:
+        """Settled and reserved in every window that has either."""
+        rows = await self.world.database.fetch_all(
+            """
+            SELECT scope, scope_id, window_start, settled_pico, reserved_pico
+              FROM spending_counters
+             WHERE organization_id = $1
+               AND (settled_pico <> 0 OR reserved_pico <> 0)
+            """,
+            self.world.organization_id,
+        )
+        return {
+            (Scope(row["scope"]), row["scope_id"], row["window_start"]): (
+                int(row["settled_pico"]),
+                int(row["reserved_pico"]),
+            )
+            for row in rows
+        }
+
+    async def unsettled(self) -> dict[ReservationId, int]:
+        """What is held by every hold that is marked now."""
+        rows = await self.world.database.fetch_all(
+            "SELECT reservation_id, held_pico FROM unsettled_holds WHERE organization_id = $1",
+            self.world.organization_id,
+        )
+        return {ReservationId(row["reservation_id"]): row["held_pico"] for row in rows}
+
+
+async def _outcome(batcher: Batcher, end: Resolution) -> Resolved | None:
+    try:
+        return await batcher.resolve(end)
+    except ResolutionSetAside:
+        return None
+
+
+async def _refusal(batcher: Batcher, hold: Hold) -> Refusal | None:
+    try:
+        await batcher.admit(hold, patience=PATIENCE)
+    except Uncovered as refused:
+        return Refusal(SCOPES.get(type(refused)), refused.available, refused.held)
+    return None
+
+
+@dataclass(frozen=True)
+class Library:
+    """A database for many books, and the loop on which it is used."""
+
+    runner: asyncio.Runner
+    database: Database
+    peppers: Peppers
+    url: str
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    def new_books(self) -> Books:
+        return self.do(self._new_books())
+
+    async def _new_books(self) -> Books:
+        world = await new_world(self.database, self.peppers)
+        tills: list[Till] = []
+        for keys in KEYS_OF_PROJECTS:
+            project = await world.project()
+            for _ in range(keys):
+                key_id = (await world.project_key(project)).key.id
+                no_worker = InstanceId(time_ordered_uuid())
+                tills.append(Till(world, self.url, project.id, key_id, no_worker))
+        return Books(world, tills, Tasks())
+
+    def assert_conserved(self) -> None:
+        """After a last look of the reaper: a long test leaves holds behind that are overdue."""
+        self.do(reaper.run(self.database))
+        self.do(assert_conserved(self.database))
+
+
+@contextmanager
+def library(template: str) -> Generator[Library]:
+    """Open until the block is left."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            yield runner.run(_open(runner, stack, template))
+        finally:
+            runner.run(stack.aclose())
+
+
+async def _open(runner: asyncio.Runner, stack: AsyncExitStack, template: str) -> Library:
+    url = await stack.enter_async_context(databases.temporary(template=template)) + HASTY
+    settings = settings_for(url)
+    database = await connect(settings)
+    stack.push_async_callback(database.close)
+    return Library(runner, database, Peppers(settings.secrets.pepper_bytes()), url)

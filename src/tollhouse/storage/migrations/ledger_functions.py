@@ -85,8 +85,10 @@ BEGIN
     v_now := clock_timestamp();
 
     IF p_is_retry THEN
-        SELECT array_agg(e.phase IS NOT NULL ORDER BY i.n)
-          INTO v_existing
+        -- A hold that was decided meanwhile covers nothing: its request comes too late.
+        SELECT array_agg(e.phase IS NOT NULL ORDER BY i.n),
+               array_agg(CASE e.phase WHEN 1 THEN 5 ELSE 0 END::smallint ORDER BY i.n)
+          INTO v_existing, v_verdicts
           FROM unnest(p_reservation_ids, p_admitted_ats) WITH ORDINALITY AS i (id, admitted_at, n)
           LEFT JOIN LATERAL (
                 SELECT x.phase
@@ -94,7 +96,7 @@ BEGIN
                  WHERE x.organization_id = p_organization_id
                    AND x.admitted_day = (i.admitted_at AT TIME ZONE 'UTC')::date
                    AND x.reservation_id = i.id
-                   AND x.phase = 0
+                 ORDER BY x.phase DESC
                  LIMIT 1) e ON true;
     END IF;
 

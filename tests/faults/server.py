@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import asyncpg
@@ -46,15 +46,18 @@ async def kill_a_backend(cluster: Cluster, database: Database) -> None:
     """Returns when all others have died with it; the server then recovers by itself."""
     doomed: list[int] = []
 
-    async def is_found() -> bool:
-        doomed.extend(await backends(cluster, database))
-        return bool(doomed)
+    async def is_killed() -> bool:
+        doomed[:] = await backends(cluster, database)
+        with suppress(ProcessLookupError):
+            for pid in doomed[:1]:
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
 
     async def is_over() -> bool:
         return not any(_is_of(cluster, pid) for pid in doomed)
 
-    await until(is_found)
-    os.kill(doomed[0], signal.SIGKILL)
+    await until(is_killed)
     await until(is_over)
 
 
@@ -63,6 +66,6 @@ def _is_of(cluster: Cluster, pid: int) -> bool:
     server = (cluster.folder / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0]
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return f"\nPPid:\t{server}\n" in status

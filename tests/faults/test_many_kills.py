@@ -137,6 +137,8 @@ async def reap(database: Database, *, living: Nursery | None = None) -> None:
             """,
             list(living.living) if living is not None else [],
         )
+        # So that a statement that the server carried out after its worker's death is found as well.
+        await tx.execute("UPDATE reaped_instances SET reaped_at = reaped_at - interval '1 minute'")
     await reaper.run(database)
 
 

@@ -24,6 +24,8 @@ test-long: ## the tests that take minutes, and random ones with their full count
 	TOLLHOUSE_LEDGER_STEPS=20000 $(BIN)/pytest -o faulthandler_timeout=0 \
 		tests/ledger/test_state_machine.py
 	TOLLHOUSE_CASES=10000 $(BIN)/pytest -o faulthandler_timeout=0 tests/contract/test_schemathesis.py
+	TOLLHOUSE_SEEDS=100 TOLLHOUSE_KILLS=1000 $(BIN)/pytest -o faulthandler_timeout=0 \
+		tests/ledger/test_stampede.py tests/faults/test_many_kills.py
 
 lint: ## style, direction of imports, rules of the house, locks
 	bash .ci/run style imports rules locks

@@ -27,7 +27,7 @@ from tollhouse.ledger.errors import (
     DeadlinePassed,
     ResolutionSetAside,
 )
-from tollhouse.ledger.types import Charge, Resolved
+from tollhouse.ledger.types import Charge, Hold, Resolved
 from tollhouse.storage.database import Database
 
 DRAIN_SECONDS = 60.0
@@ -385,6 +385,57 @@ async def test_an_answer_that_was_lost_is_asked_for_again_and_counts_once(
         assert await balance(database, payer) == (20, 1)
         await batcher.resolve(voided(warm))
         await far.close()
+
+
+async def test_a_lost_answer_is_asked_for_as_a_retry_also_after_a_locked_account_was_skipped(
+    database: Database, database_url: str, tasks: Tasks
+) -> None:
+    """A mixed batch skips the account; the batch that waits for it must know of the first try."""
+    payer = await new_payer(database, credit=100)
+    server = urlsplit(database_url)
+    async with proxied("127.0.0.1", server.port or 5432) as proxy:
+        url = server._replace(netloc=f"{server.username}@127.0.0.1:{proxy.port}").geturl()
+        far = await connect(settings_for(url))
+        batcher = new_batcher(far, tasks)
+        await batcher.admit(payer.hold(1), patience=PATIENCE)
+
+        proxy.swallow_answers()
+        admission = asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+        await until_balanced(database, payer, (0, 11))
+        connection = await locked(database_url, payer)
+        await proxy.cut()
+        proxy.hear_answers()
+        await proxy.open()
+        await until_a_lock_is_awaited(database_url)
+        await connection.close()
+
+        await admission
+        assert await balance(database, payer) == (0, 11)
+        await far.close()
+
+
+async def test_a_settlement_goes_on_when_whoever_awaits_it_is_cancelled(
+    database: Database, database_url: str, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    holds = [payer.hold(10) for _ in range(3)]
+    await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+    connection = await locked(database_url, payer)
+
+    settling = [asyncio.create_task(settle(batcher, hold)) for hold in holds]
+    admission = asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+    await until_a_lock_is_awaited(database_url)
+    for task in settling[:2]:
+        task.cancel()
+    await connection.close()
+
+    await admission
+    assert await settling[2] is Resolved.NOW
+    assert await balance(database, payer) == (15, 10)
+
+
+async def settle(batcher: Batcher, hold: Hold) -> Resolved:
+    return await batcher.resolve(posted(hold, 5))
 
 
 async def test_a_retry_that_was_refused_before_is_decided_anew(

@@ -58,6 +58,7 @@ class _Admission:
     hold: Hold
     done: "asyncio.Future[Decision]"
     is_abandoned: bool = False
+    may_be_stored: bool = False
 
     @property
     def organization_id(self) -> OrganizationId:
@@ -68,6 +69,7 @@ class _Admission:
 class _Settlement:
     resolution: Resolution
     done: "asyncio.Future[Resolved]"
+    may_be_stored: bool = False
 
     @property
     def organization_id(self) -> OrganizationId:
@@ -126,10 +128,12 @@ class Batcher:
     def resolve(self, resolution: Resolution) -> "asyncio.Future[Resolved]":
         """End a hold. It will be done whether or not anybody awaits the answer."""
         done: asyncio.Future[Resolved] = asyncio.get_running_loop().create_future()
-        # Read once, so that an answer nobody waits for does not make the loop complain.
-        done.add_done_callback(lambda future: future.exception())
         self._enqueue(_Settlement(resolution, done))
-        return done
+        # A caller who is cancelled cancels what it awaits, which must not be the process's own.
+        answer = asyncio.shield(done)
+        # Read once, so that an answer nobody waits for does not make the loop complain.
+        answer.add_done_callback(lambda future: future.cancelled() or future.exception())
+        return answer
 
     async def resolve_before_answer(self, resolution: Resolution) -> None:
         """End a hold before an error leaves, since SDKs retry at once; but wait 2 s at most."""
@@ -237,33 +241,33 @@ class Batcher:
             is_retry=is_retry,
         )
 
-    async def _carry_out(
-        self, items: Sequence[_Item], send: "_Sender", *, is_retry: bool = False
-    ) -> None:
+    async def _carry_out(self, items: Sequence[_Item], send: "_Sender") -> None:
         """Until the database has answered; what it refuses as a whole is tried one by one."""
         try:
-            result = await self._until_answered(items, send, is_retry=is_retry)
+            result = await self._until_answered(items, send)
         except _REFUSED_BY_THE_DATABASE as failure:
             if len(items) == 1:
                 _set_aside(items[0], failure)
                 return
             for item in items:
-                # An earlier try may have been committed without our hearing of it.
-                await self._carry_out([item], send, is_retry=True)
+                await self._carry_out([item], send)
             return
         self._answer(items, result)
 
-    async def _until_answered(
-        self, items: Sequence[_Item], send: "_Sender", *, is_retry: bool
-    ) -> BatchResult:
-        """A result that is not known is asked for again, with the same IDs and instants."""
+    async def _until_answered(self, items: Sequence[_Item], send: "_Sender") -> BatchResult:
+        """A result that is not known is asked for again, with the same IDs and instants.
+
+        An item that was skipped, or is tried alone, takes along that it may be stored already.
+        """
         pause = FIRST_PAUSE
         while True:
+            is_retry = any(item.may_be_stored for item in items)
             metrics.ledger_batch_sent(len(items), is_retry=is_retry)
             try:
                 return await send(items, is_retry=is_retry)
             except _UNKNOWN_RESULT:
-                is_retry = True
+                for item in items:
+                    item.may_be_stored = True
                 await asyncio.sleep(pause.total_seconds())
                 pause = min(2 * pause, LONGEST_PAUSE)
 

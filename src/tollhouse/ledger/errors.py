@@ -86,7 +86,7 @@ class ClockIsWrong(ServiceUnavailable):
 
 
 class DeadlinePassed(GatewayError):
-    """The request's own deadline passed while it waited to be admitted."""
+    """The request's own deadline passed while it waited, or its hold was decided meanwhile."""
 
     kind = Kind.DEADLINE
     code = "deadline_exceeded"

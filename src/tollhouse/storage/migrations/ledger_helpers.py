@@ -69,22 +69,6 @@ CREATE FUNCTION ledger_open_counters(
 $$
 """
 
-_USE = """requests, input_tokens, cached_input_tokens, output_tokens, images,
-        input_pico, cached_input_pico, output_pico, image_pico, request_pico"""
-_USED = """count(*), sum(r.input_tokens), sum(r.cached_input_tokens), sum(r.output_tokens),
-               sum(r.images), sum(r.input_pico), sum(r.cached_input_pico), sum(r.output_pico),
-               sum(r.image_pico), sum(r.request_pico)"""
-_ADD_USE = """requests = t.requests + EXCLUDED.requests,
-            input_tokens = t.input_tokens + EXCLUDED.input_tokens,
-            cached_input_tokens = t.cached_input_tokens + EXCLUDED.cached_input_tokens,
-            output_tokens = t.output_tokens + EXCLUDED.output_tokens,
-            images = t.images + EXCLUDED.images,
-            input_pico = t.input_pico + EXCLUDED.input_pico,
-            cached_input_pico = t.cached_input_pico + EXCLUDED.cached_input_pico,
-            output_pico = t.output_pico + EXCLUDED.output_pico,
-            image_pico = t.image_pico + EXCLUDED.image_pico,
-            request_pico = t.request_pico + EXCLUDED.request_pico"""
-
 IS_LOCKED_ELSEWHERE: Final = """
 CREATE FUNCTION ledger_is_locked_elsewhere(p_organization_id uuid) RETURNS boolean
 LANGUAGE plpgsql AS $$

@@ -100,7 +100,7 @@ _SUMS: Final = """
          GROUP BY 1, 2, 3
     ), caps AS (
         SELECT scope, scope_id, period, limit_pico,
-               ceil(limit_pico * alert_percent / 100) AS alert_pico
+               div(limit_pico * alert_percent + 99, 100) AS alert_pico
           FROM spending_caps
          WHERE organization_id = $1
     ), expected_hourly AS (

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.ledger.invariants import assert_conserved
 from tests.support.spending import Spender, spender_of
 from tests.support.world import World
 from tollhouse.ledger import alerts
@@ -154,3 +155,4 @@ async def test_the_share_is_exact_for_the_largest_caps(spender: Spender) -> None
             spender.api_key_id,
         )
     assert stored == use.cap.alert_pico_usd == 102_469_134_880_246_913_488_025
+    await assert_conserved(spender.world.database)

@@ -97,6 +97,7 @@ async def test_what_the_house_bore_is_carried_by_the_closing_too(till: Till) -> 
     await assert_conserved(till.world.database)
 
 
+@pytest.mark.tampers
 async def test_a_day_with_an_open_hold_stays(till: Till) -> None:
     resolution = await enter_past(till, days_ago(OLD), 100)
     await till.tamper(

@@ -215,6 +215,7 @@ async def test_an_account_that_stays_locked_stops_nobody_else_and_is_not_forgott
     await assert_conserved(till.world.database)
 
 
+@pytest.mark.tampers
 async def test_a_decision_that_the_database_refuses_harms_no_other(till: Till) -> None:
     poisoned, sound = await till.hold(100), await till.hold(100)
     for hold in (poisoned, sound):

@@ -25,21 +25,21 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def crowded_url(migrated_template: str) -> AsyncIterator[str]:
+async def database_url(migrated_template: str) -> AsyncIterator[str]:
     async with databases.temporary(template=migrated_template) as url:
         yield url
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def rushing(crowded_url: str) -> AsyncIterator[Crowd]:
+async def rushing(database_url: str) -> AsyncIterator[Crowd]:
     """One crowd for all: starting processes takes longer than what they do here."""
-    async with crowd(crowded_url) as processes:
+    async with crowd(database_url) as processes:
         yield processes
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def database(crowded_url: str) -> AsyncIterator[Database]:
-    opened = await connect(settings_for(crowded_url))
+async def database(database_url: str) -> AsyncIterator[Database]:
+    opened = await connect(settings_for(database_url))
     yield opened
     await opened.close()
 

@@ -136,6 +136,7 @@ async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
         ),
     ],
 )
+@pytest.mark.tampers
 async def test_tampering_is_found(till: Till, tampering: str, names: set[str] | None) -> None:
     await till.tamper(tampering)
     if tampering == "DELETE FROM unsettled_holds":
@@ -150,12 +151,14 @@ async def test_tampering_is_found(till: Till, tampering: str, names: set[str] | 
     assert names is None or set(found) == names
 
 
+@pytest.mark.tampers
 async def test_a_difference_says_what_is_expected_and_what_is_found(till: Till) -> None:
     await till.tamper("UPDATE accounts SET settled_pico = 1 WHERE settled_pico = 600")
 
     assert await differences(till) == {"account.settled_pico": (600, 1)}
 
 
+@pytest.mark.tampers
 async def test_one_organization_is_verified_without_the_others(
     till: Till, other_world: World
 ) -> None:

@@ -40,6 +40,10 @@ def test_every_verb_has_a_table_and_every_change_an_entry_in_the_audit_log(
     assert [entry["action"] for entry in entries["data"]] == [
         *("project.archive", "project.rename", "project.create")
     ]
+    renaming = entries["data"][1]["changes"]
+    assert renaming == [{"field": "name", "before": "search", "after": "find"}]
+    lines = operator.run("audit", "--org", organization, "--limit", "3").stdout.splitlines()[1:]
+    assert [line.split()[-1] for line in lines] == ["archived_at", "name", "all"]
     assert {entry["actor"]["type"] for entry in entries["data"]} == {"operator"}
     assert {entry["resource"]["id"] for entry in entries["data"]} == {made}
     assert entries["has_more"] is True

@@ -1,6 +1,7 @@
 """Every change leaves exactly one row; what changed nothing leaves none."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -233,11 +234,97 @@ async def test_the_audit_list_shows_what_was_written(scene: Scene) -> None:
         "actor": {"type": "admin_api_key", "id": str(scene.acting.key.id)},
         "action": "project_api_key.suspend",
         "resource": {"type": "project_api_key", "id": scene.targets["api_key_id"]},
+        "changes": [{"field": "suspended_at", "before": None, "after": _instant(row)}],
         "digest_before": row["digest_before"].hex(),
         "digest_after": row["digest_after"].hex(),
         "request_id": str(row["request_id"]),
     }
     assert listed.json()["has_more"] is True
+
+
+def _instant(row: dict[str, Any]) -> str:
+    return row["occurred_at"].isoformat().replace("+00:00", "Z")
+
+
+async def test_a_cap_that_is_lowered_shows_both_amounts(scene: Scene) -> None:
+    path = "/manage/v1/organization/spending_limits"
+    for amount in ("100", "1"):
+        body = {"period": "month", "limit": {"value": amount}}
+        assert (await scene.client.put(path, json=body)).status_code == 200
+    cleared = await scene.client.delete(path, params={"period": "month"})
+    assert cleared.status_code == 200
+
+    gone, lowered, made = await _listed_changes(scene, 3)
+
+    hundred, one = str(100 * 10**12), str(10**12)
+    assert lowered == {"limit_pico_usd": (hundred, one)}
+    assert made["limit_pico_usd"] == (None, hundred)
+    assert gone["limit_pico_usd"] == (one, None)
+    assert (
+        gone.keys()
+        == made.keys()
+        == {*("scope", "scope_id", "period", "limit_pico_usd", "alert_percent")}
+    )
+
+
+async def test_an_edited_policy_names_its_fields_and_shows_no_rule(scene: Scene) -> None:
+    rules = ["Is it short?", "Is it a longer question? " * 40 + "Is it?"]
+    created = await scene.client.post(
+        "/v1/organization/policies",
+        json={"name": "first", "rule": rules[0]},
+        headers={"Idempotency-Key": "a policy"},
+    )
+    path = f"/v1/organization/policies/{created.json()['id']}"
+    edit = {"revision": 1, "name": "second", "rule": rules[1], "mode": "enforcing"}
+    assert (await scene.client.patch(path, json=edit)).status_code == 200
+
+    edited, made = await _listed_changes(scene, 2)
+
+    assert [*edited] == ["name", "revision", "draft.rule", "draft.mode", "updated_at"]
+    assert edited["name"] == ("first", "second")
+    assert edited["revision"] == (1, 2)
+    assert edited["draft.mode"] == ("monitoring", "enforcing")
+    assert edited["draft.rule"] == (_digested(rules[0]), _digested(rules[1]))
+    assert made["draft.rule"] == (None, _digested(rules[0]))
+    written = str(await audit_rows(scene.world))
+    assert [rule for rule in rules if rule in written] == []
+
+
+async def test_a_first_publication_shows_every_field_of_the_version(scene: Scene) -> None:
+    await new_policy(scene.world, ("publish",))
+
+    (published,) = await _listed_changes(scene, 1)
+
+    assert published["published.number"] == (None, 1)
+    assert published["published.content.mode"] == (None, "monitoring")
+    assert published["state"] == ("draft", "monitoring")
+    assert "published" not in published
+
+
+async def test_a_new_key_shows_neither_its_secret_nor_what_changes_unaudited(scene: Scene) -> None:
+    row = next(row for row in ROWS if row.id == "createManagedProjectKey")
+    created = await scene.act(row, "a new key")
+
+    (made,) = await _listed_changes(scene, 1)
+
+    assert made["name"] == (None, "a key")
+    assert made["project_id"] == (None, scene.targets["project_id"])
+    assert made.keys().isdisjoint({"last_used_at", "project_name", "value"})
+    assert created.json()["value"] not in str(await audit_rows(scene.world))
+
+
+async def _listed_changes(scene: Scene, limit: int) -> list[dict[str, tuple[object, object]]]:
+    """Of the latest entries, newest first: by field, what was and what is."""
+    listed = await scene.client.get("/manage/v1/organization/audit", params={"limit": limit})
+    return [
+        {change["field"]: (change["before"], change["after"]) for change in entry["changes"]}
+        for entry in listed.json()["data"]
+    ]
+
+
+def _digested(text: str) -> dict[str, object]:
+    written = f'"{text}"'
+    return {"sha256": hashlib.sha256(written.encode()).hexdigest(), "length": len(written)}
 
 
 async def test_every_verb_of_the_operator_leaves_one_row(

@@ -1,5 +1,6 @@
 """What an operator decides by hand, and who said so."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -86,6 +87,10 @@ async def test_settling_posts_the_amount_and_returns_the_rest(till: Till, unsett
     (last, *_) = reversed(await audit_rows(till.world))
     assert last["action"] == "ledger.settle"
     assert last["resource_id"] == str(unsettled.reservation_id)
+    changed = {change["field"]: change for change in json.loads(last["changes"])}
+    assert changed["amount_pico_usd"]["before"] == "100"
+    assert changed["charge.request_pico_usd"]["after"] == "60"
+    assert "the invoice says so" not in last["changes"]
     await assert_conserved(till.world.database)
 
 

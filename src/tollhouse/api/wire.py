@@ -20,6 +20,7 @@ from tollhouse.keys.types import AdminKey, ProjectKey
 from tollhouse.policies.types import EffectivePolicy, Policy, PolicyVersion
 from tollhouse.projects.types import Project
 from tollhouse.storage.audit import AuditEntry
+from tollhouse.storage.changes import Change, DigestedValue, Value
 
 
 class _Shown(Protocol):
@@ -159,9 +160,17 @@ def audit_entry(entry: AuditEntry) -> audit_wire.AuditEntry:
         actor=actor(entry.actor.type, entry.actor.id),
         action=entry.action,
         resource=audit_wire.AuditResource(type=entry.resource_type, id=entry.resource_id),
+        changes=[audit_change(change) for change in entry.changes],
         digest_before=None if entry.digest_before is None else entry.digest_before.hex(),
         digest_after=None if entry.digest_after is None else entry.digest_after.hex(),
         request_id=None if entry.request_id is None else str(entry.request_id),
+    )
+
+
+def audit_change(change: Change) -> audit_wire.AuditChange:
+    """As it was written."""
+    return audit_wire.AuditChange(
+        field=change.field, before=_audit_value(change.before), after=_audit_value(change.after)
     )
 
 
@@ -202,3 +211,9 @@ def _texts(project_ids: Sequence[ProjectId]) -> list[str]:
 
 def _seconds(at: datetime | None) -> int | None:
     return None if at is None else unix_seconds(at)
+
+
+def _audit_value(value: Value) -> audit_wire.AuditValue:
+    if isinstance(value, DigestedValue):
+        return audit_wire.DigestedValue(sha256=value.sha256, length=value.length)
+    return value

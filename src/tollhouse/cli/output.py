@@ -18,7 +18,7 @@ from rich.text import Text
 UNBOUNDED_COLUMNS: Final = 10_000
 LINED_COLUMNS: Final = frozenset({"draft", "published"})
 """What stands here may have several lines."""
-FOLDED_COLUMNS: Final = frozenset({"name", "reason", "found", "remedy"}) | LINED_COLUMNS
+FOLDED_COLUMNS: Final = frozenset({"name", "reason", "found", "remedy", "changes"}) | LINED_COLUMNS
 NOTHING: Final = "-"
 STYLES: Final = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 

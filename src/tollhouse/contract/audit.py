@@ -1,6 +1,6 @@
 """Who changed what: one entry for each change of an organization's resources."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -26,8 +26,33 @@ class AuditResource(Struct, frozen=True, kw_only=True):
     id: str
 
 
+class DigestedValue(Struct, frozen=True, kw_only=True):
+    """Stands for a value that is too long to show, or not to be shown here.
+
+    `sha256` is of the value's JSON, `length` the number of its characters.
+    """
+
+    mark: ClassVar[Meta] = extension("OQ-158")
+
+    sha256: str
+    length: int
+
+
+AuditValue: TypeAlias = str | int | bool | list[str] | DigestedValue | None
+
+
+class AuditChange(Struct, frozen=True, kw_only=True):
+    """A field that differs. It is a path with dots; an amount is a string of pico-dollars."""
+
+    mark: ClassVar[Meta] = extension("OQ-158")
+
+    field: str
+    before: AuditValue
+    after: AuditValue
+
+
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """The digests tell whether two states are the same, without showing either."""
+    """The fields that differ, and digests that tell whether two states are the same."""
 
     mark: ClassVar[Meta] = extension("OQ-158")
 
@@ -37,6 +62,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     actor: AuditActor
     action: str
     resource: AuditResource
+    changes: list[AuditChange]
     digest_before: str | None
     digest_after: str | None
     request_id: str | None

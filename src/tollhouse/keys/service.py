@@ -251,8 +251,8 @@ async def _audit_project_key(
         tx,
         action=action,
         resource=("project_api_key", after.id),
-        before=None if before is None else _audited_project_key(before),
-        after=_audited_project_key(after),
+        before=before,
+        after=after,
     )
 
 
@@ -263,14 +263,9 @@ async def _audit_admin_key(
         tx,
         action=action,
         resource=("admin_api_key", after.id),
-        before=None if before is None else replace(before, last_used_at=None),
-        after=replace(after, last_used_at=None),
+        before=before,
+        after=after,
     )
-
-
-def _audited_project_key(key: ProjectKey) -> ProjectKey:
-    """Without what changes unaudited: when it was used, and the name that its project has now."""
-    return replace(key, last_used_at=None, project_name="")
 
 
 async def purge_expired_secrets(database: Database, now: datetime) -> int:

@@ -1,6 +1,6 @@
 """What an operator decides about unsettled holds by hand, in the caller's transaction."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
 from tollhouse.base.ids import OrganizationId, ReservationId
@@ -125,7 +125,7 @@ async def note_decision(
         action=f"ledger.{decided}",
         resource=("reservation", resolution.reservation_id),
         before=before,
-        after=(resolution, reason),
+        after=asdict(resolution) | {"reason": reason},
     )
 
 

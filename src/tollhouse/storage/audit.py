@@ -7,12 +7,14 @@ from datetime import datetime
 import msgspec
 
 from tollhouse.base.ids import AuditId, OrganizationId, RequestId, time_ordered_uuid
+from tollhouse.storage import changes
+from tollhouse.storage.changes import Change, Fields
 from tollhouse.storage.database import Actor, Mutation, Row, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditEntry:
-    """Who changed what, and the digests of the thing before and after."""
+    """Who changed what: the fields that differ, and the digests of the thing before and after."""
 
     id: AuditId
     occurred_at: datetime
@@ -20,14 +22,10 @@ class AuditEntry:
     action: str
     resource_type: str
     resource_id: str
+    changes: list[Change]
     digest_before: bytes | None
     digest_after: bytes | None
     request_id: RequestId | None
-
-
-def digest(thing: object) -> bytes:
-    """Digest of a noun's canonical form. Nouns hold no secrets, so neither do digests."""
-    return hashlib.sha256(msgspec.json.encode(thing, order="sorted")).digest()
 
 
 async def record(
@@ -40,11 +38,13 @@ async def record(
 ) -> None:
     """Write the mutation's one row; the transaction does not commit without it."""
     resource_type, resource_id = resource
+    fields_before, fields_after = changes.audited(before), changes.audited(after)
     await tx.execute(
         """
         INSERT INTO audit_log (organization_id, id, occurred_at, actor_type, actor_id, action,
-                               resource_type, resource_id, digest_before, digest_after, request_id)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                               resource_type, resource_id, changes, digest_before, digest_after,
+                               request_id)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         """,
         tx.organization_id,
         time_ordered_uuid(),
@@ -54,8 +54,9 @@ async def record(
         action,
         resource_type,
         str(resource_id),
-        None if before is None else digest(before),
-        None if after is None else digest(after),
+        msgspec.json.encode(changes.between(fields_before, fields_after)).decode(),
+        _digest(fields_before),
+        _digest(fields_after),
         tx.authority.request_id,
     )
     tx.note_audited()
@@ -68,7 +69,7 @@ async def page(
     rows = await tx.fetch_all(
         """
         SELECT id, occurred_at, actor_type, actor_id, action, resource_type, resource_id,
-               digest_before, digest_after, request_id
+               changes, digest_before, digest_after, request_id
           FROM audit_log
          WHERE organization_id = $1
            AND ($2::uuid IS NULL OR id < $2)
@@ -90,6 +91,12 @@ async def exists(tx: Transaction, organization_id: OrganizationId, audit_id: Aud
     return found is not None
 
 
+def _digest(fields: Fields | None) -> bytes | None:
+    if fields is None:
+        return None
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).digest()
+
+
 def _entry(row: Row) -> AuditEntry:
     return AuditEntry(
         id=row["id"],
@@ -98,6 +105,7 @@ def _entry(row: Row) -> AuditEntry:
         action=row["action"],
         resource_type=row["resource_type"],
         resource_id=row["resource_id"],
+        changes=msgspec.json.decode(row["changes"], type=list[Change]),
         digest_before=row["digest_before"],
         digest_after=row["digest_after"],
         request_id=row["request_id"],

@@ -128,6 +128,7 @@ STATEMENTS: Final = (
         action          text NOT NULL,
         resource_type   text NOT NULL,
         resource_id     text NOT NULL,
+        changes         jsonb NOT NULL,
         digest_before   bytea,
         digest_after    bytea,
         request_id      uuid,

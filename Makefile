@@ -1,7 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long lint format types lock openapi
+.PHONY: help setup check test test-long bench lint format types lock openapi
 
 BIN := .venv/bin
+LONG := $(BIN)/pytest -o faulthandler_timeout=0
+# Whoever starts without compiled files measures the compiler.
+BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
 COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 	--no-header --no-emit-index-url pyproject.toml
 
@@ -14,18 +17,24 @@ setup: ## make .venv from the locks, with this tree installed in it
 check: ## the whole truth: everything that must hold before a merge
 	bash .ci/run
 
-test: ## all tests but the long ones, on two processes; those of the clock alone
+test: ## all tests, on two processes; those of the clock alone
 	bash .ci/run tests clock
 
-test-long: ## the tests that take minutes, and random ones with their full counts
-	$(BIN)/pytest -m long
-	TOLLHOUSE_STEPS=20000 TOLLHOUSE_ROUNDS=1000 $(BIN)/pytest -o faulthandler_timeout=0 \
+test-long: ## random tests with their full counts: hours
+	TOLLHOUSE_STEPS=20000 TOLLHOUSE_ROUNDS=1000 $(LONG) \
 		tests/policies/test_state_machine.py tests/policies/test_races.py
-	TOLLHOUSE_LEDGER_STEPS=20000 $(BIN)/pytest -o faulthandler_timeout=0 \
-		tests/ledger/test_state_machine.py
-	TOLLHOUSE_CASES=10000 $(BIN)/pytest -o faulthandler_timeout=0 tests/contract/test_schemathesis.py
-	TOLLHOUSE_SEEDS=100 TOLLHOUSE_KILLS=1000 $(BIN)/pytest -o faulthandler_timeout=0 \
-		tests/ledger/test_stampede.py tests/faults/test_many_kills.py
+	TOLLHOUSE_ROUNDS=200 $(LONG) tests/identity/test_revocation.py
+	TOLLHOUSE_CASES=10000 $(LONG) tests/contract/test_schemathesis.py
+	TOLLHOUSE_SEEDS=100 $(LONG) tests/ledger/test_stampede.py
+	TOLLHOUSE_EVENTS=1000000 $(LONG) tests/reports/test_reports_equal_entries.py
+	TOLLHOUSE_EXAMPLES=2000 $(LONG) tests/ledger/test_bounds.py
+	TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
+	TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
+
+bench: ## measure with every command in bench/, one JSON object each
+	$(BIN)/python -m compileall -q src tests bench
+	set -e; for command in $(patsubst bench/%.py,%,$(wildcard bench/*.py)); do \
+		echo "== $$command"; $(BENCH).$$command --json; done
 
 lint: ## style, direction of imports, rules of the house, locks
 	bash .ci/run style imports rules locks

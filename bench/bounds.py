@@ -1,8 +1,10 @@
-"""`python -m bench.bounds`: what bounding a request costs, beside encoding it once.
+"""`python -m bench.bounds [--json]`: what bounding a request costs, beside encoding it once.
 
 Medians, in microseconds of one core. The model's context is large enough that nothing is skipped.
 """  # noqa: INP001 - a collection of commands, not a package
 
+import argparse
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -63,12 +65,19 @@ def median_us(act: Callable[[], object]) -> float:
 
 
 def main() -> int:
-    """Print a line for each request."""
+    """Print a line for each request; with `--json` the last line is one JSON object."""
+    parser = argparse.ArgumentParser(prog="python -m bench.bounds")
+    parser.add_argument("--json", action="store_true")
+    is_json = parser.parse_args().json
+    measured: dict[str, dict[str, float]] = {}
     sys.stdout.write(f"{'request':30} {'bound':>9} {'encode':>9}\n")
     for name, request in REQUESTS.items():
         bound = median_us(lambda request=request: of_chat_request(request, MODEL))
         encode = median_us(lambda request=request: msgspec.json.encode(request))
         sys.stdout.write(f"{name:30} {bound:9.1f} {encode:9.1f}\n")
+        measured[name] = {"bound_us": bound, "encode_us": encode}
+    if is_json:
+        sys.stdout.write(json.dumps(measured) + "\n")
     return 0
 
 

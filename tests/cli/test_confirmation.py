@@ -12,12 +12,14 @@ DESTRUCTIVE = [
     ("project", "archive"),
     ("key", "revoke"),
     ("admin-key", "revoke"),
+    ("ledger", "settle", "--amount", "1", "--reason", "a test"),
+    ("ledger", "release", "--reason", "a test"),
 ]
 
 
 @pytest.mark.parametrize("verb", DESTRUCTIVE)
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_who_cannot_be_asked_must_say_yes(verb: tuple[str, str], form: tuple[str, ...]) -> None:
+def test_who_cannot_be_asked_must_say_yes(verb: tuple[str, ...], form: tuple[str, ...]) -> None:
     assert "needs --yes" in refusal(*verb, str(uuid4()), *form)
 
 

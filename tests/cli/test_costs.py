@@ -65,7 +65,9 @@ def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) 
     total = [line for line in shown.splitlines() if line.startswith("Total: ")]
     assert total == [line for line in by_item.splitlines() if line.startswith("Total: ")]
     assert "example/large, cached input" in by_item
-    assert "Not settled yet, and in no amount: " in shown
+    assert page["unsettled_requests"] > 0
+    assert (page["has_more"], page["next_page"]) == (False, None)
+    assert f"Not settled yet, and in no amount: {page['unsettled_requests']} requests." in shown
 
 
 def test_a_deployment_without_usage_shows_its_days(patient: Operator) -> None:
@@ -92,6 +94,14 @@ def test_an_empty_range_is_refused(patient: Operator) -> None:
     ended = patient.run("costs", "--from", TO, "--to", FROM, "--json", exit_code=2)
 
     assert ended.error["code"] == "invalid_value"
+
+
+def test_more_days_than_are_shown_are_refused(patient: Operator) -> None:
+    asyncio.run(spend(patient, 1))
+    ended = patient.run("costs", "--from", "1970-01-01", "--json", exit_code=2)
+
+    assert ended.error["code"] == "usage"
+    assert "at most 10000 are shown" in ended.error["message"]
 
 
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:

@@ -1,5 +1,6 @@
 """`tollhouse credits` and `tollhouse caps`, and the guide to both, followed to its end."""
 
+import json
 from uuid import uuid4
 
 import pytest
@@ -17,7 +18,10 @@ def project(operator: Operator) -> str:
 @pytest.mark.usefixtures("project")
 def test_credit_is_granted_corrected_and_explained(operator: Operator) -> None:
     given = operator.json("credits", "grant", "12.5", "--reason", "a pilot")
-    taken = operator.json("credits", "grant", "--kind", "correction", "--reason", "typo", "-2.25")
+    correction = ("--kind", "correction", "--reason", "typo")
+    taken = json.loads(
+        operator.run("credits", "grant", *correction, "--json", "--", "-2.25").stdout
+    )
 
     shown = operator.json("credits", "show")
     listed = operator.json("credits", "history")
@@ -37,7 +41,11 @@ def test_credit_is_granted_corrected_and_explained(operator: Operator) -> None:
 def test_what_is_no_credit_is_refused(operator: Operator, project: str) -> None:
     config = ("--config", str(operator.settings_path))
 
-    assert operator.failure_code("credits", "grant", "-1", "--reason", "x") == "invalid_value"
+    taking = ("credits", "grant", "--reason", "x", "--", "-1")
+    assert operator.failure_code(*taking) == "invalid_value"
+    nothing = ("credits", "grant", "--kind", "correction", "--reason", "x", "--json", "--", "-0")
+    assert "must not be zero" in operator.run(*nothing, exit_code=2).error["message"]
+    assert "--reasn" in refusal(*config, "credits", "grant", "5", "--reasn", "x")
     assert "amount of US dollars" in refusal(*config, "credits", "grant", "1e3", "--reason", "x")
     assert "--reason" in refusal(*config, "credits", "grant", "1")
     refused = operator.run(
@@ -45,6 +53,13 @@ def test_what_is_no_credit_is_refused(operator: Operator, project: str) -> None:
         exit_code=2,
     )
     assert "not both" in refused.stderr
+
+
+def test_a_negative_cap_is_a_usage_error(operator: Operator) -> None:
+    refused = operator.run("caps", "set", "--period", "month", "--json", "--", "-5", exit_code=2)
+
+    assert refused.error["code"] == "usage"
+    assert "must not be negative" in refused.error["message"]
 
 
 def test_a_cap_is_set_shown_and_cleared(operator: Operator, project: str) -> None:

@@ -1,18 +1,24 @@
 """`tollhouse ledger`, and the guide to it."""
 
 import asyncio
+import json
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
-from tests.cli.commands import Operator, execute
+from tests.cli.commands import Operator, execute, refusal
 from tests.cli.documents import read, scripts
 from tests.ledger.till import Till, open_till
 from tests.support.world import new_world
 from tollhouse.base.ids import ReservationId
 from tollhouse.cli.session import Session
 from tollhouse.ledger import reaper
+
+ID = "01890a5d-ac96-774b-bcce-b302099a8057"
+SETTLE = ("settle", ID, "--amount", "1", "--yes")
+RELEASE = ("release", ID, "--yes")
+BACKFILL = ("backfill", "--key", ID, "--model", "m", "--amount", "1", "--day", "2026-01-31")
 
 
 def with_unsettled(operator: Operator, url: str, holds: int) -> tuple[UUID, list[ReservationId]]:
@@ -86,14 +92,20 @@ def test_what_is_listed_and_decided_is_json_too(patient: Operator, database_url:
     _, (reservation,) = with_unsettled(patient, database_url, 1)
 
     (listed,) = patient.json("ledger", "unsettled")["data"]
-    ended = patient.json(
-        *("ledger", "settle", str(reservation), "--amount", "1", "--reason", "a test")
+    settled = patient.run(
+        *("ledger", "settle", str(reservation), "--amount", "1", "--reason", "a test"),
+        *("--yes", "--json"),
     )
+    ended = json.loads(settled.stdout)
+    rung = json.loads(settled.stderr)
 
     assert listed["id"] == str(reservation)
     assert listed["held"] == {"value": "0.000000001", "currency": "usd"}
     assert ended["posted"] == {"value": "0.000000001", "currency": "usd"}
     assert ended["excess"] == {"value": "0.999999999", "currency": "usd"}
+    assert (rung["level"], rung["event"]) == ("error", "charge_exceeds_hold")
+    assert rung["reservation_id"] == str(reservation)
+    assert rung["amount_pico_usd"] == 999_999_999_000
     assert patient.json("ledger", "unsettled")["data"] == []
     assert (
         patient.failure_code("ledger", "release", str(reservation), "--reason", "again", "--yes")
@@ -101,12 +113,23 @@ def test_what_is_listed_and_decided_is_json_too(patient: Operator, database_url:
     )
 
 
+@pytest.mark.parametrize("verb", [SETTLE, RELEASE, BACKFILL])
+@pytest.mark.parametrize("reason", ["", " "])
+def test_a_decision_without_a_reason_is_refused(verb: tuple[str, ...], reason: str) -> None:
+    assert "Invalid value for '--reason'" in refusal("ledger", *verb, "--reason", reason)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1969-12-31"])
+def test_a_day_that_no_report_reaches_is_refused(day: str) -> None:
+    refused = refusal("ledger", *BACKFILL, "--day", day, "--reason", "a test")
+
+    assert "No report reaches back beyond 1970-01-01." in refused
+
+
 @pytest.mark.parametrize("amount", ["1e3", "0.0000000000001", "a lot", ""])
 def test_an_amount_that_is_not_exact_is_a_usage_error(operator: Operator, amount: str) -> None:
-    reservation = "01890a5d-ac96-774b-bcce-b302099a8057"
-
     refused = operator.run(
-        *("ledger", "settle", reservation, "--amount", amount, "--reason", "a test"), exit_code=2
+        *("ledger", "settle", ID, "--amount", amount, "--reason", "a test"), exit_code=2
     )
 
     assert "12.5" in refused.stderr

@@ -11,7 +11,7 @@ from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import service
-from tollhouse.ledger.errors import CreditExhausted, GrantWouldTakeCredit
+from tollhouse.ledger.errors import CreditExhausted, GrantOfNothing, GrantWouldTakeCredit
 from tollhouse.ledger.types import GrantKind
 from tollhouse.storage.database import Database
 
@@ -68,7 +68,7 @@ async def test_only_a_correction_takes_credit(
 
 
 async def test_a_correction_of_nothing_is_refused(spender: Spender) -> None:
-    with pytest.raises(GrantWouldTakeCredit):
+    with pytest.raises(GrantOfNothing):
         await spender.grant(0, GrantKind.CORRECTION)
 
 

@@ -16,6 +16,7 @@ from tollhouse.settings import LedgerSettings, Settings
 CREDITS = "/manage/v1/organization/credits"
 LIMITS = "/manage/v1/organization/spending_limits"
 USD = PICO_USD_PER_USD
+FOREIGN = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 def usd(value: str) -> dict[str, str]:
@@ -229,6 +230,35 @@ async def test_limits_of_every_kind_are_paged_each_once(
         for scope in ("api_key", "organization", "project")
         for period in ("lifetime", "month")
     ]
+
+
+async def test_a_page_goes_on_from_a_limit_that_was_cleared_meanwhile(
+    client: httpx2.AsyncClient, spender: Spender
+) -> None:
+    of_key = {"api_key_id": str(spender.api_key_id)}
+    of_project = {"project_id": str(spender.project_id)}
+    for place in (of_key, of_project):
+        body = {**place, "period": "month", "limit": {"value": "1"}}
+        assert (await client.put(LIMITS, json=body)).status_code == 200
+
+    first = (await client.get(LIMITS, params={"limit": "1"})).json()
+    cleared = await client.delete(LIMITS, params={**of_key, "period": "month"})
+    second = (await client.get(LIMITS, params={"after": first["last_id"]})).json()
+
+    assert cleared.status_code == 200
+    assert [item["project_id"] for item in second["data"]] == [str(spender.project_id)]
+    assert second["has_more"] is False
+
+
+@pytest.mark.parametrize(
+    "cursor", [f"organization:{FOREIGN}:month", f"project:{FOREIGN}:week", "project:x:month", "x"]
+)
+async def test_what_cannot_be_a_limit_of_ours_is_no_cursor(
+    client: httpx2.AsyncClient, cursor: str
+) -> None:
+    answer = await client.get(LIMITS, params={"after": cursor})
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "after")
 
 
 @pytest.mark.parametrize(

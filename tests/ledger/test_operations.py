@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.identity.audit_rows import audit_rows
+from tests.identity.measures import counted
 from tests.ledger.invariants import assert_conserved
 from tests.ledger.past import days_ago, enter_past
 from tests.ledger.till import Till, open_till
@@ -20,6 +21,8 @@ from tollhouse.ledger.errors import (
     SpenderNotFound,
 )
 from tollhouse.ledger.types import Charge, Hold, Resolution, Resolved
+
+EXCESS = 'tollhouse_absorbed_pico_usd_total{account="excess"}'
 
 
 @pytest.fixture
@@ -100,6 +103,27 @@ async def test_what_exceeds_the_hold_is_not_charged(till: Till, unsettled: Hold)
     assert resolution.excess_pico_usd == 30
     assert await account(till) == [100, 0, 30, 0]
     await assert_conserved(till.world.database)
+
+
+async def test_what_the_house_bears_is_told_and_counted(
+    till: Till, unsettled: Hold, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = counted(EXCESS)
+
+    operations.note_excess(await settle(till, unsettled, 130))
+
+    assert counted(EXCESS) - before == 30
+    (line,) = [vars(record) for record in caplog.records if record.msg == "charge_exceeds_hold"]
+    assert line["reservation_id"] == str(unsettled.reservation_id)
+    assert line["amount_pico_usd"] == 30
+
+
+async def test_what_fits_the_hold_is_not_told(
+    till: Till, unsettled: Hold, caplog: pytest.LogCaptureFixture
+) -> None:
+    operations.note_excess(await settle(till, unsettled, 100))
+
+    assert "charge_exceeds_hold" not in caplog.messages
 
 
 async def test_releasing_gives_the_hold_back(till: Till, unsettled: Hold) -> None:

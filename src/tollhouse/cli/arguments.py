@@ -65,21 +65,27 @@ class _Identifier(click.ParamType[UUID]):
 class _Usd(click.ParamType[PicoUsd]):
     name = "usd"
 
+    def __init__(self, *, may_be_negative: bool) -> None:
+        self._may_be_negative = may_be_negative
+
     def convert(
         self, value: str | PicoUsd, param: click.Parameter | None, ctx: click.Context | None
     ) -> PicoUsd:
-        """Exactly as it is written; the verb judges the sign."""
+        """Exactly as it is written."""
         if not isinstance(value, str):
             return value
         if (amount := from_decimal_string(value)) is None:
             self.fail("It is not an amount of US dollars, which looks like 12.5.", param, ctx)
+        if amount < 0 and not self._may_be_negative:
+            self.fail("It must not be negative.", param, ctx)
         return amount
 
 
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
 IDENTIFIER: Final = _Identifier()
-USD: Final = _Usd()
+USD: Final = _Usd(may_be_negative=False)
+SIGNED_USD: Final = _Usd(may_be_negative=True)
 
 
 def example(*lines: str) -> str:

@@ -21,6 +21,7 @@ from tollhouse.reports.types import (
     CostLine,
     Dimension,
     Filter,
+    Place,
     Question,
     Report,
     Subject,
@@ -32,6 +33,12 @@ BAR_CELLS: Final = 30
 BAR: Final = "█"
 DIMENSIONS: Final = (Dimension.PROJECT, Dimension.KEY, Dimension.LINE_ITEM)
 INSTANT: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+
+
+class Costs(CostPage, frozen=True, kw_only=True):
+    """The document of `GET /v1/organization/costs`, all on one page, with what its header says."""
+
+    unsettled_requests: int
 
 
 @click.command("costs", epilog=example("tollhouse costs --from 2026-08-01 --by line_item"))
@@ -63,10 +70,21 @@ def command(
         question = _question(since or _midnight(now) - timedelta(days=DEFAULT_DAYS), by)
         end = unix_seconds(_utc(until or _midnight(now) + timedelta(days=1)))
         place = service.first_place(question, end, now=now)
+        _refuse_too_many(place)
         async with operator.database.transaction() as tx:
             return await service.read(tx, owner.id, question, place, buckets_max=LISTED_MAX)
 
     _show(session.run(settings_path, read), by, as_json=as_json)
+
+
+def _refuse_too_many(place: Place) -> None:
+    days = -((place.bucket - place.end) // Width.DAY)
+    if days > LISTED_MAX:
+        message = (
+            f"This range has {days} days, and at most {LISTED_MAX} are shown."
+            " Give a later --from or an earlier --to."
+        )
+        raise click.UsageError(message)
 
 
 def _question(since: datetime, by: tuple[str, ...]) -> Question:
@@ -80,11 +98,16 @@ def _question(since: datetime, by: tuple[str, ...]) -> Question:
 
 
 def _show(report: Report, by: tuple[str, ...], *, as_json: bool) -> None:
-    has_more = report.next_start is not None
     if as_json:
-        # The document of `GET /v1/organization/costs`, all on one page.
-        data = wire_buckets(report.buckets)
-        output.show(CostPage(data=data, has_more=has_more, next_page=None), as_json=True)
+        output.show(
+            Costs(
+                data=wire_buckets(report.buckets),
+                has_more=False,
+                next_page=None,
+                unsettled_requests=report.unsettled,
+            ),
+            as_json=True,
+        )
         return
     by_day = [(_day(bucket), rules.cost_lines(bucket.used)) for bucket in report.buckets]
     amounts = [line.amount for _, lines in by_day for line in lines]
@@ -94,8 +117,6 @@ def _show(report: Report, by: tuple[str, ...], *, as_json: bool) -> None:
     click.echo(f"\nTotal: {to_decimal_string(total)} USD")
     if report.unsettled:
         click.echo(f"Not settled yet, and in no amount: {report.unsettled} requests.")
-    if has_more:
-        click.echo("There are more days, which are not shown.", err=True)
 
 
 def _rows(by_day: list[tuple[str, list[CostLine]]], *, most: PicoUsd) -> list[dict[str, JsonValue]]:

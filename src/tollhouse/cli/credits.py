@@ -10,7 +10,14 @@ from tollhouse.api import money_wire, wire
 from tollhouse.base.ids import GrantId, OrganizationId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.cli import output, session
-from tollhouse.cli.arguments import LISTED_MAX, NAME, USD, example, json_option, organization_option
+from tollhouse.cli.arguments import (
+    LISTED_MAX,
+    NAME,
+    SIGNED_USD,
+    example,
+    json_option,
+    organization_option,
+)
 from tollhouse.cli.session import Session
 from tollhouse.contract.credits import CreditEntryList, Credits
 from tollhouse.contract.money import Money
@@ -53,11 +60,12 @@ def command() -> None:
 
 
 @command.command(
-    epilog=example('tollhouse credits grant 25 --reason "pilot project"'),
-    # A correction may begin with a minus sign, which is no option.
-    context_settings={"ignore_unknown_options": True},
+    epilog=example(
+        'tollhouse credits grant 25 --reason "pilot project"',
+        'tollhouse credits grant --kind correction --reason "granted twice" -- -5',
+    )
 )
-@click.argument("amount", type=USD)
+@click.argument("amount", type=SIGNED_USD)
 @organization_option
 @click.option(
     "--kind",
@@ -77,7 +85,10 @@ def grant(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Give an organization credit in US dollars."""
+    """Give an organization credit in US dollars.
+
+    A negative amount stands last, behind `--`, so that it is not taken for an option.
+    """
 
     async def work(operator: Session) -> Grant:
         owner = await operator.organization(organization)

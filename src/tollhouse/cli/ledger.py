@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
@@ -19,6 +19,7 @@ from tollhouse.cli.arguments import (
     IDENTIFIER,
     LISTED_MAX,
     MODEL,
+    NAME,
     USD,
     F,
     example,
@@ -34,9 +35,12 @@ from tollhouse.keys import service as keys
 from tollhouse.ledger import backfill as past
 from tollhouse.ledger import operations
 from tollhouse.ledger.types import Charge, PastUsage, Resolution, UnsettledHold
+from tollhouse.observability import log
 from tollhouse.storage.database import Mutation
 
 COLUMNS: Final = ("id", "admitted_at", "held", "project_id", "api_key_id", "model", "decide_at")
+LOG_LEVEL: Final = "ERROR"
+FIRST_DAY: Final = date(1970, 1, 1)
 QUANTITY: Final = click.IntRange(0, 2**53)
 
 
@@ -85,7 +89,15 @@ def _charge_options(verb: F) -> F:
 
 def _reason_option(verb: F) -> F:
     """Give the verb `reason`."""
-    return click.option("--reason", required=True, help="Why; kept with the decision.")(verb)
+    return click.option("--reason", type=NAME, required=True, help="Kept with the decision.")(verb)
+
+
+def _reportable_day(context: click.Context, parameter: click.Parameter, begin: datetime) -> date:
+    """No report can be asked for earlier ones: its instants are counted from 1970 on."""
+    if begin.date() < FIRST_DAY:
+        message = f"No report reaches back beyond {FIRST_DAY}."
+        raise click.BadParameter(message, context, parameter)
+    return begin.date()
 
 
 @click.group("ledger", epilog=example("tollhouse ledger verify"))
@@ -119,6 +131,7 @@ def unsettled(settings_path: Path, *, organization: UUID | None, as_json: bool) 
 @organization_option
 @_charge_options
 @_reason_option
+@yes_option
 @json_option
 @click.pass_obj
 def settle(
@@ -128,10 +141,13 @@ def settle(
     organization: UUID | None,
     amount: PicoUsd,
     reason: str,
+    yes: bool,
     as_json: bool,
     **quantities: int,
 ) -> None:
     """Charge an unsettled reservation with what it is known to have cost."""
+    question = f"Charge reservation {reservation} with {to_decimal_string(amount)} USD for good?"
+    output.confirm(question, yes=yes, as_json=as_json)
 
     async def work(tx: Mutation) -> Resolution:
         return await operations.settle(
@@ -181,7 +197,13 @@ def release(
 @organization_option
 @click.option("--key", type=IDENTIFIER, required=True, help="A project key, in any state.")
 @click.option("--model", type=MODEL, required=True, help="As reports shall name it.")
-@click.option("--day", type=click.DateTime(["%Y-%m-%d"]), required=True, help="A UTC day.")
+@click.option(
+    "--day",
+    type=click.DateTime(["%Y-%m-%d"]),
+    callback=_reportable_day,
+    required=True,
+    help="A UTC day.",
+)
 @_charge_options
 @_reason_option
 @json_option
@@ -192,7 +214,7 @@ def backfill(
     organization: UUID | None,
     key: UUID,
     model: str,
-    day: datetime,
+    day: date,
     amount: PicoUsd,
     reason: str,
     as_json: bool,
@@ -208,7 +230,7 @@ def backfill(
             project_id=spender.project_id,
             api_key_id=spender.id,
             model=model,
-            day=day.date(),
+            day=day,
             charge=replace(_used(quantities), request_pico_usd=amount),
         )
         await past.prepare(
@@ -233,7 +255,10 @@ def _decide(
     async def work(operator: Session) -> Resolution:
         owner = await operator.organization(organization)
         async with operator.database.mutation(operator.authority(owner.id)) as tx:
-            return await decide(tx)
+            resolution = await decide(tx)
+        log.configure(LOG_LEVEL)
+        operations.note_excess(resolution)
+        return resolution
 
     output.show(_ended(session.run(settings_path, work)), as_json=as_json)
 

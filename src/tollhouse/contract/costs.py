@@ -17,7 +17,10 @@ from tollhouse.contract.origins import GIVEN, adopted
 from tollhouse.contract.usage import UsageQuery
 
 UNSETTLED_HEADER = "x-tollhouse-unsettled-requests"
-"""How many requests of the range are in no amount yet, because their end is unknown (OQ-133)."""
+"""How many requests of the range are in no amount because nobody knows their end (OQ-133).
+
+Those still under way are in no amount either, and are not counted.
+"""
 
 CostGrouping = Literal["project_id", "api_key_id", "line_item"]
 

@@ -169,7 +169,7 @@ def _headers() -> Json:
             **members(adopted("OQ-100")),
         },
         UNSETTLED_HEADER: {
-            "description": "Requests of the range that are in no amount yet.",
+            "description": "Unsettled requests of the range; like those under way, in no amount.",
             "required": True,
             "schema": {"type": "integer", "minimum": 0},
             **members(extension("OQ-133")),

@@ -29,6 +29,7 @@ from tollhouse.ledger.errors import (
     DeadlinePassed,
     ResolutionSetAside,
 )
+from tollhouse.ledger.operations import note_excess
 from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import Hold, Resolution, ResolutionKind, Resolved, Verdict
 from tollhouse.observability import metrics
@@ -323,16 +324,9 @@ def _set_aside(item: _Item, failure: Exception) -> None:
 
 def _note_resolved(resolution: Resolution, outcome: Resolved) -> None:
     metrics.hold_resolved(resolution.kind, outcome.name.lower())
-    if outcome is Resolved.NOW and resolution.excess_pico_usd > 0:
-        metrics.excess_absorbed(resolution.excess_pico_usd)
-        logger.error(
-            "charge_exceeds_hold",
-            extra={
-                "reservation_id": str(resolution.reservation_id),
-                "amount_pico_usd": resolution.excess_pico_usd,
-            },
-        )
-    if outcome is not Resolved.NOW:
+    if outcome is Resolved.NOW:
+        note_excess(resolution)
+    else:
         logger.warning(
             "resolution_without_effect",
             extra={

@@ -121,6 +121,13 @@ class GrantWouldTakeCredit(InvalidRequest):
         super().__init__("invalid_value", "The amount must be above zero.", param="amount")
 
 
+class GrantOfNothing(InvalidRequest):
+    """A correction goes up or down."""
+
+    def __init__(self) -> None:
+        super().__init__("invalid_value", "The amount must not be zero.", param="amount")
+
+
 class TestPaymentsRefused(GatewayError):
     """Money that nobody paid is for sandbox deployments only."""
 

@@ -1,5 +1,6 @@
 """What an operator decides about unsettled holds by hand, in the caller's transaction."""
 
+import logging
 from dataclasses import asdict, replace
 from typing import Final
 
@@ -16,8 +17,11 @@ from tollhouse.ledger.types import (
     Resolved,
     UnsettledHold,
 )
+from tollhouse.observability import metrics
 from tollhouse.storage import audit
 from tollhouse.storage.database import Mutation, Row, Transaction
+
+logger = logging.getLogger("tollhouse.ledger")
 
 AMOUNT_MAX: Final = 2**63 - 1
 
@@ -92,6 +96,22 @@ def require_amount(amount: PicoUsd) -> None:
     """Refuse what one entry cannot hold."""
     if not ZERO <= amount <= AMOUNT_MAX:
         raise AmountOutOfRange
+
+
+def note_excess(resolution: Resolution) -> None:
+    """Ring when the house bears something: a bound was too low, or evidence is wrong.
+
+    To be called once the resolution is committed.
+    """
+    if resolution.excess_pico_usd > 0:
+        metrics.excess_absorbed(resolution.excess_pico_usd)
+        logger.error(
+            "charge_exceeds_hold",
+            extra={
+                "reservation_id": str(resolution.reservation_id),
+                "amount_pico_usd": resolution.excess_pico_usd,
+            },
+        )
 
 
 async def lock_account(tx: Mutation) -> None:

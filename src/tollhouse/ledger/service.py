@@ -16,6 +16,7 @@ from tollhouse.ledger.errors import (
     CappedKeyNotFound,
     CappedProjectNotFound,
     GrantNotFound,
+    GrantOfNothing,
     GrantWouldTakeCredit,
 )
 from tollhouse.ledger.types import Cap, CapPlace, CapUse, Credit, Grant, GrantKind, Scope
@@ -27,8 +28,10 @@ async def grant(
     tx: Mutation, *, grant_id: GrantId, kind: GrantKind, amount: PicoUsd, reason: str
 ) -> Grant:
     """Give credit. A correction may take it back, even below what is used and held."""
-    if amount == 0 or (amount < 0 and kind is not GrantKind.CORRECTION):
+    if kind is not GrantKind.CORRECTION and amount <= 0:
         raise GrantWouldTakeCredit
+    if amount == 0:
+        raise GrantOfNothing
     granted = Grant(
         organization_id=tx.organization_id,
         id=grant_id,
@@ -120,8 +123,12 @@ async def caps(
     after: CapPlace | None,
     limit: int,
 ) -> list[CapUse]:
-    """All caps with what is used in their present windows; the cursor must be one of them."""
-    if after is not None and await store.get_cap(tx, organization_id, after, now=now) is None:
+    """All caps with what is used in their present windows; the cursor may have been cleared."""
+    if (
+        after is not None
+        and after.scope is Scope.ORGANIZATION
+        and after.scope_id != organization_id
+    ):
         raise UnknownCursor
     return await store.page_caps(tx, organization_id, now=now, after=after, limit=limit)
 

@@ -123,14 +123,23 @@ class ModelLedger:
     def _refusal(self, hold: Hold) -> Refusal | None:
         available = self.credit - self.settled - self.reserved
         if hold.amount_pico_usd > available:
-            return Refusal(None, available, self.reserved)
+            return Refusal(None, available, self._under_way())
         for place, window in self._places(hold):
             if place not in self.caps:
                 continue
             remaining = self.caps[place] - sum(self._used(window))
             if hold.amount_pico_usd > remaining:
-                return Refusal(place.scope, remaining, self.reserved_in[window])
+                return Refusal(place.scope, remaining, self._under_way(window))
         return None
+
+    def _under_way(self, window: Window | None = None) -> int:
+        """What waiting can give back: held by requests whose end is still to come."""
+        return sum(
+            held.amount
+            for held in self.holds.values()
+            if held.state is State.OPEN
+            and (window is None or window in [found for _, found in self._places(held.hold)])
+        )
 
     def _end(self, held: ModelHold) -> Resolved:
         if held.state is State.REFUSED:

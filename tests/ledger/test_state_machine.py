@@ -98,6 +98,10 @@ def _has_unsettled(machine: "LedgerMachine") -> bool:
     return bool(machine.in_state(State.UNSETTLED))
 
 
+ENDED = Refusal(None, 0, 0)
+"""What is told of a hold that has ended: neither credit nor a cap refused it."""
+
+
 class LedgerMachine(RuleBasedStateMachine):
     """One organization, and one worker at a time."""
 
@@ -170,13 +174,15 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(_has_holds)
     @rule(state=st.sampled_from(State), back=BACK)
     def admit_again(self, state: State, back: int) -> None:
-        """A hold that is there, however it ended, is admitted; one that was refused may be now."""
+        """A hold that is there is admitted; one that ended covers nothing; a refused one may be."""
         held = self._last(back, state)
         refusal = self.library.do(self.books.admit_again(self.instance_id, held.hold))
 
         expected: Refusal | None = None
         if held.state is State.REFUSED:
             expected = self.model.admit(held.hold, self.workers)
+        elif held.state is State.RESOLVED:
+            expected = ENDED
         assert refusal == expected
 
     @rule(wanted=WANTED, drift=st.sampled_from([-WRONG, timedelta(0), WRONG]))

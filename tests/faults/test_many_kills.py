@@ -20,7 +20,7 @@ from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
 KILLS = int(os.environ.get("TOLLHOUSE_KILLS", "6"))
-SEED = int(os.environ.get("TOLLHOUSE_SEED", str(random.randrange(2**32))))  # noqa: S311 - no secret
+SEED = int(os.environ.get("TOLLHOUSE_SEED", "1"))
 WORKERS = 3
 ORGANIZATIONS = 12
 CREDIT = 1_000

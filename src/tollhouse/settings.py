@@ -129,6 +129,28 @@ class LedgerSettings(Section, frozen=True, kw_only=True):
     entry_days: Annotated[int, Meta(ge=2, le=36500)] = 400
 
 
+class RedisSettings(Section, frozen=True, kw_only=True):
+    """Where rates are counted over all workers. Without a URL each worker counts alone."""
+
+    url: str | None = None
+    answer_seconds: Seconds = 0.2
+
+
+class InferenceSettings(Section, frozen=True, kw_only=True):
+    """How long callers are kept waiting in silence. Deadlines of a call stand at its backend."""
+
+    head_wait_seconds: Seconds = 10.0
+    keep_alive_seconds: Seconds = 15.0
+    admission_seconds: Seconds = 5.0
+
+
+class ActivitySettings(Section, frozen=True, kw_only=True):
+    """Records of requests: how long they are kept, and how many may wait to be written."""
+
+    record_days: Annotated[int, Meta(ge=1, le=3650)] = 30
+    waiting_records_max: PositiveInt = 20_000
+
+
 class ErrorSettings(Section, frozen=True, kw_only=True):
     """Presentation of failures."""
 
@@ -136,7 +158,7 @@ class ErrorSettings(Section, frozen=True, kw_only=True):
 
 
 class Settings(Section, frozen=True, kw_only=True):
-    """The whole configuration of one deployment."""
+    """The whole configuration of one deployment. The catalog reads `backends` and `models`."""
 
     database: DatabaseSettings
     secrets: SecretSettings
@@ -146,6 +168,11 @@ class Settings(Section, frozen=True, kw_only=True):
     policies: PolicySettings = PolicySettings()
     ledger: LedgerSettings = LedgerSettings()
     errors: ErrorSettings = ErrorSettings()
+    redis: RedisSettings = RedisSettings()
+    inference: InferenceSettings = InferenceSettings()
+    activity: ActivitySettings = ActivitySettings()
+    backends: dict[str, dict[str, Any]] = {}
+    models: dict[str, dict[str, Any]] = {}
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Settings:

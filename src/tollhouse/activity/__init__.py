@@ -1,0 +1,1 @@
+"""One row per request, for whoever asks what became of it."""

@@ -1,0 +1,1 @@
+"""What can be asked of which backend, at which price."""

@@ -1,0 +1,123 @@
+"""Nouns of the catalog: models as they are offered, backends as they are reached.
+
+They are read from the configuration as they stand here; `rules` checks what spans several fields.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+PositiveInt = Annotated[int, Meta(ge=1)]
+DecimalText = Annotated[str, Meta(max_length=40)]
+Modality = Literal["text", "image", "file", "audio", "video"]
+SamplingParameter = Literal[
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "n",
+    "seed",
+    "stop",
+    "logprobs",
+    "top_logprobs",
+]
+"""Request fields that a backend may not know; what is not declared is answered 501."""
+Feature = Literal[
+    "cache_salt",
+    "functions",
+    "json_mode",
+    "prediction",
+    "prompt_cache_retention",
+    "prompt_logprobs",
+    "reasoning",
+    "reasoning_budget",
+    "service_tier",
+    "structured_outputs",
+    "tools",
+    "verbosity",
+    "web_search",
+]
+"""What a model can do beside text; each opens the request fields of the same meaning."""
+TokenizerFamilyName = Literal["bytes", "nfc", "nfkc"]
+Counter = Literal["messages", "tokenize", "none"]
+
+
+class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An engine or provider that speaks OpenAI's dialect, on one or more interchangeable replicas.
+
+    `replicas` are base URLs such as `http://10.0.0.7:8000/v1`. `bills_without_answer`: it may
+    charge for a call whose answer never came. `stops_when_cancelled`: it stops billing when the
+    connection closes. `takes` lists what its dialect has beyond OpenAI's.
+    """
+
+    replicas: Annotated[list[str], Meta(min_length=1, max_length=1000)]
+    api_key: str | None = None
+    health_path: str = "/health"
+    bills_without_answer: bool = False
+    stops_when_cancelled: bool = True
+    fetches_images_safely: bool = False
+    reasons_outside_bound: bool = False
+    bills_prompt_per_choice: bool = False
+    takes: frozenset[Literal["cache_salt", "continuous_usage_stats", "prompt_cache_key"]] = (
+        frozenset()
+    )
+    counts_tokens_by: Counter = "none"
+    connections_max: PositiveInt = 1_000
+    connect_seconds: Seconds = 5.0
+    first_event_seconds: Seconds = 120.0
+    idle_seconds: Seconds = 60.0
+    total_seconds: Seconds = 580.0
+
+    def __repr__(self) -> str:
+        return f"Backend(replicas={self.replicas!r})"
+
+
+class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars for one unit, as decimal text with at most twelve decimals (OQ-78)."""
+
+    prompt: DecimalText
+    completion: DecimalText
+    image: DecimalText = "0"
+    request: DecimalText = "0"
+    input_cache_read: DecimalText | None = None
+    reasoning: DecimalText | None = None
+
+
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model as it is offered. Without `upstream_model` the backend knows it by its own ID."""
+
+    backend: str
+    pricing: Pricing
+    context_length: PositiveInt
+    max_output_length: PositiveInt
+    tokenizer: TokenizerFamilyName | None = None
+    upstream_model: str | None = None
+    display_name: str | None = None
+    owned_by: str = "tollhouse"
+    created: Annotated[int, Meta(ge=0)] = 0
+    input_modalities: list[Modality] = ["text"]
+    output_modalities: list[Modality] = ["text"]
+    image_tokens: PositiveInt | None = None
+    features: frozenset[Feature] = frozenset()
+    sampling_parameters: frozenset[SamplingParameter] = frozenset(
+        {"temperature", "top_p", "frequency_penalty", "presence_penalty", "seed", "stop"}
+    )
+    sampling_limits: dict[str, Any] = {}
+    effort_names: dict[str, str] = {"ultracode": "xhigh"}
+    beta_flags: frozenset[str] = frozenset()
+    required_checks: list[str] = []
+    quantization: str = ""
+    root: str | None = None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Catalog:
+    """All that is configured; sound as a whole, or it was not made."""
+
+    models: Mapping[str, Model]
+    backends: Mapping[str, Backend]

@@ -1,0 +1,1 @@
+"""From a decoded request to an answer, paid for."""

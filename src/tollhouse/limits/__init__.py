@@ -1,0 +1,1 @@
+"""Traffic: requests and tokens per minute, and requests at once."""

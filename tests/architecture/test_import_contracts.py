@@ -109,6 +109,12 @@ PLANTS = [
         named="tollhouse.api.planted -> cryptography",
     ),
     Plant(
+        contract="testing",
+        module="testing/planted.py",
+        line="import tollhouse.backends.types",
+        named="tollhouse.testing.planted -> tollhouse.backends.types",
+    ),
+    Plant(
         contract="acyclic",
         module="base/planted.py",
         line="import tollhouse.contract",

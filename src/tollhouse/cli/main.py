@@ -26,6 +26,7 @@ VERBS: Final = (
     "costs",
     "audit",
     "ledger",
+    "test-upstream",
 )
 
 

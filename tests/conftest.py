@@ -7,6 +7,7 @@ import hypothesis
 import pytest
 
 from tests.support import databases
+from tests.support.engine import Engine, running_engine
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.upstream import running_upstream
 from tests.support.world import World, new_world
@@ -86,4 +87,11 @@ async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
 async def upstream() -> AsyncIterator[ScriptedUpstream]:
     """An engine that does as the test says."""
     async with running_upstream() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def llama_engine() -> Iterator[Engine]:
+    """A small real engine, for all tests of a process."""
+    with running_engine() as running:
         yield running

@@ -1,18 +1,10 @@
 """The test upstream: on the test's own event loop, or as the process that people start."""
 
-import asyncio
-import json
-import os
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.engine import engine_process
 from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
-
-SOURCE = Path(__file__).parents[2] / "src"
-COMMAND = "from tollhouse.cli.main import main; main()"
 
 
 @asynccontextmanager
@@ -28,28 +20,8 @@ async def running_upstream(
         await upstream.stop()
 
 
-@asynccontextmanager
-async def upstream_process(*options: str) -> AsyncGenerator[str]:
+@contextmanager
+def upstream_process(*options: str) -> Generator[str]:
     """The base URL of `tollhouse test-upstream`, for loads that one process cannot bear."""
-    async with engine_process("test-upstream", *options) as base_url:
+    with engine_process("test-upstream", *options) as base_url:
         yield base_url
-
-
-@asynccontextmanager
-async def engine_process(verb: str, *options: str) -> AsyncGenerator[str]:
-    """A verb that runs an engine on a free port, until the block is left."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", COMMAND, verb, "--port", "0", "--json", *options),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-    )
-    try:
-        assert process.stdout is not None
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            line = await process.stdout.readline()
-        assert line, f"{verb} did not start"
-        yield json.loads(line)["base_url"]
-    finally:
-        process.terminate()
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            await process.communicate()

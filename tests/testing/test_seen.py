@@ -100,21 +100,21 @@ async def test_stopping_ends_whatever_is_open() -> None:
     writer.transport.abort()
 
 
-async def test_another_process_is_driven_over_http() -> None:
-    async with (
+def test_another_process_is_driven_over_http() -> None:
+    with (
         upstream_process("--tokens", "3") as base_url,
-        httpx2.AsyncClient(base_url=base_url, timeout=PATIENCE_SECONDS, trust_env=False) as client,
+        httpx2.Client(base_url=base_url, timeout=PATIENCE_SECONDS, trust_env=False) as client,
     ):
         queued = {"script": {"status": 503}, "match": "day", "times": 2}
         origin = base_url.removesuffix("/v1")
 
-        waiting = await client.post(f"{origin}/script", json=queued)
-        refused = await client.post("/chat/completions", json=HELLO)
-        cleared = await client.delete(f"{origin}/script")
-        answered = await client.post("/chat/completions", json=HELLO)
-        seen = (await client.get(f"{origin}/seen")).json()
-        unread = await client.post(f"{origin}/script", json={"script": {"status": 1}})
-        impossible = await client.put(f"{origin}/script")
+        waiting = client.post(f"{origin}/script", json=queued)
+        refused = client.post("/chat/completions", json=HELLO)
+        cleared = client.delete(f"{origin}/script")
+        answered = client.post("/chat/completions", json=HELLO)
+        seen = client.get(f"{origin}/seen").json()
+        unread = client.post(f"{origin}/script", json={"script": {"status": 1}})
+        impossible = client.put(f"{origin}/script")
 
     assert waiting.json() == {"queued": 1}
     assert refused.status_code == 503

@@ -27,6 +27,7 @@ VERBS: Final = (
     "audit",
     "ledger",
     "test-upstream",
+    "demo-engine",
 )
 
 

@@ -39,7 +39,7 @@ model = AutoModelForCausalLM.from_pretrained(
     dtype=torch.bfloat16,
     quantization_config=GgufConfig(dequantize=True),
 )
-del model.config.quantization_config
+vars(model.config).pop("quantization_config", None)
 model.save_pretrained(out)
 AutoTokenizer.from_pretrained(folder, gguf_file=name).save_pretrained(out)
 """
@@ -47,17 +47,18 @@ AutoTokenizer.from_pretrained(folder, gguf_file=name).save_pretrained(out)
 
 def prepared() -> None:
     """Install and convert what is not there yet."""
-    recipe = repr((STEPS, CONVERT))
-    if INSTALLED.exists() and INSTALLED.read_text(encoding="utf-8") == recipe:
-        return
-    venv.create(HOME, clear=True, symlinks=True, with_pip=True)
-    for step in STEPS:
-        print("pip", *step, flush=True)
-        _run("-m", "pip", "--quiet", "--disable-pip-version-check", *step)
-    source = model_file()
-    print("converting", source.name, flush=True)
-    _run("-c", CONVERT, str(source.parent), source.name, str(MODEL))
-    INSTALLED.write_text(recipe, encoding="utf-8")
+    recipe = repr(STEPS)
+    if not INSTALLED.exists() or INSTALLED.read_text(encoding="utf-8") != recipe:
+        venv.create(HOME, clear=True, symlinks=True, with_pip=True)
+        for step in STEPS:
+            print("pip", *step, flush=True)
+            _run("-m", "pip", "--quiet", "--disable-pip-version-check", *step)
+        INSTALLED.write_text(recipe, encoding="utf-8")
+    if not MODEL.exists():
+        source, unfinished = model_file(), MODEL.with_suffix(".part")
+        print("converting", source.name, flush=True)
+        _run("-c", CONVERT, str(source.parent), source.name, str(unfinished))
+        unfinished.replace(MODEL)
 
 
 def _run(*arguments: str) -> None:

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from tollhouse.api.body import Receive
-from tollhouse.api.edge import Edge, Scope, Send
+from tollhouse.api.body import Receive, Send
+from tollhouse.api.edge import Edge, Scope
 from tollhouse.api.house import EdgeBounds, House
 from tollhouse.api.router import Route, Router
 from tollhouse.api.routes import ROUTES as GIVEN_ROUTES

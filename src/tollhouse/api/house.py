@@ -3,10 +3,15 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from tollhouse.activity.recorder import Recorder
 from tollhouse.base.clock import Clock
+from tollhouse.base.tasks import Tasks
+from tollhouse.inference.counting import TokenCounter
+from tollhouse.inference.pipeline import Pipeline
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
+from tollhouse.limits.service import Limiter
 from tollhouse.reports.cursors import Cursors
 from tollhouse.storage.database import Database
 from tollhouse.storage.sealing import Sealer
@@ -25,16 +30,22 @@ class House:
     """One per worker."""
 
     clock: Clock
+    tasks: Tasks
     database: Database
     directory: KeyDirectory
     last_used: LastUsed
     peppers: Peppers
     sealer: Sealer
     cursors: Cursors
+    limiter: Limiter
+    recorder: Recorder
+    pipeline: Pipeline
+    token_counter: TokenCounter
     parsing_pool: Executor
     bounds: EdgeBounds
     customer_header: bytes
     record_days: int
     default_threshold_basis_points: int
     is_sandbox: bool
+    keep_alive_seconds: float
     documentation_url: str | None

@@ -1,0 +1,126 @@
+"""Counting the tokens of an input without generating: by the engine, its tokenizer, or a guess.
+
+Counting is free, so nothing is reserved. Where an enforcing policy would have to judge a request
+first, its content goes to no backend in any form, and the count is a guess.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tollhouse.backends.errors import (
+    BackendBusy,
+    BackendFailed,
+    BackendTimedOut,
+    BackendUnreachable,
+)
+from tollhouse.backends.types import Ask
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.messages import BETA_HEADER, CountTokens
+from tollhouse.inference.meter import CHARACTERS_PER_TOKEN
+from tollhouse.inference.offers import Offer, find_offer
+from tollhouse.inference.policing import Policing
+from tollhouse.keys.types import Customer
+from tollhouse.policies.types import Direction, Mode
+
+logger = logging.getLogger("tollhouse.inference")
+
+MESSAGE_TOKENS = 4
+"""What a template adds to each message, about."""
+IMAGE_TOKENS = 1_000
+"""For a picture whose size nobody declared."""
+_COUNTER = "/messages/count_tokens"
+_TOKENIZER = "/tokenize"
+
+
+class TokenCounter:
+    """One per worker."""
+
+    def __init__(self, offers: Mapping[str, Offer], policing: Policing) -> None:
+        self._offers = offers
+        self._policing = policing
+
+    async def count(self, customer: Customer, body: CountTokens, *, flags: frozenset[str]) -> int:
+        """The number of input tokens, as well as it can be known."""
+        offer = find_offer(self._offers, body.model, customer)
+        refuse_unknown_flags(flags, offer.model.beta_flags)
+        if offer.backend.counts_tokens_by == "none" or await self._is_guarded(customer):
+            return self._estimate(body, offer)
+        try:
+            return await offer.port.count(_ask(body, offer))
+        except (BackendFailed, BackendUnreachable, BackendBusy, BackendTimedOut) as failure:
+            # The contract allows a guess when the engine cannot be asked; the log tells.
+            logger.warning("tokens_estimated", extra={"reason": failure.code})
+            return self._estimate(body, offer)
+
+    async def _is_guarded(self, customer: Customer) -> bool:
+        policies = await self._policing.applied(
+            customer.organization_id,
+            customer.project_id,
+            policy_version=customer.policy_version,
+            selected=(),
+        )
+        return any(
+            policy.mode is Mode.ENFORCING and policy.direction is not Direction.RESPONSE
+            for policy in policies
+        )
+
+    def _estimate(self, body: CountTokens, offer: Offer) -> int:
+        return estimate(body, image_tokens=offer.model.image_tokens or IMAGE_TOKENS)
+
+
+def refuse_unknown_flags(flags: frozenset[str], known: frozenset[str]) -> None:
+    """A flag that the model does not have would be dropped in silence (OQ-69)."""
+    for flag in sorted(flags - known):
+        message = f"Invalid '{BETA_HEADER}': the model does not support '{flag}'."
+        raise InvalidRequest("invalid_value", message, param=BETA_HEADER)
+
+
+def estimate(body: CountTokens, *, image_tokens: int) -> int:
+    """From the length of all text that a template could show, without the data of pictures."""
+    images: list[FreeObject] = []
+    shown = [_without_images(body.messages, images), body.system, body.tools, body.tool_choice]
+    characters = sum(len(msgspec.json.encode(part)) for part in shown if part)
+    return (
+        -(-characters // CHARACTERS_PER_TOKEN)
+        + MESSAGE_TOKENS * len(body.messages)
+        + image_tokens * len(images)
+    )
+
+
+def _without_images(messages: list[FreeObject], images: list[FreeObject]) -> list[FreeObject]:
+    """Pictures stand in lists of parts, also in the results of tools; what is found is set aside."""
+    kept: list[FreeObject] = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            message = message | {"content": _text_parts(content, images)}
+        kept.append(message)
+    return kept
+
+
+def _text_parts(parts: list[Any], images: list[FreeObject]) -> list[Any]:
+    kept: list[Any] = []
+    for part in parts:
+        if not isinstance(part, dict):
+            kept.append(part)
+        elif part.get("type") == "image":
+            images.append(part)
+        elif isinstance(part.get("content"), list):
+            kept.append(part | {"content": _text_parts(part["content"], images)})
+        else:
+            kept.append(part)
+    return kept
+
+
+def _ask(body: CountTokens, offer: Offer) -> Ask:
+    """An engine's own counter takes the input as it is; a tokenizer takes text, by two names."""
+    if offer.backend.counts_tokens_by == "messages":
+        forwarded = msgspec.structs.replace(body, model=offer.upstream_model)
+        return Ask(path=_COUNTER, body=msgspec.json.encode(forwarded))
+    text = msgspec.json.encode([body.system or "", body.messages, body.tools or []]).decode()
+    asked = {"model": offer.upstream_model, "prompt": text, "content": text}
+    return Ask(path=_TOKENIZER, body=msgspec.json.encode(asked))

@@ -5,6 +5,7 @@ media type (415), declared size (413), requests per minute and at once (429), bo
 JSON and types (400), then the handler or the pipeline.
 """
 
+import dataclasses
 import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass
@@ -157,7 +158,8 @@ class Edge:
             shape=exchange.shape,
             documentation_url=self._house.documentation_url,
         )
-        return errors.render(failure, presentation)
+        reply = errors.render(failure, presentation)
+        return dataclasses.replace(reply, headers=reply.headers + exchange.traffic.headers)
 
     async def _serve(self, exchange: _Exchange) -> Reply | StreamReply:
         match = self._find(exchange)
@@ -174,25 +176,34 @@ class Edge:
         exchange.context.organization_id = caller.organization_id
         exchange.context.key_id = caller.key_id
         if isinstance(caller, Customer):
-            await self._enter(exchange, route.operation, caller)
+            exchange.trace = self._trace(exchange, route.operation, caller)
+        self._check_announced(exchange, route.operation)
+        if isinstance(caller, Customer) and Guard.LIMITS in route.operation.guards:
+            exchange.traffic = await self._house.limiter.enter(entrant(caller, exchange.context))
         try:
             return await self._answer(exchange, route, caller, match.parameters)
         finally:
             if route.surface is None:
                 exchange.traffic.leave()
 
-    async def _enter(self, exchange: _Exchange, operation: Operation, caller: Customer) -> None:
+    def _trace(self, exchange: _Exchange, operation: Operation, customer: Customer) -> Trace:
         """From here on there is a record of the request, also if it is refused."""
-        exchange.trace = Trace(
+        return Trace(
             request_id=exchange.context.request_id,
-            customer=caller,
+            customer=customer,
             operation=operation.id,
             started_at=exchange.now,
             started_seconds=exchange.started_seconds,
             note=self._house.recorder.note,
         )
-        if Guard.LIMITS in operation.guards:
-            exchange.traffic = await self._house.limiter.enter(entrant(caller, exchange.context))
+
+    def _check_announced(self, exchange: _Exchange, operation: Operation) -> None:
+        """What the headers say of the body can be refused before a byte of it is read."""
+        if operation.body is None:
+            return
+        check_media(exchange.head)
+        if exchange.head.content_length > self._house.bounds.body_bytes_max:
+            raise BodyTooLarge(self._house.bounds.body_bytes_max)
 
     async def _answer(
         self, exchange: _Exchange, route: Route, caller: Caller, path: dict[str, str]
@@ -271,9 +282,6 @@ class Edge:
         if operation.body is None:
             await _refuse_body(exchange)
             return None, None
-        check_media(exchange.head)
-        if exchange.head.content_length > self._house.bounds.body_bytes_max:
-            raise BodyTooLarge(self._house.bounds.body_bytes_max)
         data = await exchange.body.read()
         metrics.body_read(len(data))
         return await parse(data, operation.body, self._house.parsing_pool)

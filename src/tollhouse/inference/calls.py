@@ -15,8 +15,9 @@ from tollhouse.limits.service import Pass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InferenceCall:
-    """A decoded request of a customer. `recheck` asks who calls again, and is answered at once
-    while what was known at the door can still be believed.
+    """A decoded request of a customer.
+
+    `recheck` asks again who calls; while what was known at the door can be believed, at no cost.
     """
 
     request_id: RequestId

@@ -92,25 +92,27 @@ def estimate(body: CountTokens, *, image_tokens: int) -> int:
 
 
 def _without_images(messages: list[FreeObject], images: list[FreeObject]) -> list[FreeObject]:
-    """Pictures stand in lists of parts, also in the results of tools; what is found is set aside."""
+    """Pictures stand in lists of parts, also in the results of tools; they are set aside."""
     kept: list[FreeObject] = []
     for message in messages:
         content = message.get("content")
         if isinstance(content, list):
-            message = message | {"content": _text_parts(content, images)}
-        kept.append(message)
+            texts = _text_parts(cast("list[Any]", content), images)
+            kept.append(message | {"content": texts})
+        else:
+            kept.append(message)
     return kept
 
 
 def _text_parts(parts: list[Any], images: list[FreeObject]) -> list[Any]:
     kept: list[Any] = []
     for part in parts:
-        if not isinstance(part, dict):
-            kept.append(part)
-        elif part.get("type") == "image":
-            images.append(part)
-        elif isinstance(part.get("content"), list):
-            kept.append(part | {"content": _text_parts(part["content"], images)})
+        known = cast("FreeObject", part) if isinstance(part, dict) else {}
+        inner = known.get("content")
+        if known.get("type") == "image":
+            images.append(known)
+        elif isinstance(inner, list):
+            kept.append(known | {"content": _text_parts(cast("list[Any]", inner), images)})
         else:
             kept.append(part)
     return kept

@@ -6,7 +6,7 @@ first, its content goes to no backend in any form, and the count is a guess.
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 

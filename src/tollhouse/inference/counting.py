@@ -5,7 +5,6 @@ first, its content goes to no backend in any form, and the count is a guess.
 """
 
 import logging
-from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -21,7 +20,7 @@ from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.messages import BETA_HEADER, CountTokens
 from tollhouse.inference.meter import CHARACTERS_PER_TOKEN
-from tollhouse.inference.offers import Offer, find_offer
+from tollhouse.inference.offers import Offer, Offers
 from tollhouse.inference.policing import Policing
 from tollhouse.keys.types import Customer
 from tollhouse.policies.types import Direction, Mode
@@ -39,13 +38,13 @@ _TOKENIZER = "/tokenize"
 class TokenCounter:
     """One per worker."""
 
-    def __init__(self, offers: Mapping[str, Offer], policing: Policing) -> None:
+    def __init__(self, offers: Offers, policing: Policing) -> None:
         self._offers = offers
         self._policing = policing
 
     async def count(self, customer: Customer, body: CountTokens, *, flags: frozenset[str]) -> int:
         """The number of input tokens, as well as it can be known."""
-        offer = find_offer(self._offers, body.model, customer)
+        offer = self._offers.find(body.model, customer)
         refuse_unknown_flags(flags, offer.model.beta_flags)
         if offer.backend.counts_tokens_by == "none" or await self._is_guarded(customer):
             return self._estimate(body, offer)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from tollhouse.backends.port import BackendPort
 from tollhouse.catalog import service
-from tollhouse.catalog.errors import ModelNotFound, ModelNotReady
 from tollhouse.catalog.types import Backend, Catalog, Model
 from tollhouse.keys.types import Customer
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
@@ -36,33 +35,38 @@ class Offer:
         return self.model.upstream_model or self.id
 
 
-def offers(
-    catalog: Catalog, ports: Mapping[str, BackendPort], *, price_revision: int
-) -> dict[str, Offer]:
-    """One offer for every model of the catalog."""
-    return {
-        model_id: Offer(
-            id=model_id,
-            model=model,
-            backend=catalog.backends[model.backend],
-            port=ports[model.backend],
-            prices=_prices(model),
-            price_revision=price_revision,
-            bounds=_bounds(model, catalog.backends[model.backend]),
+class Offers:
+    """All that is on offer, and whether it can be had now."""
+
+    def __init__(
+        self, catalog: Catalog, ports: Mapping[str, BackendPort], *, price_revision: int
+    ) -> None:
+        self._catalog = catalog
+        self._ports = ports
+        self._offers = {
+            model_id: _offer(
+                model_id,
+                model,
+                backend=catalog.backends[model.backend],
+                port=ports[model.backend],
+                price_revision=price_revision,
+            )
+            for model_id, model in catalog.models.items()
+        }
+
+    def find(self, model_id: str, customer: Customer) -> Offer:
+        """The model, if this caller may use it and its backend answers."""
+        model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
+        service.require_usable(
+            model,
+            granted_checks=customer.granted_checks,
+            is_backend_ready=self.is_backend_ready,
         )
-        for model_id, model in catalog.models.items()
-    }
+        return self._offers[model_id]
 
-
-def find_offer(offers: Mapping[str, Offer], model_id: str, customer: Customer) -> Offer:
-    """The model, if this caller may use it now; what it may not know of looks unknown."""
-    offer = offers.get(model_id)
-    if offer is None or not service.is_allowed(model_id, customer.allowed_models):
-        raise ModelNotFound
-    service.require_access(offer.model, customer.granted_checks)
-    if not offer.port.is_ready:
-        raise ModelNotReady
-    return offer
+    def is_backend_ready(self, name: str) -> bool:
+        """Whether any replica of the backend is believed to answer."""
+        return self._ports[name].is_ready
 
 
 def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
@@ -78,6 +82,20 @@ def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
         }
         for model_id, model in catalog.models.items()
     }
+
+
+def _offer(
+    model_id: str, model: Model, *, backend: Backend, port: BackendPort, price_revision: int
+) -> Offer:
+    return Offer(
+        id=model_id,
+        model=model,
+        backend=backend,
+        port=port,
+        prices=_prices(model),
+        price_revision=price_revision,
+        bounds=_bounds(model, backend),
+    )
 
 
 def _prices(model: Model) -> Prices:

@@ -4,7 +4,7 @@ Every operation that generates runs through here, so that limits, admission, pol
 and activity exist once. The order is that of the whole gateway (docs/architecture.md).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from weakref import WeakSet
@@ -21,7 +21,7 @@ from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
 from tollhouse.inference.errors import ShuttingDown
 from tollhouse.inference.meter import CHARACTERS_PER_TOKEN, Meter
-from tollhouse.inference.offers import Offer, find_offer
+from tollhouse.inference.offers import Offer, Offers
 from tollhouse.inference.options import check_options, check_output_bound
 from tollhouse.inference.policing import Policing
 from tollhouse.inference.reservation import Reservation
@@ -73,7 +73,7 @@ class Pipeline:
         batcher: Batcher,
         policing: Policing,
         tenancy: Tenancy,
-        offers: Mapping[str, Offer],
+        offers: Offers,
         patience: Patience,
         show: Callable[[GatewayError, RequestId], ErrorBody],
     ) -> None:
@@ -109,7 +109,7 @@ class Pipeline:
         call.trace.model = request.model
         call.trace.is_stream = request.stream
         customer = await call.recheck()
-        offer = find_offer(self._offers, request.model, customer)
+        offer = self._offers.find(request.model, customer)
         call.trace.backend = offer.model.backend
         policies = await self._policing.applied(
             customer.organization_id,

@@ -9,18 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tollhouse.activity.types import Culprit, RequestRecord
+from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.keys.types import Customer
 
-_CULPRITS = {
-    Kind.PROVIDER_INVALID: Culprit.CALLER,
-    Kind.BACKEND_FAILED: Culprit.BACKEND,
-    Kind.DEADLINE: Culprit.BACKEND,
-    Kind.UNEXPECTED: Culprit.GATEWAY,
-    Kind.UNAVAILABLE: Culprit.GATEWAY,
-}
+_OUR_OWN = {Kind.UNEXPECTED, Kind.UNAVAILABLE, Kind.DEADLINE}
 _MS = 1000.0
 ZERO = PicoUsd(0)
 
@@ -101,5 +96,7 @@ class Trace:
 
 
 def culprit_of(failure: GatewayError) -> Culprit:
-    """Whose failure it was: what the tables do not name was the caller's."""
-    return _CULPRITS.get(failure.kind, Culprit.CALLER)
+    """Whose failure it was. A request that a backend finds fault with is the caller's."""
+    if isinstance(failure, BackendError) and not isinstance(failure, BackendRejected):
+        return Culprit.BACKEND
+    return Culprit.GATEWAY if failure.kind in _OUR_OWN else Culprit.CALLER

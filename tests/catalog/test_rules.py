@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.catalog.tables import BACKENDS, MODELS, Tables, backend, model
+from tests.support.catalogs import BACKENDS, MODELS, Tables, backend, model
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.catalog import pricing, rules
 from tollhouse.catalog.errors import InvalidCatalog
@@ -166,7 +166,6 @@ REFUSED_MODELS: dict[str, tuple[Tables, str]] = {
     "no name": (model(display_name=""), f"{A}.display_name: "),
     "an endless name": (model(display_name="x" * 201), f"{A}.display_name: "),
     "no upstream name": (model(upstream_model=""), f"{A}.upstream_model: "),
-    "no table": ({"example/model-a": "engine"}, f"{A}: Expected `object`, got `str`"),  # pyright: ignore[reportAssignmentType]
 }
 
 

@@ -1,9 +1,11 @@
 """What the composition root built, in the one form that handlers see."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from tollhouse.base.clock import Clock
+from tollhouse.catalog.types import Catalog
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
@@ -20,9 +22,13 @@ class EdgeBounds:
     body_seconds: float
 
 
+def _always(_: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class House:
-    """One per worker."""
+    """One per worker. `is_backend_ready` takes the name of a backend."""
 
     clock: Clock
     database: Database
@@ -31,6 +37,7 @@ class House:
     peppers: Peppers
     sealer: Sealer
     cursors: Cursors
+    catalog: Catalog
     parsing_pool: Executor
     bounds: EdgeBounds
     customer_header: bytes
@@ -38,3 +45,4 @@ class House:
     default_threshold_basis_points: int
     is_sandbox: bool
     documentation_url: str | None
+    is_backend_ready: Callable[[str], bool] = _always

@@ -13,6 +13,7 @@ from tollhouse.api.routes import ROUTES as GIVEN_ROUTES
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks, repeated
+from tollhouse.catalog import rules as catalog
 from tollhouse.keys import last_used, pepper_versions
 from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
@@ -39,10 +40,11 @@ STOPPING_SECONDS = 5.0
 
 
 class Application:
-    """One worker's application. Serves between `startup` and `shutdown`."""
+    """One worker's application, not made of a bad catalog. Serves from `startup` to `shutdown`."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self._settings = settings
+        self._catalog = catalog.parse(settings.backends, settings.models)
         self._clock = clock or SystemClock()
         self._tasks = Tasks()
         self._loops: list[asyncio.Task[None]] = []
@@ -116,6 +118,7 @@ class Application:
             peppers=self._peppers,
             sealer=self._sealer,
             cursors=Cursors(settings.secrets.master.encode()),
+            catalog=self._catalog,
             parsing_pool=self._parsing_pool,
             bounds=EdgeBounds(
                 body_bytes_max=settings.server.body_bytes_max,

@@ -4,7 +4,6 @@ Every value has a bound or a default, except secrets: these have no default, and
 are refused before anything listens.
 """
 
-import difflib
 import os
 import re
 import tomllib
@@ -14,6 +13,10 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+
+from tollhouse.base import credentials
+from tollhouse.base.credentials import UnusableCredential
+from tollhouse.base.suggestions import did_you_mean
 
 CONFIG_PATH_VARIABLE = "TOLLHOUSE_CONFIG"
 ENVIRONMENT_PREFIX = "TOLLHOUSE_"
@@ -46,7 +49,10 @@ class InvalidSettings(Exception):
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the configuration file."""
+    """A table of the configuration file. Its text has no values: some of them are secret."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
 
 
 class DatabaseSettings(Section, frozen=True, kw_only=True):
@@ -158,7 +164,10 @@ class ErrorSettings(Section, frozen=True, kw_only=True):
 
 
 class Settings(Section, frozen=True, kw_only=True):
-    """The whole configuration of one deployment. The catalog reads `backends` and `models`."""
+    """The whole configuration of one deployment. The catalog reads `backends` and `models`.
+
+    A file names where a backend's credential is found; here it stands as `api_key`.
+    """
 
     database: DatabaseSettings
     secrets: SecretSettings
@@ -186,7 +195,11 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
         message = f"{chosen}: {error}{_suggestion(str(error))}"
         raise InvalidSettings(message) from None
     _refuse_weak_secrets(settings.secrets)
-    return settings
+    backends = {
+        name: _with_credential(name, backend, environment)
+        for name, backend in settings.backends.items()
+    }
+    return msgspec.structs.replace(settings, backends=backends)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -229,12 +242,37 @@ def _suggestion(message: str) -> str:
         return ""
     unknown = message.split("`")[1]
     known = [name for section in _sections() for name in section.__struct_fields__]
-    nearest = difflib.get_close_matches(unknown, known, n=1)
-    return f". Did you mean `{nearest[0]}`?" if nearest else ""
+    return did_you_mean(unknown, known)
 
 
 def _sections() -> list[type[Struct]]:
     return [Settings, *Section.__subclasses__()]
+
+
+def _with_credential(
+    name: str, backend: dict[str, Any], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The backend with its `api_key` in the place of where to find it."""
+    place = f"backends.{msgspec.json.encode(name).decode()}"
+    sources = [source for source in ("api_key_variable", "api_key_file") if source in backend]
+    if "api_key" in backend or len(sources) > 1:
+        message = (
+            f"{place}: a credential does not stand in this file. Say where it is, by either "
+            'api_key_variable = "NAME_OF_VARIABLE" or api_key_file = "/path/of/file".'
+        )
+        raise InvalidSettings(message)
+    rest = {field: value for field, value in backend.items() if field not in sources}
+    for source in sources:
+        try:
+            rest["api_key"] = (
+                credentials.from_variable(backend[source], environment)
+                if source == "api_key_variable"
+                else credentials.from_file(backend[source])
+            )
+        except UnusableCredential as error:
+            message = f"{place}.{source}: {error}"
+            raise InvalidSettings(message) from None
+    return rest
 
 
 def _refuse_weak_secrets(secrets: SecretSettings) -> None:

@@ -38,9 +38,14 @@ ROWS = (
     Row("countTokens", "POST", "/v1/messages/count_tokens", "customer", "inference:write"),
     Row(
         *("retrieveModel", "GET", "/v1/models/{model}", "customer", "models:read"),
+        is_built=True,
         survives_archive=True,
     ),
-    Row(*("listModels", "GET", "/v1/models", "customer", "models:read"), survives_archive=True),
+    Row(
+        *("listModels", "GET", "/v1/models", "customer", "models:read"),
+        is_built=True,
+        survives_archive=True,
+    ),
     Row(
         *("createPolicy", "POST", "/v1/organization/policies", "admin", "policies:write"),
         is_built=True,
@@ -95,7 +100,7 @@ ROWS = (
     Row("listProjects", "GET", _PROJECTS, "admin", "projects:read", is_built=True),
     Row("createProject", "POST", _PROJECTS, "admin", "projects:create", is_built=True),
     Row("retrieveProject", "GET", _PROJECT, "admin", "projects:read", is_built=True),
-    Row("renameProject", "PATCH", _PROJECT, "admin", "projects:create", is_built=True),
+    Row("editProject", "PATCH", _PROJECT, "admin", "projects:create", is_built=True),
     Row("listProjectKeys", "GET", _KEYS, "admin", "project_api_keys:read", is_built=True),
     Row("retrieveProjectKey", "GET", _KEY, "admin", "project_api_keys:read", is_built=True),
     Row(
@@ -192,7 +197,7 @@ CUSTOMER_PERMISSIONS = ("inference:write", "models:read")
 BODIES: dict[str, dict[str, object]] = {
     "createProjectKey": {"name": "a key"},
     "createProject": {"name": "a project"},
-    "renameProject": {"name": "another name"},
+    "editProject": {"name": "another name"},
     "createManagedProjectKey": {"name": "a key"},
     "rotateProjectKey": {"overlap_seconds": 0},
     "createAdminKey": {"name": "a key", "permissions": ["admin_api_keys:create"]},

@@ -30,7 +30,7 @@ PROJECT_OPERATIONS: Operations = {
     "archiveProject": ("POST", GIVEN + "/projects/{id}/archive", None),
     "listEffectivePolicies": ("GET", GIVEN + "/projects/{id}/effective_policies", None),
     "retrieveProject": ("GET", MANAGE + "/projects/{id}", None),
-    "renameProject": ("PATCH", MANAGE + "/projects/{id}", {"name": "taken over"}),
+    "editProject": ("PATCH", MANAGE + "/projects/{id}", {"name": "taken over"}),
     "listProjectKeys": ("GET", MANAGE + "/projects/{id}/api_keys", None),
     "createManagedProjectKey": ("POST", MANAGE + "/projects/{id}/api_keys", {"name": "a key"}),
 }

@@ -72,9 +72,7 @@ def _stopped(row: Row, credential: str) -> Expected:
         return Expected(403, "wrong_key_type")
     if credential == "suspended key":
         return Expected(403, "key_suspended")
-    if row.survives_archive:
-        return Expected(503, "service_unavailable")
-    return Expected(403, "project_archived")
+    return Expected(200) if row.survives_archive else Expected(403, "project_archived")
 
 
 def _foreign(row: Row) -> Expected:

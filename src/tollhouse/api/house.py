@@ -1,5 +1,6 @@
 """What the composition root built, in the one form that handlers see."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
 from tollhouse.inference.counting import TokenCounter
 from tollhouse.inference.pipeline import Pipeline
+from tollhouse.catalog.types import Catalog
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
@@ -27,7 +29,7 @@ class EdgeBounds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class House:
-    """One per worker."""
+    """One per worker. `is_backend_ready` takes the name of a backend."""
 
     clock: Clock
     tasks: Tasks
@@ -41,6 +43,7 @@ class House:
     recorder: Recorder
     pipeline: Pipeline
     token_counter: TokenCounter
+    catalog: Catalog
     parsing_pool: Executor
     bounds: EdgeBounds
     customer_header: bytes
@@ -49,3 +52,4 @@ class House:
     is_sandbox: bool
     keep_alive_seconds: float
     documentation_url: str | None
+    is_backend_ready: Callable[[str], bool] 

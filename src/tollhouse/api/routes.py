@@ -1,6 +1,6 @@
 """The given interface, all of it: who serves each operation, or that nobody does yet."""
 
-from tollhouse.api import costs, count_tokens, keys, policies, projects
+from tollhouse.api import costs, count_tokens, keys, models, policies, projects
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
 from tollhouse.inference.chat import ChatSurface
@@ -9,8 +9,8 @@ ROUTES = (
     Route(operation=operations.CREATE_CHAT_COMPLETION, surface=ChatSurface()),
     Route(operation=operations.CREATE_RESPONSE),
     Route(operation=operations.COUNT_TOKENS, handler=count_tokens.count),
-    Route(operation=operations.RETRIEVE_MODEL, handler=None),
-    Route(operation=operations.LIST_MODELS, handler=None),
+    Route(operation=operations.RETRIEVE_MODEL, handler=models.retrieve),
+    Route(operation=operations.LIST_MODELS, handler=models.list_),
     Route(operation=operations.CREATE_POLICY, handler=policies.create),
     Route(operation=operations.RETRIEVE_POLICY, handler=policies.retrieve),
     Route(operation=operations.EDIT_POLICY, handler=policies.edit),

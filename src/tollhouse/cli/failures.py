@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.base.errors import GatewayError, InvalidRequest
+from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.keys.pepper_versions import PepperMismatch
 from tollhouse.settings import InvalidSettings
 from tollhouse.storage.errors import SchemaMismatch
@@ -19,6 +20,7 @@ USED_WRONGLY: Final = 2
 
 _CODES: Final = {
     InvalidSettings: "invalid_settings",
+    InvalidCatalog: "invalid_catalog",
     SchemaMismatch: "schema_mismatch",
     PepperMismatch: "pepper_mismatch",
 }
@@ -55,7 +57,7 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
         _exit(FAILED, error.code, error.message, as_json=as_json)
     except OSError as error:
         _exit(FAILED, "system", str(error), as_json=as_json)
-    except (InvalidSettings, SchemaMismatch, PepperMismatch) as error:
+    except (InvalidSettings, InvalidCatalog, SchemaMismatch, PepperMismatch) as error:
         _exit(FAILED, _CODES[type(error)], str(error), as_json=as_json)
 
 

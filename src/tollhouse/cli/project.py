@@ -98,7 +98,7 @@ def rename(
 ) -> None:
     """Give a project another name."""
     renamed = _changed(
-        settings_path, organization, lambda tx: service.rename(tx, ProjectId(project), name=name)
+        settings_path, organization, lambda tx: service.edit(tx, ProjectId(project), name=name)
     )
     output.show(wire.project(renamed), as_json=as_json)
 

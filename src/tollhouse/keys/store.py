@@ -18,7 +18,15 @@ async def find_by_digests(  # all organizations: a secret does not say whose it 
         SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
                LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
                o.status, o.policy_version, o.catalog_version,
-               pk.project_id, p.archived_at, pk.suspended_at, pk.allowed_models,
+               pk.project_id, p.archived_at, pk.suspended_at,
+               CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
+                    WHEN p.allowed_models IS NULL THEN pk.allowed_models
+                    ELSE ARRAY(SELECT unnest(pk.allowed_models)
+                            INTERSECT SELECT unnest(p.allowed_models))
+                END AS allowed_models,
+               ARRAY(SELECT c.check_name
+                       FROM organization_checks c
+                      WHERE c.organization_id = pk.organization_id) AS granted_checks,
                COALESCE(pk.revoked_at, ak.revoked_at) AS revoked_at,
                COALESCE(pk.permissions, ak.permissions) AS permissions
           FROM key_directory d
@@ -55,6 +63,7 @@ def _known(row: Row) -> KnownKey:
         permissions=frozenset(row["permissions"] or ()),
         holds_all=is_admin and row["permissions"] is None,
         allowed_models=None if models is None else frozenset(models),
+        granted_checks=frozenset(row["granted_checks"]),
         is_suspended=row["suspended_at"] is not None,
         is_revoked=row["revoked_at"] is not None,
         expires_at=row["expires_at"],
@@ -74,7 +83,8 @@ async def get_admin_caller_for_share(
         SELECT 'admin' AS key_kind, ak.organization_id, ak.id AS key_id, ak.expires_at,
                o.status, o.policy_version, o.catalog_version,
                NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
-               NULL AS allowed_models, ak.revoked_at, ak.permissions
+               NULL AS allowed_models, '{}'::text[] AS granted_checks,
+               ak.revoked_at, ak.permissions
           FROM admin_keys ak
           JOIN organizations o ON o.id = ak.organization_id
          WHERE ak.organization_id = $1

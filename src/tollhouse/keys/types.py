@@ -70,7 +70,10 @@ class NewSecret:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownKey:
-    """What the directory says of a secret: all that decides who the caller is."""
+    """What the directory says of a secret: all that decides who the caller is.
+
+    `allowed_models` are those that both the key and its project allow.
+    """
 
     kind: KeyKind
     organization_id: OrganizationId
@@ -84,6 +87,7 @@ class KnownKey:
     permissions: frozenset[str]
     holds_all: bool
     allowed_models: frozenset[str] | None
+    granted_checks: frozenset[str]
     is_suspended: bool
     is_revoked: bool
     expires_at: datetime | None
@@ -97,6 +101,7 @@ class Customer:
     project_id: ProjectId
     key_id: ProjectKeyId
     allowed_models: frozenset[str] | None
+    granted_checks: frozenset[str]
     policy_version: int
     catalog_version: int
 

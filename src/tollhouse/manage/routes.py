@@ -17,7 +17,7 @@ ROUTES = (
     Route(operation=operations.LIST_PROJECTS, handler=projects.page),
     Route(operation=operations.CREATE_PROJECT, handler=projects.create),
     Route(operation=operations.RETRIEVE_PROJECT, handler=projects.retrieve),
-    Route(operation=operations.RENAME_PROJECT, handler=projects.rename),
+    Route(operation=operations.EDIT_PROJECT, handler=projects.edit),
     Route(operation=operations.LIST_PROJECT_KEYS, handler=project_keys.page),
     Route(operation=operations.RETRIEVE_PROJECT_KEY, handler=project_keys.retrieve),
     Route(operation=operations.CREATE_MANAGED_PROJECT_KEY, handler=project_keys.create),

@@ -118,6 +118,39 @@ _spending_alerts = Counter(
     ["scope"],
     registry=_registry,
 )
+_backend_calls = Counter(
+    "tollhouse_backend_calls_total",
+    "Calls to backends, by how they ended.",
+    ["backend", "outcome"],
+    registry=_registry,
+)
+_backend_retries = Counter(
+    "tollhouse_backend_retries_total",
+    "Attempts after the first one of a call.",
+    ["backend"],
+    registry=_registry,
+)
+_backend_in_flight = Gauge(
+    "tollhouse_backend_in_flight",
+    "Calls to backends that are under way.",
+    ["backend"],
+    multiprocess_mode="livesum",
+    registry=_registry,
+)
+_backend_first_byte_seconds = Histogram(
+    "tollhouse_backend_first_byte_seconds",
+    "Time from a call to the first record of its stream, or to its whole answer's head.",
+    ["backend"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
+    registry=_registry,
+)
+_backend_replicas_avoided = Gauge(
+    "tollhouse_backend_replicas_avoided",
+    "Replicas that get no calls, as the worker sees it that avoids the most.",
+    ["backend", "reason"],
+    multiprocess_mode="livemax",
+    registry=_registry,
+)
 
 
 class LookupOutcome(StrEnum):
@@ -224,6 +257,43 @@ def spending_alerted(scope: str) -> None:
 def job_ran(job: str, outcome: JobOutcome) -> None:
     """Count one run; `job` is a name from the code, never from data."""
     _job_runs.labels(job, outcome).inc()
+
+
+class BackendMetrics:
+    """What is counted of one backend. Its label is the configured name, never from a request."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._calls: dict[str, Counter] = {}
+        self._retries = _backend_retries.labels(backend)
+        self._in_flight = _backend_in_flight.labels(backend)
+        self._first_byte_seconds = _backend_first_byte_seconds.labels(backend)
+        self._unhealthy = _backend_replicas_avoided.labels(backend, "unhealthy")
+        self._open = _backend_replicas_avoided.labels(backend, "breaker_open")
+
+    def call_ended(self, outcome: str) -> None:
+        """Count one call, whatever number of attempts it took."""
+        calls = self._calls.get(outcome)
+        if calls is None:
+            calls = self._calls[outcome] = _backend_calls.labels(self._backend, outcome)
+        calls.inc()
+
+    def retried(self) -> None:
+        """Count one attempt after the first."""
+        self._retries.inc()
+
+    def in_flight(self, count: int) -> None:
+        """Set how many calls are under way in this process."""
+        self._in_flight.set(count)
+
+    def answer_began(self, seconds: float) -> None:
+        """Time the wait for an answer."""
+        self._first_byte_seconds.observe(seconds)
+
+    def replicas_avoided(self, *, unhealthy: int, breakers_open: int) -> None:
+        """Set how many replicas get no calls, and why."""
+        self._unhealthy.set(unhealthy)
+        self._open.set(breakers_open)
 
 
 def exposition(directory: Path | None) -> bytes:

@@ -249,6 +249,7 @@ async def _caller(ground: Ground, value: str) -> Customer:
         allowed_models=None,
         policy_version=0,
         catalog_version=0,
+        limits=known.limits,
     )
 
 

@@ -72,6 +72,7 @@ def _caller(known: KnownKey) -> Caller:
         allowed_models=known.allowed_models,
         policy_version=known.policy_version,
         catalog_version=known.catalog_version,
+        limits=known.limits,
     )
 
 

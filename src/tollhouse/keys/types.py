@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
+from tollhouse.base.traffic import ScopedLimits
 
 
 class KeyKind(StrEnum):
@@ -87,6 +88,7 @@ class KnownKey:
     is_suspended: bool
     is_revoked: bool
     expires_at: datetime | None
+    limits: ScopedLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,6 +101,7 @@ class Customer:
     allowed_models: frozenset[str] | None
     policy_version: int
     catalog_version: int
+    limits: ScopedLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,6 +20,8 @@ from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import alerts, partitions, reaper
+from tollhouse.limits import limiter
+from tollhouse.limits.limiter import Limiter
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
 from tollhouse.reports.cursors import Cursors
@@ -66,6 +68,12 @@ class Application:
         await partitions.ensure(self._database)
         self._peppers = Peppers(self._settings.secrets.pepper_bytes())
         self._last_used = LastUsed()
+        self._limiter = Limiter(
+            self._clock,
+            self._tasks,
+            redis_url=self._settings.redis.url,
+            answer_seconds=self._settings.redis.answer_seconds,
+        )
         self._sealer = Sealer(self._database, self._settings.secrets.master.encode())
         await self._enter()
         self._edge = Edge(self._house(), Router(ROUTES))
@@ -84,6 +92,7 @@ class Application:
                 await instances.leave(tx, self._instance_id)
         except DatabaseUnavailable:
             logger.warning("shutdown_without_database")
+        await self._limiter.close()
         await self._database.close()
         self._parsing_pool.shutdown()
 
@@ -115,6 +124,7 @@ class Application:
                 believed_keys_max=settings.keys.believed_keys_max,
             ),
             last_used=self._last_used,
+            limiter=self._limiter,
             peppers=self._peppers,
             sealer=self._sealer,
             cursors=Cursors(settings.secrets.master.encode()),
@@ -140,6 +150,7 @@ class Application:
     def _begin(self) -> None:
         self._repeat("heartbeat", self._beat, instances.HEARTBEAT_SECONDS)
         self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
+        self._repeat("limits", self._limiter.tend, limiter.TEND_EVERY_SECONDS)
         for job in self._jobs():
             work = leases.run_while_held(self._database, job, self._instance_id)
             self._loops.append(self._tasks.start(f"job-{job.name}", work))

@@ -37,6 +37,10 @@ _DATABASE_URL = re.compile(
     rf"(?:\?{_OPTION}(?:&{_OPTION})*)?",
     re.ASCII,
 )
+_REDIS_URL = re.compile(
+    rf"rediss?://(?:[^\s@/?#\[\]]*@)?{_HOST}(?:/[0-9]{{0,3}})?(?:\?{_OPTION}(?:&{_OPTION})*)?",
+    re.ASCII,
+)
 CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -140,6 +144,14 @@ class RedisSettings(Section, frozen=True, kw_only=True):
 
     url: str | None = None
     answer_seconds: Seconds = 0.2
+
+    def __post_init__(self) -> None:
+        if self.url is not None and _REDIS_URL.fullmatch(self.url) is None:
+            message = (
+                "redis.url: not of the form redis://USER:PASSWORD@HOST:6379/0, or rediss:// for"
+                " TLS. In user and password, write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23."
+            )
+            raise InvalidSettings(message)
 
 
 class InferenceSettings(Section, frozen=True, kw_only=True):

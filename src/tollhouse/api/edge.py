@@ -45,7 +45,7 @@ from tollhouse.inference.streaming import StreamedAnswer
 from tollhouse.inference.surface import Surface
 from tollhouse.inference.trace import Trace
 from tollhouse.keys.types import Caller, Customer
-from tollhouse.limits.service import UNLIMITED, Pass
+from tollhouse.limits.limiter import UNLIMITED, Pass
 from tollhouse.observability import log, metrics
 from tollhouse.observability.context import RequestContext
 

@@ -13,7 +13,7 @@ from tollhouse.catalog.types import Catalog
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
-from tollhouse.limits.service import Limiter
+from tollhouse.limits.limiter import Limiter
 from tollhouse.reports.cursors import Cursors
 from tollhouse.storage.database import Database
 from tollhouse.storage.sealing import Sealer
@@ -36,6 +36,7 @@ class House:
     database: Database
     directory: KeyDirectory
     last_used: LastUsed
+    limiter: Limiter
     peppers: Peppers
     sealer: Sealer
     cursors: Cursors

@@ -83,6 +83,9 @@ COST_FILTER_IDS_MAX = 100
 COST_GROUPINGS_MAX = 3
 ALERT_PERCENT_DEFAULT = 80  # OQ-170
 ALERT_PERCENT_MAX = 100  # OQ-170
+REQUESTS_PER_MINUTE_MAX = 10_000_000  # OQ-139
+TOKENS_PER_MINUTE_MAX = 1_000_000_000_000  # OQ-139
+CONCURRENT_REQUESTS_MAX = 1_000_000  # OQ-140
 
 IDEMPOTENCY_KEY_PATTERN = r"\A[!-~][ -~]*[!-~]\Z"  # OQ-95
 QUESTION_PATTERN = r"\?\Z"
@@ -110,6 +113,9 @@ CostCursor = Annotated[str, Meta(min_length=1, max_length=COST_CURSOR_LENGTH_MAX
 CostFilter = Annotated[list[PathId], Meta(max_length=COST_FILTER_IDS_MAX)]
 Usd = Annotated[str, Meta(pattern=USD_PATTERN)]
 AlertPercent = Annotated[int, Meta(ge=1, le=ALERT_PERCENT_MAX)]
+RequestsPerMinute = Annotated[int, Meta(ge=1, le=REQUESTS_PER_MINUTE_MAX)]
+TokensPerMinute = Annotated[int, Meta(ge=1, le=TOKENS_PER_MINUTE_MAX)]
+ConcurrentRequests = Annotated[int, Meta(ge=1, le=CONCURRENT_REQUESTS_MAX)]
 
 
 CUSTOMER_PERMISSION_NAMES = sorted(permission.value for permission in CUSTOMER_PERMISSIONS)

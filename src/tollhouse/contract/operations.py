@@ -19,6 +19,11 @@ from tollhouse.contract import (
     responses,
 )
 from tollhouse.contract.errors import ErrorShape
+from tollhouse.contract.manage_limit_operations import (
+    CLEAR_RATE_LIMIT,
+    LIST_RATE_LIMITS,
+    SET_RATE_LIMIT,
+)
 from tollhouse.contract.manage_operations import (
     CLEAR_SPENDING_LIMIT,
     CREATE_ADMIN_KEY,
@@ -296,5 +301,8 @@ OPERATIONS: tuple[Operation, ...] = (
     LIST_SPENDING_LIMITS,
     SET_SPENDING_LIMIT,
     CLEAR_SPENDING_LIMIT,
+    LIST_RATE_LIMITS,
+    SET_RATE_LIMIT,
+    CLEAR_RATE_LIMIT,
     REPORT_USAGE,
 )

@@ -10,7 +10,7 @@ from tollhouse.inference.streaming import StreamedAnswer
 from tollhouse.inference.surface import Surface
 from tollhouse.inference.trace import Trace
 from tollhouse.keys.types import Customer
-from tollhouse.limits.service import Pass
+from tollhouse.limits.limiter import Pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

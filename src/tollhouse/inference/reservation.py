@@ -12,7 +12,7 @@ from tollhouse.ledger import pricing, rules
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.rules import Ending
 from tollhouse.ledger.types import NOTHING, ZERO, Charge, Hold, Resolution, ResolutionKind
-from tollhouse.limits.service import Pass
+from tollhouse.limits.limiter import Pass
 
 logger = logging.getLogger("tollhouse.inference")
 

@@ -151,6 +151,24 @@ _backend_replicas_avoided = Gauge(
     multiprocess_mode="livemax",
     registry=_registry,
 )
+_limit_refusals = Counter(
+    "tollhouse_limit_refusals_total",
+    "Requests that a traffic limit refused, by what it counts and whom it bounds.",
+    ["kind", "scope"],
+    registry=_registry,
+)
+_limits_fallback = Gauge(
+    "tollhouse_limits_fallback",
+    "Workers that count traffic alone because Redis does not answer.",
+    multiprocess_mode="livesum",
+    registry=_registry,
+)
+_limits_redis_seconds = Histogram(
+    "tollhouse_limits_redis_seconds",
+    "Time that Redis took for a batch of counts.",
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1),
+    registry=_registry,
+)
 
 
 class LookupOutcome(StrEnum):
@@ -252,6 +270,21 @@ def unsettled(count: int) -> None:
 def spending_alerted(scope: str) -> None:
     """Count one cap or credit of which the alert's share was spent."""
     _spending_alerts.labels(scope).inc()
+
+
+def traffic_refused(kind: str, scope: str) -> None:
+    """Count one request that a limit refused."""
+    _limit_refusals.labels(kind, scope).inc()
+
+
+def limits_fallback(*, is_on: bool) -> None:
+    """Set whether this process counts traffic alone, though there should be a Redis."""
+    _limits_fallback.set(int(is_on))
+
+
+def redis_answered(seconds: float) -> None:
+    """Count one batch that Redis has answered."""
+    _limits_redis_seconds.observe(seconds)
 
 
 def job_ran(job: str, outcome: JobOutcome) -> None:

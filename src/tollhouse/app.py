@@ -4,7 +4,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
+from tollhouse.activity import recorder, retention
+from tollhouse.activity.recorder import Recorder
 from tollhouse.api.body import Receive
 from tollhouse.api.edge import Edge, Scope, Send
 from tollhouse.api.house import EdgeBounds, House
@@ -18,16 +21,21 @@ from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger import alerts, partitions, reaper
+from tollhouse.ledger import alerts, reaper
+from tollhouse.ledger import partitions as ledger_partitions
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
 from tollhouse.reports.cursors import Cursors
-from tollhouse.settings import Settings, load
-from tollhouse.storage import idempotency, instances, leases, revisions
+from tollhouse.settings import InvalidSettings, Settings, load
+from tollhouse.storage import idempotency, instances, leases, partitions, revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.leases import Job
+from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.sealing import Sealer
+
+if TYPE_CHECKING:
+    from tollhouse.observability.traces import Traces
 
 logger = logging.getLogger("tollhouse.app")
 
@@ -61,10 +69,16 @@ class Application:
 
     async def _start(self) -> None:
         await revisions.refuse_other_schema(self._database)
-        await partitions.ensure(self._database)
+        await self._make_days()
         self._peppers = Peppers(self._settings.secrets.pepper_bytes())
         self._last_used = LastUsed()
         self._sealer = Sealer(self._database, self._settings.secrets.master.encode())
+        self._traces = open_traces(self._settings)
+        self._recorder = Recorder(
+            self._database,
+            waiting_records_max=self._settings.activity.waiting_records_max,
+            export=None if self._traces is None else self._traces.export,
+        )
         await self._enter()
         self._edge = Edge(self._house(), Router(ROUTES))
         self._begin()
@@ -76,6 +90,9 @@ class Application:
         for loop in self._loops:
             loop.cancel()
         await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
+        await self._recorder.flush(deadline_seconds=STOPPING_SECONDS)
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
         try:
             await self._last_used.flush(self._database)
             async with self._database.transaction() as tx:
@@ -116,6 +133,7 @@ class Application:
             peppers=self._peppers,
             sealer=self._sealer,
             cursors=Cursors(settings.secrets.master.encode()),
+            recorder=self._recorder,
             parsing_pool=self._parsing_pool,
             bounds=EdgeBounds(
                 body_bytes_max=settings.server.body_bytes_max,
@@ -137,6 +155,7 @@ class Application:
     def _begin(self) -> None:
         self._repeat("heartbeat", self._beat, instances.HEARTBEAT_SECONDS)
         self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
+        self._repeat("activity", self._recorder.write, recorder.WRITE_EVERY_SECONDS)
         for job in self._jobs():
             work = leases.run_while_held(self._database, job, self._instance_id)
             self._loops.append(self._tasks.start(f"job-{job.name}", work))
@@ -182,20 +201,46 @@ class Application:
         await idempotency.purge(self._database, now, record_days=record_days)
         await keys.purge_expired_secrets(self._database, now)
         await self._sealer.destroy_old(now)
+        await retention.remove_old_hours(self._database, now)
 
     async def reap(self) -> None:
         """Mark and decide the holds that nobody will settle."""
         await reaper.run(self._database)
 
     async def keep_partitions(self) -> None:
-        """Make the ledger's days ahead, and let the oldest go."""
-        await partitions.ensure(self._database)
-        await partitions.remove_old(self._database, entry_days=self._settings.ledger.entry_days)
+        """Make the days ahead, and let the oldest go."""
+        await self._make_days()
+        entry_days, record_days = (
+            self._settings.ledger.entry_days,
+            self._settings.activity.record_days,
+        )
+        await ledger_partitions.remove_old(self._database, entry_days=entry_days)
+        await retention.remove_old_days(self._database, record_days=record_days)
+
+    async def _make_days(self) -> None:
+        for table in DailyTable:
+            await partitions.ensure(self._database, table)
 
 
 def from_environment() -> Application:
     """For servers that ask for a factory: `granian --interface asgi --factory`."""
     return Application(load())
+
+
+def open_traces(settings: Settings) -> "Traces | None":
+    """What sends spans, where they are wanted; only then are its packages imported."""
+    endpoint = settings.otel.endpoint
+    if endpoint is None:
+        return None
+    try:
+        from tollhouse.observability.traces import Traces  # noqa: PLC0415 - see above
+    except ModuleNotFoundError as error:
+        message = (
+            f"otel.endpoint: the package {error.name} is missing. "
+            "Install `tollhouse[otel]`, or remove the setting."
+        )
+        raise InvalidSettings(message) from None
+    return Traces.to(endpoint)
 
 
 async def connect(settings: Settings) -> Database:

@@ -3,6 +3,7 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from tollhouse.activity.recorder import Recorder
 from tollhouse.base.clock import Clock
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
@@ -31,6 +32,7 @@ class House:
     peppers: Peppers
     sealer: Sealer
     cursors: Cursors
+    recorder: Recorder
     parsing_pool: Executor
     bounds: EdgeBounds
     customer_header: bytes

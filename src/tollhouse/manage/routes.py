@@ -8,6 +8,7 @@ from tollhouse.manage import (
     policies,
     project_keys,
     projects,
+    requests,
     spending_limits,
     usage,
 )
@@ -40,4 +41,7 @@ ROUTES = (
     Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
     Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
     Route(operation=operations.REPORT_USAGE, handler=usage.report),
+    Route(operation=operations.LIST_REQUESTS, handler=requests.page),
+    Route(operation=operations.RETRIEVE_REQUEST, handler=requests.retrieve),
+    Route(operation=operations.REPORT_REQUESTS, handler=requests.report),
 )

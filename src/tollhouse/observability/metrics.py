@@ -118,6 +118,15 @@ _spending_alerts = Counter(
     ["scope"],
     registry=_registry,
 )
+_activity_written = Counter(
+    "tollhouse_activity_written_total", "Requests that were recorded.", registry=_registry
+)
+_activity_dropped = Counter(
+    "tollhouse_activity_dropped_total",
+    "Requests that are in no record, by reason.",
+    ["reason"],
+    registry=_registry,
+)
 
 
 class LookupOutcome(StrEnum):
@@ -134,6 +143,14 @@ class JobOutcome(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
+
+
+class ActivityLoss(StrEnum):
+    """Why there is no record: too many waited, the database refused it, or the worker ended."""
+
+    NO_ROOM = "no_room"
+    REFUSED = "refused"
+    STOPPED = "stopped"
 
 
 _requests_by_label: dict[tuple[str, int], Counter] = {}
@@ -219,6 +236,16 @@ def unsettled(count: int) -> None:
 def spending_alerted(scope: str) -> None:
     """Count one cap or credit of which the alert's share was spent."""
     _spending_alerts.labels(scope).inc()
+
+
+def activity_written(count: int) -> None:
+    """Add records that were written, and were not there before."""
+    _activity_written.inc(count)
+
+
+def activity_dropped(count: int, loss: ActivityLoss) -> None:
+    """Add records that nobody will find."""
+    _activity_dropped.labels(loss).inc(count)
 
 
 def job_ran(job: str, outcome: JobOutcome) -> None:

@@ -41,6 +41,8 @@ _REDIS_URL = re.compile(
     rf"rediss?://(?:[^\s@/?#\[\]]*@)?{_HOST}(?:/[0-9]{{0,3}})?(?:\?{_OPTION}(?:&{_OPTION})*)?",
     re.ASCII,
 )
+# Without a credential, which the exporter would repeat in its complaints.
+_COLLECTOR_URL = re.compile(rf"https?://{_HOST}(?:/[^\s@?#]*)?", re.ASCII)
 CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -169,6 +171,17 @@ class ActivitySettings(Section, frozen=True, kw_only=True):
     waiting_records_max: PositiveInt = 20_000
 
 
+class OtelSettings(Section, frozen=True, kw_only=True):
+    """Where spans are sent, by OTLP over HTTP. Without an endpoint there are none."""
+
+    endpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.endpoint is not None and _COLLECTOR_URL.fullmatch(self.endpoint) is None:
+            message = "otel.endpoint: not of the form http://HOST:4318/v1/traces"
+            raise InvalidSettings(message)
+
+
 class ErrorSettings(Section, frozen=True, kw_only=True):
     """Presentation of failures."""
 
@@ -192,6 +205,7 @@ class Settings(Section, frozen=True, kw_only=True):
     redis: RedisSettings = RedisSettings()
     inference: InferenceSettings = InferenceSettings()
     activity: ActivitySettings = ActivitySettings()
+    otel: OtelSettings = OtelSettings()
     backends: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
 

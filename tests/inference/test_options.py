@@ -12,7 +12,7 @@ from tollhouse.contract.errors import UnsupportedOption
 from tollhouse.inference.options import check_options, check_output_bound
 
 TOOL = {"type": "function", "function": {"name": "f"}}
-SCHEMA = {"type": "json_schema", "json_schema": {"name": "s", "schema": {}}}
+SCHEMA: dict[str, Any] = {"type": "json_schema", "json_schema": {"name": "s", "schema": {}}}
 DATA_URL = "data:image/png;base64,AAAA"
 
 # field, value, what must be declared, other fields that the value needs
@@ -70,7 +70,7 @@ def request(**fields: object) -> ChatRequest:
 
 
 def model(**fields: object) -> Model:
-    bare = {
+    bare: dict[str, Any] = {
         "backend": "b",
         "pricing": {"prompt": "0", "completion": "0"},
         "context_length": 1000,

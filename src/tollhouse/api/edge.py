@@ -45,7 +45,7 @@ from tollhouse.inference.streaming import StreamedAnswer
 from tollhouse.inference.surface import Surface
 from tollhouse.inference.trace import Trace
 from tollhouse.keys.types import Caller, Customer
-from tollhouse.limits.limiter import UNLIMITED, Pass
+from tollhouse.limits.limiter import UNCOUNTED, Pass
 from tollhouse.observability import log, metrics
 from tollhouse.observability.context import RequestContext
 
@@ -68,7 +68,7 @@ class _Exchange:
     now: datetime
     started_seconds: float
     shape: ErrorShape = ErrorShape.OPENAI
-    traffic: Pass = UNLIMITED
+    traffic: Pass = UNCOUNTED
     trace: Trace | None = None
 
 

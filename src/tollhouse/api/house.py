@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tollhouse.activity.recorder import Recorder
 from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
+from tollhouse.catalog.types import Catalog
 from tollhouse.inference.counting import TokenCounter
 from tollhouse.inference.pipeline import Pipeline
-from tollhouse.catalog.types import Catalog
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
@@ -36,15 +36,15 @@ class House:
     database: Database
     directory: KeyDirectory
     last_used: LastUsed
-    limiter: Limiter
     peppers: Peppers
     sealer: Sealer
     cursors: Cursors
     limiter: Limiter
     recorder: Recorder
+    catalog: Catalog
+    is_backend_ready: Callable[[str], bool]
     pipeline: Pipeline
     token_counter: TokenCounter
-    catalog: Catalog
     parsing_pool: Executor
     bounds: EdgeBounds
     customer_header: bytes
@@ -53,4 +53,3 @@ class House:
     is_sandbox: bool
     keep_alive_seconds: float
     documentation_url: str | None
-    is_backend_ready: Callable[[str], bool] 

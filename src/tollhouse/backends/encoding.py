@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tollhouse.contract.bounds import Effort
 from tollhouse.contract.chat import (
     ChatMessage,
     ChatRequest,
@@ -34,7 +35,7 @@ class Forwarding(Struct, frozen=True, kw_only=True):
 
     upstream_model: str
     output_tokens: int
-    effort_names: Mapping[str, str]
+    effort_names: Mapping[Effort, str]
     reasons: bool
     takes_continuous_usage: bool = False
     cache_salt: str | None = None

@@ -8,17 +8,13 @@ import logging
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
-from tollhouse.backends.errors import (
-    BackendBusy,
-    BackendFailed,
-    BackendTimedOut,
-    BackendUnreachable,
-)
+from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.backends.types import Ask
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.messages import BETA_HEADER, CountTokens
+from tollhouse.contract.messages import BETA_HEADER, CountTokens, TokenCount
 from tollhouse.inference.meter import CHARACTERS_PER_TOKEN
 from tollhouse.inference.offers import Offer, Offers
 from tollhouse.inference.policing import Policing
@@ -35,6 +31,12 @@ _COUNTER = "/messages/count_tokens"
 _TOKENIZER = "/tokenize"
 
 
+class _Tokenized(Struct, frozen=True):
+    """What tokenizers of engines answer; llama.cpp and vLLM agree on this much."""
+
+    tokens: list[int]
+
+
 class TokenCounter:
     """One per worker."""
 
@@ -49,8 +51,10 @@ class TokenCounter:
         if offer.backend.counts_tokens_by == "none" or await self._is_guarded(customer):
             return self._estimate(body, offer)
         try:
-            return await offer.port.count(_ask(body, offer))
-        except (BackendFailed, BackendUnreachable, BackendBusy, BackendTimedOut) as failure:
+            return await _counted(body, offer)
+        except BackendRejected:
+            raise
+        except BackendError as failure:
             # The contract allows a guess when the engine cannot be asked; the log tells.
             logger.warning("tokens_estimated", extra={"reason": failure.code})
             return self._estimate(body, offer)
@@ -117,11 +121,15 @@ def _text_parts(parts: list[Any], images: list[FreeObject]) -> list[Any]:
     return kept
 
 
-def _ask(body: CountTokens, offer: Offer) -> Ask:
+async def _counted(body: CountTokens, offer: Offer) -> int:
     """An engine's own counter takes the input as it is; a tokenizer takes text, by two names."""
     if offer.backend.counts_tokens_by == "messages":
         forwarded = msgspec.structs.replace(body, model=offer.upstream_model)
-        return Ask(path=_COUNTER, body=msgspec.json.encode(forwarded))
+        ask = Ask(path=_COUNTER, body=msgspec.json.encode(forwarded))
+        counted, _ = await offer.port.fetch(ask, TokenCount)
+        return counted.input_tokens
     text = msgspec.json.encode([body.system or "", body.messages, body.tools or []]).decode()
     asked = {"model": offer.upstream_model, "prompt": text, "content": text}
-    return Ask(path=_TOKENIZER, body=msgspec.json.encode(asked))
+    ask = Ask(path=_TOKENIZER, body=msgspec.json.encode(asked), is_at_host=True)
+    tokenized, _ = await offer.port.fetch(ask, _Tokenized)
+    return len(tokenized.tokens)

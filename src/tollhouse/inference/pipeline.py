@@ -138,7 +138,8 @@ class Pipeline:
         tenant = self._tenancy.of(customer.organization_id, customer.project_id)
         requested = request.max_completion_tokens or request.max_tokens
         forwarding = Forwarding(
-            model=offer.upstream_model,
+            upstream_model=offer.upstream_model,
+            reasons="reasoning" in offer.model.features,
             output_tokens=bounds.output_tokens_max(requested or None, offer.bounds),
             takes_continuous_usage="continuous_usage_stats" in offer.backend.takes,
             cache_salt=(

@@ -9,6 +9,7 @@ from tollhouse.manage import (
     project_keys,
     projects,
     rate_limits,
+    requests,
     spending_limits,
     usage,
 )
@@ -44,4 +45,7 @@ ROUTES = (
     Route(operation=operations.SET_RATE_LIMIT, handler=rate_limits.set_),
     Route(operation=operations.CLEAR_RATE_LIMIT, handler=rate_limits.clear),
     Route(operation=operations.REPORT_USAGE, handler=usage.report),
+    Route(operation=operations.LIST_REQUESTS, handler=requests.page),
+    Route(operation=operations.RETRIEVE_REQUEST, handler=requests.retrieve),
+    Route(operation=operations.REPORT_REQUESTS, handler=requests.report),
 )

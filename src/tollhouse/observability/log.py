@@ -47,6 +47,7 @@ FIELDS: Final = (
     "day",
     "backend",
     "replica",
+    "table",
 )
 CLIENT_REQUEST_ID_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384

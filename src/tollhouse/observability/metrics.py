@@ -169,6 +169,15 @@ _limits_redis_seconds = Histogram(
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1),
     registry=_registry,
 )
+_activity_written = Counter(
+    "tollhouse_activity_written_total", "Requests that were recorded.", registry=_registry
+)
+_activity_dropped = Counter(
+    "tollhouse_activity_dropped_total",
+    "Requests that are in no record, by reason.",
+    ["reason"],
+    registry=_registry,
+)
 
 
 class LookupOutcome(StrEnum):
@@ -185,6 +194,14 @@ class JobOutcome(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
+
+
+class ActivityLoss(StrEnum):
+    """Why there is no record: too many waited, the database refused it, or the worker ended."""
+
+    NO_ROOM = "no_room"
+    REFUSED = "refused"
+    STOPPED = "stopped"
 
 
 _requests_by_label: dict[tuple[str, int], Counter] = {}
@@ -285,6 +302,16 @@ def limits_fallback(*, is_on: bool) -> None:
 def redis_answered(seconds: float) -> None:
     """Count one batch that Redis has answered."""
     _limits_redis_seconds.observe(seconds)
+
+
+def activity_written(count: int) -> None:
+    """Add records that were written, and were not there before."""
+    _activity_written.inc(count)
+
+
+def activity_dropped(count: int, loss: ActivityLoss) -> None:
+    """Add records that nobody will find."""
+    _activity_dropped.labels(loss).inc(count)
 
 
 def job_ran(job: str, outcome: JobOutcome) -> None:

@@ -3,7 +3,7 @@
 from typing import Final
 
 revision = "0005"
-down_revision = "0003"
+down_revision = "0004"
 
 STATEMENTS: Final = (
     """

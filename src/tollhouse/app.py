@@ -113,10 +113,11 @@ class Application:
         self.is_ready = False
         for loop in self._loops:
             loop.cancel()
+        await self._inference.stop_watching()
         # What callers left behind first, since it is settled by the others.
         await self._calls.drain(deadline_seconds=STOPPING_SECONDS)
         await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
-        await self._inference.stop()
+        await self._inference.close()
         await self._recorder.flush(deadline_seconds=STOPPING_SECONDS)
         if self._traces is not None:
             await asyncio.to_thread(self._traces.close)

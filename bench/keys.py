@@ -250,6 +250,7 @@ async def _caller(ground: Ground, value: str) -> Customer:
         granted_checks=frozenset(),
         policy_version=0,
         catalog_version=0,
+        limits=known.limits,
     )
 
 

@@ -37,6 +37,12 @@ _DATABASE_URL = re.compile(
     rf"(?:\?{_OPTION}(?:&{_OPTION})*)?",
     re.ASCII,
 )
+_REDIS_URL = re.compile(
+    rf"rediss?://(?:[^\s@/?#\[\]]*@)?{_HOST}(?:/[0-9]{{0,3}})?(?:\?{_OPTION}(?:&{_OPTION})*)?",
+    re.ASCII,
+)
+# Without a credential, which the exporter would repeat in its complaints.
+_COLLECTOR_URL = re.compile(rf"https?://{_HOST}(?:/[^\s@?#]*)?", re.ASCII)
 CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -141,6 +147,14 @@ class RedisSettings(Section, frozen=True, kw_only=True):
     url: str | None = None
     answer_seconds: Seconds = 0.2
 
+    def __post_init__(self) -> None:
+        if self.url is not None and _REDIS_URL.fullmatch(self.url) is None:
+            message = (
+                "redis.url: not of the form redis://USER:PASSWORD@HOST:6379/0, or rediss:// for"
+                " TLS. In user and password, write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23."
+            )
+            raise InvalidSettings(message)
+
 
 class InferenceSettings(Section, frozen=True, kw_only=True):
     """How long callers are kept waiting in silence. Deadlines of a call stand at its backend."""
@@ -155,6 +169,17 @@ class ActivitySettings(Section, frozen=True, kw_only=True):
 
     record_days: Annotated[int, Meta(ge=1, le=3650)] = 30
     waiting_records_max: PositiveInt = 20_000
+
+
+class OtelSettings(Section, frozen=True, kw_only=True):
+    """Where spans are sent, by OTLP over HTTP. Without an endpoint there are none."""
+
+    endpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.endpoint is not None and _COLLECTOR_URL.fullmatch(self.endpoint) is None:
+            message = "otel.endpoint: not of the form http://HOST:4318/v1/traces"
+            raise InvalidSettings(message)
 
 
 class ErrorSettings(Section, frozen=True, kw_only=True):
@@ -180,6 +205,7 @@ class Settings(Section, frozen=True, kw_only=True):
     redis: RedisSettings = RedisSettings()
     inference: InferenceSettings = InferenceSettings()
     activity: ActivitySettings = ActivitySettings()
+    otel: OtelSettings = OtelSettings()
     backends: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
 

@@ -9,7 +9,14 @@ import click
 from msgspec import Struct
 
 from tollhouse import settings as configuration
-from tollhouse.cli import database_checks, deployment_checks, host_checks, output, progress
+from tollhouse.cli import (
+    database_checks,
+    deployment_checks,
+    host_checks,
+    output,
+    progress,
+    redis_checks,
+)
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.connecting import ConnectingFailed, explained
 from tollhouse.cli.findings import Finding, Outcome, failure, ok
@@ -17,7 +24,7 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MAX: Final = 17
+CHECKS_MAX: Final = 18
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
     deployment_checks.peppers,
@@ -43,7 +50,7 @@ class Report(Struct, frozen=True, kw_only=True):
 def command(context: click.Context, *, as_json: bool) -> None:
     """Check a deployment, change nothing.
 
-    Looks at the configuration, the database and the workers. Every warning and failure says
+    Looks at the configuration, Redis, the database and the workers. Every warning and failure says
     what to do; the exit code is 1 if there is a failure.
     """
     findings: list[Finding] = []
@@ -72,6 +79,7 @@ def _examine(path: Path, note: Callable[[Finding], None]) -> None:
     note(host_checks.secrets(settings))
     for finding in host_checks.listeners(settings):
         note(finding)
+    note(asyncio.run(redis_checks.redis(settings.redis)))
     asyncio.run(_examine_database(settings, note))
 
 

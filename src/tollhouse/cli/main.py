@@ -23,6 +23,7 @@ VERBS: Final = (
     "policy",
     "credits",
     "caps",
+    "limits",
     "costs",
     "audit",
     "ledger",

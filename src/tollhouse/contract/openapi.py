@@ -44,6 +44,7 @@ TAGS = (
     "Admin keys",
     "Spending limits",
     "Reports",
+    "Requests",
     "Policies",
 )
 

@@ -73,6 +73,7 @@ def _caller(known: KnownKey) -> Caller:
         granted_checks=known.granted_checks,
         policy_version=known.policy_version,
         catalog_version=known.catalog_version,
+        limits=known.limits,
     )
 
 

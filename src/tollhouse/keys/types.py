@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
+from tollhouse.base.traffic import ScopedLimits
 
 
 class KeyKind(StrEnum):
@@ -91,6 +92,7 @@ class KnownKey:
     is_suspended: bool
     is_revoked: bool
     expires_at: datetime | None
+    limits: ScopedLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +106,7 @@ class Customer:
     granted_checks: frozenset[str]
     policy_version: int
     catalog_version: int
+    limits: ScopedLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,8 @@ from tollhouse.manage import (
     policies,
     project_keys,
     projects,
+    rate_limits,
+    requests,
     spending_limits,
     usage,
 )
@@ -39,5 +41,11 @@ ROUTES = (
     Route(operation=operations.LIST_SPENDING_LIMITS, handler=spending_limits.page),
     Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
     Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
+    Route(operation=operations.LIST_RATE_LIMITS, handler=rate_limits.page),
+    Route(operation=operations.SET_RATE_LIMIT, handler=rate_limits.set_),
+    Route(operation=operations.CLEAR_RATE_LIMIT, handler=rate_limits.clear),
     Route(operation=operations.REPORT_USAGE, handler=usage.report),
+    Route(operation=operations.LIST_REQUESTS, handler=requests.page),
+    Route(operation=operations.RETRIEVE_REQUEST, handler=requests.retrieve),
+    Route(operation=operations.REPORT_REQUESTS, handler=requests.report),
 )

@@ -45,6 +45,9 @@ FIELDS: Final = (
     "reservation_id",
     "amount_pico_usd",
     "day",
+    "backend",
+    "replica",
+    "table",
 )
 CLIENT_REQUEST_ID_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384

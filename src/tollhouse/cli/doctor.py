@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tollhouse import settings as configuration
 from tollhouse.cli import (
+    catalog_checks,
     database_checks,
     deployment_checks,
     host_checks,
@@ -24,7 +25,8 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MAX: Final = 18
+CHECKS_MIN: Final = 19
+"""When nothing fails; and one for each backend."""
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
     deployment_checks.peppers,
@@ -50,16 +52,16 @@ class Report(Struct, frozen=True, kw_only=True):
 def command(context: click.Context, *, as_json: bool) -> None:
     """Check a deployment, change nothing.
 
-    Looks at the configuration, Redis, the database and the workers. Every warning and failure says
-    what to do; the exit code is 1 if there is a failure.
+    Looks at the configuration, every replica of the backends, Redis, the database and the workers.
+    Every warning and failure says what to do; the exit code is 1 if there is a failure.
     """
     findings: list[Finding] = []
     with progress.bars(as_json=as_json) as bars:
-        task = bars.add_task("checking", total=CHECKS_MAX)
+        task = bars.add_task("checking", total=CHECKS_MIN)
 
         def note(finding: Finding) -> None:
             findings.append(finding)
-            bars.advance(task)
+            bars.update(task, advance=1, total=max(CHECKS_MIN, len(findings)))
 
         _examine(context.obj, note)
     is_healthy = all(finding.outcome is not Outcome.FAILURE for finding in findings)
@@ -79,8 +81,14 @@ def _examine(path: Path, note: Callable[[Finding], None]) -> None:
     note(host_checks.secrets(settings))
     for finding in host_checks.listeners(settings):
         note(finding)
-    note(asyncio.run(redis_checks.redis(settings.redis)))
-    asyncio.run(_examine_database(settings, note))
+    asyncio.run(_examine_others(settings, note))
+
+
+async def _examine_others(settings: Settings, note: Callable[[Finding], None]) -> None:
+    async for finding in catalog_checks.findings(settings):
+        note(finding)
+    note(await redis_checks.redis(settings.redis))
+    await _examine_database(settings, note)
 
 
 async def _examine_database(settings: Settings, note: Callable[[Finding], None]) -> None:

@@ -109,6 +109,12 @@ PLANTS = [
         named="tollhouse.api.planted -> cryptography",
     ),
     Plant(
+        contract="upstreams",
+        module="api/planted.py",
+        line="from aiohttp import ClientSession",
+        named="tollhouse.api.planted -> aiohttp",
+    ),
+    Plant(
         contract="acyclic",
         module="base/planted.py",
         line="import tollhouse.contract",

@@ -42,20 +42,22 @@ ASK = Ask(path="/chat/completions", body=b'{"stream":true}')
 UNTIL_CLOSED = EVENTS_HEAD + b"connection: close\r\n\r\n"
 
 
-async def collected(backend: OpenAiBackend) -> list[UpstreamChunk]:
-    chunks: list[UpstreamChunk] = []
+async def read(backend: OpenAiBackend, chunks: list[UpstreamChunk]) -> None:
     async with backend.stream(ASK) as stream:
         while arrived := await stream.next():
             chunks.extend(arrived)
+
+
+async def collected(backend: OpenAiBackend) -> list[UpstreamChunk]:
+    chunks: list[UpstreamChunk] = []
+    await read(backend, chunks)
     return chunks
 
 
 async def until_failure(backend: OpenAiBackend) -> tuple[list[UpstreamChunk], BackendError]:
     chunks: list[UpstreamChunk] = []
     with pytest.raises(BackendError) as caught:
-        async with backend.stream(ASK) as stream:
-            while arrived := await stream.next():
-                chunks.extend(arrived)
+        await read(backend, chunks)
     return chunks, caught.value
 
 
@@ -323,11 +325,7 @@ async def test_leaving_a_stream_ends_its_connection(
     backend: OpenAiBackend, upstream: Upstream, begun: bytes
 ) -> None:
     upstream.answers(stalled_answer(begun))
-
-    async def read() -> None:
-        await collected(backend)
-
-    reading = asyncio.create_task(read())
+    reading = asyncio.create_task(collected(backend))
     await upstream.requests(1)
     reading.cancel()
 

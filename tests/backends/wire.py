@@ -13,9 +13,10 @@ import msgspec
 
 from tests.support.gateway import PATIENCE_SECONDS
 
-FINISHED = {"index": 0, "delta": {}, "finish_reason": "stop"}
-USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
-COMPLETION = {
+Members = dict[str, object]
+FINISHED: Members = {"index": 0, "delta": {}, "finish_reason": "stop"}
+USAGE: Members = {"prompt_tokens": 3, "completion_tokens": 2}
+COMPLETION: Members = {
     "choices": [{"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}],
     "usage": USAGE,
 }
@@ -78,15 +79,22 @@ class Upstream:
         self._answering = 0
         self._quiet = asyncio.Condition()
         self._server: asyncio.Server | None = None
-        self._health = 200
+        self.checked: list[Received] = []
+        self._health: Answer = json_answer({})
 
     def answers(self, *answers: Answer) -> None:
         self._answers = deque(answers[:-1])
         self._last = answers[-1]
 
-    def health(self, status: int) -> None:
-        """What a health check is told; checks are not counted as received."""
-        self._health = status
+    def health(self, answer: Answer) -> None:
+        """What a health check is told; checks do not stand in line with requests."""
+        self._health = answer
+
+    async def checks(self, count: int) -> None:
+        """Wait for this many further health checks; all but the last were then answered."""
+        enough = len(self.checked) + count
+        async with asyncio.timeout(PATIENCE_SECONDS), self._quiet:
+            await self._quiet.wait_for(lambda: len(self.checked) >= enough)
 
     async def start(self, port: int = 0) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
@@ -126,14 +134,15 @@ class Upstream:
         await self._tell()
 
     async def _answer(self, request: Received, connection: Connection) -> None:
-        if request.target == "/health":
-            await json_answer({}, status=self._health)(connection)
-            return
-        self.received.append(request)
         self._answering += 1
+        if request.method == "GET":
+            self.checked.append(request)
+            answer = self._health
+        else:
+            self.received.append(request)
+            answer = self._answers.popleft() if self._answers else self._last
         await self._tell()
         try:
-            answer = self._answers.popleft() if self._answers else self._last
             await answer(connection)
         finally:
             self._answering -= 1

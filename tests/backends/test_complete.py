@@ -152,7 +152,6 @@ async def test_a_refused_connection_was_not_billed(build: Build, upstream: Upstr
     assert failed.kind == 502
     assert not failed.may_have_been_billed
     assert not failed.was_sent
-    await upstream.start()
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

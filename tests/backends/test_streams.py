@@ -36,13 +36,14 @@ from tollhouse.backends.errors import (
     BackendTimedOut,
 )
 from tollhouse.backends.openai_http import OpenAiBackend
+from tollhouse.backends.port import BackendPort
 from tollhouse.backends.types import Ask, UpstreamChunk, UpstreamUsage
 
 ASK = Ask(path="/chat/completions", body=b'{"stream":true}')
 UNTIL_CLOSED = EVENTS_HEAD + b"connection: close\r\n\r\n"
 
 
-async def read(backend: OpenAiBackend, chunks: list[UpstreamChunk]) -> None:
+async def read(backend: BackendPort, chunks: list[UpstreamChunk]) -> None:
     async with backend.stream(ASK) as stream:
         while arrived := await stream.next():
             chunks.extend(arrived)

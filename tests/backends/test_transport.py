@@ -4,11 +4,19 @@ import asyncio
 import os
 import random
 import socket
+import ssl
 import subprocess
 import sys
+from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from tests.backends.wire import (
     EVENTS_HEAD,
@@ -20,6 +28,7 @@ from tests.backends.wire import (
     json_answer,
     raw_answer,
     reset_answer,
+    running_upstream,
     stalled_answer,
     whole,
 )
@@ -121,21 +130,37 @@ async def test_failures_carry_nothing_of_the_request(
     assert caught.value.__suppress_context__
 
 
-PROXIED = """
+ONE_CALL = """
 import asyncio, sys
-from tollhouse.backends.transport import Transport
+from tollhouse.backends.transport import Transport, TransportError
 
 async def main():
     transport = Transport()
-    response = await transport.open(
-        "POST", sys.argv[1], headers={}, body=b"", connect_seconds=60.0
-    )
-    print(response.status)
-    response.close()
+    try:
+        response = await transport.open(
+            "POST", sys.argv[1], headers={}, body=b"", connect_seconds=60.0
+        )
+        print(response.status)
+        response.close()
+    except TransportError as failure:
+        print(type(failure).__name__)
     await transport.close()
 
 asyncio.run(main())
 """
+
+
+async def in_an_environment(url: str, **variables: str) -> str:
+    """What a process makes of a call that was started with these variables."""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", ONE_CALL, url],
+        env={"PYTHONPATH": str(REPOSITORY / "src"), **variables},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
 
 
 async def test_proxy_variables_are_not_believed(
@@ -143,19 +168,45 @@ async def test_proxy_variables_are_not_believed(
 ) -> None:
     proxy = other_upstream.url.removesuffix("/v1")
     names = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY")
-    environment = {"PYTHONPATH": str(REPOSITORY / "src"), **dict.fromkeys(names, proxy)}
 
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", PROXIED, upstream.url],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    assert await in_an_environment(upstream.url, **dict.fromkeys(names, proxy)) == "200"
 
-    assert done.stdout == "200\n", done.stderr
     assert other_upstream.connections == 0
+
+
+async def test_a_certificate_must_be_trusted(tmp_path: Path) -> None:
+    """A private authority is trusted as everywhere, by OpenSSL's own variable."""
+    certificate, context = self_signed(tmp_path)
+    async with running_upstream(context) as upstream:
+        stranger = await in_an_environment(upstream.url)
+        trusted = await in_an_environment(upstream.url, SSL_CERT_FILE=str(certificate))
+
+    assert stranger == "NotConnected"
+    assert trusted == "200"
+
+
+def self_signed(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """A certificate for loopback, and a server's context with it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
+    address = x509.IPAddress(ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "certificate.pem", folder / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*paths)
+    return paths[0], context
 
 
 @pytest.mark.parametrize("body_bytes", [600_000, 20_000_000])

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -96,10 +97,10 @@ class Upstream:
         async with asyncio.timeout(PATIENCE_SECONDS), self._quiet:
             await self._quiet.wait_for(lambda: len(self.checked) >= enough)
 
-    async def start(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
-        host, bound = self._server.sockets[0].getsockname()[:2]
-        self.url = f"http://{host}:{bound}/v1"
+    async def start(self, context: ssl.SSLContext | None = None) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        self.url = f"{'https' if context else 'http'}://{host}:{port}/v1"
 
     async def stop(self) -> None:
         """Refuse connections from now on, and reset those that are open."""
@@ -154,9 +155,9 @@ class Upstream:
 
 
 @asynccontextmanager
-async def running_upstream() -> AsyncGenerator[Upstream]:
+async def running_upstream(context: ssl.SSLContext | None = None) -> AsyncGenerator[Upstream]:
     upstream = Upstream()
-    await upstream.start()
+    await upstream.start(context)
     try:
         yield upstream
     finally:

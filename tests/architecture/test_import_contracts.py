@@ -97,6 +97,12 @@ PLANTS = [
         named="tollhouse.serving.planted -> sqlalchemy",
     ),
     Plant(
+        contract="redis",
+        module="api/planted.py",
+        line="from redis.asyncio import Redis",
+        named="tollhouse.api.planted -> redis",
+    ),
+    Plant(
         contract="server",
         module="api/planted.py",
         line="import uvicorn.config",

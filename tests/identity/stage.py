@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
+from tests.support.limits import set_limit
 from tests.support.policies import STEPS, new_policy
 from tests.support.world import World, new_world
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.traffic import TrafficLimits
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapPlace, Period, Scope
@@ -70,6 +72,11 @@ class Stage:
                     scope=Scope.ORGANIZATION, scope_id=world.organization_id, period=Period.MONTH
                 )
                 await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
+
+    async def set_limits(self) -> None:
+        """On both organizations, so that either can clear its own."""
+        for world in (self.home, self.foreign):
+            await set_limit(world, TrafficLimits(requests_per_minute=1))
 
     async def audit_rows(self) -> int:
         async with self.database.transaction() as tx:

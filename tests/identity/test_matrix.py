@@ -118,6 +118,8 @@ async def test_a_cell_of_the_matrix(
     targets = await stage.fresh_targets(row.id) if cell.status == 200 else stage.targets
     if row.id == "clearSpendingLimit" and cell.status == 200:
         await stage.set_caps()
+    if row.id == "clearRateLimit" and cell.status == 200:
+        await stage.set_limits()
     key = stage.key(credential, row)
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
     rows_before = await stage.audit_rows()

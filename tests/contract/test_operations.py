@@ -46,6 +46,7 @@ KEY = f"{PROJECTS}/{{project_id}}/api_keys/{{api_key_id}}"
 POLICIES = "/manage/v1/organization/policies"
 CREDITS = "/manage/v1/organization/credits"
 LIMITS = "/manage/v1/organization/spending_limits"
+REQUESTS = "/manage/v1/organization/requests"
 EXTENSION_TABLE = [
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),
@@ -73,6 +74,9 @@ EXTENSION_TABLE = [
     ("PUT", LIMITS, "spending_limits:write"),
     ("DELETE", LIMITS, "spending_limits:write"),
     ("GET", "/manage/v1/organization/usage", "billing:read"),
+    ("GET", REQUESTS, "activity:read"),
+    ("GET", f"{REQUESTS}/{{request_id}}", "activity:read"),
+    ("GET", "/manage/v1/organization/request_rollups", "activity:read"),
 ]
 ALL_GUARDS = frozenset(Guard)
 

@@ -28,6 +28,7 @@ _KEYS = f"{_PROJECT}/api_keys"
 _KEY = f"{_KEYS}/{{api_key_id}}"
 _CREDITS = "/manage/v1/organization/credits"
 _LIMITS = "/manage/v1/organization/spending_limits"
+_REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
 _MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
@@ -165,6 +166,19 @@ ROWS = (
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
         is_built=True,
     ),
+    Row("listRequests", "GET", _REQUESTS, "admin", "activity:read", is_built=True),
+    Row(
+        *("retrieveRequest", "GET", f"{_REQUESTS}/{{request_id}}", "admin", "activity:read"),
+        is_built=True,
+    ),
+    Row(
+        "reportRequests",
+        "GET",
+        "/manage/v1/organization/request_rollups",
+        "admin",
+        "activity:read",
+        is_built=True,
+    ),
 )
 
 ADMIN_PERMISSIONS = (
@@ -211,5 +225,6 @@ QUERIES: dict[str, dict[str, str]] = {
     "clearSpendingLimit": {"period": "month"},
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
+    "reportRequests": {"start_time": "0", "end_time": "1"},
 }
 """A sound query for every operation that is built and demands one."""

@@ -17,13 +17,14 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MAX: Final = 17
+CHECKS_MAX: Final = 19
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
     deployment_checks.peppers,
     deployment_checks.live_workers,
     deployment_checks.leases,
     deployment_checks.ledger_days,
+    deployment_checks.request_days,
     deployment_checks.data_keys,
     deployment_checks.sealed_values,
 )
@@ -70,6 +71,7 @@ def _examine(path: Path, note: Callable[[Finding], None]) -> None:
     note(ok("settings", f"{path} can be read"))
     note(host_checks.file_mode(path))
     note(host_checks.secrets(settings))
+    note(host_checks.traces(settings))
     for finding in host_checks.listeners(settings):
         note(finding)
     asyncio.run(_examine_database(settings, note))

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tollhouse.base.errors import GatewayError, InvalidRequest
 from tollhouse.keys.pepper_versions import PepperMismatch
+from tollhouse.observability.tracing import PackagesMissing
 from tollhouse.settings import InvalidSettings
 from tollhouse.storage.errors import SchemaMismatch
 
@@ -21,6 +22,7 @@ _CODES: Final = {
     InvalidSettings: "invalid_settings",
     SchemaMismatch: "schema_mismatch",
     PepperMismatch: "pepper_mismatch",
+    PackagesMissing: "packages_missing",
 }
 
 
@@ -55,7 +57,7 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
         _exit(FAILED, error.code, error.message, as_json=as_json)
     except OSError as error:
         _exit(FAILED, "system", str(error), as_json=as_json)
-    except (InvalidSettings, SchemaMismatch, PepperMismatch) as error:
+    except (InvalidSettings, SchemaMismatch, PepperMismatch, PackagesMissing) as error:
         _exit(FAILED, _CODES[type(error)], str(error), as_json=as_json)
 
 

@@ -25,6 +25,8 @@ VERBS: Final = (
     "caps",
     "costs",
     "audit",
+    "request",
+    "requests",
     "ledger",
 )
 

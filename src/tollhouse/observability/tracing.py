@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 class PackagesMissing(Exception):
     """There is an endpoint for spans, and nothing installed that could speak to it."""
 
-    def __init__(self, package: str | None) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f"otel.endpoint: the package `{package}` is not installed. "
+            "otel.endpoint: the packages that send spans are not installed. "
             "Install tollhouse[otel], or remove the setting."
         )
 
@@ -30,6 +30,6 @@ def refuse_missing_packages(endpoint: str | None) -> None:
 def _traces() -> "type[Traces]":
     try:
         from tollhouse.observability.traces import Traces  # noqa: PLC0415 - see above
-    except ModuleNotFoundError as error:
-        raise PackagesMissing(error.name) from None
+    except ModuleNotFoundError:
+        raise PackagesMissing from None
     return Traces

@@ -121,6 +121,12 @@ PLANTS = [
         named="tollhouse.api.planted -> aiohttp",
     ),
     Plant(
+        contract="tracing",
+        module="activity/planted.py",
+        line="from opentelemetry import trace",
+        named="tollhouse.activity.planted -> opentelemetry",
+    ),
+    Plant(
         contract="acyclic",
         module="base/planted.py",
         line="import tollhouse.contract",

@@ -47,6 +47,7 @@ POLICIES = "/manage/v1/organization/policies"
 CREDITS = "/manage/v1/organization/credits"
 LIMITS = "/manage/v1/organization/spending_limits"
 RATE_LIMITS = "/manage/v1/organization/rate_limits"
+REQUESTS = "/manage/v1/organization/requests"
 EXTENSION_TABLE = [
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),
@@ -77,6 +78,9 @@ EXTENSION_TABLE = [
     ("PUT", RATE_LIMITS, "rate_limits:write"),
     ("DELETE", RATE_LIMITS, "rate_limits:write"),
     ("GET", "/manage/v1/organization/usage", "billing:read"),
+    ("GET", REQUESTS, "activity:read"),
+    ("GET", f"{REQUESTS}/{{request_id}}", "activity:read"),
+    ("GET", "/manage/v1/organization/request_rollups", "activity:read"),
 ]
 ALL_GUARDS = frozenset(Guard)
 

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from tests.activity.records import Customer
 from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
 from tests.support.limits import set_limit
 from tests.support.policies import STEPS, new_policy
-from tests.support.world import World, new_world
+from tests.support.world import HeldProjectKey, World, new_world
+from tollhouse.activity.recorder import Recorder
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
@@ -61,8 +63,17 @@ class Stage:
             "admin_key_id": str(admin_key.key.id),
             "policy_id": policy_id_text(policy.id),
             "version": "1",
+            "request_id": await self._recorded(project_key),
             "model": "example/model-a",
         }
+
+    async def _recorded(self, held: HeldProjectKey) -> str:
+        customer = Customer(self.home.organization_id, held.key.project_id, held.key.id)
+        record = customer.record()
+        recorder = Recorder(self.database, waiting_records_max=1)
+        recorder.note(record)
+        await recorder.write()
+        return str(record.request_id)
 
     async def set_caps(self) -> None:
         """On both organizations, so that either can clear its own."""

@@ -29,6 +29,7 @@ _KEY = f"{_KEYS}/{{api_key_id}}"
 _CREDITS = "/manage/v1/organization/credits"
 _LIMITS = "/manage/v1/organization/spending_limits"
 _RATE_LIMITS = "/manage/v1/organization/rate_limits"
+_REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
 _MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
@@ -174,6 +175,19 @@ ROWS = (
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
         is_built=True,
     ),
+    Row("listRequests", "GET", _REQUESTS, "admin", "activity:read", is_built=True),
+    Row(
+        *("retrieveRequest", "GET", f"{_REQUESTS}/{{request_id}}", "admin", "activity:read"),
+        is_built=True,
+    ),
+    Row(
+        "reportRequests",
+        "GET",
+        "/manage/v1/organization/request_rollups",
+        "admin",
+        "activity:read",
+        is_built=True,
+    ),
 )
 
 ADMIN_PERMISSIONS = (
@@ -221,5 +235,6 @@ QUERIES: dict[str, dict[str, str]] = {
     "clearSpendingLimit": {"period": "month"},
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
+    "reportRequests": {"start_time": "0", "end_time": "1"},
 }
 """A sound query for every operation that is built and demands one."""

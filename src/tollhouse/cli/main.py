@@ -26,6 +26,8 @@ VERBS: Final = (
     "limits",
     "costs",
     "audit",
+    "request",
+    "requests",
     "ledger",
 )
 

@@ -127,6 +127,12 @@ PLANTS = [
         named="tollhouse.activity.planted -> opentelemetry",
     ),
     Plant(
+        contract="testing",
+        module="testing/planted.py",
+        line="import tollhouse.backends.types",
+        named="tollhouse.testing.planted -> tollhouse.backends.types",
+    ),
+    Plant(
         contract="acyclic",
         module="base/planted.py",
         line="import tollhouse.contract",

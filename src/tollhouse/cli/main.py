@@ -29,6 +29,8 @@ VERBS: Final = (
     "request",
     "requests",
     "ledger",
+    "test-upstream",
+    "demo-engine",
 )
 
 

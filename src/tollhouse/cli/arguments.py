@@ -1,5 +1,6 @@
 """Arguments and options that verbs share, with the bounds that the API has in the same place."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -11,6 +12,7 @@ from msgspec import Struct
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.ids import parse_uuid
 from tollhouse.base.money import PicoUsd, from_decimal_string
+from tollhouse.catalog.types import CHECK_NAME_PATTERN
 from tollhouse.contract.bounds import ModelName, Name, StatusFilter
 from tollhouse.contract.decoding import decode
 
@@ -52,6 +54,17 @@ class _Text(click.ParamType[str]):
             self.fail(error.message, param, ctx)
 
 
+class _Check(click.ParamType[str]):
+    name = "check"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As a model of the catalog may require it."""
+        if re.search(CHECK_NAME_PATTERN, value) is None:
+            form = "1 to 100 small letters, digits, '.', '_' and '-', and no sign first"
+            self.fail(f"It is not the name of a check, which has {form}.", param, ctx)
+        return value
+
+
 class _Identifier(click.ParamType[UUID]):
     name = "id"
 
@@ -88,6 +101,7 @@ class _Usd(click.ParamType[PicoUsd]):
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
 STATUS: Final = _Text(_WithStatus)
+CHECK: Final = _Check()
 IDENTIFIER: Final = _Identifier()
 USD: Final = _Usd(may_be_negative=False)
 SIGNED_USD: Final = _Usd(may_be_negative=True)

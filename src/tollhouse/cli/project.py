@@ -9,7 +9,7 @@ import click
 
 from tollhouse.api import wire
 from tollhouse.base.ids import OrganizationId, ProjectId, time_ordered_uuid
-from tollhouse.cli import output, session
+from tollhouse.cli import output, project_models, session
 from tollhouse.cli.arguments import (
     IDENTIFIER,
     LISTED_MAX,
@@ -36,7 +36,10 @@ async def create_project(operator: Session, organization_id: OrganizationId, nam
 
 @click.group("project", epilog=example("tollhouse project list"))
 def command() -> None:
-    """Open, list, rename and archive projects."""
+    """Open, list, rename and archive projects, and choose their models."""
+
+
+command.add_command(project_models.command)
 
 
 @command.command(epilog=example("tollhouse project create search"))

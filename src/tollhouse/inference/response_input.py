@@ -75,7 +75,7 @@ class Conversation:
                 parts = _parts(item["output"], f"{path}.output")
                 self._say("tool", parts, tool_call_id=item["call_id"])
             case _:
-                self._assistant().reasoning += _reasoning(item)
+                self._add_reasoning(item)
 
     def end(self) -> None:
         """Nothing follows."""
@@ -91,6 +91,12 @@ class Conversation:
             self._say("system", parts)
         else:
             self._instructions += parts
+
+    def _add_reasoning(self, item: FreeObject) -> None:
+        """What was reasoned, else its summary; what is encrypted says nothing to an engine."""
+        parts: list[FreeObject] = item.get("content") or item.get("summary") or []
+        if parts:
+            self._assistant().reasoning += [part["text"] for part in parts]
 
     def _say(
         self,
@@ -170,12 +176,6 @@ def _part(part: FreeObject) -> FreeObject:
 def _call(item: FreeObject) -> FreeObject:
     function = {"name": item["name"], "arguments": item["arguments"]}
     return {"id": item["call_id"], "type": "function", "function": function}
-
-
-def _reasoning(item: FreeObject) -> list[str]:
-    """What was reasoned, else its summary; what is encrypted says nothing to another engine."""
-    parts: list[FreeObject] = item.get("content") or item.get("summary") or []
-    return [part["text"] for part in parts]
 
 
 def _without_nulls(fields: FreeObject, names: Iterable[str]) -> FreeObject:

@@ -58,7 +58,12 @@ class Output:
             yield from self._call(call)
 
     def end(self, *, is_cut: bool) -> Iterator[wire.ResponseEvent]:
-        """Nothing follows. Of an answer that was cut, the item that grew last is incomplete."""
+        """Nothing follows. Of an answer that was cut, the item that grew last is incomplete.
+
+        A model that said nothing has said an empty text: callers look for a message.
+        """
+        if not self._items:
+            yield from self._say("", NO_LOGPROBS)
         for item in self._items:
             yield from _end(item, "incomplete" if is_cut and item is self._last else "completed")
 

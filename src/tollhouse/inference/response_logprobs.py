@@ -8,36 +8,40 @@ from msgspec import Raw, Struct
 from tollhouse.inference.response_parts import NO_LOGPROBS
 
 
-class _Likely(Struct, frozen=True):
+class _Likely(Struct):
+    """SDKs in strict mode need the bytes, which some engines leave to the reader."""
+
     token: str
     logprob: float
     bytes: list[int] | None = None
 
+    def __post_init__(self) -> None:
+        if self.bytes is None:
+            self.bytes = list(self.token.encode())
 
-class _Token(_Likely, frozen=True):
+
+class _Token(_Likely):
     top_logprobs: list[_Likely] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.top_logprobs is None:
+            self.top_logprobs = []
 
-class _Logprobs(Struct, frozen=True):
+
+class _Logprobs(Struct):
     content: list[_Token] | None = None
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def written(found: Any) -> Raw:  # noqa: ANN401 - as the backend has them
     """A list in JSON; empty where the backend says nothing that can be understood."""
+    if found is None:
+        return NO_LOGPROBS
     try:
-        tokens = msgspec.convert(found, _Logprobs | None)
+        tokens = msgspec.convert(found, _Logprobs).content
     except msgspec.ValidationError:
         return NO_LOGPROBS
-    if tokens is None or not tokens.content:
-        return NO_LOGPROBS
-    return Raw(msgspec.json.encode([_shown(token) for token in tokens.content]))
-
-
-def _shown(token: _Token) -> dict[str, Any]:
-    return _likely(token) | {"top_logprobs": [_likely(other) for other in token.top_logprobs or ()]}
-
-
-def _likely(token: _Likely) -> dict[str, Any]:
-    """SDKs in strict mode need the bytes, which some engines leave to the reader."""
-    found = list(token.token.encode()) if token.bytes is None else token.bytes
-    return {"token": token.token, "bytes": found, "logprob": token.logprob}
+    return Raw(_encode(tokens)) if tokens else NO_LOGPROBS

@@ -13,7 +13,6 @@ from msgspec import Raw
 from tollhouse.backends.types import FreeObject, FunctionDelta, ToolCallDelta, UpstreamDelta
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import response_events as wire
-from tollhouse.contract.completions import UrlCitation
 from tollhouse.inference.chat import annotations_of
 from tollhouse.inference.response_items import Call, Item, Message, Reasoning, Slot, Status
 from tollhouse.inference.response_parts import NO_LOGPROBS
@@ -52,8 +51,8 @@ class Output:
             yield from self._say(delta.content or "", logprobs)
         if delta.refusal:
             yield from self._refuse(delta.refusal)
-        for annotation in annotations_of(delta.annotations) or ():
-            yield from self._annotate(annotation.url_citation)
+        if delta.annotations:
+            yield from self._annotate(delta.annotations)
         for call in delta.tool_calls or ():
             yield from self._call(call)
 
@@ -96,11 +95,13 @@ class Output:
         self._last = message
         yield from message.refuse(piece)
 
-    def _annotate(self, citation: UrlCitation) -> Iterator[wire.ResponseEvent]:
-        annotation = {"type": "url_citation", **msgspec.to_builtins(citation)}
-        self.kept_characters += len(citation.url) + len(citation.title) + ITEM_CHARACTERS
-        message = self._message or (yield from self._begin_message())
-        yield from message.annotate(annotation)
+    def _annotate(self, found: list[FreeObject]) -> Iterator[wire.ResponseEvent]:
+        for annotation in annotations_of(found) or ():
+            citation = annotation.url_citation
+            self.kept_characters += len(citation.url) + len(citation.title) + ITEM_CHARACTERS
+            message = self._message or (yield from self._begin_message())
+            shown = {"type": annotation.type, **msgspec.to_builtins(citation)}
+            yield from message.annotate(shown)
 
     def _call(self, piece: ToolCallDelta) -> Iterator[wire.ResponseEvent]:
         function = piece.function or FunctionDelta()

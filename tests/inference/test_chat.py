@@ -43,8 +43,8 @@ async def test_an_answer_is_paid_for_to_the_last_token_and_written_down(shop: Sh
 async def test_a_stream_says_the_same_and_costs_the_same(shop: Shop) -> None:
     async with shop.customer() as client:
         whole = (await client.post(PATH, json=chat())).json()
-        options = {"stream": True, "stream_options": {"include_usage": True}}
-        streamed = await client.post(PATH, json=chat(**options))
+        asked = chat(stream=True, stream_options={"include_usage": True})
+        streamed = await client.post(PATH, json=asked)
 
     told = records(streamed.text)
     assert streamed.headers["content-type"] == "text/event-stream"

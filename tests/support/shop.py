@@ -120,7 +120,7 @@ class Shop:
             async with self.administrator() as client:
                 answer = await client.get(path)
             found.update(answer.json())
-            return answer.status_code == httpx2.codes.OK
+            return answer.is_success
 
         await until(is_written)
         return found

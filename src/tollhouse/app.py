@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from tollhouse.activity import recorder, retention
 from tollhouse.activity.recorder import Recorder
@@ -36,17 +35,15 @@ from tollhouse.limits import limiter
 from tollhouse.limits.limiter import Limiter
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
+from tollhouse.observability.tracing import traces_to
 from tollhouse.reports.cursors import Cursors
-from tollhouse.settings import InvalidSettings, Settings, load
+from tollhouse.settings import Settings, load
 from tollhouse.storage import idempotency, instances, leases, partitions, revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.leases import Job
 from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.sealing import Sealer
-
-if TYPE_CHECKING:
-    from tollhouse.observability.traces import Traces
 
 logger = logging.getLogger("tollhouse.app")
 
@@ -92,7 +89,7 @@ class Application:
             answer_seconds=self._settings.redis.answer_seconds,
         )
         self._sealer = Sealer(self._database, self._settings.secrets.master.encode())
-        self._traces = open_traces(self._settings)
+        self._traces = traces_to(self._settings.otel.endpoint)
         self._recorder = Recorder(
             self._database,
             waiting_records_max=self._settings.activity.waiting_records_max,
@@ -113,10 +110,11 @@ class Application:
         self.is_ready = False
         for loop in self._loops:
             loop.cancel()
+        await self._inference.stop_watching()
         # What callers left behind first, since it is settled by the others.
         await self._calls.drain(deadline_seconds=STOPPING_SECONDS)
         await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
-        await self._inference.stop()
+        await self._inference.close()
         await self._recorder.flush(deadline_seconds=STOPPING_SECONDS)
         if self._traces is not None:
             await asyncio.to_thread(self._traces.close)
@@ -294,22 +292,6 @@ class Application:
 def from_environment() -> Application:
     """For servers that ask for a factory: `granian --interface asgi --factory`."""
     return Application(load())
-
-
-def open_traces(settings: Settings) -> "Traces | None":
-    """What sends spans, where they are wanted; only then are its packages imported."""
-    endpoint = settings.otel.endpoint
-    if endpoint is None:
-        return None
-    try:
-        from tollhouse.observability.traces import Traces  # noqa: PLC0415 - see above
-    except ModuleNotFoundError as error:
-        message = (
-            f"otel.endpoint: the package {error.name} is missing. "
-            "Install `tollhouse[otel]`, or remove the setting."
-        )
-        raise InvalidSettings(message) from None
-    return Traces.to(endpoint)
 
 
 async def connect(settings: Settings) -> Database:

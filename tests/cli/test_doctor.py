@@ -14,10 +14,10 @@ from tollhouse.cli.database_checks import judge_clocks, judge_durability, judge_
 from tollhouse.cli.findings import Outcome
 
 EVERY_CHECK = [
-    *("settings", "file mode", "secrets", "listener", "probe listener", "catalog", "redis"),
-    *("database", "pooling", "database version", "clock", "durability", "schema", "peppers"),
-    *("workers", "job leases"),
-    *("ledger days", "data keys", "sealed values"),
+    *("settings", "file mode", "secrets", "traces", "listener", "probe listener", "catalog"),
+    *("redis", "database", "pooling", "database version", "clock", "durability", "schema"),
+    *("peppers", "workers", "job leases"),
+    *("ledger days", "request days", "data keys", "sealed values"),
 ]
 
 

@@ -28,6 +28,8 @@ _KEYS = f"{_PROJECT}/api_keys"
 _KEY = f"{_KEYS}/{{api_key_id}}"
 _CREDITS = "/manage/v1/organization/credits"
 _LIMITS = "/manage/v1/organization/spending_limits"
+_RATE_LIMITS = "/manage/v1/organization/rate_limits"
+_REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
 _MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
@@ -166,8 +168,24 @@ ROWS = (
     Row("listSpendingLimits", "GET", _LIMITS, "admin", "spending_limits:read", is_built=True),
     Row("setSpendingLimit", "PUT", _LIMITS, "admin", "spending_limits:write", is_built=True),
     Row("clearSpendingLimit", "DELETE", _LIMITS, "admin", "spending_limits:write", is_built=True),
+    Row("listRateLimits", "GET", _RATE_LIMITS, "admin", "rate_limits:read", is_built=True),
+    Row("setRateLimit", "PUT", _RATE_LIMITS, "admin", "rate_limits:write", is_built=True),
+    Row("clearRateLimit", "DELETE", _RATE_LIMITS, "admin", "rate_limits:write", is_built=True),
     Row(
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
+        is_built=True,
+    ),
+    Row("listRequests", "GET", _REQUESTS, "admin", "activity:read", is_built=True),
+    Row(
+        *("retrieveRequest", "GET", f"{_REQUESTS}/{{request_id}}", "admin", "activity:read"),
+        is_built=True,
+    ),
+    Row(
+        "reportRequests",
+        "GET",
+        "/manage/v1/organization/request_rollups",
+        "admin",
+        "activity:read",
         is_built=True,
     ),
 )
@@ -209,6 +227,7 @@ BODIES: dict[str, dict[str, object]] = {
     "rollBackPolicy": {"revision": 3, "version": 1},
     "createTestPayment": {"amount": {"value": "12.5"}},
     "setSpendingLimit": {"period": "month", "limit": {"value": "100"}},
+    "setRateLimit": {"requests_per_minute": 600},
 }
 """A sound body for every operation that is built and takes one."""
 
@@ -216,5 +235,6 @@ QUERIES: dict[str, dict[str, str]] = {
     "clearSpendingLimit": {"period": "month"},
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
+    "reportRequests": {"start_time": "0", "end_time": "1"},
 }
 """A sound query for every operation that is built and demands one."""

@@ -48,19 +48,23 @@ ACTIONS = {
     "createTestPayment": ("credit.grant", "credit_entry"),
     "setSpendingLimit": ("spending_limit.set", "spending_limit"),
     "clearSpendingLimit": ("spending_limit.clear", "spending_limit"),
+    "setRateLimit": ("rate_limit.set", "rate_limit"),
+    "clearRateLimit": ("rate_limit.clear", "rate_limit"),
 }
 CHANGING = [row for row in ROWS if row.method != "GET"]
 CREATIONS = {
     *("createProjectKey", "createProject", "createManagedProjectKey", "createAdminKey"),
     *("createPolicy", "createTestPayment", "setSpendingLimit"),
+    "setRateLimit",
 }
 REVISED = {name for name, (_, resource) in ACTIONS.items() if resource == "policy"} - CREATIONS
 """Operations that name the revision that they change: it is stale afterwards."""
-DELETIONS = {"clearSpendingLimit"}
+DELETIONS = {"clearSpendingLimit", "clearRateLimit"}
 """Operations after which the thing is no more, so that a second one does not find it."""
 PREPARATIONS = {
     "resumeProjectKey": "suspendProjectKey",
     "clearSpendingLimit": "setSpendingLimit",
+    "clearRateLimit": "setRateLimit",
 }
 
 

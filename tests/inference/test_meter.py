@@ -82,22 +82,6 @@ def test_everything_that_is_generated_is_output(delta: dict[str, Any]) -> None:
     assert seen.has_output
 
 
-@pytest.mark.parametrize(
-    "usage",
-    [
-        {"prompt_tokens": -1, "completion_tokens": 1},
-        {"prompt_tokens": 1, "completion_tokens": 10**30},
-        {"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": -5}},
-        {"prompt_tokens": 1, "completion_tokens_details": {"reasoning_tokens": 2**40}},
-    ],
-)
-def test_an_absurd_report_is_as_good_as_none(usage: dict[str, Any]) -> None:
-    seen = meter()
-    seen.see([said("abcd"), chunk(usage=usage)])
-
-    assert not seen.has_usage
-
-
 def test_a_whole_answer_without_usage_is_counted() -> None:
     seen = meter()
     seen.see_completion(

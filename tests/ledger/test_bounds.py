@@ -2,7 +2,6 @@
 
 import os
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -26,7 +25,7 @@ from tests.ledger.requests import (
     text_part,
     tool,
 )
-from tests.support.engine import Engine, engine
+from tests.support.engine import Engine
 from tollhouse.contract.decoding import decode
 from tollhouse.contract.responses import ResponseRequest
 from tollhouse.ledger.bounds import (
@@ -106,12 +105,6 @@ TOKENIZERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def smollm2() -> Iterator[Engine]:
-    with engine() as running:
-        yield running
-
-
 def user(*parts: Body, **members: Any) -> Body:  # noqa: ANN401 - JSON
     """A request with one message."""
     messages = [{"role": "user", "content": list(parts)}]
@@ -146,24 +139,24 @@ def test_the_longest_renderings_stay_within_the_bound(
 @THOROUGH
 @given(CONVERSATIONS)
 def test_a_real_template_and_tokenizer_stay_within_the_bound(
-    smollm2: Engine, messages: list[Body]
+    llama_engine: Engine, messages: list[Body]
 ) -> None:
     body = {"model": "m", "messages": [*messages, said("user", "Why?")]}
     bound = of_chat_request(request_of(body), BOUNDLESS)
 
-    assert smollm2.count_tokens(smollm2.render(body)) <= bound.prompt_tokens
+    assert llama_engine.count_tokens(llama_engine.render(body)) <= bound.prompt_tokens
 
 
 @THOROUGH
 @example(SPREAD)
 @given(BODIES)
 def test_a_real_tokenizer_stays_within_the_bound_of_every_rendering(
-    smollm2: Engine, body: Body
+    llama_engine: Engine, body: Body
 ) -> None:
     bound = of_chat_request(request_of(body), BOUNDLESS)
 
     for render in RENDERINGS:
-        assert smollm2.count_tokens(render(body)) * body["n"] <= bound.prompt_tokens
+        assert llama_engine.count_tokens(render(body)) * body["n"] <= bound.prompt_tokens
 
 
 def test_the_factors_are_the_most_that_normalizing_adds() -> None:

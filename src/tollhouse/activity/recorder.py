@@ -112,8 +112,7 @@ class Recorder:
     async def _refusal(self, piece: Sequence[RequestRecord]) -> Exception | None:
         """Nothing, if they are written."""
         try:
-            async with self._database.transaction() as tx:
-                written = await store.insert(tx, piece)
+            written = await store.insert(self._database, piece)
         except (ConstraintViolated, StatementFailed) as refusal:
             return refusal
         metrics.activity_written(written)

@@ -15,7 +15,7 @@ from tollhouse.activity.types import (
 )
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.observability.log import redact
-from tollhouse.storage.database import Transaction
+from tollhouse.storage.database import Database, Transaction
 
 # Whoever writes twice, because the first answer was lost, counts once. All write hours in one
 # order, so that workers wait for each other, and never in a circle. After 400 and 404 the model
@@ -68,7 +68,7 @@ _INSERT: Final = """
                            WITH ORDINALITY AS bucket (mine, theirs, number)
                      ORDER BY number)
     )
-    SELECT count(*) FROM inserted
+    SELECT count(*) AS written FROM inserted
 """
 
 _HOURS: Final = """
@@ -92,8 +92,11 @@ _HOURS: Final = """
 """
 
 
-async def insert(tx: Transaction, records: Sequence[RequestRecord]) -> int:
-    """Write those that are not there yet and add them to their hours; returns how many were new."""
+async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
+    """Write those that are not there yet and add them to their hours; returns how many were new.
+
+    One statement, so one round trip.
+    """
     columns = (
         [record.organization_id for record in records],
         [day_of(record.request_id) for record in records],
@@ -119,7 +122,8 @@ async def insert(tx: Transaction, records: Sequence[RequestRecord]) -> int:
         [record.first_byte_ms for record in records],
         [record.total_ms for record in records],
     )
-    return await tx.fetch_value(_INSERT, *columns, LATENCY_BOUNDS_MS)
+    found = await database.fetch_all(_INSERT, *columns, LATENCY_BOUNDS_MS)
+    return found[0]["written"]
 
 
 async def get(

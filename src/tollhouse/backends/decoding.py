@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 SAID_CHARACTERS_MAX = 500
 _SAID_READ_MAX = 8_192
-_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://\S+", re.IGNORECASE)
 _UNSPOKEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
 _HIDDEN = "[hidden]"
 

@@ -53,8 +53,8 @@ class Exchange:
 
     @property
     def replica(self) -> str:
-        """Which replica answers; there is one as soon as the exchange is open."""
-        assert self._tried, "an open exchange has turned to somebody"
+        """Which replica answers, or was the last to be asked."""
+        assert self._tried, "somebody is asked before anything is waited for"
         return self._tried[-1].url
 
     async def open(
@@ -65,8 +65,7 @@ class Exchange:
             async with asyncio.timeout_at(self._began_at_seconds + seconds):
                 self._lease, self._response = await self._caller.open(ask, headers, self._tried)
         except TimeoutError:
-            replica = self.replica if self._tried else None
-            raise self.failed(BackendTimedOut(replica=replica)) from None
+            raise self.failed(BackendTimedOut(replica=self.replica)) from None
         except BackendError as failure:
             self._outcome = failure.outcome
             raise

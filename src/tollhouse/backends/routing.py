@@ -21,9 +21,9 @@ from tollhouse.observability.metrics import BackendMetrics
 logger = logging.getLogger("tollhouse.backends")
 
 HEALTH_EVERY_SECONDS = 5.0
+HEALTH_ANSWER_SECONDS = 5.0
 HEALTH_SPREAD = 0.2
 """Periods differ by this share, so that checks of many replicas do not come at once."""
-HEALTH_ANSWER_SECONDS = 5.0
 HEALTH_FAILURES_MAX = 2
 """In a row; fewer may be a pause of the engine."""
 _SERVER_ERRORS_FROM = 500
@@ -78,12 +78,21 @@ class Replicas:
     """All replicas of one backend."""
 
     def __init__(
-        self, config: BackendConfig, transport: Transport, clock: Clock, metrics: BackendMetrics
+        self,
+        config: BackendConfig,
+        transport: Transport,
+        clock: Clock,
+        metrics: BackendMetrics,
+        *,
+        health_every_seconds: float = HEALTH_EVERY_SECONDS,
+        health_answer_seconds: float = HEALTH_ANSWER_SECONDS,
     ) -> None:
         self._config = config
         self._transport = transport
         self._clock = clock
         self._metrics = metrics
+        self._health_every_seconds = health_every_seconds
+        self._health_answer_seconds = health_answer_seconds
         self._replicas = [Replica(url) for url in config.replicas]
         self._in_flight = 0
         self._checks: list[asyncio.Task[None]] = []
@@ -153,8 +162,8 @@ class Replicas:
             name = f"health-{self._config.name}"
             work = repeated(
                 name,
-                lambda checked=replica: self.check(checked),
-                every_seconds=HEALTH_EVERY_SECONDS * spread,
+                lambda checked=replica: self._check(checked),
+                every_seconds=self._health_every_seconds * spread,
             )
             self._checks.append(tasks.start(name, work))
 
@@ -165,7 +174,7 @@ class Replicas:
         await asyncio.gather(*self._checks, return_exceptions=True)
         self._checks.clear()
 
-    async def check(self, replica: Replica) -> None:
+    async def _check(self, replica: Replica) -> None:
         """Ask a replica how it is. A status such as 404 says that it has no such route, no more."""
         is_well = await self._is_well(replica)
         was_healthy = replica.is_healthy
@@ -179,7 +188,7 @@ class Replicas:
 
     async def _is_well(self, replica: Replica) -> bool:
         try:
-            async with asyncio.timeout(HEALTH_ANSWER_SECONDS):
+            async with asyncio.timeout(self._health_answer_seconds):
                 response = await self._transport.open(
                     "GET",
                     replica.host_url + self._config.health_path,

@@ -13,7 +13,7 @@ from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.ids import parse_uuid
 from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.catalog.types import CHECK_NAME_PATTERN
-from tollhouse.contract.bounds import ModelName, Name
+from tollhouse.contract.bounds import ModelName, Name, StatusFilter
 from tollhouse.contract.decoding import decode
 
 EXPIRES_IN_DAYS_MAX: Final = 36_500
@@ -30,6 +30,10 @@ class _Named(Struct, frozen=True, kw_only=True):
 
 class _Modelled(Struct, frozen=True, kw_only=True):
     model: ModelName
+
+
+class _WithStatus(Struct, frozen=True, kw_only=True):
+    status: StatusFilter
 
 
 class _Text(click.ParamType[str]):
@@ -97,6 +101,7 @@ class _Usd(click.ParamType[PicoUsd]):
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
 CHECK: Final = _Check()
+STATUS: Final = _Text(_WithStatus)
 IDENTIFIER: Final = _Identifier()
 USD: Final = _Usd(may_be_negative=False)
 SIGNED_USD: Final = _Usd(may_be_negative=True)

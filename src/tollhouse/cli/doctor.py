@@ -25,7 +25,7 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MIN: Final = 19
+CHECKS_MIN: Final = 21
 """When nothing fails; and one for each backend."""
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
@@ -33,6 +33,7 @@ DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = 
     deployment_checks.live_workers,
     deployment_checks.leases,
     deployment_checks.ledger_days,
+    deployment_checks.request_days,
     deployment_checks.data_keys,
     deployment_checks.sealed_values,
 )
@@ -79,6 +80,7 @@ def _examine(path: Path, note: Callable[[Finding], None]) -> None:
     note(ok("settings", f"{path} can be read"))
     note(host_checks.file_mode(path))
     note(host_checks.secrets(settings))
+    note(host_checks.traces(settings))
     for finding in host_checks.listeners(settings):
         note(finding)
     asyncio.run(_examine_others(settings, note))

@@ -12,6 +12,7 @@ from msgspec import Struct
 from tollhouse.base.errors import GatewayError, InvalidRequest
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.keys.pepper_versions import PepperMismatch
+from tollhouse.observability.tracing import PackagesMissing
 from tollhouse.settings import InvalidSettings
 from tollhouse.storage.errors import SchemaMismatch
 
@@ -23,6 +24,7 @@ _CODES: Final = {
     InvalidCatalog: "invalid_catalog",
     SchemaMismatch: "schema_mismatch",
     PepperMismatch: "pepper_mismatch",
+    PackagesMissing: "packages_missing",
 }
 
 
@@ -57,7 +59,13 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
         _exit(FAILED, error.code, error.message, as_json=as_json)
     except OSError as error:
         _exit(FAILED, "system", str(error), as_json=as_json)
-    except (InvalidSettings, InvalidCatalog, SchemaMismatch, PepperMismatch) as error:
+    except (
+        InvalidSettings,
+        InvalidCatalog,
+        SchemaMismatch,
+        PepperMismatch,
+        PackagesMissing,
+    ) as error:
         _exit(FAILED, _CODES[type(error)], str(error), as_json=as_json)
 
 

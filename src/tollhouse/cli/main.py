@@ -26,7 +26,11 @@ VERBS: Final = (
     "limits",
     "costs",
     "audit",
+    "request",
+    "requests",
     "ledger",
+    "test-upstream",
+    "demo-engine",
 )
 
 

@@ -78,10 +78,13 @@ class Inference:
         for backend in self._backends.values():
             backend.start(self._ground.tasks)
 
-    async def stop(self) -> None:
-        """Called when no call is left."""
+    async def stop_watching(self) -> None:
+        """Ask no replica for its health any more; calls under way go on."""
         for backend in self._backends.values():
             await backend.stop()
+
+    async def close(self) -> None:
+        """Called when no call is left."""
         await self._transport.close()
 
 

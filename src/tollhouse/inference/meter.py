@@ -14,7 +14,6 @@ from tollhouse.ledger.pricing import Usage
 
 CHARACTERS_PER_TOKEN = 4
 """For counting what no engine counted: few tokenizers make longer tokens of ordinary text."""
-BELIEVED_TOKENS_MAX = 1_000_000_000
 
 
 class Meter:
@@ -29,7 +28,7 @@ class Meter:
 
     @property
     def has_usage(self) -> bool:
-        """Whether the engine reported any usage that can be believed."""
+        """Whether the engine reported any usage; an absurd report did not get this far."""
         return self._reported is not None
 
     @property
@@ -41,14 +40,14 @@ class Meter:
         """Records of a stream; a usage replaces an earlier one, because engines count up."""
         for chunk in chunks:
             if chunk.usage is not None:
-                self._report(chunk.usage)
+                self._reported = chunk.usage
             for choice in chunk.choices:
                 self._count(choice)
 
     def see_completion(self, completion: UpstreamCompletion) -> None:
         """An answer that came whole."""
         if completion.usage is not None:
-            self._report(completion.usage)
+            self._reported = completion.usage
         for choice in completion.choices:
             self._output_records += 1
             self._output_characters += len(msgspec.json.encode(choice.message))
@@ -73,11 +72,6 @@ class Meter:
             images=self._images,
         )
 
-    def _report(self, usage: UpstreamUsage) -> None:
-        """A number that no engine can have counted is as good as none."""
-        if all(0 <= number <= BELIEVED_TOKENS_MAX for number in _numbers(usage)):
-            self._reported = usage
-
     def _count(self, choice: UpstreamChunkChoice) -> None:
         delta = choice.delta
         size = len(delta.content or "") + len(delta.reasoning or delta.reasoning_content or "")
@@ -90,13 +84,3 @@ class Meter:
         if size:
             self._output_records += 1
             self._output_characters += size
-
-
-def _numbers(usage: UpstreamUsage) -> list[int]:
-    cached, reasoned = usage.prompt_tokens_details, usage.completion_tokens_details
-    return [
-        usage.prompt_tokens,
-        usage.completion_tokens or 0,
-        (cached.cached_tokens or 0) if cached else 0,
-        (reasoned.reasoning_tokens or 0) if reasoned else 0,
-    ]

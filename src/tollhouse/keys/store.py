@@ -51,7 +51,8 @@ async def find_by_digests(  # all organizations: a secret does not say whose it 
                        array_agg(tokens_per_minute) AS tokens_per_minute,
                        array_agg(concurrent_requests) AS concurrent_requests
                   FROM rate_limits
-                 WHERE organization_id = d.organization_id
+                 WHERE d.key_kind = 'project'
+                   AND organization_id = d.organization_id
                    AND scope_id = ANY (ARRAY[d.organization_id, pk.project_id, pk.id])
                ) l
          WHERE d.digest = ANY($1::bytea[])

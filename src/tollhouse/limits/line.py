@@ -55,6 +55,7 @@ class RedisLine:
     def __init__(
         self,
         url: str,
+        scripts: Sequence[Script],
         clock: Clock,
         tasks: Tasks,
         *,
@@ -62,6 +63,7 @@ class RedisLine:
         lost: Callable[[BaseException], None],
     ) -> None:
         self._connection = _connection(url)
+        self._scripts = scripts
         self._clock = clock
         self._tasks = tasks
         self._answer_seconds = answer_seconds
@@ -126,19 +128,24 @@ class RedisLine:
 
     async def _connect(self) -> None:
         """A server that was restarted while nobody asked has hung up; that is no failure."""
-        if self._connection.is_connected and await self._connection.can_read():
-            await self._connection.disconnect(nowait=True)
+        if self._connection.is_connected and not await self._connection.can_read():
+            return
+        await self._connection.disconnect(nowait=True)
         await self._connection.connect()
+        await self._load()
+
+    async def _load(self) -> None:
+        """All at once: were some known and others not, a batch would lose its order."""
+        await self._send([("SCRIPT", "LOAD", script.text) for script in self._scripts])
 
     async def _exchange(self, batch: Sequence[_Call]) -> list[bytes]:
-        """The answers of all. Scripts that the server does not know have not run, and are sent."""
+        """The answers of all. What the server has forgotten has not run, and runs now."""
         answers = await self._send([call.command for call in batch])
         unknown = [
             position for position, answer in enumerate(answers) if isinstance(answer, NoScriptError)
         ]
         if unknown:
-            texts = dict.fromkeys(batch[position].script.text for position in unknown)
-            await self._send([("SCRIPT", "LOAD", text) for text in texts])
+            await self._load()
             again = await self._send([batch[position].command for position in unknown])
             for position, answer in zip(unknown, again, strict=True):
                 answers[position] = answer

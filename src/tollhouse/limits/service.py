@@ -16,7 +16,7 @@ from tollhouse.storage.database import Mutation, Transaction
 
 
 async def set_limit(tx: Mutation, place: LimitPlace, traffic: TrafficLimits) -> RateLimit:
-    """Set or replace a limit as a whole: a bound that is not given is none."""
+    """Set or replace a limit as a whole: a bound that is not given is none. Twice is once."""
     if traffic == UNLIMITED:
         raise LimitOfNothing
     before = await _locked(tx, place)
@@ -27,6 +27,9 @@ async def set_limit(tx: Mutation, place: LimitPlace, traffic: TrafficLimits) -> 
         owner=place.owner,
         traffic=traffic,
     )
+    if before == limit:
+        tx.unchanged()
+        return limit
     await store.save_limit(tx, limit)
     await _audit(tx, "rate_limit.set", place, before, limit)
     return limit

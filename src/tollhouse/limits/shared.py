@@ -30,6 +30,7 @@ _CORRECT: Final = Script(scripts.SERVER_CLOCK + scripts.CORRECT)
 _RENEW: Final = Script(scripts.SERVER_CLOCK + scripts.RENEW)
 _LEAVE: Final = Script(scripts.LEAVE)
 _PROBE: Final = Script(scripts.PROBE)
+_SCRIPTS: Final = (_COUNT, _CORRECT, _RENEW, _LEAVE, _PROBE)
 
 
 class _State(StrEnum):
@@ -50,7 +51,9 @@ class SharedCounting:
         answer_seconds: float,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        self._line = RedisLine(url, clock, tasks, answer_seconds=answer_seconds, lost=self._fall)
+        self._line = RedisLine(
+            url, _SCRIPTS, clock, tasks, answer_seconds=answer_seconds, lost=self._fall
+        )
         self._lease_ms = int(lease_seconds * 1000)
         self._state = _State.UP
 

@@ -15,6 +15,7 @@ from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.world import World
 from tollhouse.base.clock import HeldClock
 from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
 
 A_SECOND = timedelta(seconds=1)
 ODD_ID = "org/a b%2Fc?d#e&é"
@@ -48,9 +49,11 @@ MODELS = catalogs.MODELS | {
 
 
 @pytest.fixture
-def settings(database_url: str) -> Settings:
+def settings(database_url: str, upstream: ScriptedUpstream) -> Settings:
     return msgspec.structs.replace(
-        settings_for(database_url), backends=catalogs.BACKENDS, models=MODELS
+        settings_for(database_url),
+        backends=catalogs.backend(replicas=[upstream.base_url]),
+        models=MODELS,
     )
 
 

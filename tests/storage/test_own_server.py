@@ -154,6 +154,8 @@ async def test_every_statement_reads_by_an_index_also_on_empty_tables(
         "audit_log_pkey",
         "policies_pkey",
         "policy_versions_pkey",
+        "request_hours_pkey",
+        "request_hours_by_day",
     }
 
 
@@ -194,6 +196,7 @@ async def use_everything(client: httpx2.AsyncClient) -> None:
         assert answer.status_code == 200, verb
     await use_policies(client, project)
     await use_money(client, project)
+    await use_activity(client)
     renamed = await client.patch(project_path, json={"name": "y"})
     archived = await client.post(f"/v1/organization/projects/{project}/archive")
     revoked = await client.delete(f"/v1/organization/admin_api_keys/{admin}")
@@ -243,6 +246,17 @@ async def use_money(client: httpx2.AsyncClient, project: str) -> None:
     ):
         assert (await client.get(path)).status_code == 200, path
     assert (await client.delete(f"{limits}?period=month")).status_code == 200
+
+
+async def use_activity(client: httpx2.AsyncClient) -> None:
+    """Every way to look for requests."""
+    for path in (
+        "requests",
+        "requests?status=5xx",
+        "requests?model=m",
+        "request_rollups?start_time=0&end_time=1&group_by=model",
+    ):
+        assert (await client.get(f"/manage/v1/organization/{path}")).status_code == 200, path
 
 
 async def create(client: httpx2.AsyncClient, path: str, body: dict[str, object]) -> str:

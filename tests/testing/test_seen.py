@@ -51,7 +51,7 @@ async def test_whoever_leaves_is_seen_to_leave(upstream: ScriptedUpstream) -> No
 
 
 async def test_a_caller_who_reads_slowly_is_waited_for(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(tokens=200_000))
+    upstream.queue(Script(tokens=100_000))
     reader, writer = await connect(upstream)
     writer.write(request(json.dumps(STREAM).encode()))
 

@@ -5,14 +5,21 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.shared_gateway import database, database_url, peppers, settings, world
+from tests.support.shared_gateway import (
+    database,
+    database_url,
+    other_world,
+    peppers,
+    settings,
+    world,
+)
 from tests.support.shop import EVERYTHING, MODEL, Shop, customer_of, model, offering
 from tests.support.upstream import running_upstream
 from tests.support.world import World
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "peppers", "settings", "world"]
+__all__ = ["database", "database_url", "other_world", "peppers", "settings", "world"]
 
 PLAIN_MODEL = "example/plain"
 
@@ -26,7 +33,7 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def gateway(settings: Settings, upstream: ScriptedUpstream) -> AsyncIterator[Gateway]:
     """One model that has everything, and one that has nothing but text."""
-    nothing = {name: [] for name in EVERYTHING}
+    nothing: dict[str, object] = {name: [] for name in EVERYTHING}
     models = {
         MODEL: model(input_modalities=["text", "image", "file"], image_tokens=100),
         PLAIN_MODEL: model(**nothing),

@@ -10,13 +10,17 @@ import pytest
 from tests.cli.commands import Operator, execute, free_port
 from tests.cli.conftest import deployed
 from tests.cli.pooler import running_pooler
+from tests.support.redis_server import running_redis
 from tollhouse.cli.database_checks import judge_clocks, judge_durability, judge_version
 from tollhouse.cli.findings import Outcome
+from tollhouse.cli.redis_checks import judge_redis
+from tollhouse.limits.health import RedisHealth
 
 EVERY_CHECK = [
-    *("settings", "file mode", "secrets", "listener", "probe listener", "database", "pooling"),
-    *("database version", "clock", "durability", "schema", "peppers", "workers", "job leases"),
-    *("ledger days", "data keys", "sealed values"),
+    *("settings", "file mode", "secrets", "traces", "listener", "probe listener", "catalog"),
+    *("redis", "database", "pooling", "database version", "clock", "durability", "schema"),
+    *("peppers", "workers", "job leases"),
+    *("ledger days", "request days", "data keys", "sealed values"),
 ]
 
 
@@ -126,6 +130,36 @@ def test_what_a_purge_has_left_and_a_stranger_on_our_port_are_failures(
     assert findings["job leases"]["outcome"] == "warning"
 
 
+def test_an_endpoint_for_spans_without_the_extra_is_a_failure_and_refuses_to_serve(
+    patient: Operator,
+) -> None:
+    hidden = patient.directory / "hidden"
+    hidden.mkdir()
+    # Run by every interpreter that finds it: from then on the package is not to be had.
+    hiding = "import sys\nsys.modules['opentelemetry'] = None\n"
+    (hidden / "sitecustomize.py").write_text(hiding, encoding="utf-8")
+    patient.environment["PYTHONPATH"] += f":{hidden}"
+    patient.environment["TOLLHOUSE_OTEL__ENDPOINT"] = "http://127.0.0.1:4318/v1/traces"
+
+    finding = examined(patient)["traces"]
+    refused = patient.run("serve", exit_code=1)
+
+    assert finding["outcome"] == "failure"
+    assert finding["remedy"] == "Install tollhouse[otel], or remove the setting."
+    assert refused.stderr.startswith("Error: otel.endpoint: the packages that send spans")
+
+
+def test_a_day_without_its_table_is_a_failure(patient: Operator, database_url: str) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    asyncio.run(execute(database_url, f"DROP TABLE requests_{tomorrow:%Y%m%d}"))
+
+    findings = examined(patient)
+
+    assert findings["request days"]["outcome"] == "failure"
+    assert findings["request days"]["found"] == "1 of today and the next 2 days have no table"
+    assert findings["ledger days"]["outcome"] == "ok"
+
+
 async def leave_behind(url: str) -> None:
     """A worker that accepts more than we do and does not purge, and what was not purged."""
     await execute(
@@ -142,6 +176,39 @@ async def leave_behind(url: str) -> None:
         VALUES (gen_random_uuid(), now(), now(), '{1,2}')
         """,
     )
+
+
+def test_a_redis_that_answers_is_described_and_one_that_does_not_is_a_failure(
+    patient: Operator,
+) -> None:
+    with running_redis() as server:
+        patient.environment["TOLLHOUSE_REDIS__URL"] = server.url
+        well = patient.json("doctor")
+    lost = examined(patient)["redis"]
+
+    (found,) = [finding for finding in well["data"] if finding["check"] == "redis"]
+    assert found["outcome"] == "ok"
+    assert found["found"].startswith("version ")
+    assert lost["outcome"] == "failure"
+    assert "each worker counts traffic alone" in lost["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("version", "policy", "memory_bytes_max", "outcome"),
+    [
+        ("7.0.15", "noeviction", 10**9, Outcome.OK),
+        ("8.1.3", "allkeys-lru", 0, Outcome.OK),
+        ("7.0.15", "allkeys-lru", 10**9, Outcome.WARNING),
+        ("7.2.4", "volatile-ttl", 10**9, Outcome.WARNING),
+        ("6.2.14", "noeviction", 0, Outcome.WARNING),
+    ],
+)
+def test_a_redis_that_is_old_or_forgets_is_worth_a_look(
+    version: str, policy: str, memory_bytes_max: int, outcome: Outcome
+) -> None:
+    found = RedisHealth(version=version, eviction_policy=policy, memory_bytes_max=memory_bytes_max)
+
+    assert judge_redis(found).outcome is outcome
 
 
 @pytest.mark.parametrize(

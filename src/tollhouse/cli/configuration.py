@@ -48,6 +48,19 @@ url = {url}
 # In a sandbox Admin keys may give their organization credit by test payments.
 # is_sandbox = false
 
+# Where models are served: any server that speaks OpenAI's dialect. The credential, if it asks for
+# one, stands in a variable of the environment or in a file, never here.
+# [backends.engine]
+# replicas = ["http://127.0.0.1:8000/v1"]
+# api_key_variable = "ENGINE_API_KEY"
+
+# What clients may ask for. Prices are US dollars for one token, as text: no model without them.
+# [models."example/model"]
+# backend = "engine"
+# context_length = 8192
+# max_output_length = 4096
+# pricing = {{ prompt = "0.0000005", completion = "0.0000015" }}
+
 [secrets]
 # Keep a copy of this section apart from the database's backups.
 # `master` opens what is kept for a day to replay the creation of a key.

@@ -56,6 +56,18 @@ def test_reported_usage_is_believed_and_the_last_report_counts() -> None:
     assert (usage.cached_tokens, usage.reasoning_tokens, usage.images) == (4, 2, 1)
 
 
+def test_reports_of_single_choices_are_added_until_the_total_comes() -> None:
+    seen = meter()
+    for index, tokens in ((0, 1), (1, 1), (0, 2), (1, 5)):
+        usage = {"prompt_tokens": 7, "completion_tokens": tokens}
+        seen.see([chunk(choices=[{"index": index, "delta": {"content": "x"}}], usage=usage)])
+    so_far = seen.usage()
+    seen.see([chunk(usage={"prompt_tokens": 7, "completion_tokens": 8})])
+
+    assert (so_far.prompt_tokens, so_far.completion_tokens) == (7, 7)
+    assert seen.usage().completion_tokens == 8
+
+
 def test_without_a_report_text_is_counted_and_the_prompt_is_never_free() -> None:
     seen = meter()
     seen.see([said("12345678"), said("9")])

@@ -22,14 +22,15 @@ class Meter:
     def __init__(self, *, prompt_characters: int, images: int) -> None:
         self._prompt_characters = prompt_characters
         self._images = images
-        self._reported: UpstreamUsage | None = None
+        self._total: UpstreamUsage | None = None
+        self._by_choice: dict[int, UpstreamUsage] = {}
         self._output_characters = 0
         self._output_records = 0
 
     @property
     def has_usage(self) -> bool:
         """Whether the engine reported any usage; an absurd report did not get this far."""
-        return self._reported is not None
+        return self._total is not None or bool(self._by_choice)
 
     @property
     def has_output(self) -> bool:
@@ -37,38 +38,40 @@ class Meter:
         return self._output_records > 0
 
     def see(self, chunks: Sequence[UpstreamChunk]) -> None:
-        """Records of a stream; a usage replaces an earlier one, because engines count up."""
+        """Records of a stream. A usage replaces an earlier one, because engines count up.
+
+        One that comes with a choice is that choice's alone, as vLLM tells it.
+        """
         for chunk in chunks:
-            if chunk.usage is not None:
-                self._reported = chunk.usage
+            if chunk.usage is not None and chunk.choices:
+                self._by_choice[chunk.choices[0].index] = chunk.usage
+            elif chunk.usage is not None:
+                self._total = chunk.usage
             for choice in chunk.choices:
                 self._count(choice)
 
     def see_completion(self, completion: UpstreamCompletion) -> None:
         """An answer that came whole."""
-        if completion.usage is not None:
-            self._reported = completion.usage
+        self._total = completion.usage
         for choice in completion.choices:
             self._output_records += 1
             self._output_characters += len(msgspec.json.encode(choice.message))
 
     def usage(self) -> Usage:
         """As reported; else counted from the text that was seen, at least the prompt."""
-        reported = self._reported
-        if reported is None:
-            counted = -(-self._output_characters // CHARACTERS_PER_TOKEN)
+        reports = [self._total] if self._total is not None else [*self._by_choice.values()]
+        if reports:
             return Usage(
-                prompt_tokens=-(-self._prompt_characters // CHARACTERS_PER_TOKEN),
-                completion_tokens=max(counted, self._output_records),
+                prompt_tokens=max(report.prompt_tokens for report in reports),
+                completion_tokens=sum(report.completion_tokens or 0 for report in reports),
+                cached_tokens=max(map(_cached, reports)),
+                reasoning_tokens=sum(map(_reasoned, reports)),
                 images=self._images,
             )
-        cached = reported.prompt_tokens_details
-        reasoned = reported.completion_tokens_details
+        counted = -(-self._output_characters // CHARACTERS_PER_TOKEN)
         return Usage(
-            prompt_tokens=reported.prompt_tokens,
-            completion_tokens=reported.completion_tokens or 0,
-            cached_tokens=(cached.cached_tokens or 0) if cached else 0,
-            reasoning_tokens=(reasoned.reasoning_tokens or 0) if reasoned else 0,
+            prompt_tokens=-(-self._prompt_characters // CHARACTERS_PER_TOKEN),
+            completion_tokens=max(counted, self._output_records),
             images=self._images,
         )
 
@@ -84,3 +87,13 @@ class Meter:
         if size:
             self._output_records += 1
             self._output_characters += size
+
+
+def _cached(usage: UpstreamUsage) -> int:
+    details = usage.prompt_tokens_details
+    return (details.cached_tokens or 0) if details else 0
+
+
+def _reasoned(usage: UpstreamUsage) -> int:
+    details = usage.completion_tokens_details
+    return (details.reasoning_tokens or 0) if details else 0

@@ -5,13 +5,17 @@ from collections.abc import AsyncIterator, Coroutine
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from redis.crc import key_slot
 
 from tests.limits.gates import Caller, Gate, at_once, gate, requests, tokens
 from tests.support.gateway import PATIENCE_SECONDS
 from tests.support.redis_server import RedisServer
+from tollhouse.api import errors
+from tollhouse.api.errors import Presentation
 from tollhouse.base.traffic import TrafficLimits
+from tollhouse.contract.errors import ErrorShape
 from tollhouse.limits.errors import ConcurrencyLimited, Limited, RequestsLimited, TokensLimited
 from tollhouse.limits.limiter import UNCOUNTED, Pass
 
@@ -170,6 +174,26 @@ async def test_request_and_token_headers_stand_side_by_side(door: Gate) -> None:
         for counted in ("requests", "tokens")
         for what in ("limit", "remaining", "reset")
     ]
+
+
+async def test_a_refusal_is_answered_with_all_that_helps_to_retry(door: Gate) -> None:
+    caller = Caller(key=requests(1))
+    _, refused = await together(*(door.limiter.enter(caller.request()) for _ in range(2)))
+    assert isinstance(refused, Limited)
+    presentation = Presentation(
+        request_id=caller.request().request_id, shape=ErrorShape.OPENAI, documentation_url=None
+    )
+
+    reply = errors.render(refused, presentation)
+
+    assert reply.status == 429
+    assert msgspec.json.decode(reply.body)["error"]["type"] == "rate_limit_error"
+    assert dict(reply.headers) == {
+        **dict(refused.headers()),
+        "retry-after": "60",
+        "retry-after-ms": "60000",
+    }
+    assert len(refused.headers()) == 3
 
 
 async def test_who_has_no_limit_costs_nothing(redis_server: RedisServer) -> None:

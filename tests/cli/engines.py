@@ -30,7 +30,10 @@ def running(operator: Operator, *arguments: str, lines: int = 1) -> Generator[st
         yield "".join(process.stdout.readline() for _ in range(lines))
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=SECONDS_MAX)
+        try:
+            process.communicate(timeout=SECONDS_MAX)
+        finally:
+            process.kill()
     assert process.returncode == 0
 
 

@@ -79,4 +79,7 @@ def engine_process(verb: str, *options: str) -> Generator[str]:
         yield json.loads(announced)["base_url"]
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE_SECONDS)
+        try:
+            process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()

@@ -1,6 +1,5 @@
 """Every way in which a script can make the upstream misbehave, seen on the wire."""
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -8,21 +7,13 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.testing.wire import HELLO, HELLO_TOKENS, STREAM, ask, connect, request
+from tests.testing.wire import EITHER, HELLO, HELLO_TOKENS, STREAM, ask, with_script
 from tollhouse.testing.answers import text_of
-from tollhouse.testing.exchanges import Outcome
-from tollhouse.testing.scripts import Cut, Script
+from tollhouse.testing.scripts import Script
 from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
 
-EITHER = pytest.mark.parametrize("body", [HELLO, STREAM], ids=["json", "stream"])
 Body = dict[str, Any]
-Breaking = Literal["close", "reset"]
 LineEnd = Literal["\n", "\r\n", "\r"]
-
-
-def with_script(script: dict[str, Any], body: Body = HELLO) -> Body:
-    text = json.dumps({"script": script}) + "\nGood day to you"
-    return body | {"messages": [{"role": "user", "content": text}]}
 
 
 # Where a script comes from
@@ -242,127 +233,6 @@ async def test_a_record_can_be_huge(upstream: ScriptedUpstream) -> None:
 
     assert len(stream.chunks[0]) > 3_000_000
     assert stream.said() == text_of(TOKENS_DEFAULT)
-
-
-# Breaking off
-
-
-@EITHER
-@pytest.mark.parametrize("how", ["close", "reset"])
-async def test_not_even_a_head(upstream: ScriptedUpstream, body: Body, how: Breaking) -> None:
-    upstream.queue(Script(cut=Cut(how=how)))
-
-    wire = await ask(upstream, body)
-
-    assert (wire.raw, wire.was_reset) == (b"", how == "reset")
-    assert upstream.seen[0].outcome is Outcome.CUT
-
-
-@EITHER
-@pytest.mark.parametrize("how", ["close", "reset"])
-async def test_a_head_and_nothing_more(
-    upstream: ScriptedUpstream, body: Body, how: Breaking
-) -> None:
-    upstream.queue(Script(cut=Cut(how=how, after=0)))
-
-    wire = await ask(upstream, body)
-
-    assert (wire.status, wire.body, wire.is_whole) == (200, b"", False)
-    assert wire.was_reset == (how == "reset")
-
-
-@pytest.mark.parametrize("how", ["close", "reset"])
-async def test_half_a_body(upstream: ScriptedUpstream, how: Breaking) -> None:
-    upstream.queue(Script(cut=Cut(how=how, after=0, inside=True)))
-
-    wire = await ask(upstream)
-
-    length = int(wire.headers["content-length"])
-    assert len(wire.body) == length // 2
-    assert wire.was_reset == (how == "reset")
-
-
-@pytest.mark.parametrize("how", ["close", "reset"])
-@pytest.mark.parametrize("inside", [False, True])
-async def test_some_events_and_no_more(
-    upstream: ScriptedUpstream, how: Breaking, inside: bool
-) -> None:
-    upstream.queue(Script(cut=Cut(how=how, after=3, inside=inside)))
-
-    wire = await ask(upstream, STREAM)
-
-    assert len(wire.chunks) == 3
-    assert (wire.raw.endswith(b"\r\n"), wire.is_whole) == (not inside, False)
-    assert wire.was_reset == (how == "reset")
-    assert upstream.seen[0].events_sent == 3
-
-
-async def test_all_events_but_no_end(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(tokens=1, cut=Cut(how="close", after=5)))
-
-    wire = await ask(upstream, STREAM)
-
-    assert wire.payloads()[-1] == "[DONE]"
-    assert not wire.is_whole
-
-
-# Waiting
-
-
-@pytest.mark.parametrize(
-    ("cut", "said"),
-    [
-        (Cut(how="stall"), b""),
-        (Cut(how="stall", after=0), b"HTTP/1.1 200 OK\r\n"),
-        (Cut(how="stall", after=2), b'"content":"The"'),
-        (Cut(how="stall", after=2, inside=True), b'data: {"id"'),
-    ],
-)
-@EITHER
-async def test_a_stall_lasts_until_it_is_let_go(
-    upstream: ScriptedUpstream, cut: Cut, said: bytes, body: Body
-) -> None:
-    if body is HELLO and cut.after == 2:
-        cut = Cut(how="stall", after=0, inside=True)
-        said = b'{"id"'
-    upstream.queue(Script(cut=cut))
-    reader, writer = await connect(upstream)
-    writer.write(request(json.dumps(body).encode()))
-
-    exchange = await upstream.seen.arrival("Good day")
-    await exchange.stall()
-
-    before = await reader.readuntil(said) if said else b""
-    assert exchange.outcome is Outcome.UNDER_WAY
-    exchange.release()
-    assert await exchange.end() is Outcome.COMPLETE
-    end = b'"total_tokens":21}}' if body is HELLO else b"0\r\n\r\n"
-    assert (before + await reader.readuntil(end)).count(b"HTTP/1.1") == 1
-    writer.transport.abort()
-
-
-@EITHER
-@pytest.mark.parametrize("name", ["before_head_ms", "before_first_event_ms"])
-async def test_a_delay_is_kept_before_head_and_first_event(
-    upstream: ScriptedUpstream, name: str, body: Body
-) -> None:
-    clock = asyncio.get_running_loop().time
-    began = clock()
-
-    answer = await ask(upstream, with_script({name: 100}, body))
-
-    assert answer.is_whole
-    assert clock() - began >= 0.1
-
-
-async def test_a_delay_is_kept_between_events(upstream: ScriptedUpstream) -> None:
-    clock = asyncio.get_running_loop().time
-    began = clock()
-
-    stream = await ask(upstream, with_script({"between_events_ms": 10, "tokens": 8}, STREAM))
-
-    assert len(stream.payloads()) == 12
-    assert clock() - began >= 0.11
 
 
 def test_the_guide_names_every_member_of_a_script() -> None:

@@ -5,12 +5,16 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from tests.support.gateway import PATIENCE_SECONDS
 from tollhouse.testing.upstream import ScriptedUpstream
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Good day to you"}]}
 HELLO_TOKENS = 5
 STREAM: dict[str, Any] = HELLO | {"stream": True, "stream_options": {"include_usage": True}}
+
+EITHER = pytest.mark.parametrize("body", [HELLO, STREAM], ids=["json", "stream"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,11 @@ class Wire:
 
     def said(self, name: str = "content", choice: int = 0) -> str:
         return "".join(delta.get(name) or "" for delta in self.deltas(choice))
+
+
+def with_script(script: dict[str, Any], body: dict[str, Any] = HELLO) -> dict[str, Any]:
+    text = json.dumps({"script": script}) + "\nGood day to you"
+    return body | {"messages": [{"role": "user", "content": text}]}
 
 
 async def ask(

@@ -14,11 +14,15 @@ from tollhouse.base.ids import RequestId
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.chat import ChatRendering
+from tollhouse.inference.surface import Finish
 from tollhouse.ledger.pricing import Usage
 
 REQUEST_ID = RequestId(UUID("018f0000-0000-7000-8000-000000000001"))
 NOW = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-USAGE = Usage(prompt_tokens=42, completion_tokens=31, cached_tokens=10, reasoning_tokens=5)
+FINISH = Finish(
+    usage=Usage(prompt_tokens=42, completion_tokens=31, cached_tokens=10, reasoning_tokens=5),
+    at=NOW,
+)
 
 
 def rendering(**fields: object) -> ChatRendering:
@@ -128,7 +132,7 @@ def test_excluded_reasoning_is_not_told(fields: dict[str, Any]) -> None:
 
 
 def test_usage_is_the_last_record_before_the_end_and_only_when_asked_for() -> None:
-    asked = rendering(stream=True, stream_options={"include_usage": True}).closing(USAGE)
+    asked = rendering(stream=True, stream_options={"include_usage": True}).closing(FINISH)
 
     assert records(asked)[0]["usage"] == {
         "prompt_tokens": 42,
@@ -139,7 +143,7 @@ def test_usage_is_the_last_record_before_the_end_and_only_when_asked_for() -> No
     }
     assert records(asked)[0]["choices"] == []
     assert records(asked)[1:] == ["[DONE]"]
-    assert records(rendering(stream=True).closing(USAGE)) == ["[DONE]"]
+    assert records(rendering(stream=True).closing(FINISH)) == ["[DONE]"]
 
 
 def test_without_include_usage_no_record_has_the_member() -> None:
@@ -198,7 +202,7 @@ def test_a_whole_answer_has_the_gateway_s_id_and_model_and_choices_in_order() ->
         UpstreamCompletion,
     )
 
-    body = rendering(n=2).complete(upstream, USAGE)
+    body = rendering(n=2).complete(upstream, FINISH)
     answer = ChatCompletion.model_validate_json(body, strict=True)
 
     assert answer.id == f"chatcmpl-{REQUEST_ID.hex}"

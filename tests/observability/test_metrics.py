@@ -113,6 +113,23 @@ def test_every_way_to_lose_a_record_has_a_series(loss: ActivityLoss) -> None:
     assert [_counted(name) - early for name, early in zip(names, before, strict=True)] == [3, 5]
 
 
+def test_traffic_is_counted_by_what_refused_it_and_where() -> None:
+    names = (
+        'tollhouse_limit_refusals_total{kind="tokens",scope="project"}',
+        "tollhouse_limits_redis_seconds_count",
+    )
+    before = [_counted(name) for name in names]
+
+    metrics.traffic_refused("tokens", "project")
+    metrics.redis_answered(0.004)
+    metrics.limits_fallback(is_on=True)
+    alone = _counted("tollhouse_limits_fallback")
+    metrics.limits_fallback(is_on=False)
+
+    assert [_counted(name) - early for name, early in zip(names, before, strict=True)] == [1, 1]
+    assert (alone, _counted("tollhouse_limits_fallback")) == (1, 0)
+
+
 def test_workers_are_added_up(tmp_path: Path) -> None:
     _work(tmp_path, stall=0.1, connections=3)
     _work(tmp_path, stall=0.4, connections=5)

@@ -4,10 +4,11 @@ from tollhouse.api import costs, count_tokens, keys, models, policies, projects
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
 from tollhouse.inference.chat import ChatSurface
+from tollhouse.inference.responses import ResponsesSurface
 
 ROUTES = (
     Route(operation=operations.CREATE_CHAT_COMPLETION, surface=ChatSurface()),
-    Route(operation=operations.CREATE_RESPONSE),
+    Route(operation=operations.CREATE_RESPONSE, surface=ResponsesSurface()),
     Route(operation=operations.COUNT_TOKENS, handler=count_tokens.count),
     Route(operation=operations.RETRIEVE_MODEL, handler=models.retrieve),
     Route(operation=operations.LIST_MODELS, handler=models.list_),

@@ -100,8 +100,8 @@ class _Usd(click.ParamType[PicoUsd]):
 
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
-CHECK: Final = _Check()
 STATUS: Final = _Text(_WithStatus)
+CHECK: Final = _Check()
 IDENTIFIER: Final = _Identifier()
 USD: Final = _Usd(may_be_negative=False)
 SIGNED_USD: Final = _Usd(may_be_negative=True)

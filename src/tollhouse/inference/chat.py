@@ -21,7 +21,7 @@ from tollhouse.base.ids import RequestId
 from tollhouse.contract import completions as wire
 from tollhouse.contract.chat import ChatRequest, check
 from tollhouse.contract.errors import Envelope, ErrorBody
-from tollhouse.inference.surface import Translated
+from tollhouse.inference.surface import Finish, Translated
 from tollhouse.ledger.pricing import Usage
 
 END: Final = b"data: [DONE]\n\n"
@@ -53,7 +53,7 @@ class ChatRendering:
 
     # Whole
 
-    def complete(self, completion: UpstreamCompletion, usage: Usage) -> bytes:
+    def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
         """The answer in one object, its choices in order."""
         body = wire.ChatCompletion(
             id=self._id,
@@ -63,7 +63,7 @@ class ChatRendering:
                 self._choice(choice)
                 for choice in sorted(completion.choices, key=lambda choice: choice.index)
             ],
-            usage=usage_of(usage),
+            usage=usage_of(finish.usage),
             system_fingerprint=completion.system_fingerprint,
             service_tier=completion.service_tier,
             prompt_logprobs=completion.prompt_logprobs or UNSET,
@@ -149,11 +149,11 @@ class ChatRendering:
             function=wire.ToolCallFunctionDelta(name=name, arguments=arguments),
         )
 
-    def closing(self, usage: Usage) -> bytes:
+    def closing(self, finish: Finish) -> bytes:
         """Usage is the last record before the end: a later one resets it in SDKs (OQ-22)."""
         if not self._shows_usage:
             return END
-        return self._framed(choices=[], usage=usage_of(usage)) + END
+        return self._framed(choices=[], usage=usage_of(finish.usage)) + END
 
     def failure(self, error: ErrorBody) -> bytes:
         """The envelope as a record, and no end marker after it (OQ-25)."""

@@ -32,3 +32,13 @@ class ShuttingDown(ServiceUnavailable):
 
     def __init__(self) -> None:
         super().__init__("The gateway is shutting down. Try again.")
+
+
+class AnswerTooLong(GatewayError):
+    """A backend says more than any bound on its output allows."""
+
+    kind = Kind.BACKEND_FAILED
+    code = "backend_error"
+
+    def __init__(self) -> None:
+        super().__init__("The backend's answer is too long.")

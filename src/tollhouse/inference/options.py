@@ -9,6 +9,7 @@ from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatRequest, JsonObjectFormat, JsonSchemaFormat
 from tollhouse.contract.combinations import is_set
 from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.inference.surface import NameOf, same_name
 
 _SAMPLING = (
     "temperature",
@@ -44,18 +45,22 @@ _MODALITIES_OF_PARTS = {
 }
 
 
-def check_options(request: ChatRequest, model: Model, backend: Backend) -> None:
+def check_options(
+    request: ChatRequest, model: Model, backend: Backend, name_of: NameOf = same_name
+) -> None:
     """Refuse the first option that would be dropped or misunderstood behind the gateway."""
     for param in _unsupported(request, model):
-        raise UnsupportedOption(param)
-    _check_parts(request, model, backend)
+        raise UnsupportedOption(name_of(param))
+    for param in _unsupported_parts(request, model, backend):
+        raise UnsupportedOption(name_of(param))
 
 
-def check_output_bound(request: ChatRequest, model: Model) -> None:
+def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = same_name) -> None:
     """A bound above the model's maximum is refused, never lowered in silence (OQ-32)."""
-    for name in ("max_tokens", "max_completion_tokens"):
-        bound = getattr(request, name)
+    for field in ("max_tokens", "max_completion_tokens"):
+        bound = getattr(request, field)
         if is_set(bound) and bound > model.max_output_length:
+            name = name_of(field)
             message = f"Invalid '{name}': the model's maximum is {model.max_output_length}."
             raise InvalidRequest("integer_above_max_value", message, param=name)
 
@@ -106,24 +111,27 @@ def _unsupported_forms(request: ChatRequest, model: Model) -> Iterator[str]:
         yield "audio"
 
 
-def _check_parts(request: ChatRequest, model: Model, backend: Backend) -> None:
+def _unsupported_parts(request: ChatRequest, model: Model, backend: Backend) -> Iterator[str]:
     for position, message in enumerate(request.messages):
         if isinstance(message.content, list):
             for index, part in enumerate(message.content):
-                _check_part(part, f"messages[{position}].content[{index}]", model, backend)
+                path = f"messages[{position}].content[{index}]"
+                yield from _unsupported_members(part, path, model, backend)
 
 
-def _check_part(part: FreeObject, path: str, model: Model, backend: Backend) -> None:
+def _unsupported_members(
+    part: FreeObject, path: str, model: Model, backend: Backend
+) -> Iterator[str]:
     """A part without a type is what it holds."""
     kind = part.get("type")
     if kind is None and part.get("image_url") is not None:
         kind = "image_url"
     if _MODALITIES_OF_PARTS.get(kind) not in model.input_modalities:
-        raise UnsupportedOption(f"{path}.type")
+        yield f"{path}.type"
     if kind == "image_url" and not (
         backend.fetches_images_safely or _is_data_url(part.get("image_url"))
     ):
-        raise UnsupportedOption(f"{path}.image_url")
+        yield f"{path}.image_url"
 
 
 def _is_data_url(image: Any) -> bool:  # noqa: ANN401 - free-form

@@ -26,7 +26,7 @@ from tollhouse.inference.options import check_options, check_output_bound
 from tollhouse.inference.policing import Policing
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import StreamedAnswer, StreamParts, Upstream
-from tollhouse.inference.surface import Rendering
+from tollhouse.inference.surface import Finish, Rendering
 from tollhouse.inference.tenancy import Tenancy
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds, pricing
@@ -117,8 +117,8 @@ class Pipeline:
             policy_version=customer.policy_version,
             selected=request.policy_ids or (),
         )
-        check_options(request, offer.model, offer.backend)
-        check_output_bound(request, offer.model)
+        check_options(request, offer.model, offer.backend, translated.name_of)
+        check_output_bound(request, offer.model, translated.name_of)
         prepared = _Prepared(
             call=call,
             customer=customer,
@@ -228,7 +228,8 @@ class Pipeline:
         trace.first_byte_seconds = self._clock.monotonic_seconds()
         reservation.meter.see_completion(completion)
         reservation.complete()
-        return WholeAnswer(body=prepared.rendering.complete(completion, reservation.meter.usage()))
+        finish = Finish(usage=reservation.meter.usage(), at=self._clock.now())
+        return WholeAnswer(body=prepared.rendering.complete(completion, finish))
 
     async def _stream(self, prepared: _Prepared, reservation: Reservation) -> StreamedAnswer:
         request_id = prepared.call.request_id

@@ -18,7 +18,7 @@ from tollhouse.base.errors import GatewayError
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.reservation import Reservation
-from tollhouse.inference.surface import Rendering
+from tollhouse.inference.surface import Finish, Rendering
 
 
 class Upstream:
@@ -157,7 +157,8 @@ class StreamedAnswer:
         self._is_over = True
         self._reservation.complete()
         await self._upstream.close()
-        return self._rendering.closing(self._reservation.meter.usage())
+        usage = self._reservation.meter.usage()
+        return self._rendering.closing(Finish(usage=usage, at=self._clock.now()))
 
     async def _fail(self, failure: GatewayError) -> bytes:
         await self._give_up(failure)

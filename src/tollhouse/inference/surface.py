@@ -1,6 +1,6 @@
 """What chat and responses each bring to the one pipeline: a translation in and a rendering out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,6 +11,22 @@ from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.ledger.pricing import Usage
 
+NameOf = Callable[[str], str]
+"""From the path of a field in the translated request to its path in the caller's own."""
+
+
+def same_name(param: str) -> str:
+    """For a caller who speaks the pipeline's language."""
+    return param
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finish:
+    """The end of a complete answer: what it used, and when it came."""
+
+    usage: Usage
+    at: datetime
+
 
 class Rendering(Protocol):
     """From what a backend says to what the caller reads; one per request, with its state.
@@ -18,7 +34,7 @@ class Rendering(Protocol):
     Everything that it returns for a stream is a number of whole records.
     """
 
-    def complete(self, completion: UpstreamCompletion, usage: Usage) -> bytes:
+    def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
         """The body of an answer that is not streamed."""
         ...
 
@@ -30,7 +46,7 @@ class Rendering(Protocol):
         """What the chunks add; nothing, where they say nothing that the caller may see."""
         ...
 
-    def closing(self, usage: Usage) -> bytes:
+    def closing(self, finish: Finish) -> bytes:
         """What ends a complete answer."""
         ...
 
@@ -41,10 +57,14 @@ class Rendering(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Translated:
-    """A request in the one form that is priced, judged and forwarded, and the way back."""
+    """A request in the one form that is priced, judged and forwarded, and the way back.
+
+    What is wrong with the request is told under the names that the caller used.
+    """
 
     request: ChatRequest
     rendering: Rendering
+    name_of: NameOf = same_name
 
 
 class Surface(Protocol):

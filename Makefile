@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long bench lint format types lock openapi
+.PHONY: help setup check test test-long test-vllm bench lint format types lock openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -31,6 +31,10 @@ test-long: ## random tests with their full counts: hours
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_FAULTS=10000 $(LONG) tests/backends/test_transport.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
+
+test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
+	$(BIN)/python -m tools.vllm
+	$(LONG) -m vllm
 
 bench: ## measure with every command in bench/, one JSON object each
 	$(BIN)/python -m compileall -q src tests bench

@@ -10,6 +10,7 @@ from tests.support import databases
 from tests.support.engine import Engine, running_engine
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.upstream import running_upstream
+from tests.support.vllm import running_vllm
 from tests.support.world import World, new_world
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
@@ -23,6 +24,14 @@ hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """An engine of 3.4 GB is never installed by surprise."""
+    if "vllm" not in config.option.markexpr:
+        unwanted = [item for item in items if item.get_closest_marker("vllm")]
+        config.hook.pytest_deselected(items=unwanted)
+        items[:] = [item for item in items if item not in unwanted]
 
 
 @pytest.fixture(scope="session")
@@ -95,3 +104,17 @@ def llama_engine() -> Iterator[Engine]:
     """A small real engine, for all tests of a process."""
     with running_engine() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def vllm_engine() -> Iterator[Engine]:
+    """For tests that are marked `vllm`."""
+    with running_vllm() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def vllm_replicas(vllm_engine: Engine) -> Iterator[tuple[Engine, Engine]]:
+    """Two of them with the same model."""
+    with running_vllm() as second:
+        yield vllm_engine, second

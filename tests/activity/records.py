@@ -18,13 +18,14 @@ from tollhouse.storage import partitions
 from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_SHIFT = 80
 _REST_MASK = (1 << _MILLISECONDS_SHIFT) - 1
 
 
 def id_of(at: datetime) -> RequestId:
     """An ID as it would have been minted then."""
-    milliseconds = int(at.timestamp() * 1000)
+    milliseconds = (at - EPOCH) // timedelta(milliseconds=1)
     rest = time_ordered_uuid().int & _REST_MASK
     return RequestId(UUID(int=milliseconds << _MILLISECONDS_SHIFT | rest))
 

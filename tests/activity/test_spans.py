@@ -2,15 +2,17 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from tests.activity.records import Customer
+from tests.support.collector import Collector, collecting
 from tests.support.gateway import running_gateway
 from tollhouse.activity.recorder import Recorder
 from tollhouse.activity.spans import span_of
 from tollhouse.activity.types import Culprit
 from tollhouse.observability.spans import Span
-from tollhouse.settings import Settings
+from tollhouse.settings import OtelSettings, Settings
 from tollhouse.storage.database import Database
 
 AT = datetime(2026, 5, 1, 12, 0, 0, 250_000, UTC)
@@ -118,6 +120,20 @@ async def test_a_recorder_exports_each_request_once_whatever_the_database_does(
 
     # Of three that came at once two have room.
     assert [found.request_id for found in exported] == [r.request_id for r in records[1:]]
+
+
+async def test_a_worker_sends_the_spans_of_its_requests_before_it_ends(
+    settings: Settings, customer: Customer
+) -> None:
+    record = customer.record()
+    with collecting(Collector()) as collector:
+        chosen = msgspec.structs.replace(settings, otel=OtelSettings(endpoint=collector.url))
+        async with running_gateway(chosen) as gateway:
+            gateway.application._recorder.note(record)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what handlers are given
+
+    (found,) = collector.spans()
+    assert found.trace_id.hex() == record.request_id.hex
+    assert found.name == "chat example/model"
 
 
 async def test_without_an_endpoint_nothing_is_exported(settings: Settings) -> None:

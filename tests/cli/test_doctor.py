@@ -130,6 +130,36 @@ def test_what_a_purge_has_left_and_a_stranger_on_our_port_are_failures(
     assert findings["job leases"]["outcome"] == "warning"
 
 
+def test_an_endpoint_for_spans_without_the_extra_is_a_failure_and_refuses_to_serve(
+    patient: Operator,
+) -> None:
+    hidden = patient.directory / "hidden"
+    hidden.mkdir()
+    # Run by every interpreter that finds it: from then on the package is not to be had.
+    hiding = "import sys\nsys.modules['opentelemetry'] = None\n"
+    (hidden / "sitecustomize.py").write_text(hiding, encoding="utf-8")
+    patient.environment["PYTHONPATH"] += f":{hidden}"
+    patient.environment["TOLLHOUSE_OTEL__ENDPOINT"] = "http://127.0.0.1:4318/v1/traces"
+
+    finding = examined(patient)["traces"]
+    refused = patient.run("serve", exit_code=1)
+
+    assert finding["outcome"] == "failure"
+    assert finding["remedy"] == "Install tollhouse[otel], or remove the setting."
+    assert refused.stderr.startswith("Error: otel.endpoint: the packages that send spans")
+
+
+def test_a_day_without_its_table_is_a_failure(patient: Operator, database_url: str) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    asyncio.run(execute(database_url, f"DROP TABLE requests_{tomorrow:%Y%m%d}"))
+
+    findings = examined(patient)
+
+    assert findings["request days"]["outcome"] == "failure"
+    assert findings["request days"]["found"] == "1 of today and the next 2 days have no table"
+    assert findings["ledger days"]["outcome"] == "ok"
+
+
 async def leave_behind(url: str) -> None:
     """A worker that accepts more than we do and does not purge, and what was not purged."""
     await execute(

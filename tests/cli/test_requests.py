@@ -194,7 +194,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     )
 
     assert "failed by the backend" in patient.bash(one).stdout
-    assert patient.bash(latest).stdout.count("backend_error") == 4
+    assert patient.bash(latest).stdout.count("backend_error") == 5
     with patient.serving() as server:
         patient.environment["TOLLHOUSE_URL"] = next(
             word.strip(",") for word in server.announced.split() if "://" in word

@@ -8,11 +8,13 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
+from tests.activity.records import Customer
 from tests.identity.raw import Answer, Connection, bearer, connected
 from tests.support.gateway import Gateway
 from tests.support.limits import set_limit
 from tests.support.policies import new_policy
 from tests.support.world import HeldAdminKey, HeldProjectKey, World
+from tollhouse.activity.recorder import Recorder
 from tollhouse.base.ids import GrantId, policy_id_text, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
@@ -117,6 +119,16 @@ async def _cap(world: World) -> str:
     async with world.database.mutation(world.authority()) as tx:
         use = await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
     return use.cap.place.text
+
+
+async def _request(side: Side) -> str:
+    """The ID of a request with the organization's key."""
+    customer = Customer(side.world.organization_id, side.project.id, side.key.key.id)
+    record = customer.record()
+    recorder = Recorder(side.world.database, waiting_records_max=1)
+    recorder.note(record)
+    await recorder.write()
+    return str(record.request_id)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -314,6 +326,7 @@ async def test_a_foreign_cursor_is_an_unknown_cursor(
         f"{MANAGE}/credits/entries": [await _entry(theirs.world), ours.project.id],
         f"{MANAGE}/spending_limits": [await _cap(theirs.world), ours.project.id],
         f"{MANAGE}/rate_limits": [await _limit(theirs.world), ours.project.id],
+        f"{MANAGE}/requests": [await _request(theirs), ours.project.id],
     }
     for path, cursors in lists.items():
         unknown = await caller.ask("GET", f"{path}?after={time_ordered_uuid()}")
@@ -342,7 +355,9 @@ async def test_lists_show_nothing_of_another_organization(
         await _entry(side.world)
         await _cap(side.world)
         await _limit(side.world)
+        await _request(side)
     paths = (
+        f"{MANAGE}/requests",
         f"{MANAGE}/credits/entries",
         f"{MANAGE}/spending_limits",
         f"{MANAGE}/rate_limits",
@@ -374,6 +389,9 @@ async def test_text_that_is_no_id_is_answered_like_an_unknown_one(
         path = f"{MANAGE}/projects/{ours.project.id}/api_keys/{{}}{verb}"
         unknown = await caller.ask(method, path.format(time_ordered_uuid()), body)
         assert shown(await caller.ask(method, path.format(text), body)) == shown(unknown)
+    path = MANAGE + "/requests/{}"
+    unknown = await caller.ask("GET", path.format(time_ordered_uuid()))
+    assert shown(await caller.ask("GET", path.format(text))) == shown(unknown)
     path = GIVEN + "/admin_api_keys/{}"
     unknown = await caller.ask("DELETE", path.format(time_ordered_uuid()))
     assert shown(await caller.ask("DELETE", path.format(text))) == shown(unknown)

@@ -65,16 +65,28 @@ async def test_a_killed_workers_slots_come_back_with_their_lease(
 async def test_a_worker_keeps_its_slots_beyond_their_lease_by_tending(
     redis_server: RedisServer,
 ) -> None:
-    """More than one command renews, and every lease is longer after it than before."""
-    caller = Caller(organization=at_once(3000))
+    """Many slots of one place and few of many: every lease is longer after it than before."""
+    crowd = Caller(organization=at_once(3000))
+    loners = [Caller(organization=at_once(1)) for _ in range(300)]
     async with gate(redis_server.url) as door:
-        await asyncio.gather(*(door.limiter.enter(caller.request()) for _ in range(2500)))
-        with redis_server.client() as client:
-            (key,) = client.scan_iter("*:concurrent:*")
-            before = dict(client.zrange(key, 0, -1, withscores=True))
-            await door.limiter.tend()
-            after = dict(client.zrange(key, 0, -1, withscores=True))
+        await asyncio.gather(
+            *(door.limiter.enter(crowd.request()) for _ in range(2500)),
+            *(door.limiter.enter(loner.request()) for loner in loners),
+        )
+        before = leases(redis_server)
+        await door.limiter.tend()
+        after = leases(redis_server)
 
-    assert len(before) == 2500
+    assert len(before) == 2800
     assert before.keys() == after.keys()
     assert all(after[member] > before[member] for member in before)
+
+
+def leases(server: RedisServer) -> dict[str, float]:
+    """When the lease of each request ends."""
+    with server.client() as client:
+        return {
+            member: expires
+            for key in client.scan_iter("*:concurrent:*")
+            for member, expires in client.zrange(key, 0, -1, withscores=True)
+        }

@@ -155,6 +155,8 @@ async def test_every_statement_reads_by_an_index_also_on_empty_tables(
         "policies_pkey",
         "policy_versions_pkey",
         "rate_limits_pkey",
+        "request_hours_pkey",
+        "request_hours_by_day",
     }
 
 
@@ -196,6 +198,7 @@ async def use_everything(client: httpx2.AsyncClient) -> None:
     await use_policies(client, project)
     await use_money(client, project)
     await use_limits(client, project, key)
+    await use_activity(client)
     renamed = await client.patch(project_path, json={"name": "y"})
     archived = await client.post(f"/v1/organization/projects/{project}/archive")
     revoked = await client.delete(f"/v1/organization/admin_api_keys/{admin}")
@@ -256,6 +259,17 @@ async def use_limits(client: httpx2.AsyncClient, project: str, key: str) -> None
     for path in (limits, f"{limits}?after=project:{project}:organization"):
         assert (await client.get(path)).status_code == 200, path
     assert (await client.delete(f"{limits}?api_key_id={key}")).status_code == 200
+
+
+async def use_activity(client: httpx2.AsyncClient) -> None:
+    """Every way to look for requests."""
+    for path in (
+        "requests",
+        "requests?status=5xx",
+        "requests?model=m",
+        "request_rollups?start_time=0&end_time=1&group_by=model",
+    ):
+        assert (await client.get(f"/manage/v1/organization/{path}")).status_code == 200, path
 
 
 async def create(client: httpx2.AsyncClient, path: str, body: dict[str, object]) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -36,12 +37,23 @@ class Engine:
         body = {"content": prompt, "add_special": True, "parse_special": True}
         return len(self.post("/tokenize", body)["tokens"])
 
+    def stream(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """The records of a chat that is streamed."""
+        with self._open("/v1/chat/completions", body | {"stream": True}) as answer:
+            lines = [line.decode().strip() for line in answer]
+        payloads = [line.removeprefix("data: ") for line in lines if line]
+        assert payloads.pop() == "[DONE]"
+        return [json.loads(payload) for payload in payloads]
+
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Ask the engine itself, past any gateway."""
+        with self._open(path, body) as answer:
+            return json.load(answer)
+
+    def _open(self, path: str, body: dict[str, Any]) -> HTTPResponse:
         headers = {"content-type": "application/json"}
         request = Request(f"{self.origin}{path}", json.dumps(body).encode(), headers)  # noqa: S310 - loopback
-        with urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
-            return json.load(answer)
+        return urlopen(request, timeout=PATIENCE_SECONDS)  # noqa: S310 - loopback
 
 
 @contextmanager

@@ -131,11 +131,8 @@ def chat(content: str = "Say something.", **fields: object) -> dict[str, Any]:
     return {"model": MODEL, "messages": [{"role": "user", "content": content}], **fields}
 
 
-@asynccontextmanager
-async def open_shop(
-    settings: Settings, upstream: ScriptedUpstream, world: World
-) -> AsyncGenerator[Shop]:
-    """Open with the settings as they are; `offering` puts something on the shelf."""
+async def customer_of(gateway: Gateway, upstream: ScriptedUpstream, world: World) -> Shop:
+    """A customer with credit in a gateway that is already open."""
     async with world.database.mutation(world.authority()) as tx:
         await ledger.grant(
             tx,
@@ -145,13 +142,20 @@ async def open_shop(
             reason="to be spent",
         )
     project = await world.project()
-    key, admin = await world.project_key(project), await world.admin_key()
+    return Shop(
+        gateway=gateway,
+        upstream=upstream,
+        world=world,
+        project=project,
+        key=await world.project_key(project),
+        admin=await world.admin_key(),
+    )
+
+
+@asynccontextmanager
+async def open_shop(
+    settings: Settings, upstream: ScriptedUpstream, world: World
+) -> AsyncGenerator[Shop]:
+    """Open with the settings as they are; `offering` puts something on the shelf."""
     async with running_gateway(settings) as gateway:
-        yield Shop(
-            gateway=gateway,
-            upstream=upstream,
-            world=world,
-            project=project,
-            key=key,
-            admin=admin,
-        )
+        yield await customer_of(gateway, upstream, world)

@@ -3,7 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 from tests.support.engine import Engine
 from tests.support.gateway import PATIENCE_SECONDS
@@ -31,19 +31,9 @@ def test_it_counts_what_it_bills(llama_engine: Engine) -> None:
 
 
 def test_it_streams_with_usage(llama_engine: Engine) -> None:
-    body = HELLO | {"stream": True, "stream_options": {"include_usage": True}}
-    request = Request(  # noqa: S310 - loopback
-        f"{llama_engine.base_url}/chat/completions",
-        json.dumps(body).encode(),
-        {"content-type": "application/json"},
-    )
+    records = llama_engine.stream(HELLO | {"stream_options": {"include_usage": True}})
 
-    with urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
-        lines = [line.decode().strip() for line in answer if line.strip()]
-
-    payloads = [line.removeprefix("data: ") for line in lines]
-    assert payloads[-1] == "[DONE]"
-    assert json.loads(payloads[-2])["usage"]["completion_tokens"] == 4
+    assert records[-1]["usage"]["completion_tokens"] == 4
 
 
 def test_it_serves_several_at_once_each_with_a_context_of_its_own(llama_engine: Engine) -> None:

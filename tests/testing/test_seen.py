@@ -3,6 +3,7 @@
 import json
 
 import httpx2
+import pytest
 
 from tests.support.gateway import PATIENCE_SECONDS
 from tests.support.upstream import running_upstream, upstream_process
@@ -51,7 +52,7 @@ async def test_whoever_leaves_is_seen_to_leave(upstream: ScriptedUpstream) -> No
 
 
 async def test_a_caller_who_reads_slowly_is_waited_for(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(tokens=200_000))
+    upstream.queue(Script(tokens=100_000))
     reader, writer = await connect(upstream)
     writer.write(request(json.dumps(STREAM).encode()))
 
@@ -98,6 +99,16 @@ async def test_stopping_ends_whatever_is_open() -> None:
     assert await exchange.end() is Outcome.CALLER_LEFT
     assert upstream.connections_open == 0
     writer.transport.abort()
+
+
+async def test_who_was_stopped_refuses_and_can_come_back(upstream: ScriptedUpstream) -> None:
+    await upstream.stop()
+
+    with pytest.raises(ConnectionRefusedError):
+        await connect(upstream)
+    await upstream.start(upstream.port)
+
+    assert (await ask(upstream)).status == 200
 
 
 def test_another_process_is_driven_over_http() -> None:

@@ -35,4 +35,4 @@ async def remove_old_days(database: Database, *, record_days: int) -> None:
 
 async def remove_old_hours(database: Database, now: datetime) -> None:
     """Forget sums that are older than any report asks for."""
-    await in_batches(database, partial(store.remove_hours, before=now - HOURS_KEPT))
+    await in_batches(database, partial(store.remove_hours, first_kept=(now - HOURS_KEPT).date()))

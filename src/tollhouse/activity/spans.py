@@ -4,6 +4,7 @@ The names are those of github.com/open-telemetry/semantic-conventions-genai; wha
 for begins with `tollhouse.`.
 """
 
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tollhouse.activity.rules import known_model
@@ -19,6 +20,8 @@ OPERATIONS: Final = {
 """What a model is asked for; reading the list of models is no inference."""
 NO_PROVIDER: Final = "tollhouse"
 """Who answered when no backend was asked: the convention demands a name."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NS_PER_US: Final = 1_000
 _NS_PER_MS: Final = 1_000_000
 _MS_PER_SECOND: Final = 1_000
 
@@ -29,7 +32,7 @@ def span_of(record: RequestRecord) -> Span | None:
     if operation is None:
         return None
     model = known_model(record)
-    start_ns = int(record.started_at.timestamp() * _MS_PER_SECOND) * _NS_PER_MS
+    start_ns = (record.started_at - _EPOCH) // timedelta(microseconds=1) * _NS_PER_US
     return Span(
         request_id=record.request_id,
         name=operation if model is None else f"{operation} {redact(model)}",

@@ -170,20 +170,19 @@ async def hours(
 
 
 async def remove_hours(  # all organizations: retention is the deployment's
-    tx: Transaction, rows_max: int, *, before: datetime
+    tx: Transaction, rows_max: int, *, first_kept: date
 ) -> int:
-    """Forget some of the oldest hours; returns how many."""
+    """Forget some of the hours of earlier days; returns how many."""
     return await tx.execute(
         """
         DELETE FROM request_hours
          WHERE ctid = ANY (ARRAY(
                SELECT ctid
                  FROM request_hours
-                WHERE hour < $1
-                ORDER BY hour
+                WHERE (hour AT TIME ZONE 'UTC')::date < $1
                 LIMIT $2))
         """,
-        before,
+        first_kept,
         rows_max,
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from tollhouse.cli.arguments import example, json_option
-from tollhouse.cli.trial_engines import RunningEngine, announce, until_ended
+from tollhouse.cli.trial_engines import RunningEngine, announce_and_wait
 from tollhouse.testing.llama import SLOT_TOKENS, running_llama
 
 PORT_DEFAULT: Final = 8091
@@ -61,8 +61,7 @@ def command(*, port: int, model_file: Path | None, as_json: bool) -> None:
         engine = RunningEngine(
             name="The demo engine", base_url=base_url, configuration=configuration(base_url)
         )
-        announce(engine, as_json=as_json)
-        asyncio.run(until_ended())
+        asyncio.run(announce_and_wait(engine, as_json=as_json))
 
 
 def configuration(base_url: str) -> str:

@@ -7,7 +7,7 @@ import uvloop
 
 from tollhouse.catalog.types import Feature, SamplingParameter
 from tollhouse.cli.arguments import example, json_option
-from tollhouse.cli.trial_engines import RunningEngine, announce, until_ended
+from tollhouse.cli.trial_engines import RunningEngine, announce_and_wait
 from tollhouse.testing.scripts import TOKENS_MAX, WAIT_MS_MAX
 from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
 
@@ -68,7 +68,7 @@ def command(*, port: int, tokens: int, chunk_delay_ms: int, as_json: bool) -> No
 
 async def _run(upstream: ScriptedUpstream, port: int, *, as_json: bool) -> None:
     await upstream.start(port)
-    announce(
+    await announce_and_wait(
         RunningEngine(
             name="The test upstream",
             base_url=upstream.base_url,
@@ -76,7 +76,6 @@ async def _run(upstream: ScriptedUpstream, port: int, *, as_json: bool) -> None:
         ),
         as_json=as_json,
     )
-    await until_ended()
     await upstream.stop()
 
 

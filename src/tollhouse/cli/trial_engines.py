@@ -26,20 +26,16 @@ class RunningEngine(Struct, frozen=True, kw_only=True):
     configuration: str
 
 
-def announce(engine: RunningEngine, *, as_json: bool) -> None:
-    """At once, also to whoever reads a pipe."""
-    if as_json:
-        output.show(engine, as_json=True)
-        return
-    click.echo(
-        TEXT.format(name=engine.name, base_url=engine.base_url, configuration=engine.configuration),
-        nl=False,
-    )
-
-
-async def until_ended() -> None:
-    """Wait for SIGINT or SIGTERM."""
+async def announce_and_wait(engine: RunningEngine, *, as_json: bool) -> None:
+    """Return at SIGINT or SIGTERM; whoever has read the announcement may send one."""
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ending.set)
+    if as_json:
+        output.show(engine, as_json=True)
+    else:
+        text = TEXT.format(
+            name=engine.name, base_url=engine.base_url, configuration=engine.configuration
+        )
+        click.echo(text, nl=False)
     await ending.wait()

@@ -185,12 +185,10 @@ class StreamedAnswer:
         """Go on until the usage is known, and to the end where the backend bills to the end."""
         reservation = self._reservation
         try:
-            while not self._may_cancel():
-                chunks = await self._fetch()
-                if not chunks:
-                    reservation.complete()
-                    return
+            while not self._may_cancel() and (chunks := await self._fetch()):
                 reservation.meter.see(chunks)
+            # Also where it is cancelled: leaving is no failure, and what was said last is exact.
+            reservation.complete()
         except GatewayError as failure:
             reservation.trace.failure = reservation.trace.failure or failure
         finally:

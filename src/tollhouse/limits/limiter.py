@@ -3,6 +3,7 @@
 from typing import Final
 
 from tollhouse.base.clock import Clock
+from tollhouse.base.ids import ProjectKeyId
 from tollhouse.base.tasks import Tasks
 from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
 from tollhouse.limits import rules
@@ -11,10 +12,11 @@ from tollhouse.limits.errors import ConcurrencyLimited, RequestsLimited, TokensL
 from tollhouse.limits.local import LocalCounting
 from tollhouse.limits.rules import Headers
 from tollhouse.limits.shared import LEASE_SECONDS, SharedCounting
-from tollhouse.limits.types import Ask, Counted, Decision, Entrant, Slot
+from tollhouse.limits.types import Ask, Counted, Decision, Entrant, Slot, Terms
 from tollhouse.observability import metrics
 
 TEND_EVERY_SECONDS: Final = 5.0
+TERMS_MAX: Final = 10_000
 
 
 class Pass:
@@ -57,6 +59,7 @@ class Limiter:
                 lease_seconds=lease_seconds,
             )
         self._counting = Counting(LocalCounting(clock), shared)
+        self._terms_by_key: dict[ProjectKeyId, Terms] = {}
 
     async def enter(self, entrant: Entrant) -> Pass:
         """Count a request in; raises RequestsLimited, ConcurrencyLimited.
@@ -65,12 +68,24 @@ class Limiter:
         """
         if entrant.limits == UNLIMITED_EVERYWHERE:
             return UNCOUNTED
-        ask = rules.to_enter(entrant)
+        terms = self._terms(entrant)
+        ask = Ask(draws=terms.draws, slots=terms.slots, member=str(entrant.request_id))
         decision, _ = await self._counting.count(ask)
         headers = rules.headers(Counted.REQUESTS, ask.draws, decision.missing_us)
         _refuse_entry(decision, headers)
         self._counting.hold(ask)
-        return _CountedPass(self._counting, entrant, ask, headers)
+        return _CountedPass(self._counting, terms, ask, headers)
+
+    def _terms(self, entrant: Entrant) -> Terms:
+        """Made anew where the limits have changed; otherwise that would cost more than counting."""
+        known = self._terms_by_key.get(entrant.api_key_id)
+        if known is not None and known.limits == entrant.limits:
+            return known
+        self._terms_by_key.pop(entrant.api_key_id, None)
+        if len(self._terms_by_key) >= TERMS_MAX:
+            del self._terms_by_key[next(iter(self._terms_by_key))]
+        self._terms_by_key[entrant.api_key_id] = made = rules.terms(entrant)
+        return made
 
     async def tend(self) -> None:
         """Renew the leases of what runs here; see whether a lost Redis is back."""
@@ -82,20 +97,18 @@ class Limiter:
 
 
 class _CountedPass(Pass):
-    def __init__(
-        self, counting: Counting, entrant: Entrant, entered: Ask, headers: Headers
-    ) -> None:
+    def __init__(self, counting: Counting, terms: Terms, entered: Ask, headers: Headers) -> None:
         self._counting = counting
-        self._entrant = entrant
+        self._terms = terms
         self._entered = entered
         self._is_inside = True
         self._taken: tuple[Ask, Correctable] | None = None
         self.headers = headers
 
     async def take_tokens(self, tokens: int) -> None:
-        ask = rules.to_take(self._entrant, tokens)
-        if not ask.draws:
+        if not self._terms.token_limits:
             return
+        ask = rules.token_ask(self._terms, tokens)
         decision, granter = await self._counting.count(ask)
         self.headers += rules.headers(Counted.TOKENS, ask.draws, decision.missing_us)
         _refuse_tokens(decision, tokens, self.headers)
@@ -105,7 +118,7 @@ class _CountedPass(Pass):
         if self._taken is None:
             return
         (taken, granter), self._taken = self._taken, None
-        corrections = rules.correction(taken, rules.to_take(self._entrant, used))
+        corrections = rules.correction(taken, rules.token_ask(self._terms, used))
         if corrections:
             granter.correct(corrections)
 

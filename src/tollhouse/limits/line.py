@@ -71,31 +71,29 @@ class RedisLine:
         self._waiting: deque[_Call] = deque()
         self._is_busy = False
 
-    async def ask(
-        self, script: Script, keys: Sequence[str], arguments: Sequence[str | int]
-    ) -> bytes:
-        """Run a script; raises CountingLost. Whoever leaves meanwhile does not undo it."""
-        return await self._enqueue(script, keys, arguments)
-
-    def tell(self, script: Script, keys: Sequence[str], arguments: Sequence[str | int]) -> None:
-        """Run a script some time soon, behind all that was asked before, or lose it with Redis."""
-        done = self._enqueue(script, keys, arguments)
-        # Read once, so that an answer nobody waits for does not make the loop complain.
-        done.add_done_callback(lambda future: future.cancelled() or future.exception())
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self._connection.disconnect()
-
-    def _enqueue(
+    def ask(
         self, script: Script, keys: Sequence[str], arguments: Sequence[str | int]
     ) -> "asyncio.Future[bytes]":
+        """Run a script behind all that was asked for before; its answer, or CountingLost.
+
+        Whoever no longer waits for the answer does not undo it.
+        """
         done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Call(script, keys, arguments, done))
         if not self._is_busy:
             self._is_busy = True
             self._tasks.start("limits-line", self._run())
         return done
+
+    def tell(self, script: Script, keys: Sequence[str], arguments: Sequence[str | int]) -> None:
+        """Run a script without waiting for it; it may be lost with Redis."""
+        done = self.ask(script, keys, arguments)
+        # Read once, so that an answer nobody waits for does not make the loop complain.
+        done.add_done_callback(lambda future: future.cancelled() or future.exception())
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._connection.disconnect()
 
     async def _run(self) -> None:
         """While one batch is under way the next one gathers; ends when nobody waits."""
@@ -152,7 +150,7 @@ class RedisLine:
         return [_sound(answer) for answer in answers]
 
     async def _send(self, commands: Sequence[tuple[str | int, ...]]) -> list[bytes | ResponseError]:
-        await self._connection.send_packed_command(self._connection.pack_commands(commands))
+        await self._connection.send_packed_command([_packed(command) for command in commands])
         return [await self._answer() for _ in commands]
 
     async def _answer(self) -> bytes | ResponseError:
@@ -169,6 +167,15 @@ class RedisLine:
         self._waiting.clear()
 
 
+def _packed(command: Sequence[str | int]) -> bytes:
+    """As the protocol wants it; the library takes three times as long for the same bytes."""
+    parts = [f"*{len(command)}\r\n".encode()]
+    for argument in command:
+        text = str(argument).encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(text), text))
+    return b"".join(parts)
+
+
 def _sound(answer: bytes | ResponseError) -> bytes:
     if isinstance(answer, ResponseError):
         raise answer
@@ -183,7 +190,6 @@ class _Connection(Protocol):
     async def connect(self) -> None: ...
     async def disconnect(self, nowait: bool = False) -> None: ...  # noqa: FBT001, FBT002 - theirs
     async def can_read(self) -> bool: ...
-    def pack_commands(self, commands: Sequence[tuple[str | int, ...]]) -> list[bytes]: ...
     async def send_packed_command(self, command: list[bytes]) -> None: ...
     async def read_response(self) -> bytes: ...
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from tollhouse.base.errors import RETRY_AFTER_SECONDS_MAX
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.limits.types import Ask, Counted, Decision, Draw, Entrant, Scope, Slot
+from tollhouse.limits.types import Ask, Counted, Decision, Draw, Entrant, Scope, Slot, Terms
 
 MINUTE_US: Final = 60_000_000
 SECOND_US: Final = 1_000_000
@@ -18,40 +18,32 @@ MILLISECOND_US: Final = 1_000
 Headers = tuple[tuple[str, str], ...]
 
 
-def to_enter(entrant: Entrant) -> Ask:
-    """One request out of every scope's bucket, and one slot in every scope that bounds them."""
-    return Ask(
+def terms(entrant: Entrant) -> Terms:
+    """One request out of every scope's bucket, a slot in every scope, and tokens later."""
+    scopes = _scopes(entrant)
+    return Terms(
+        limits=entrant.limits,
         draws=tuple(
-            request_draw(
-                scope, _key(entrant, Counted.REQUESTS, scope_id), limits.requests_per_minute
-            )
-            for scope, scope_id, limits in _scopes(entrant)
-            if limits.requests_per_minute is not None
+            request_draw(scope, _key(entrant, Counted.REQUESTS, scope_id), limit)
+            for scope, scope_id, limits in scopes
+            if (limit := limits.requests_per_minute) is not None
         ),
         slots=tuple(
-            Slot(
-                scope=scope,
-                key=_key(entrant, Counted.CONCURRENT, scope_id),
-                limit=limits.concurrent_requests,
-            )
-            for scope, scope_id, limits in _scopes(entrant)
-            if limits.concurrent_requests is not None
+            Slot(scope=scope, key=_key(entrant, Counted.CONCURRENT, scope_id), limit=limit)
+            for scope, scope_id, limits in scopes
+            if (limit := limits.concurrent_requests) is not None
         ),
-        member=str(entrant.request_id),
+        token_limits=tuple(
+            (scope, _key(entrant, Counted.TOKENS, scope_id), limit)
+            for scope, scope_id, limits in scopes
+            if (limit := limits.tokens_per_minute) is not None
+        ),
     )
 
 
-def to_take(entrant: Entrant, tokens: int) -> Ask:
+def token_ask(terms: Terms, tokens: int) -> Ask:
     """So many tokens out of every scope's bucket."""
-    return Ask(
-        draws=tuple(
-            token_draw(
-                scope, _key(entrant, Counted.TOKENS, scope_id), limits.tokens_per_minute, tokens
-            )
-            for scope, scope_id, limits in _scopes(entrant)
-            if limits.tokens_per_minute is not None
-        )
-    )
+    return Ask(draws=tuple(token_draw(*limit, tokens) for limit in terms.token_limits))
 
 
 def request_draw(scope: Scope, key: str, limit: int) -> Draw:

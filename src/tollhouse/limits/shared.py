@@ -4,6 +4,7 @@ Slots are leases: a worker renews those of its running requests, and enters them
 Redis has forgotten them. So a killed worker's come back, and a flushed Redis learns anew.
 """
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -20,8 +21,8 @@ from tollhouse.observability import metrics
 logger = logging.getLogger("tollhouse.limits")
 
 LEASE_SECONDS: Final = 30.0
-RENEWED_AT_ONCE_MAX: Final = 1000
-"""Redis does nothing else meanwhile: about a millisecond."""
+RENEWED_AT_ONCE: Final = 1000
+"""About so many slots in a row, for which Redis needs a millisecond."""
 _REASON_LENGTH_MAX: Final = 200
 _PROBE_KEY: Final = "tollhouse:probe"
 
@@ -98,11 +99,19 @@ class SharedCounting:
         await self._line.close()
 
     async def _renew(self, held: Mapping[str, set[str]]) -> None:
-        for key in list(held):
-            members = list(held.get(key, ()))
-            for start in range(0, len(members), RENEWED_AT_ONCE_MAX):
-                part = members[start : start + RENEWED_AT_ONCE_MAX]
-                await self._line.ask(_RENEW, [key], [self._lease_ms, " ".join(part)])
+        """Some at a time; each is asked for before whoever holds it can leave."""
+        keys = list(held)
+        while keys:
+            asked: list[asyncio.Future[bytes]] = []
+            count = 0
+            while keys and count < RENEWED_AT_ONCE:
+                key = keys.pop()
+                members = held.get(key, ())
+                count += len(members)
+                if members:
+                    arguments = [self._lease_ms, " ".join(members)]
+                    asked.append(self._line.ask(_RENEW, [key], arguments))
+            await asyncio.gather(*asked)
 
     def _fall(self, failure: BaseException) -> None:
         was_up, self._state = self._state is _State.UP, _State.DOWN

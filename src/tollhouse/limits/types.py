@@ -99,6 +99,19 @@ class Slot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What every request of one key is counted against, as long as its limits stay the same.
+
+    `draws` and `slots` are for entering; tokens are drawn later, when their number is known.
+    """
+
+    limits: ScopedLimits
+    draws: tuple[Draw, ...]
+    slots: tuple[Slot, ...]
+    token_limits: tuple[tuple[Scope, str, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
     """All that one step of a request needs at once; `member` names the request in its slots."""
 

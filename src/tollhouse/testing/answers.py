@@ -143,7 +143,8 @@ def _said(asked: ChatAsked, script: Script, tokens_default: int) -> Sequence[str
     wanted = asked.response_format or {}
     match wanted.get("type"):
         case "json_schema":
-            return TOKEN.findall(_fitting(wanted["json_schema"]["schema"]))
+            named: FreeObject = wanted.get("json_schema") or {}
+            return TOKEN.findall(_fitting(named.get("schema") or {}))
         case "json_object":
             return TOKEN.findall(json.dumps({"toll": "paid"}))
         case _:

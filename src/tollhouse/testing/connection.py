@@ -55,6 +55,8 @@ class Connection(asyncio.Protocol):
         """What is no HTTP, or too much of it, ends the connection."""
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError:
+            raise  # our own bug: the event loop tells of it
         except httptools.HttpParserError:
             self._transport.abort()
 

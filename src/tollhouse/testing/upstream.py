@@ -35,6 +35,7 @@ class ScriptedUpstream:
     def __init__(self, *, tokens: int = TOKENS_DEFAULT, chunk_delay_ms: int = 0) -> None:
         self.scripts = Scripts()
         self.seen = Journal()
+        self.port = 0
         self._tokens = tokens
         self._chunk_delay_ms = chunk_delay_ms
         self._tasks = Tasks()
@@ -42,12 +43,13 @@ class ScriptedUpstream:
         self._server: asyncio.Server | None = None
 
     async def start(self, port: int = 0) -> None:
-        """Listen, on a free port if none is named."""
+        """Listen, on a free port if none is named; again too, after a stop."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._accept, HOST, port, backlog=BACKLOG_MAX)
+        self.port = int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Reset whatever is still open."""
+        """Reset whatever is still open, and refuse what comes."""
         assert self._server is not None
         self._server.close()
         for connection in tuple(self._open):
@@ -58,8 +60,7 @@ class ScriptedUpstream:
     @property
     def origin(self) -> str:
         """Where it listens."""
-        assert self._server is not None
-        return f"http://{HOST}:{self._server.sockets[0].getsockname()[1]}"
+        return f"http://{HOST}:{self.port}"
 
     @property
     def base_url(self) -> str:

@@ -114,6 +114,10 @@ STATEMENTS: Final = (
         'Requests by total_ms: below 30, 100, 300, 1000, 3000, 10000, 30000, 100000, 300000, above.'
     """,
     """
-    CREATE INDEX request_hours_by_age ON request_hours (hour)
+    CREATE INDEX request_hours_by_day ON request_hours (((hour AT TIME ZONE 'UTC')::date))
+    """,
+    """
+    COMMENT ON INDEX request_hours_by_day IS
+        'For forgetting. On the hour itself, reports would take it for as good as the key.'
     """,
 )

@@ -1,0 +1,148 @@
+"""Callers who leave in mid-answer pay for what was generated; never is it a silent zero."""
+
+import asyncio
+import json
+import os
+import random
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from tests.support.shop import (
+    COMPLETION_PICO_USD,
+    MODEL,
+    PROMPT_PICO_USD,
+    Shop,
+    chat,
+    model,
+    offering,
+    open_shop,
+)
+from tests.support.upstream import running_upstream
+from tests.support.world import World
+from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+DISCONNECTS = int(os.environ.get("TOLLHOUSE_DISCONNECTS", "60"))
+"""Over all tests here; the full run has a thousand."""
+SEED = int(os.environ.get("TOLLHOUSE_SEED", "5"))
+AT_ONCE = 8
+TOKENS = 40
+DRAINING = "example/draining"
+"""Whose backend bills to the end, whoever listens."""
+LATE_USAGE = "example/late-usage"
+"""Whose backend tells the usage only at the end."""
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    """Slow enough to be left in the middle."""
+    async with running_upstream(tokens=TOKENS, chunk_delay_ms=2) as running:
+        yield running
+
+
+@pytest.fixture
+async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+    base = {"replicas": [upstream.base_url]}
+    offered = offering(
+        settings,
+        upstream.base_url,
+        models={
+            MODEL: model(),
+            DRAINING: model(backend="draining", features=[]),
+            LATE_USAGE: model(backend="late", features=[]),
+        },
+    )
+    draining = base | {"stops_when_cancelled": False, "takes": ["continuous_usage_stats"]}
+    backends = offered.backends | {"draining": draining, "late": base}
+    offered = msgspec.structs.replace(offered, backends=backends)
+    async with open_shop(offered, upstream, world) as opened:
+        yield opened
+
+
+async def ask(shop: Shop, body: dict[str, Any]) -> tuple[StreamReader, StreamWriter]:
+    address = urlsplit(shop.gateway.base_url)
+    assert address.hostname is not None
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    content = json.dumps(body).encode()
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n"
+        f"authorization: Bearer {shop.key.value}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n"
+    )
+    writer.write(head.encode() + content)
+    return reader, writer
+
+
+async def leave(shop: Shop, body: dict[str, Any], *, after_bytes: int) -> None:
+    """Ask, read so much of the answer, and cut the connection."""
+    reader, writer = await ask(shop, body)
+    left_bytes = after_bytes
+    while left_bytes > 0 and (piece := await reader.read(left_bytes)):
+        left_bytes -= len(piece)
+    writer.transport.abort()
+
+
+async def crowd(shop: Shop, body: dict[str, Any], count: int) -> None:
+    """So many callers, each leaving after a random number of bytes of the answer."""
+    choices = random.Random(SEED)  # noqa: S311 - not for secrets
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(after_bytes: int) -> None:
+        async with room:
+            await leave(shop, body, after_bytes=after_bytes)
+
+    await asyncio.gather(*(one(choices.randrange(1, 9_000)) for _ in range(count)))
+
+
+async def charges(shop: Shop) -> list[tuple[int, int, int]]:
+    """Input tokens, output tokens and cost of everything that was posted."""
+    rows = await shop.world.database.fetch_all(
+        """
+        SELECT input_tokens + cached_input_tokens AS input, output_tokens, posted_pico AS cost
+          FROM ledger_entries
+         WHERE organization_id = $1 AND phase = 1
+        """,
+        shop.world.organization_id,
+    )
+    return [(row["input"], row["output_tokens"], int(row["cost"])) for row in rows]
+
+
+async def test_a_backend_that_stops_bills_what_it_said_last(shop: Shop) -> None:
+    count = DISCONNECTS // 3
+    await crowd(shop, chat(stream=True), count)
+
+    await shop.settled(count)
+    for prompt, completion, cost in await charges(shop):
+        assert prompt > 0
+        assert 0 < completion <= TOKENS
+        assert cost == prompt * PROMPT_PICO_USD + completion * COMPLETION_PICO_USD
+
+
+@pytest.mark.parametrize("name", [DRAINING, LATE_USAGE])
+async def test_a_call_that_is_drained_is_paid_to_its_end(shop: Shop, name: str) -> None:
+    count = DISCONNECTS // 6
+    await crowd(shop, chat(stream=True) | {"model": name}, count)
+
+    await shop.settled(count)
+    paid = await charges(shop)
+    assert {completion for _, completion, _ in paid} == {TOKENS}
+    assert all(prompt > 0 for prompt, _, _ in paid)
+
+
+async def test_who_leaves_before_a_whole_answer_pays_for_it(shop: Shop) -> None:
+    count = DISCONNECTS // 6
+    script = json.dumps({"script": {"cut": {"how": "stall", "after": "request"}}})
+    for number in range(count):
+        _, writer = await ask(shop, chat(script))
+        exchange = await shop.upstream.seen.arrival(nth=number + 1)
+        await exchange.stall()
+        writer.transport.abort()
+        exchange.release()
+
+    await shop.settled(count)
+    assert {completion for _, completion, _ in await charges(shop)} == {TOKENS}

@@ -1,0 +1,47 @@
+"""One gateway in front of one scripted upstream per module; every test is a customer of its own."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from tests.support.gateway import Gateway, running_gateway
+from tests.support.shared_gateway import (
+    database,
+    database_url,
+    other_world,
+    peppers,
+    settings,
+    world,
+)
+from tests.support.shop import EVERYTHING, MODEL, Shop, customer_of, model, offering
+from tests.support.upstream import running_upstream
+from tests.support.world import World
+from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = ["database", "database_url", "other_world", "peppers", "settings", "world"]
+
+PLAIN_MODEL = "example/plain"
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    async with running_upstream() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def gateway(settings: Settings, upstream: ScriptedUpstream) -> AsyncIterator[Gateway]:
+    """One model that has everything, and one that has nothing but text."""
+    nothing: dict[str, object] = {name: [] for name in EVERYTHING}
+    models = {
+        MODEL: model(input_modalities=["text", "image", "file"], image_tokens=100),
+        PLAIN_MODEL: model(**nothing),
+    }
+    async with running_gateway(offering(settings, upstream.base_url, models=models)) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shop(gateway: Gateway, upstream: ScriptedUpstream, world: World) -> Shop:
+    return await customer_of(gateway, upstream, world)

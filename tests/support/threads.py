@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import httpx2
+import msgspec
 
-from tests.support import databases
+from tests.support import catalogs, databases
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.world import World, new_world
 from tollhouse.app import connect
@@ -70,7 +71,9 @@ def served(template: str) -> Generator[Served]:
 
 async def _open(loop: asyncio.AbstractEventLoop, stack: AsyncExitStack, template: str) -> Served:
     url = await stack.enter_async_context(databases.temporary(template=template))
-    settings = settings_for(url + HASTY)
+    settings = msgspec.structs.replace(
+        settings_for(url + HASTY), backends=catalogs.BACKENDS, models=catalogs.MODELS
+    )
     database = await connect(settings)
     stack.push_async_callback(database.close)
     gateway = await stack.enter_async_context(running_gateway(settings))

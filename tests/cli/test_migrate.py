@@ -1,9 +1,11 @@
 """`tollhouse migrate`, and verbs on a database that was not migrated."""
 
 import asyncio
+import contextlib
 import os
 import pty
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -42,22 +44,32 @@ def test_what_is_pending_is_said_then_applied_then_gone(unmigrated: Operator) ->
 def migrated_at_a_terminal(operator: Operator) -> tuple[str, dict[str, str]]:
     """The progress that somebody would see, and what was applied."""
     controller, terminal = pty.openpty()
-    try:
-        ended = subprocess.run(
-            [operator.tollhouse, "migrate"],
-            cwd=operator.directory,
-            env=operator.environment | {"TERM": "xterm", "COLUMNS": "80"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=terminal,
-            timeout=SECONDS_MAX,
-            check=True,
-        )
-        progress = os.read(controller, 65_536).decode()
-    finally:
-        os.close(terminal)
-        os.close(controller)
-    return progress, dict(line.split(maxsplit=1) for line in ended.stdout.decode().splitlines())
+    process = subprocess.Popen(
+        [operator.tollhouse, "migrate"],
+        cwd=operator.directory,
+        env=operator.environment | {"TERM": "xterm", "COLUMNS": "80"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    # A terminal that nobody reads holds up whoever writes to it.
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_to_the_end, controller)
+        stdout, _ = process.communicate(timeout=SECONDS_MAX)
+        progress = reading.result().decode()
+    os.close(controller)
+    assert process.returncode == 0
+    return progress, dict(line.split(maxsplit=1) for line in stdout.decode().splitlines())
+
+
+def read_to_the_end(controller: int) -> bytes:
+    """Until the last one who could write has closed the terminal, which is an error to read."""
+    shown = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(controller, 65_536):
+            shown += piece
+    return shown
 
 
 def test_a_newer_database_is_not_pending_but_too_new(patient: Operator, database_url: str) -> None:

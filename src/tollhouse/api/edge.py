@@ -101,6 +101,7 @@ class Edge:
         metrics.request_answered(exchange.context.operation, status=status, seconds=seconds)
         if exchange.trace is not None:
             exchange.trace.answered(status=status, now_seconds=now_seconds)
+            exchange.trace.tell(exchange.context)
         log.request_line(
             exchange.context, status=status, duration_ms=seconds * 1000, now=exchange.now
         )

@@ -14,6 +14,7 @@ from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.keys.types import Customer
+from tollhouse.observability.context import RequestContext
 
 _OUR_OWN = {Kind.UNEXPECTED, Kind.UNAVAILABLE, Kind.DEADLINE}
 _MS = 1000.0
@@ -60,6 +61,34 @@ class Trace:
         self._ended = status, now_seconds
         self._note_if_over()
 
+    def tell(self, context: RequestContext) -> None:
+        """Give the log line what is known when the answer has ended."""
+        context.model, context.backend, context.replica = self.model, self.backend, self.replica
+        context.input_tokens = self.input_tokens
+        context.cached_input_tokens = self.cached_input_tokens
+        context.output_tokens = self.output_tokens
+        context.cost_pico_usd = None if self._is_money_open else self.cost_pico_usd
+        context.queue_ms = self._queue_ms
+        context.admission_ms = self._admission_ms
+        context.judging_ms = self._judging_ms
+        context.first_byte_ms = self._first_byte_ms
+
+    @property
+    def _queue_ms(self) -> float | None:
+        return _ms_between(self.started_seconds, self.queued_seconds)
+
+    @property
+    def _admission_ms(self) -> float | None:
+        return _ms_between(self.queued_seconds, self.admitted_seconds)
+
+    @property
+    def _judging_ms(self) -> float | None:
+        return _ms_between(self.admitted_seconds, self.judged_seconds)
+
+    @property
+    def _first_byte_ms(self) -> float | None:
+        return _ms_between(self.started_seconds, self.first_byte_seconds)
+
     def _note_if_over(self) -> None:
         if self._ended is not None and not self._is_money_open:
             status, ended_seconds = self._ended
@@ -84,15 +113,18 @@ class Trace:
             cached_input_tokens=self.cached_input_tokens,
             output_tokens=self.output_tokens,
             cost_pico_usd=self.cost_pico_usd,
-            queue_ms=self._between(self.started_seconds, self.queued_seconds),
-            admission_ms=self._between(self.queued_seconds, self.admitted_seconds),
-            judging_ms=self._between(self.admitted_seconds, self.judged_seconds),
-            first_byte_ms=self._between(self.started_seconds, self.first_byte_seconds),
+            queue_ms=self._queue_ms,
+            admission_ms=self._admission_ms,
+            judging_ms=self._judging_ms,
+            first_byte_ms=self._first_byte_ms,
             total_ms=(ended_seconds - self.started_seconds) * _MS,
         )
 
-    def _between(self, start: float | None, end: float | None) -> float | None:
-        return None if start is None or end is None else (end - start) * _MS
+
+def _ms_between(start_seconds: float | None, end_seconds: float | None) -> float | None:
+    if start_seconds is None or end_seconds is None:
+        return None
+    return (end_seconds - start_seconds) * _MS
 
 
 def culprit_of(failure: GatewayError) -> Culprit:

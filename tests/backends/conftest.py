@@ -18,6 +18,11 @@ from tollhouse.observability import metrics
 
 Build = Callable[..., OpenAiBackend]
 API_KEY = "sk-upstream-0123456789abcdef"
+PATIENT = {
+    "api_key": API_KEY,
+    "connect_seconds": PATIENCE_SECONDS,
+    "total_seconds": PATIENCE_SECONDS,
+}
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -62,7 +67,7 @@ def build(transport: Transport, clock: HeldClock) -> Iterator[Build]:
         config = BackendConfig(
             name="tested",
             replicas=tuple(upstream.url for upstream in upstreams),
-            **{"api_key": API_KEY, "connect_seconds": PATIENCE_SECONDS, **values},  # pyright: ignore[reportArgumentType]
+            **{**PATIENT, **values},  # pyright: ignore[reportArgumentType]
         )
         return OpenAiBackend(config, transport, clock)
 

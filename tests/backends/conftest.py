@@ -1,7 +1,8 @@
 """Backends with upstreams of the test's own. After every test nothing of them may be left."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -13,9 +14,15 @@ from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
 from tollhouse.base.clock import HeldClock
+from tollhouse.observability import metrics
 
 Build = Callable[..., OpenAiBackend]
 API_KEY = "sk-upstream-0123456789abcdef"
+PATIENT = {
+    "api_key": API_KEY,
+    "connect_seconds": PATIENCE_SECONDS,
+    "total_seconds": PATIENCE_SECONDS,
+}
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -53,18 +60,26 @@ async def transport() -> AsyncIterator[Transport]:
 
 
 @pytest.fixture
-def build(transport: Transport, clock: HeldClock) -> Build:
+def build(transport: Transport, clock: HeldClock) -> Iterator[Build]:
     """Make a backend of these upstreams; other arguments go into its configuration."""
 
     def built(*upstreams: Upstream, **values: object) -> OpenAiBackend:
         config = BackendConfig(
             name="tested",
             replicas=tuple(upstream.url for upstream in upstreams),
-            **{"api_key": API_KEY, "connect_seconds": PATIENCE_SECONDS, **values},  # pyright: ignore[reportArgumentType]
+            **{**PATIENT, **values},  # pyright: ignore[reportArgumentType]
         )
         return OpenAiBackend(config, transport, clock)
 
-    return built
+    yield built
+    assert counted('in_flight{backend="tested"}') == 0
+
+
+def counted(series: str) -> float:
+    """What a metric of backends shows, or zero."""
+    page = metrics.exposition(None).decode()
+    found = re.search(rf"^tollhouse_backend_{re.escape(series)} (\S+)$", page, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 @pytest.fixture

@@ -299,6 +299,16 @@ async def test_an_answer_that_stops_in_its_middle_is_a_deadline(
     await upstream.no_connection()
 
 
+async def test_a_refusal_that_does_not_end_is_not_waited_for(
+    backend: OpenAiBackend, upstream: Upstream
+) -> None:
+    upstream.answers(stalled_answer(whole(b"{}", status=500)[:-1]))
+
+    assert type(await failure(backend)) is BackendFailed
+
+    await upstream.no_connection()
+
+
 async def test_a_caller_who_leaves_ends_the_connection(
     backend: OpenAiBackend, upstream: Upstream
 ) -> None:

@@ -152,13 +152,15 @@ def test_a_model_that_does_not_reason_is_told_nothing(controls: dict[str, object
 def test_messages_lose_nulls_and_who_wrote_them() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages = [
-        {"role": "system", "content": "be brief", "name": None, "model_id": "m"},
+        {"role": "system", "content": "be brief", "name": None},
+        {"role": "user", "content": "hi", "model_id": "m"},
         {"role": "assistant", "content": None, "tool_calls": [call], "reasoning": None},
         {"role": "tool", "content": [{"type": "text", "text": None}], "tool_call_id": "c"},
     ]
 
     assert sent(messages=messages)["messages"] == [
         {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "hi"},
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "content": [{"type": "text", "text": None}], "tool_call_id": "c"},
     ]

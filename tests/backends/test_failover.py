@@ -12,6 +12,7 @@ from tests.backends.wire import (
     COMPLETION,
     STREAM,
     Answer,
+    Connection,
     Upstream,
     chunked,
     cut_answer,
@@ -225,7 +226,7 @@ async def test_an_outage_does_not_multiply_the_calls(
         await failure(backend, ask())
 
     attempts = sum(len(each.received) for each in four_upstreams)
-    assert 110 <= attempts <= 100 + 20 + 10
+    assert 120 < attempts <= 100 + 20 + 10
 
 
 async def test_a_breaker_opens_tries_and_closes(
@@ -294,6 +295,50 @@ async def test_streams_that_never_begin_open_a_breaker(
             await streamed(backend, ask())
 
     assert not backend.is_ready
+
+
+async def test_streams_that_break_later_open_no_breaker(build: Build, upstream: Upstream) -> None:
+    """Neither one after another nor, as here, all at once."""
+    backend = build(upstream)
+    may_break = asyncio.Event()
+
+    async def answer(connection: Connection) -> None:
+        await connection.send(chunked(said("Hel"), is_ended=False))
+        await may_break.wait()
+        connection.cut()
+
+    upstream.answers(answer)
+
+    async with AsyncExitStack() as stack:
+        streams = [
+            await stack.enter_async_context(backend.stream(ask())) for _ in range(FAILURES_MAX)
+        ]
+        for stream in streams:
+            await stream.next()
+        may_break.set()
+        for stream in streams:
+            with pytest.raises(BackendBroke):
+                await stream.next()
+
+    assert backend.is_ready
+
+
+async def test_while_one_call_tries_no_other_does(
+    build: Build, upstream: Upstream, clock: HeldClock
+) -> None:
+    backend = build(upstream, bills_without_answer=True)
+    upstream.answers(*[cut_answer()] * FAILURES_MAX, stalled_answer())
+    for _ in range(FAILURES_MAX):
+        await failure(backend, ask())
+    clock.advance(PAUSE)
+    trial = asyncio.create_task(backend.complete(ask()))
+    await upstream.requests(FAILURES_MAX + 1)
+
+    meanwhile = await failure(backend, ask())
+    trial.cancel()
+    await asyncio.wait([trial])
+
+    assert type(meanwhile) is NoReplica
 
 
 async def test_a_trial_that_its_caller_abandons_makes_room_for_another(

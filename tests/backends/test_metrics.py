@@ -1,11 +1,10 @@
 """What is counted of a backend, by its name and by how its calls end."""
 
 import asyncio
-import re
 
 import pytest
 
-from tests.backends.conftest import Build
+from tests.backends.conftest import Build, counted
 from tests.backends.wire import (
     COMPLETION,
     STREAM,
@@ -21,15 +20,8 @@ from tollhouse.backends.errors import BackendError
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.rules import FAILURES_MAX
 from tollhouse.backends.types import Ask
-from tollhouse.observability import metrics
 
 ASK = Ask(path="/chat/completions", body=b"{}")
-
-
-def counted(series: str) -> float:
-    page = metrics.exposition(None).decode()
-    found = re.search(rf"^tollhouse_backend_{re.escape(series)} (\S+)$", page, re.MULTILINE)
-    return float(found[1]) if found else 0.0
 
 
 def calls(outcome: str) -> float:

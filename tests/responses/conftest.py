@@ -23,8 +23,6 @@ from tollhouse.testing.upstream import ScriptedUpstream
 __all__ = ["database", "database_url", "other_world", "peppers", "settings", "world"]
 
 PLAIN_MODEL = "example/plain"
-HASTY_MODEL = "example/hasty"
-"""Whose backend is given no time at all."""
 RESTLESS_MODEL = "example/restless"
 """Whose backend is given no time to pause."""
 
@@ -37,19 +35,16 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def gateway(settings: Settings, upstream: ScriptedUpstream) -> AsyncIterator[Gateway]:
-    """A model that has everything, one that has nothing but text, and two without patience."""
+    """A model that has everything, one that has nothing but text, and one without patience."""
     nothing: dict[str, object] = {name: [] for name in EVERYTHING}
     models = {
         MODEL: model(input_modalities=["text", "image", "file"], image_tokens=100),
         PLAIN_MODEL: model(**nothing),
-        HASTY_MODEL: model(backend="hasty", **nothing),
         RESTLESS_MODEL: model(backend="restless", **nothing),
     }
     offered = offering(settings, upstream.base_url, models=models)
-    backends = offered.backends | {
-        "hasty": {"replicas": [upstream.base_url], "total_seconds": 0.2},
-        "restless": {"replicas": [upstream.base_url], "idle_seconds": 0.2},
-    }
+    restless = {"replicas": [upstream.base_url], "idle_seconds": 0.2}
+    backends = offered.backends | {"restless": restless}
     async with running_gateway(msgspec.structs.replace(offered, backends=backends)) as running:
         yield running
 

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,17 +78,23 @@ class Service:
 
 
 @asynccontextmanager
-async def running_service(settings: Settings, folder: Path) -> AsyncGenerator[Service]:
+async def running_service(
+    settings: Settings,
+    folder: Path,
+    *,
+    program: str = sys.executable,
+    environment: Mapping[str, str] | None = None,
+) -> AsyncGenerator[Service]:
     """Yields when the first worker is ready. Whatever still runs at the end is killed."""
     configuration = folder / "tollhouse.toml"
     configuration.write_text(as_toml(settings), encoding="utf-8")
     log_path = folder / "log.jsonl"
     with log_path.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", SERVE, str(configuration)),
+            *(program, "-c", SERVE, str(configuration)),
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
+            env=environment or {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
         )
     try:
         base_url, probe_url = await _addresses(process, log_path)

@@ -1,0 +1,1 @@
+"""What a measurement of the gateway needs around it."""

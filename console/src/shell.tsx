@@ -3,6 +3,8 @@
 import { type ReactNode, useMemo, useState } from "react";
 import { type Place, placeOf, SECTIONS, sectionOf } from "./base/places";
 import { Overview } from "./pages/overview/overview";
+import { Project } from "./pages/projects/project";
+import { Projects } from "./pages/projects/projects";
 import { Mark } from "./ui/mark";
 import { Link, usePath } from "./ui/navigation";
 import { NowContext, presentInstant } from "./ui/now";
@@ -33,6 +35,10 @@ function pageAt(place: Place): ReactNode {
   switch (place.page) {
     case "overview":
       return <Overview />;
+    case "projects":
+      return <Projects />;
+    case "project":
+      return <Project id={place.id} />;
     default:
       return <Nowhere />;
   }

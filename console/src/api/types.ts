@@ -5,8 +5,14 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 
 export type CostBucket = Schemas["CostBucket"];
+export type CreateManagedProjectKey = Schemas["CreateManagedProjectKey"];
 export type CreditEntry = Schemas["CreditEntry"];
 export type Credits = Schemas["Credits"];
+export type EffectivePolicy = Schemas["EffectivePolicy"];
+export type Policy = Schemas["Policy"];
+export type PolicyDraft = Schemas["PolicyDraft"];
+export type PolicyState = Policy["state"];
 export type Project = Schemas["Project"];
+export type ProjectKey = Schemas["ProjectKey"];
 export type SpendingLimit = Schemas["SpendingLimit"];
 export type UsageBucket = Schemas["UsageBucket"];

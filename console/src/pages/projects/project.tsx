@@ -1,0 +1,160 @@
+/** One project: its keys, what applies to it, and its end. */
+
+import { type FormEvent, useCallback, useState } from "react";
+import { content } from "../../api/client";
+import type { Project as ProjectRecord } from "../../api/types";
+import { Confirmation } from "../../ui/confirmation";
+import { Badge, When } from "../../ui/data";
+import { Dialog } from "../../ui/dialog";
+import { TextField } from "../../ui/fields";
+import { Loaded, useAct, useLoad } from "../../ui/loading";
+import { Link } from "../../ui/navigation";
+import { Page } from "../../ui/page";
+import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
+import { Effective } from "./effective";
+import { Keys } from "./keys";
+
+type Question = "rename" | "archive";
+
+export function Project({ id }: { id: string }) {
+  const { admin } = useSession();
+  const [asking, ask] = useState<Question | null>(null);
+  const load = useCallback(
+    (signal: AbortSignal) =>
+      content(
+        admin.GET("/manage/v1/organization/projects/{project_id}", {
+          params: { path: { project_id: id } },
+          signal,
+        }),
+      ),
+    [admin, id],
+  );
+  const project = useLoad(load);
+  const close = () => ask(null);
+  const isActive = project.value?.status === "active";
+  return (
+    <Page
+      title={project.value?.name ?? "Project"}
+      trail={<Link to={{ page: "projects" }}>Projects and keys</Link>}
+      actions={
+        isActive && (
+          <>
+            <button type="button" className="button" onClick={() => ask("rename")}>
+              Rename
+            </button>
+            <button type="button" className="button button-grave" onClick={() => ask("archive")}>
+              Archive
+            </button>
+          </>
+        )
+      }
+    >
+      <Loaded of={project}>{(value) => <Facts project={value} />}</Loaded>
+      <Keys projectId={id} isActive={isActive} />
+      <Effective projectId={id} />
+      {asking === "rename" && project.value !== null && (
+        <Rename project={project.value} onRenamed={project.reload} onClose={close} />
+      )}
+      {asking === "archive" && <Archive id={id} onArchived={project.reload} onClose={close} />}
+    </Page>
+  );
+}
+
+function Facts({ project }: { project: ProjectRecord }) {
+  return (
+    <dl className="facts">
+      <dt>Status</dt>
+      <dd>
+        <Badge tone={project.status === "active" ? "good" : "plain"}>{project.status}</Badge>
+      </dd>
+      <dt>Created</dt>
+      <dd>
+        <When at={project.created_at} />
+      </dd>
+      {project.archived_at !== null && (
+        <>
+          <dt>Archived</dt>
+          <dd>
+            <When at={project.archived_at} />
+          </dd>
+        </>
+      )}
+      <dt>ID</dt>
+      <dd>
+        <code>{project.id}</code>
+      </dd>
+    </dl>
+  );
+}
+
+interface RenameProperties {
+  readonly project: ProjectRecord;
+  readonly onRenamed: () => void;
+  readonly onClose: () => void;
+}
+
+function Rename({ project, onRenamed, onClose }: RenameProperties) {
+  const { admin } = useSession();
+  const [name, setName] = useState(project.name);
+  const act = useAct();
+  const rename = (event: FormEvent) => {
+    event.preventDefault();
+    act.run(async () => {
+      await content(
+        admin.PATCH("/manage/v1/organization/projects/{project_id}", {
+          params: { path: { project_id: project.id } },
+          body: { name },
+        }),
+      );
+      onRenamed();
+      onClose();
+    });
+  };
+  return (
+    <Dialog title="Rename the project" onClose={onClose}>
+      <form className="form" onSubmit={rename}>
+        <TextField label="Name" value={name} onValue={setName} maxLength={200} required autoFocus />
+        {act.failure !== null && <Refusal failure={act.failure} />}
+        <div className="row row-end">
+          <button type="button" className="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="button button-main" disabled={act.isBusy}>
+            Rename
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+interface ArchiveProperties {
+  readonly id: string;
+  readonly onArchived: () => void;
+  readonly onClose: () => void;
+}
+
+function Archive({ id, onArchived, onClose }: ArchiveProperties) {
+  const { admin } = useSession();
+  const archive = async () => {
+    await content(
+      admin.POST("/v1/organization/projects/{project_id}/archive", {
+        params: { path: { project_id: id } },
+      }),
+    );
+    onArchived();
+  };
+  return (
+    <Confirmation
+      title="Archive this project?"
+      verb="Archive for good"
+      isGrave
+      onConfirm={archive}
+      onClose={onClose}
+    >
+      Its keys stop working within a second, and nothing brings it back. What it used stays in every
+      report.
+    </Confirmation>
+  );
+}

@@ -247,8 +247,10 @@ async def _caller(ground: Ground, value: str) -> Customer:
         project_id=known.project_id,
         key_id=known.project_key_id,
         allowed_models=None,
+        granted_checks=frozenset(),
         policy_version=0,
         catalog_version=0,
+        limits=known.limits,
     )
 
 

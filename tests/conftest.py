@@ -7,13 +7,16 @@ import hypothesis
 import pytest
 
 from tests.support import databases
+from tests.support.engine import Engine, running_engine
 from tests.support.gateway import Gateway, running_gateway, settings_for
+from tests.support.upstream import running_upstream
 from tests.support.world import World, new_world
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage import schema
 from tollhouse.storage.database import Database
+from tollhouse.testing.upstream import ScriptedUpstream
 
 # An example that took long says something of the machine, not of the rule that it tries.
 hypothesis.settings.register_profile(
@@ -77,4 +80,18 @@ async def other_world(database: Database, peppers: Peppers) -> World:
 async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
     """The application behind its real server."""
     async with running_gateway(settings) as running:
+        yield running
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    """An engine that does as the test says."""
+    async with running_upstream() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def llama_engine() -> Iterator[Engine]:
+    """A small real engine, for all tests of a process."""
+    with running_engine() as running:
         yield running

@@ -4,31 +4,47 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
-from tollhouse.api.body import Receive
-from tollhouse.api.edge import Edge, Scope, Send
+from tollhouse.activity import recorder, retention
+from tollhouse.activity.recorder import Recorder
+from tollhouse.api import errors
+from tollhouse.api.body import Receive, Send
+from tollhouse.api.edge import Edge, Scope
+from tollhouse.api.errors import Presentation
 from tollhouse.api.house import EdgeBounds, House
 from tollhouse.api.router import Route, Router
 from tollhouse.api.routes import ROUTES as GIVEN_ROUTES
 from tollhouse.base.clock import Clock, SystemClock
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tollhouse.base.errors import GatewayError
+from tollhouse.base.ids import InstanceId, RequestId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks, repeated
+from tollhouse.catalog import rules as catalog
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site
+from tollhouse.contract.errors import ErrorBody, ErrorShape
+from tollhouse.inference import assembly
+from tollhouse.inference.assembly import Ground, Inference
+from tollhouse.inference.pipeline import Patience
 from tollhouse.keys import last_used, pepper_versions
 from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger import alerts, partitions, reaper
+from tollhouse.ledger import alerts, reaper
+from tollhouse.ledger import partitions as ledger_partitions
+from tollhouse.limits import limiter
+from tollhouse.limits.limiter import Limiter
 from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
 from tollhouse.observability import metrics
+from tollhouse.observability.tracing import traces_to
 from tollhouse.reports.cursors import Cursors
 from tollhouse.settings import Settings, load
-from tollhouse.storage import idempotency, instances, leases, revisions
+from tollhouse.storage import idempotency, instances, leases, partitions, revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.leases import Job
+from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.sealing import Sealer
 
 logger = logging.getLogger("tollhouse.app")
@@ -41,12 +57,14 @@ STOPPING_SECONDS = 5.0
 
 
 class Application:
-    """One worker's application. Serves between `startup` and `shutdown`."""
+    """One worker's application, not made of a bad catalog. Serves from `startup` to `shutdown`."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self._settings = settings
+        self._catalog = catalog.parse(settings.backends, settings.models)
         self._clock = clock or SystemClock()
         self._tasks = Tasks()
+        self._calls = Tasks()
         self._loops: list[asyncio.Task[None]] = []
         self._instance_id = InstanceId(time_ordered_uuid())
         self._parsing_pool = ThreadPoolExecutor(PARSING_THREADS, "parsing")
@@ -64,27 +82,52 @@ class Application:
 
     async def _start(self) -> None:
         await revisions.refuse_other_schema(self._database)
-        await partitions.ensure(self._database)
+        await self._make_days()
         self._peppers = Peppers(self._settings.secrets.pepper_bytes())
         self._last_used = LastUsed()
+        self._limiter = Limiter(
+            self._clock,
+            self._tasks,
+            redis_url=self._settings.redis.url,
+            answer_seconds=self._settings.redis.answer_seconds,
+        )
         self._sealer = Sealer(self._database, self._settings.secrets.master.encode())
+        self._traces = traces_to(self._settings.otel.endpoint)
+        self._recorder = Recorder(
+            self._database,
+            waiting_records_max=self._settings.activity.waiting_records_max,
+            export=None if self._traces is None else self._traces.export,
+        )
+        self._inference = await self._assemble()
         await self._enter()
         self._edge = Edge(self._house(), Router(ROUTES))
         self._begin()
         self.is_ready = True
+
+    def end_streams(self) -> None:
+        """A stop has waited long enough: end by an event what is still being streamed."""
+        self._inference.pipeline.end_streams()
 
     async def shutdown(self) -> None:
         """Called when no request is left: end the background work and the pool."""
         self.is_ready = False
         for loop in self._loops:
             loop.cancel()
+        await self._inference.stop_watching()
+        # What callers left behind first, since it is settled by the others.
+        await self._calls.drain(deadline_seconds=STOPPING_SECONDS)
         await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
+        await self._inference.close()
+        await self._recorder.flush(deadline_seconds=STOPPING_SECONDS)
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
         try:
             await self._last_used.flush(self._database)
             async with self._database.transaction() as tx:
                 await instances.leave(tx, self._instance_id)
         except DatabaseUnavailable:
             logger.warning("shutdown_without_database")
+        await self._limiter.close()
         await self._database.close()
         self._parsing_pool.shutdown()
 
@@ -105,10 +148,43 @@ class Application:
         await self.shutdown()
         await send({"type": "lifespan.shutdown.complete"})
 
+    async def _assemble(self) -> Inference:
+        settings = self._settings
+        ground = Ground(
+            clock=self._clock,
+            tasks=self._tasks,
+            calls=self._calls,
+            database=self._database,
+            instance_id=self._instance_id,
+            secret=settings.secrets.master.encode(),
+            own_batches_max=max(1, settings.database.pool_size // 2),
+        )
+        return Inference(
+            self._catalog,
+            ground,
+            price_revision=await assembly.price_revision(self._database, self._catalog),
+            patience=Patience(
+                head_wait_seconds=settings.inference.head_wait_seconds,
+                admission=timedelta(seconds=settings.inference.admission_seconds),
+            ),
+            show=self._show,
+        )
+
+    def _show(self, failure: GatewayError, request_id: RequestId) -> ErrorBody:
+        return errors.body_of(
+            failure,
+            Presentation(
+                request_id=request_id,
+                shape=ErrorShape.OPENAI,
+                documentation_url=self._settings.errors.documentation_url,
+            ),
+        )
+
     def _house(self) -> House:
         settings = self._settings
         return House(
             clock=self._clock,
+            tasks=self._tasks,
             database=self._database,
             directory=KeyDirectory(
                 self._database,
@@ -121,6 +197,12 @@ class Application:
             peppers=self._peppers,
             sealer=self._sealer,
             cursors=Cursors(settings.secrets.master.encode()),
+            limiter=self._limiter,
+            recorder=self._recorder,
+            catalog=self._catalog,
+            is_backend_ready=self._inference.offers.is_backend_ready,
+            pipeline=self._inference.pipeline,
+            token_counter=self._inference.token_counter,
             parsing_pool=self._parsing_pool,
             bounds=EdgeBounds(
                 body_bytes_max=settings.server.body_bytes_max,
@@ -130,6 +212,7 @@ class Application:
             record_days=settings.idempotency.record_days,
             default_threshold_basis_points=settings.policies.default_threshold_basis_points,
             is_sandbox=settings.ledger.is_sandbox,
+            keep_alive_seconds=settings.inference.keep_alive_seconds,
             documentation_url=settings.errors.documentation_url,
         )
 
@@ -140,8 +223,11 @@ class Application:
             await instances.heartbeat(tx, self._instance_id, pepper_versions=self._peppers.versions)
 
     def _begin(self) -> None:
+        self._inference.start()
         self._repeat("heartbeat", self._beat, instances.HEARTBEAT_SECONDS)
         self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
+        self._repeat("limits", self._limiter.tend, limiter.TEND_EVERY_SECONDS)
+        self._repeat("activity", self._recorder.write, recorder.WRITE_EVERY_SECONDS)
         for job in self._jobs():
             work = leases.run_while_held(self._database, job, self._instance_id)
             self._loops.append(self._tasks.start(f"job-{job.name}", work))
@@ -187,15 +273,25 @@ class Application:
         await idempotency.purge(self._database, now, record_days=record_days)
         await keys.purge_expired_secrets(self._database, now)
         await self._sealer.destroy_old(now)
+        await retention.remove_old_hours(self._database, now)
 
     async def reap(self) -> None:
         """Mark and decide the holds that nobody will settle."""
         await reaper.run(self._database)
 
     async def keep_partitions(self) -> None:
-        """Make the ledger's days ahead, and let the oldest go."""
-        await partitions.ensure(self._database)
-        await partitions.remove_old(self._database, entry_days=self._settings.ledger.entry_days)
+        """Make the days ahead, and let the oldest go."""
+        await self._make_days()
+        entry_days, record_days = (
+            self._settings.ledger.entry_days,
+            self._settings.activity.record_days,
+        )
+        await ledger_partitions.remove_old(self._database, entry_days=entry_days)
+        await retention.remove_old_days(self._database, record_days=record_days)
+
+    async def _make_days(self) -> None:
+        for table in DailyTable:
+            await partitions.ensure(self._database, table)
 
 
 def from_environment() -> Application:

@@ -4,7 +4,6 @@ Every value has a bound or a default, except secrets: these have no default, and
 are refused before anything listens.
 """
 
-import difflib
 import os
 import re
 import tomllib
@@ -14,6 +13,10 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+
+from tollhouse.base import credentials
+from tollhouse.base.credentials import UnusableCredential
+from tollhouse.base.suggestions import did_you_mean
 
 CONFIG_PATH_VARIABLE = "TOLLHOUSE_CONFIG"
 ENVIRONMENT_PREFIX = "TOLLHOUSE_"
@@ -34,6 +37,12 @@ _DATABASE_URL = re.compile(
     rf"(?:\?{_OPTION}(?:&{_OPTION})*)?",
     re.ASCII,
 )
+_REDIS_URL = re.compile(
+    rf"rediss?://(?:[^\s@/?#\[\]]*@)?{_HOST}(?:/[0-9]{{0,3}})?(?:\?{_OPTION}(?:&{_OPTION})*)?",
+    re.ASCII,
+)
+# Without a credential, which the exporter would repeat in its complaints.
+_COLLECTOR_URL = re.compile(rf"https?://{_HOST}(?:/[^\s@?#]*)?", re.ASCII)
 CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -46,7 +55,10 @@ class InvalidSettings(Exception):
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the configuration file."""
+    """A table of the configuration file. Its text has no values: some of them are secret."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
 
 
 class DatabaseSettings(Section, frozen=True, kw_only=True):
@@ -135,6 +147,14 @@ class RedisSettings(Section, frozen=True, kw_only=True):
     url: str | None = None
     answer_seconds: Seconds = 0.2
 
+    def __post_init__(self) -> None:
+        if self.url is not None and _REDIS_URL.fullmatch(self.url) is None:
+            message = (
+                "redis.url: not of the form redis://USER:PASSWORD@HOST:6379/0, or rediss:// for"
+                " TLS. In user and password, write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23."
+            )
+            raise InvalidSettings(message)
+
 
 class InferenceSettings(Section, frozen=True, kw_only=True):
     """How long callers are kept waiting in silence. Deadlines of a call stand at its backend."""
@@ -151,6 +171,17 @@ class ActivitySettings(Section, frozen=True, kw_only=True):
     waiting_records_max: PositiveInt = 20_000
 
 
+class OtelSettings(Section, frozen=True, kw_only=True):
+    """Where spans are sent, by OTLP over HTTP. Without an endpoint there are none."""
+
+    endpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.endpoint is not None and _COLLECTOR_URL.fullmatch(self.endpoint) is None:
+            message = "otel.endpoint: not of the form http://HOST:4318/v1/traces"
+            raise InvalidSettings(message)
+
+
 class ErrorSettings(Section, frozen=True, kw_only=True):
     """Presentation of failures."""
 
@@ -158,7 +189,10 @@ class ErrorSettings(Section, frozen=True, kw_only=True):
 
 
 class Settings(Section, frozen=True, kw_only=True):
-    """The whole configuration of one deployment. The catalog reads `backends` and `models`."""
+    """The whole configuration of one deployment. The catalog reads `backends` and `models`.
+
+    A file names where a backend's credential is found; here it stands as `api_key`.
+    """
 
     database: DatabaseSettings
     secrets: SecretSettings
@@ -171,6 +205,7 @@ class Settings(Section, frozen=True, kw_only=True):
     redis: RedisSettings = RedisSettings()
     inference: InferenceSettings = InferenceSettings()
     activity: ActivitySettings = ActivitySettings()
+    otel: OtelSettings = OtelSettings()
     backends: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
 
@@ -186,7 +221,11 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
         message = f"{chosen}: {error}{_suggestion(str(error))}"
         raise InvalidSettings(message) from None
     _refuse_weak_secrets(settings.secrets)
-    return settings
+    backends = {
+        name: _with_credential(name, backend, environment)
+        for name, backend in settings.backends.items()
+    }
+    return msgspec.structs.replace(settings, backends=backends)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -229,12 +268,37 @@ def _suggestion(message: str) -> str:
         return ""
     unknown = message.split("`")[1]
     known = [name for section in _sections() for name in section.__struct_fields__]
-    nearest = difflib.get_close_matches(unknown, known, n=1)
-    return f". Did you mean `{nearest[0]}`?" if nearest else ""
+    return did_you_mean(unknown, known)
 
 
 def _sections() -> list[type[Struct]]:
     return [Settings, *Section.__subclasses__()]
+
+
+def _with_credential(
+    name: str, backend: dict[str, Any], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The backend with its `api_key` in the place of where to find it."""
+    place = f"backends.{msgspec.json.encode(name).decode()}"
+    sources = [source for source in ("api_key_variable", "api_key_file") if source in backend]
+    if "api_key" in backend or len(sources) > 1:
+        message = (
+            f"{place}: a credential does not stand in this file. Say where it is, by either "
+            'api_key_variable = "NAME_OF_VARIABLE" or api_key_file = "/path/of/file".'
+        )
+        raise InvalidSettings(message)
+    rest = {field: value for field, value in backend.items() if field not in sources}
+    for source in sources:
+        try:
+            rest["api_key"] = (
+                credentials.from_variable(backend[source], environment)
+                if source == "api_key_variable"
+                else credentials.from_file(backend[source])
+            )
+        except UnusableCredential as error:
+            message = f"{place}.{source}: {error}"
+            raise InvalidSettings(message) from None
+    return rest
 
 
 def _refuse_weak_secrets(secrets: SecretSettings) -> None:

@@ -97,6 +97,12 @@ PLANTS = [
         named="tollhouse.serving.planted -> sqlalchemy",
     ),
     Plant(
+        contract="redis",
+        module="api/planted.py",
+        line="from redis.asyncio import Redis",
+        named="tollhouse.api.planted -> redis",
+    ),
+    Plant(
         contract="server",
         module="api/planted.py",
         line="import uvicorn.config",
@@ -107,6 +113,24 @@ PLANTS = [
         module="api/planted.py",
         line="from cryptography.fernet import Fernet",
         named="tollhouse.api.planted -> cryptography",
+    ),
+    Plant(
+        contract="upstreams",
+        module="api/planted.py",
+        line="from aiohttp import ClientSession",
+        named="tollhouse.api.planted -> aiohttp",
+    ),
+    Plant(
+        contract="tracing",
+        module="activity/planted.py",
+        line="from opentelemetry import trace",
+        named="tollhouse.activity.planted -> opentelemetry",
+    ),
+    Plant(
+        contract="testing",
+        module="testing/planted.py",
+        line="import tollhouse.backends.types",
+        named="tollhouse.testing.planted -> tollhouse.backends.types",
     ),
     Plant(
         contract="acyclic",

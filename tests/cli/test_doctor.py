@@ -10,13 +10,17 @@ import pytest
 from tests.cli.commands import Operator, execute, free_port
 from tests.cli.conftest import deployed
 from tests.cli.pooler import running_pooler
+from tests.support.redis_server import running_redis
 from tollhouse.cli.database_checks import judge_clocks, judge_durability, judge_version
 from tollhouse.cli.findings import Outcome
+from tollhouse.cli.redis_checks import judge_redis
+from tollhouse.limits.health import RedisHealth
 
 EVERY_CHECK = [
-    *("settings", "file mode", "secrets", "listener", "probe listener", "database", "pooling"),
-    *("database version", "clock", "durability", "schema", "peppers", "workers", "job leases"),
-    *("ledger days", "data keys", "sealed values"),
+    *("settings", "file mode", "secrets", "traces", "listener", "probe listener", "catalog"),
+    *("redis", "database", "pooling", "database version", "clock", "durability", "schema"),
+    *("peppers", "workers", "job leases"),
+    *("ledger days", "request days", "data keys", "sealed values"),
 ]
 
 
@@ -142,6 +146,39 @@ async def leave_behind(url: str) -> None:
         VALUES (gen_random_uuid(), now(), now(), '{1,2}')
         """,
     )
+
+
+def test_a_redis_that_answers_is_described_and_one_that_does_not_is_a_failure(
+    patient: Operator,
+) -> None:
+    with running_redis() as server:
+        patient.environment["TOLLHOUSE_REDIS__URL"] = server.url
+        well = patient.json("doctor")
+    lost = examined(patient)["redis"]
+
+    (found,) = [finding for finding in well["data"] if finding["check"] == "redis"]
+    assert found["outcome"] == "ok"
+    assert found["found"].startswith("version ")
+    assert lost["outcome"] == "failure"
+    assert "each worker counts traffic alone" in lost["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("version", "policy", "memory_bytes_max", "outcome"),
+    [
+        ("7.0.15", "noeviction", 10**9, Outcome.OK),
+        ("8.1.3", "allkeys-lru", 0, Outcome.OK),
+        ("7.0.15", "allkeys-lru", 10**9, Outcome.WARNING),
+        ("7.2.4", "volatile-ttl", 10**9, Outcome.WARNING),
+        ("6.2.14", "noeviction", 0, Outcome.WARNING),
+    ],
+)
+def test_a_redis_that_is_old_or_forgets_is_worth_a_look(
+    version: str, policy: str, memory_bytes_max: int, outcome: Outcome
+) -> None:
+    found = RedisHealth(version=version, eviction_policy=policy, memory_bytes_max=memory_bytes_max)
+
+    assert judge_redis(found).outcome is outcome
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_every_verb_has_a_table_and_every_change_an_entry_in_the_audit_log(
     assert "archived" in operator.run("project", "archive", made, "--yes").stdout
     entries = operator.json("audit", "--org", organization, "--limit", "3")
     assert [entry["action"] for entry in entries["data"]] == [
-        *("project.archive", "project.rename", "project.create")
+        *("project.archive", "project.edit", "project.create")
     ]
     renaming = entries["data"][1]["changes"]
     assert renaming == [{"field": "name", "before": "search", "after": "find"}]

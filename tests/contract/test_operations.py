@@ -46,6 +46,8 @@ KEY = f"{PROJECTS}/{{project_id}}/api_keys/{{api_key_id}}"
 POLICIES = "/manage/v1/organization/policies"
 CREDITS = "/manage/v1/organization/credits"
 LIMITS = "/manage/v1/organization/spending_limits"
+RATE_LIMITS = "/manage/v1/organization/rate_limits"
+REQUESTS = "/manage/v1/organization/requests"
 EXTENSION_TABLE = [
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),
@@ -72,7 +74,13 @@ EXTENSION_TABLE = [
     ("GET", LIMITS, "spending_limits:read"),
     ("PUT", LIMITS, "spending_limits:write"),
     ("DELETE", LIMITS, "spending_limits:write"),
+    ("GET", RATE_LIMITS, "rate_limits:read"),
+    ("PUT", RATE_LIMITS, "rate_limits:write"),
+    ("DELETE", RATE_LIMITS, "rate_limits:write"),
     ("GET", "/manage/v1/organization/usage", "billing:read"),
+    ("GET", REQUESTS, "activity:read"),
+    ("GET", f"{REQUESTS}/{{request_id}}", "activity:read"),
+    ("GET", "/manage/v1/organization/request_rollups", "activity:read"),
 ]
 ALL_GUARDS = frozenset(Guard)
 

@@ -83,7 +83,14 @@ BODIES_OF_KEYS = [
         rows=[NAME, EXPIRES_AT, row("permissions", array("policies:read", 1, 18))],
     ),
     Table(type_=projects.CreateProject, body={"name": "search"}, rows=[NAME]),
-    Table(type_=projects.RenameProject, body={"name": "search"}, rows=[NAME]),
+    Table(
+        type_=projects.EditProject,
+        body={},
+        rows=[
+            row("name", string(1, 200)),
+            row("allowed_models", array("example/model-a", low=1, high=100), null=True),
+        ],
+    ),
 ]
 
 

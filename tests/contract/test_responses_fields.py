@@ -29,6 +29,8 @@ MINIMAL: dict[str, Any] = {"model": "example/model-a", "input": "Hello"}
 ITEM = {"role": "user", "content": "Hello"}
 SUMMARY = one_of("auto", "concise", "detailed")
 EFFORT = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultracode")
+FUNCTION: dict[str, Any] = {"type": "function", "name": "f", "parameters": {}}
+WEB_SEARCH: dict[str, Any] = {"type": "web_search"}
 JSON_SCHEMA: dict[str, Any] = {"type": "json_schema", "name": "answer", "schema": {}}
 INCLUDE = (
     "message.input_image.image_url",
@@ -188,6 +190,9 @@ def test_metadata_has_16_pairs_of_short_texts(
         ({"prompt_cache_options": {}}, not_served("prompt_cache_options")),
         ({"access_programs": []}, not_served("access_programs")),
         ({"image": "x"}, not_served("image")),
+        ({"max_tool_calls": 1}, not_served("max_tool_calls")),
+        ({"truncation": "disabled"}, ACCEPTED),
+        ({"truncation": "auto"}, not_served("truncation")),
     ],
 )
 def test_what_is_stateful_or_contradictory_is_refused(
@@ -208,6 +213,21 @@ def test_what_is_stateful_or_contradictory_is_refused(
         ({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, ACCEPTED),
         ({"type": "function_call_output", "call_id": "c", "output": "x"}, ACCEPTED),
         ({"type": "reasoning", "summary": []}, ACCEPTED),
+        (
+            {
+                "type": "reasoning",
+                "summary": None,
+                "content": [{"type": "reasoning_text", "text": "Hm."}],
+                "encrypted_content": "x",
+            },
+            ACCEPTED,
+        ),
+        (
+            {"type": "reasoning", "summary": [{"type": "summary_text"}]},
+            ("missing_required_parameter", "input[0].summary[0].text"),
+        ),
+        ({"type": "reasoning", "content": "x"}, ("invalid_type", "input[0].content")),
+        ({"type": "reasoning", "content": ["x"]}, ("invalid_type", "input[0].content[0]")),
         ({}, ("missing_required_parameter", "input[0].role")),
         ({"role": "tool", "content": "x"}, ("invalid_value", "input[0].role")),
         ({"role": 1, "content": "x"}, ("invalid_type", "input[0].role")),
@@ -240,6 +260,34 @@ def test_what_is_stateful_or_contradictory_is_refused(
             },
             ("unsupported_parameter", "input[0].output[0].file_id"),
         ),
+        (
+            {"role": "user", "content": [{"type": "input_text"}]},
+            ("missing_required_parameter", "input[0].content[0].text"),
+        ),
+        (
+            {"role": "user", "content": [{"type": "input_text", "text": None}]},
+            ("invalid_type", "input[0].content[0].text"),
+        ),
+        (
+            {"role": "user", "content": [{"type": "input_image", "image_url": {"url": "x"}}]},
+            ("invalid_type", "input[0].content[0].image_url"),
+        ),
+        (
+            {"role": "user", "content": [{"type": "input_file", "file_data": "data:,x"}]},
+            ACCEPTED,
+        ),
+        (
+            {"role": "user", "content": [{"type": "input_file", "filename": "a.pdf"}]},
+            ("missing_required_parameter", "input[0].content[0].file_data"),
+        ),
+        (
+            {"role": "user", "content": [{"type": "input_file", "file_url": "https://x"}]},
+            not_served("input[0].content[0].file_url"),
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "refusal", "text": "x"}]},
+            ("missing_required_parameter", "input[0].content[0].refusal"),
+        ),
         ({"type": "computer_call"}, not_served("input[0].type")),
         (
             {"role": "user", "content": [{"type": "input_audio"}]},
@@ -269,6 +317,24 @@ def test_input_items_are_looked_at_one_by_one(
         ),
         ({"type": "function", "name": 1}, ("invalid_type", "tools[0].name")),
         ({"type": "file_search"}, not_served("tools[0].type")),
+        (
+            {
+                "type": "web_search",
+                "search_context_size": "low",
+                "user_location": {"type": "approximate", "city": "Rome"},
+                "filters": None,
+            },
+            ACCEPTED,
+        ),
+        ({"type": "web_search", "user_location": None}, ACCEPTED),
+        (
+            {"type": "web_search", "user_location": "Rome"},
+            ("invalid_type", "tools[0].user_location"),
+        ),
+        (
+            {"type": "web_search", "filters": {"allowed_domains": ["example.org"]}},
+            not_served("tools[0].filters"),
+        ),
     ],
 )
 def test_tools_are_flat_functions_or_web_searches(
@@ -277,19 +343,88 @@ def test_tools_are_flat_functions_or_web_searches(
     assert outcome({"tools": [tool]}) == expected
 
 
+def test_the_web_is_searched_by_one_tool() -> None:
+    tools = [{"type": "web_search"}, FUNCTION, {"type": "web_search_preview"}]
+
+    assert outcome({"tools": tools}) == ("invalid_parameter_combination", "tools")
+
+
 @pytest.mark.parametrize(
-    ("choice", "expected"),
+    ("choice", "tools", "expected"),
     [
-        ("auto", ACCEPTED),
-        ({"type": "function", "name": "f"}, ACCEPTED),
-        ({"type": "allowed_tools", "mode": "auto", "tools": []}, ACCEPTED),
-        ({"type": "web_search_preview"}, ACCEPTED),
-        ({}, ("missing_required_parameter", "tool_choice.type")),
-        ({"type": "function"}, ("missing_required_parameter", "tool_choice.name")),
-        ({"type": "mcp"}, not_served("tool_choice.type")),
+        ("auto", [], ACCEPTED),
+        ("none", [], ACCEPTED),
+        ("required", [FUNCTION], ACCEPTED),
+        ("required", [WEB_SEARCH], ACCEPTED),
+        ("required", [FUNCTION, WEB_SEARCH], not_served("tool_choice")),
+        ("required", [], ("invalid_parameter_combination", "tool_choice")),
+        ({"type": "function", "name": "f"}, [FUNCTION, WEB_SEARCH], ACCEPTED),
+        (
+            {"type": "function", "name": "g"},
+            [FUNCTION],
+            ("invalid_parameter_combination", "tool_choice"),
+        ),
+        ({"type": "web_search_preview"}, [FUNCTION, WEB_SEARCH], ACCEPTED),
+        (
+            {"type": "web_search_preview"},
+            [FUNCTION],
+            ("invalid_parameter_combination", "tool_choice"),
+        ),
+        ({}, [], ("missing_required_parameter", "tool_choice.type")),
+        ({"type": "function"}, [FUNCTION], ("missing_required_parameter", "tool_choice.name")),
+        ({"type": "mcp"}, [FUNCTION], not_served("tool_choice.type")),
     ],
 )
-def test_a_choice_of_tools_has_a_known_shape(
-    choice: object, expected: tuple[str, str | None]
+def test_a_choice_is_among_the_tools(
+    choice: object, tools: list[dict[str, Any]], expected: tuple[str, str | None]
 ) -> None:
-    assert outcome({"tool_choice": choice}) == expected
+    assert outcome({"tool_choice": choice, "tools": tools}) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "allowed", "expected"),
+    [
+        ("auto", [], ACCEPTED),
+        ("auto", [{"type": "function", "name": "f"}, {"type": "web_search"}], ACCEPTED),
+        ("required", [{"type": "function", "name": "f"}], ACCEPTED),
+        ("required", [], ("invalid_parameter_combination", "tool_choice.mode")),
+        (
+            "required",
+            [{"type": "function", "name": "f"}, {"type": "web_search"}],
+            not_served("tool_choice.mode"),
+        ),
+        ("none", [], ("invalid_value", "tool_choice.mode")),
+        (
+            "auto",
+            [{"type": "function", "name": "g"}],
+            ("invalid_parameter_combination", "tool_choice.tools[0]"),
+        ),
+        ("auto", [{"type": "mcp"}], not_served("tool_choice.tools[0].type")),
+        ("auto", "f", ("invalid_type", "tool_choice.tools")),
+        ("auto", ["f"], ("invalid_type", "tool_choice.tools[0]")),
+        (None, [], ("invalid_type", "tool_choice.mode")),
+    ],
+)
+def test_allowed_tools_are_some_of_the_tools(
+    mode: object, allowed: object, expected: tuple[str, str | None]
+) -> None:
+    choice = {"type": "allowed_tools", "mode": mode, "tools": allowed}
+
+    assert outcome({"tool_choice": choice, "tools": [FUNCTION, WEB_SEARCH]}) == expected
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "expected"),
+    [
+        ({"summary": "auto", "generate_summary": "auto"}, ACCEPTED),
+        ({"summary": None, "generate_summary": "concise"}, ACCEPTED),
+        (
+            {"summary": "auto", "generate_summary": "concise"},
+            ("invalid_parameter_combination", "reasoning.generate_summary"),
+        ),
+    ],
+)
+def test_both_names_of_the_summary_say_the_same(
+    reasoning: dict[str, Any], expected: tuple[str, str | None]
+) -> None:
+    assert outcome({"reasoning": reasoning}) == expected

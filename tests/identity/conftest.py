@@ -13,7 +13,7 @@ import pytest_asyncio
 import uvloop
 
 from tests.identity.creations import START
-from tests.support import databases
+from tests.support import catalogs, databases
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.world import World, new_world
 from tollhouse.app import connect
@@ -40,9 +40,13 @@ async def database_url(migrated_template: str) -> AsyncIterator[str]:
 
 @pytest.fixture(scope="module")
 def settings(database_url: str) -> Settings:
-    """Of a sandbox, where every operation can be carried out."""
-    sandbox = LedgerSettings(is_sandbox=True)
-    return msgspec.structs.replace(settings_for(database_url), ledger=sandbox)
+    """Of a sandbox with a model, where every operation can be carried out."""
+    return msgspec.structs.replace(
+        settings_for(database_url),
+        ledger=LedgerSettings(is_sandbox=True),
+        backends=catalogs.BACKENDS,
+        models=catalogs.MODELS,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from tests.activity.records import Customer
 from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
+from tests.support.limits import set_limit
 from tests.support.policies import STEPS, new_policy
-from tests.support.world import World, new_world
+from tests.support.world import HeldProjectKey, World, new_world
+from tollhouse.activity.recorder import Recorder
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.traffic import TrafficLimits
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapPlace, Period, Scope
@@ -59,8 +63,17 @@ class Stage:
             "admin_key_id": str(admin_key.key.id),
             "policy_id": policy_id_text(policy.id),
             "version": "1",
+            "request_id": await self._recorded(project_key),
             "model": "example/model-a",
         }
+
+    async def _recorded(self, held: HeldProjectKey) -> str:
+        customer = Customer(self.home.organization_id, held.key.project_id, held.key.id)
+        record = customer.record()
+        recorder = Recorder(self.database, waiting_records_max=1)
+        recorder.note(record)
+        await recorder.write()
+        return str(record.request_id)
 
     async def set_caps(self) -> None:
         """On both organizations, so that either can clear its own."""
@@ -70,6 +83,11 @@ class Stage:
                     scope=Scope.ORGANIZATION, scope_id=world.organization_id, period=Period.MONTH
                 )
                 await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
+
+    async def set_limits(self) -> None:
+        """On both organizations, so that either can clear its own."""
+        for world in (self.home, self.foreign):
+            await set_limit(world, TrafficLimits(requests_per_minute=1))
 
     async def audit_rows(self) -> int:
         async with self.database.transaction() as tx:

@@ -28,6 +28,8 @@ _KEYS = f"{_PROJECT}/api_keys"
 _KEY = f"{_KEYS}/{{api_key_id}}"
 _CREDITS = "/manage/v1/organization/credits"
 _LIMITS = "/manage/v1/organization/spending_limits"
+_RATE_LIMITS = "/manage/v1/organization/rate_limits"
+_REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
 _MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
@@ -38,9 +40,14 @@ ROWS = (
     Row("countTokens", "POST", "/v1/messages/count_tokens", "customer", "inference:write"),
     Row(
         *("retrieveModel", "GET", "/v1/models/{model}", "customer", "models:read"),
+        is_built=True,
         survives_archive=True,
     ),
-    Row(*("listModels", "GET", "/v1/models", "customer", "models:read"), survives_archive=True),
+    Row(
+        *("listModels", "GET", "/v1/models", "customer", "models:read"),
+        is_built=True,
+        survives_archive=True,
+    ),
     Row(
         *("createPolicy", "POST", "/v1/organization/policies", "admin", "policies:write"),
         is_built=True,
@@ -95,7 +102,7 @@ ROWS = (
     Row("listProjects", "GET", _PROJECTS, "admin", "projects:read", is_built=True),
     Row("createProject", "POST", _PROJECTS, "admin", "projects:create", is_built=True),
     Row("retrieveProject", "GET", _PROJECT, "admin", "projects:read", is_built=True),
-    Row("renameProject", "PATCH", _PROJECT, "admin", "projects:create", is_built=True),
+    Row("editProject", "PATCH", _PROJECT, "admin", "projects:create", is_built=True),
     Row("listProjectKeys", "GET", _KEYS, "admin", "project_api_keys:read", is_built=True),
     Row("retrieveProjectKey", "GET", _KEY, "admin", "project_api_keys:read", is_built=True),
     Row(
@@ -161,8 +168,24 @@ ROWS = (
     Row("listSpendingLimits", "GET", _LIMITS, "admin", "spending_limits:read", is_built=True),
     Row("setSpendingLimit", "PUT", _LIMITS, "admin", "spending_limits:write", is_built=True),
     Row("clearSpendingLimit", "DELETE", _LIMITS, "admin", "spending_limits:write", is_built=True),
+    Row("listRateLimits", "GET", _RATE_LIMITS, "admin", "rate_limits:read", is_built=True),
+    Row("setRateLimit", "PUT", _RATE_LIMITS, "admin", "rate_limits:write", is_built=True),
+    Row("clearRateLimit", "DELETE", _RATE_LIMITS, "admin", "rate_limits:write", is_built=True),
     Row(
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
+        is_built=True,
+    ),
+    Row("listRequests", "GET", _REQUESTS, "admin", "activity:read", is_built=True),
+    Row(
+        *("retrieveRequest", "GET", f"{_REQUESTS}/{{request_id}}", "admin", "activity:read"),
+        is_built=True,
+    ),
+    Row(
+        "reportRequests",
+        "GET",
+        "/manage/v1/organization/request_rollups",
+        "admin",
+        "activity:read",
         is_built=True,
     ),
 )
@@ -192,7 +215,7 @@ CUSTOMER_PERMISSIONS = ("inference:write", "models:read")
 BODIES: dict[str, dict[str, object]] = {
     "createProjectKey": {"name": "a key"},
     "createProject": {"name": "a project"},
-    "renameProject": {"name": "another name"},
+    "editProject": {"name": "another name"},
     "createManagedProjectKey": {"name": "a key"},
     "rotateProjectKey": {"overlap_seconds": 0},
     "createAdminKey": {"name": "a key", "permissions": ["admin_api_keys:create"]},
@@ -204,6 +227,7 @@ BODIES: dict[str, dict[str, object]] = {
     "rollBackPolicy": {"revision": 3, "version": 1},
     "createTestPayment": {"amount": {"value": "12.5"}},
     "setSpendingLimit": {"period": "month", "limit": {"value": "100"}},
+    "setRateLimit": {"requests_per_minute": 600},
 }
 """A sound body for every operation that is built and takes one."""
 
@@ -211,5 +235,6 @@ QUERIES: dict[str, dict[str, str]] = {
     "clearSpendingLimit": {"period": "month"},
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
+    "reportRequests": {"start_time": "0", "end_time": "1"},
 }
 """A sound query for every operation that is built and demands one."""

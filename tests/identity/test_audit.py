@@ -32,7 +32,7 @@ ACTIONS = {
     "archiveProject": ("project.archive", "project"),
     "revokeAdminKey": ("admin_api_key.revoke", "admin_api_key"),
     "createProject": ("project.create", "project"),
-    "renameProject": ("project.rename", "project"),
+    "editProject": ("project.edit", "project"),
     "createManagedProjectKey": ("project_api_key.create", "project_api_key"),
     "rotateProjectKey": ("project_api_key.rotate", "project_api_key"),
     "suspendProjectKey": ("project_api_key.suspend", "project_api_key"),
@@ -48,19 +48,23 @@ ACTIONS = {
     "createTestPayment": ("credit.grant", "credit_entry"),
     "setSpendingLimit": ("spending_limit.set", "spending_limit"),
     "clearSpendingLimit": ("spending_limit.clear", "spending_limit"),
+    "setRateLimit": ("rate_limit.set", "rate_limit"),
+    "clearRateLimit": ("rate_limit.clear", "rate_limit"),
 }
 CHANGING = [row for row in ROWS if row.method != "GET"]
 CREATIONS = {
     *("createProjectKey", "createProject", "createManagedProjectKey", "createAdminKey"),
     *("createPolicy", "createTestPayment", "setSpendingLimit"),
+    "setRateLimit",
 }
 REVISED = {name for name, (_, resource) in ACTIONS.items() if resource == "policy"} - CREATIONS
 """Operations that name the revision that they change: it is stale afterwards."""
-DELETIONS = {"clearSpendingLimit"}
+DELETIONS = {"clearSpendingLimit", "clearRateLimit"}
 """Operations after which the thing is no more, so that a second one does not find it."""
 PREPARATIONS = {
     "resumeProjectKey": "suspendProjectKey",
     "clearSpendingLimit": "setSpendingLimit",
+    "clearRateLimit": "setRateLimit",
 }
 
 
@@ -152,7 +156,7 @@ async def test_a_change_leaves_one_row_and_its_repetition_none(scene: Scene, row
 
 async def test_twenty_identical_changes_at_once_leave_one_row(scene: Scene) -> None:
     rows_before = len(await audit_rows(scene.world))
-    for operation in ("suspendProjectKey", "renameProject", "archiveProject"):
+    for operation in ("suspendProjectKey", "editProject", "archiveProject"):
         row = next(row for row in ROWS if row.id == operation)
         answers = await asyncio.gather(*(scene.act(row, "unused") for _ in range(20)))
         rows_before += 1
@@ -199,7 +203,7 @@ async def test_what_changes_unaudited_is_in_no_digest(scene: Scene) -> None:
             "UPDATE project_keys SET last_used_at = now() WHERE organization_id = $1",
             scene.world.organization_id,
         )
-    await scene.act(next(row for row in ROWS if row.id == "renameProject"), "unused")
+    await scene.act(next(row for row in ROWS if row.id == "editProject"), "unused")
     await scene.act(next(row for row in ROWS if row.id == "resumeProjectKey"), "unused")
     suspended, _, resumed = (await audit_rows(scene.world))[rows_before:]
 
@@ -340,7 +344,7 @@ async def test_every_verb_of_the_operator_leaves_one_row(
     await world.revoke_project_key(held)
     await world.revoke_admin_key(admin)
     async with database.mutation(world.authority()) as tx:
-        await projects.rename(tx, project.id, name="another name")
+        await projects.edit(tx, project.id, name="another name")
     await world.archive(project)
     for status in (
         OrganizationStatus.SUSPENDED,
@@ -360,7 +364,7 @@ async def test_every_verb_of_the_operator_leaves_one_row(
         "project_api_key.resume",
         "project_api_key.revoke",
         "admin_api_key.revoke",
-        "project.rename",
+        "project.edit",
         "project.archive",
         "organization.suspended",
         "organization.active",
@@ -383,7 +387,7 @@ async def test_what_the_operator_repeats_leaves_no_row(
     async with database.mutation(world.authority()) as tx:
         await keys.resume_project_key(tx, project.id, held.key.id)
     async with database.mutation(world.authority()) as tx:
-        await projects.rename(tx, project.id, name="search")
+        await projects.edit(tx, project.id, name="search")
     await world.set_status(OrganizationStatus.ACTIVE)
     assert len(await audit_rows(world)) == rows_before
 

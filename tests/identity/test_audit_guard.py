@@ -55,14 +55,14 @@ async def _forget(world: World, project_id: ProjectId) -> None:
 
 async def _rename_twice(world: World, project_id: ProjectId) -> None:
     async with world.database.mutation(world.authority()) as tx:
-        await projects.rename(tx, project_id, name="one")
-        await projects.rename(tx, project_id, name="two")
+        await projects.edit(tx, project_id, name="one")
+        await projects.edit(tx, project_id, name="two")
 
 
 async def _deny_a_change(world: World, project_id: ProjectId) -> None:
     async with world.database.mutation(world.authority()) as tx:
         tx.unchanged()
-        await projects.rename(tx, project_id, name="one")
+        await projects.edit(tx, project_id, name="one")
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ import pytest_asyncio
 
 from tests.identity.raw import Answer, Connection, bearer, connected
 from tests.support.gateway import Gateway
+from tests.support.limits import set_limit
 from tests.support.policies import new_policy
 from tests.support.world import HeldAdminKey, HeldProjectKey, World
 from tollhouse.base.ids import GrantId, policy_id_text, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.traffic import TrafficLimits
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapPlace, GrantKind, Period, Scope
 from tollhouse.projects.types import Project
@@ -30,7 +32,7 @@ PROJECT_OPERATIONS: Operations = {
     "archiveProject": ("POST", GIVEN + "/projects/{id}/archive", None),
     "listEffectivePolicies": ("GET", GIVEN + "/projects/{id}/effective_policies", None),
     "retrieveProject": ("GET", MANAGE + "/projects/{id}", None),
-    "renameProject": ("PATCH", MANAGE + "/projects/{id}", {"name": "taken over"}),
+    "editProject": ("PATCH", MANAGE + "/projects/{id}", {"name": "taken over"}),
     "listProjectKeys": ("GET", MANAGE + "/projects/{id}/api_keys", None),
     "createManagedProjectKey": ("POST", MANAGE + "/projects/{id}/api_keys", {"name": "a key"}),
 }
@@ -102,6 +104,11 @@ async def _entry(world: World) -> str:
             reason="a test",
         )
     return str(grant.id)
+
+
+async def _limit(world: World) -> str:
+    """The ID of the organization's own rate limit."""
+    return (await set_limit(world, TrafficLimits(requests_per_minute=1))).place.text
 
 
 async def _cap(world: World) -> str:
@@ -245,13 +252,19 @@ def _unknown_policy_id() -> str:
 
 
 @pytest.mark.parametrize(("name", "noun"), [("project_id", "project"), ("api_key_id", "api_key")])
-async def test_what_a_foreign_organization_has_cannot_be_capped(
+async def test_what_a_foreign_organization_has_cannot_be_capped_or_limited(
     caller: Caller, ours: Side, theirs: Side, name: str, noun: str
 ) -> None:
     def places(id_: object) -> list[tuple[str, str, Mapping[str, object] | None]]:
-        body = {name: str(id_), "period": "month", "limit": {"value": "1"}}
-        path = f"{MANAGE}/spending_limits"
-        return [("PUT", path, body), ("DELETE", f"{path}?{name}={id_}&period=month", None)]
+        cap = {name: str(id_), "period": "month", "limit": {"value": "1"}}
+        limit = {name: str(id_), "requests_per_minute": 1}
+        caps, limits = f"{MANAGE}/spending_limits", f"{MANAGE}/rate_limits"
+        return [
+            ("PUT", caps, cap),
+            ("DELETE", f"{caps}?{name}={id_}&period=month", None),
+            ("PUT", limits, limit),
+            ("DELETE", f"{limits}?{name}={id_}", None),
+        ]
 
     foreign = theirs.project.id if noun == "project" else theirs.key.key.id
     for position, unknown_place in enumerate(places(uuid4())):
@@ -300,6 +313,7 @@ async def test_a_foreign_cursor_is_an_unknown_cursor(
         ],
         f"{MANAGE}/credits/entries": [await _entry(theirs.world), ours.project.id],
         f"{MANAGE}/spending_limits": [await _cap(theirs.world), ours.project.id],
+        f"{MANAGE}/rate_limits": [await _limit(theirs.world), ours.project.id],
     }
     for path, cursors in lists.items():
         unknown = await caller.ask("GET", f"{path}?after={time_ordered_uuid()}")
@@ -327,9 +341,11 @@ async def test_lists_show_nothing_of_another_organization(
     for side in (ours, theirs):
         await _entry(side.world)
         await _cap(side.world)
+        await _limit(side.world)
     paths = (
         f"{MANAGE}/credits/entries",
         f"{MANAGE}/spending_limits",
+        f"{MANAGE}/rate_limits",
         f"{MANAGE}/projects",
         f"{MANAGE}/projects/{ours.project.id}/api_keys",
         f"{GIVEN}/admin_api_keys",

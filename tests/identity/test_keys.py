@@ -17,12 +17,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ADMIN_KEYS = "/manage/v1/organization/admin_api_keys"
 LIST_ADMIN_KEYS = "/v1/organization/admin_api_keys"
 BELIEF_IS_STALE = timedelta(seconds=1)
-LET_IN = 503
-"""What a route that is not built yet answers to a key that may call it."""
+LET_IN = 200
 
 
 async def _use(client: httpx2.AsyncClient, key: str) -> int:
-    answer = await client.post("/v1/chat/completions", headers={"authorization": f"Bearer {key}"})
+    answer = await client.get("/v1/models", headers={"authorization": f"Bearer {key}"})
     return answer.status_code
 
 

@@ -72,9 +72,7 @@ def _stopped(row: Row, credential: str) -> Expected:
         return Expected(403, "wrong_key_type")
     if credential == "suspended key":
         return Expected(403, "key_suspended")
-    if row.survives_archive:
-        return Expected(503, "service_unavailable")
-    return Expected(403, "project_archived")
+    return Expected(200) if row.survives_archive else Expected(403, "project_archived")
 
 
 def _foreign(row: Row) -> Expected:
@@ -84,6 +82,8 @@ def _foreign(row: Row) -> Expected:
         return Expected(404, "api_key_not_found")
     if "{policy_id}" in row.path:
         return Expected(404, "policy_not_found")
+    if "{request_id}" in row.path:
+        return Expected(404, "request_not_found")
     return Expected(200)
 
 
@@ -120,6 +120,8 @@ async def test_a_cell_of_the_matrix(
     targets = await stage.fresh_targets(row.id) if cell.status == 200 else stage.targets
     if row.id == "clearSpendingLimit" and cell.status == 200:
         await stage.set_caps()
+    if row.id == "clearRateLimit" and cell.status == 200:
+        await stage.set_limits()
     key = stage.key(credential, row)
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
     rows_before = await stage.audit_rows()

@@ -2,7 +2,6 @@
 
 import os
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -26,16 +25,13 @@ from tests.ledger.requests import (
     text_part,
     tool,
 )
-from tests.support.engine import Engine, engine
-from tollhouse.contract.decoding import decode
-from tollhouse.contract.responses import ResponseRequest
+from tests.support.engine import Engine
 from tollhouse.ledger.bounds import (
     MESSAGE_TOKENS,
     REQUEST_TOKENS,
     ModelBounds,
     TokenizerFamily,
     of_chat_request,
-    of_response_request,
     output_tokens_max,
 )
 
@@ -106,12 +102,6 @@ TOKENIZERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def smollm2() -> Iterator[Engine]:
-    with engine() as running:
-        yield running
-
-
 def user(*parts: Body, **members: Any) -> Body:  # noqa: ANN401 - JSON
     """A request with one message."""
     messages = [{"role": "user", "content": list(parts)}]
@@ -146,24 +136,24 @@ def test_the_longest_renderings_stay_within_the_bound(
 @THOROUGH
 @given(CONVERSATIONS)
 def test_a_real_template_and_tokenizer_stay_within_the_bound(
-    smollm2: Engine, messages: list[Body]
+    llama_engine: Engine, messages: list[Body]
 ) -> None:
     body = {"model": "m", "messages": [*messages, said("user", "Why?")]}
     bound = of_chat_request(request_of(body), BOUNDLESS)
 
-    assert smollm2.count_tokens(smollm2.render(body)) <= bound.prompt_tokens
+    assert llama_engine.count_tokens(llama_engine.render(body)) <= bound.prompt_tokens
 
 
 @THOROUGH
 @example(SPREAD)
 @given(BODIES)
 def test_a_real_tokenizer_stays_within_the_bound_of_every_rendering(
-    smollm2: Engine, body: Body
+    llama_engine: Engine, body: Body
 ) -> None:
     bound = of_chat_request(request_of(body), BOUNDLESS)
 
     for render in RENDERINGS:
-        assert smollm2.count_tokens(render(body)) * body["n"] <= bound.prompt_tokens
+        assert llama_engine.count_tokens(render(body)) * body["n"] <= bound.prompt_tokens
 
 
 def test_the_factors_are_the_most_that_normalizing_adds() -> None:
@@ -308,79 +298,3 @@ def test_legacy_functions_and_schemas_count_as_tools_do() -> None:
 
     for body in (functions, formatted):
         assert of_chat_request(request_of(body), ORDINARY).prompt_tokens > plain + 500
-
-
-def response(**members: Any) -> ResponseRequest:  # noqa: ANN401 - JSON
-    return decode({"model": "m", "input": "a"} | members, ResponseRequest)
-
-
-def test_a_response_counts_its_instructions_items_and_tools() -> None:
-    items = [
-        {"role": "user", "content": [{"type": "input_text", "text": "q" * 1_000}]},
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "r" * 1_000}]},
-        {
-            "type": "function_call",
-            "call_id": "c",
-            "name": "f",
-            "arguments": "[" + "1," * 999 + "1]",
-        },
-        {"type": "function_call_output", "call_id": "c", "output": "o" * 1_000},
-    ]
-    least = of_response_request(response(), ORDINARY).prompt_tokens
-
-    bound = of_response_request(
-        response(
-            input=items,
-            instructions="i" * 1_000,
-            tools=[{"type": "function", "name": "f", "description": "d" * 1_000}],
-            text={"format": {"type": "json_schema", "name": "n", "schema": {"a": "s" * 1_000}}},
-        ),
-        ORDINARY,
-    )
-
-    assert bound.prompt_tokens > least + 6 * 1_000 + len("[" + "\n    1," * 1_000)
-    assert bound.prompt_tokens < ORDINARY.context_length
-
-
-def test_an_image_in_a_response_is_counted_wherever_it_stands() -> None:
-    picture = {"type": "input_image", "image_url": "data:" + "A" * 100_000, "file_id": None}
-    model = replace(ORDINARY, image_tokens=10)
-
-    bound = of_response_request(
-        response(
-            input=[
-                {"role": "user", "content": [picture]},
-                {"type": "function_call_output", "call_id": "c", "output": [picture]},
-            ]
-        ),
-        model,
-    )
-
-    assert bound.images == 2
-    assert bound.prompt_tokens < 2_000
-
-
-@pytest.mark.parametrize(
-    "members",
-    [
-        {"tools": [{"type": "web_search"}]},
-        {"input": [{"role": "user", "content": [{"type": "input_file", "file_data": ""}]}]},
-        {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": ""}]}]},
-        {"input": [{"type": "anything_new"}]},
-    ],
-)
-def test_a_response_with_input_of_any_size_fills_the_context(members: Body) -> None:
-    bound = of_response_request(response(**members), ORDINARY)
-
-    assert bound.prompt_tokens == ORDINARY.context_length
-
-
-@pytest.mark.parametrize("name", ["max_output_tokens", "max_tokens", "max_completion_tokens"])
-def test_a_response_has_one_completion_within_its_output_bound(name: str) -> None:
-    bound = of_response_request(response(**{name: 7}), ORDINARY)
-    outside = of_response_request(
-        response(**{name: 7}), replace(ORDINARY, reasons_outside_bound=True)
-    )
-
-    assert (bound.output_tokens, bound.completions) == (7, 1)
-    assert outside.output_tokens == 7 + ORDINARY.context_length

@@ -13,7 +13,7 @@ from tests.support.world import World
 from tollhouse.ledger import partitions
 from tollhouse.ledger.errors import DayIsClosed
 from tollhouse.storage import partitions as tables
-from tollhouse.storage.partitions import PartitionState
+from tollhouse.storage.partitions import DailyTable, PartitionState
 
 ENTRY_DAYS = 30
 OLD = 40
@@ -27,7 +27,7 @@ async def till(world: World, database_url: str) -> Till:
 async def old_days(till: Till) -> dict[date, PartitionState]:
     """What is there of days that may go."""
     async with till.world.database.transaction() as tx:
-        found = await tables.older_than(tx, days_ago(ENTRY_DAYS))
+        found = await tables.older_than(tx, DailyTable.LEDGER_ENTRIES, days_ago(ENTRY_DAYS))
     return {partition.day: partition.state for partition in found}
 
 
@@ -43,8 +43,8 @@ async def test_days_are_made_from_yesterday_to_a_week_ahead(till: Till) -> None:
         ):
             await connection.execute(f"DROP TABLE {name}")
 
-    await partitions.ensure(till.world.database)
-    await partitions.ensure(till.world.database)
+    await tables.ensure(till.world.database, DailyTable.LEDGER_ENTRIES)
+    await tables.ensure(till.world.database, DailyTable.LEDGER_ENTRIES)
 
     rows = await till.world.database.fetch_all(
         "SELECT inhrelid::regclass::text AS name FROM pg_inherits"
@@ -150,7 +150,7 @@ async def test_a_long_reader_stops_no_admission_and_the_day_goes_when_it_has_lef
 
 
 async def keep(till: Till) -> None:
-    await partitions.ensure(till.world.database)
+    await tables.ensure(till.world.database, DailyTable.LEDGER_ENTRIES)
     await remove_old(till)
 
 
@@ -190,10 +190,10 @@ async def test_a_lock_on_the_ledger_delays_the_making_of_days_and_nothing_breaks
         await connection.execute(f"DROP TABLE ledger_entries_{ahead:%Y%m%d}")
         async with connection.transaction():
             await connection.execute("LOCK TABLE ledger_entries IN SHARE UPDATE EXCLUSIVE MODE")
-            await partitions.ensure(till.world.database)
+            await tables.ensure(till.world.database, DailyTable.LEDGER_ENTRIES)
             await till.hold()
 
-    await partitions.ensure(till.world.database)
+    await tables.ensure(till.world.database, DailyTable.LEDGER_ENTRIES)
 
     name = f"ledger_entries_{ahead:%Y%m%d}"
     assert await till.value("SELECT to_regclass($1)::text", name) == name

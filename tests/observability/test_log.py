@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from tollhouse.base.ids import OrganizationId, ProjectKeyId, RequestId
+from tollhouse.base.money import PicoUsd
 from tollhouse.observability import log
 from tollhouse.observability.context import RequestContext
 
@@ -149,6 +150,62 @@ def test_the_line_of_a_request_is_exactly_this(capsys: Capture) -> None:
             "retry_count": 1,
         }
     ]
+
+
+def test_the_line_of_an_inference_request_says_what_it_used_and_where_its_time_went(
+    capsys: Capture,
+) -> None:
+    context = RequestContext(
+        request_id=REQUEST_ID,
+        method="POST",
+        operation="createChatCompletion",
+        model="example/model",
+        backend="pool",
+        replica="pool-1",
+        input_tokens=12,
+        cached_input_tokens=3,
+        output_tokens=45,
+        cost_pico_usd=PicoUsd(1_250_000),
+        queue_ms=0.12345,
+        admission_ms=2.0,
+        judging_ms=None,
+        first_byte_ms=120.5,
+    )
+
+    log.request_line(context, status=200, duration_ms=640.75, now=NOW)
+
+    assert _lines(capsys) == [
+        {
+            "timestamp": "2026-01-02T03:04:05Z",
+            "level": "info",
+            "logger": "tollhouse.requests",
+            "event": "request",
+            "request_id": str(REQUEST_ID),
+            "method": "POST",
+            "operation": "createChatCompletion",
+            "status": 200,
+            "duration_ms": 640.75,
+            "model": "example/model",
+            "backend": "pool",
+            "replica": "pool-1",
+            "input_tokens": 12,
+            "cached_input_tokens": 3,
+            "output_tokens": 45,
+            "cost_pico_usd": 1_250_000,
+            "queue_ms": 0.123,
+            "admission_ms": 2.0,
+            "first_byte_ms": 120.5,
+        }
+    ]
+
+
+def test_a_key_that_a_caller_pasted_as_a_model_is_cut_out(capsys: Capture) -> None:
+    context = RequestContext(request_id=REQUEST_ID, method="POST", model=f"a\nthp_{SECRET}")
+
+    log.request_line(context, status=404, duration_ms=1, now=NOW)
+
+    (line,) = _lines(capsys)
+    assert line["model"] == "a?thp_[redacted]"
 
 
 def test_a_request_that_is_not_known_further_leaves_the_rest_out(capsys: Capture) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tollhouse.observability import metrics
-from tollhouse.observability.metrics import JobOutcome, LookupOutcome
+from tollhouse.observability.metrics import ActivityLoss, JobOutcome, LookupOutcome
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -97,6 +97,37 @@ def test_batches_bodies_jobs_and_gauges_are_shown() -> None:
     assert grown == [1, 7, 600, 1]
     assert _counted("tollhouse_database_pool_in_use") == 4
     assert _counted("tollhouse_event_loop_stall_seconds") == 0.25
+
+
+@pytest.mark.parametrize("loss", list(ActivityLoss))
+def test_every_way_to_lose_a_record_has_a_series(loss: ActivityLoss) -> None:
+    names = (
+        f'tollhouse_activity_dropped_total{{reason="{loss}"}}',
+        "tollhouse_activity_written_total",
+    )
+    before = [_counted(name) for name in names]
+
+    metrics.activity_dropped(3, loss)
+    metrics.activity_written(5)
+
+    assert [_counted(name) - early for name, early in zip(names, before, strict=True)] == [3, 5]
+
+
+def test_traffic_is_counted_by_what_refused_it_and_where() -> None:
+    names = (
+        'tollhouse_limit_refusals_total{kind="tokens",scope="project"}',
+        "tollhouse_limits_redis_seconds_count",
+    )
+    before = [_counted(name) for name in names]
+
+    metrics.traffic_refused("tokens", "project")
+    metrics.redis_answered(0.004)
+    metrics.limits_fallback(is_on=True)
+    alone = _counted("tollhouse_limits_fallback")
+    metrics.limits_fallback(is_on=False)
+
+    assert [_counted(name) - early for name, early in zip(names, before, strict=True)] == [1, 1]
+    assert (alone, _counted("tollhouse_limits_fallback")) == (1, 0)
 
 
 def test_workers_are_added_up(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ async def make_partitions(connection: asyncpg.Connection, first: date, last: dat
         until = min(day + timedelta(days=PARTITIONS_AT_ONCE - 1), last)
         await connection.execute(
             """
-            SELECT ledger_make_partition(d::date)
+            SELECT make_day_partition('ledger_entries', d::date)
               FROM generate_series($1::date, $2::date, '1 day') d
             """,
             day,

@@ -232,6 +232,18 @@ async def test_unsound_settings_change_nothing(pair: Server) -> None:
     assert await _workers(pair, 2) == old
 
 
+async def test_an_unsound_catalog_changes_nothing(pair: Server) -> None:
+    old = await _workers(pair, 2)
+
+    pair.configure(f'{TWO_WORKERS}\n[backends.engine]\nreplicas = ["http://user:pw@host"]')
+    pair.send(signal.SIGHUP)
+    reason = await pair.wait_for_log("reload_refused")
+
+    assert "replicas[0]: not of the form" in reason
+    assert "pw@" not in reason
+    assert await _workers(pair, 2) == old
+
+
 async def test_a_worker_that_dies_after_unsound_settings_starts_with_the_last_sound_ones(
     single: Server,
 ) -> None:

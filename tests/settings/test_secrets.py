@@ -162,6 +162,50 @@ def test_a_malformed_address_is_refused_without_being_shown(tmp_path: Path, url:
     assert refused.value.__cause__ is None
 
 
+def load_redis(folder: Path, url: str) -> Settings:
+    path = folder / "tollhouse.toml"
+    secrets = f'[secrets]\nmaster = "{GOOD}"\npeppers = {{ 1 = "{OTHER}" }}\n'
+    path.write_text(f'{DATABASE}{secrets}[redis]\nurl = "{url}"\n', encoding="utf-8")
+    return load(path, {})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1",
+        "redis://127.0.0.1:6379/0",
+        "rediss://user:p%40ss@cache.example:6380/15?ssl_cert_reqs=required",
+        "redis://:pass@[::1]:6379",
+    ],
+)
+def test_an_address_of_redis_is_taken_as_it_is(tmp_path: Path, url: str) -> None:
+    assert load_redis(tmp_path, url).redis.url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "cache.example:6379",
+        "http://cache.example",
+        "redis://:hunter2@hunter2@cache.example",
+        "redis://:22/hunter2@cache.example",
+        "redis://:22?hunter2@cache.example",
+        "redis://cache.example:hunter2/0",
+        "redis://cache.example/hunter2",
+    ],
+)
+def test_a_malformed_address_of_redis_is_refused_without_being_shown(
+    tmp_path: Path, url: str
+) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load_redis(tmp_path, url)
+
+    assert str(refused.value).startswith("redis.url: not of the form")
+    assert "hunter2" not in str(refused.value)
+    assert "22" not in str(refused.value)
+
+
 def test_a_missing_secret_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tollhouse.toml"
     path.write_text(f'{DATABASE}[secrets]\npeppers = {{ 1 = "{OTHER}" }}\n', encoding="utf-8")

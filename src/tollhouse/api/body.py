@@ -12,6 +12,7 @@ from tollhouse.contract import decoding
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 BodyT = TypeVar("BodyT", bound=Struct)
 
 PARSED_ON_LOOP_BYTES_MAX = 256 * 1024

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from tollhouse.api.head import Head
 from tollhouse.api.house import House
 from tollhouse.base.ids import OrganizationId, RequestId
 from tollhouse.base.permissions import Permission
@@ -29,6 +30,7 @@ class Call(Generic[CallerT, BodyT, QueryT]):
     caller: CallerT
     permission: Permission
     now: datetime
+    head: Head
     path: Mapping[str, str]
     target: str
     query: QueryT

@@ -1,11 +1,13 @@
 """The walk of every request, in the one order of checks.
 
 Route (404, 405), HTTP itself (400), key and permission from the headers alone (401, 403),
-media type (415), declared size (413), body (413, 408), JSON and types (400), then the handler.
+media type (415), declared size (413), requests per minute and at once (429), body (413, 408),
+JSON and types (400), then the handler or the pipeline.
 """
 
+import dataclasses
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -15,8 +17,9 @@ from msgspec import Struct
 
 from tollhouse.api import errors
 from tollhouse.api.authentication import authenticate
-from tollhouse.api.body import Body, Message, Receive, parse
+from tollhouse.api.body import Body, Receive, Send, parse
 from tollhouse.api.call import Answer, Call
+from tollhouse.api.customers import entrant, session_of
 from tollhouse.api.edge_errors import (
     BodyTooLarge,
     Disconnected,
@@ -26,31 +29,31 @@ from tollhouse.api.edge_errors import (
     UnknownUrl,
 )
 from tollhouse.api.errors import Presentation, Reply
-from tollhouse.api.head import Head, check_http, check_media
+from tollhouse.api.head import Head, check_http, check_media, idempotency_key
 from tollhouse.api.house import House
 from tollhouse.api.router import Match, Route, Router
+from tollhouse.api.sending import Framing, headers_of, send_reply
+from tollhouse.api.streams import Broadcast, StreamReply
 from tollhouse.base.errors import GatewayError, InvalidRequest
 from tollhouse.base.ids import RequestId, time_ordered_uuid
-from tollhouse.contract.bounds import (
-    IDEMPOTENCY_KEY_LENGTH_MAX,
-    IDEMPOTENCY_KEY_LENGTH_MIN,
-    IDEMPOTENCY_KEY_PATTERN,
-)
 from tollhouse.contract.decoding import decode_query
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.listing import NoQuery
-from tollhouse.contract.operation import Credential, Operation
-from tollhouse.keys.types import Caller
+from tollhouse.contract.operation import Credential, Guard, Operation
+from tollhouse.inference.calls import InferenceCall
+from tollhouse.inference.streaming import StreamedAnswer
+from tollhouse.inference.surface import Surface
+from tollhouse.inference.trace import Trace
+from tollhouse.keys.types import Caller, Customer
+from tollhouse.limits.limiter import UNCOUNTED, Pass
 from tollhouse.observability import log, metrics
 from tollhouse.observability.context import RequestContext
 
 Scope = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
 
 STATUS_CLIENT_GONE: Final = 499
 """What is logged when the caller left; what is sent then reaches somebody only where a server
 takes a broken body for a caller who left."""
-_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
 _RETRY_COUNT = re.compile(r"[0-9]{1,3}", re.ASCII)
 
 
@@ -63,7 +66,10 @@ class _Exchange:
     body: Body
     context: RequestContext
     now: datetime
+    started_seconds: float
     shape: ErrorShape = ErrorShape.OPENAI
+    traffic: Pass = UNCOUNTED
+    trace: Trace | None = None
 
 
 class Edge:
@@ -76,7 +82,6 @@ class Edge:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request; nothing else is spoken here."""
         assert scope["type"] == "http", "the server is configured for HTTP alone"
-        started_seconds = self._house.clock.monotonic_seconds()
         exchange = self._exchange(scope, receive)
         status = STATUS_CLIENT_GONE
         try:
@@ -84,12 +89,42 @@ class Edge:
             status = reply.status
         except Disconnected:
             reply = self._refusal(exchange, MalformedRequest("The body ended too early."))
-        await _send(send, reply, exchange)
-        seconds = self._house.clock.monotonic_seconds() - started_seconds
+        if isinstance(reply, StreamReply):
+            status = await self._broadcast(reply, exchange, receive, send)
+        else:
+            await send_reply(send, reply, _framing(exchange))
+        self._ended(exchange, status)
+
+    def _ended(self, exchange: _Exchange, status: int) -> None:
+        now_seconds = self._house.clock.monotonic_seconds()
+        seconds = now_seconds - exchange.started_seconds
         metrics.request_answered(exchange.context.operation, status=status, seconds=seconds)
+        if exchange.trace is not None:
+            exchange.trace.answered(status=status, now_seconds=now_seconds)
         log.request_line(
             exchange.context, status=status, duration_ms=seconds * 1000, now=exchange.now
         )
+
+    async def _broadcast(
+        self, reply: StreamReply, exchange: _Exchange, receive: Receive, send: Send
+    ) -> int:
+        """The status that counts: a caller who left before the end has not been served."""
+        await send(
+            {
+                "type": "http.response.start",
+                "status": reply.status,
+                "headers": headers_of(reply, _framing(exchange)),
+            }
+        )
+        broadcast = Broadcast(
+            reply.answer,
+            receive=receive,
+            send=send,
+            clock=self._house.clock,
+            keep_alive_seconds=self._house.keep_alive_seconds,
+        )
+        await broadcast.run(self._house.tasks)
+        return reply.status if broadcast.has_reader else STATUS_CLIENT_GONE
 
     def _exchange(self, scope: Scope, receive: Receive) -> _Exchange:
         head = Head(scope["headers"])
@@ -105,22 +140,28 @@ class Edge:
             ),
             context=_context(scope, head),
             now=self._house.clock.now(),
+            started_seconds=self._house.clock.monotonic_seconds(),
         )
 
-    async def _reply(self, exchange: _Exchange) -> Reply:
+    async def _reply(self, exchange: _Exchange) -> Reply | StreamReply:
         outcome = await errors.or_failure(self._serve(exchange), exchange.context.request_id)
-        return outcome if isinstance(outcome, Reply) else self._refusal(exchange, outcome)
+        if isinstance(outcome, GatewayError):
+            return self._refusal(exchange, outcome)
+        return outcome
 
     def _refusal(self, exchange: _Exchange, failure: GatewayError) -> Reply:
         exchange.context.error_code = failure.code
+        if exchange.trace is not None:
+            exchange.trace.failure = failure
         presentation = Presentation(
             request_id=exchange.context.request_id,
             shape=exchange.shape,
             documentation_url=self._house.documentation_url,
         )
-        return errors.render(failure, presentation)
+        reply = errors.render(failure, presentation)
+        return dataclasses.replace(reply, headers=reply.headers + exchange.traffic.headers)
 
-    async def _serve(self, exchange: _Exchange) -> Reply:
+    async def _serve(self, exchange: _Exchange) -> Reply | StreamReply:
         match = self._find(exchange)
         method = exchange.scope["method"]
         route = match.route(method)
@@ -134,11 +175,79 @@ class Edge:
         )
         exchange.context.organization_id = caller.organization_id
         exchange.context.key_id = caller.key_id
+        if isinstance(caller, Customer):
+            exchange.trace = self._trace(exchange, route.operation, caller)
+        self._check_announced(exchange, route.operation)
+        if isinstance(caller, Customer) and Guard.LIMITS in route.operation.guards:
+            exchange.traffic = await self._house.limiter.enter(entrant(caller, exchange.context))
+        try:
+            return await self._answer(exchange, route, caller, match.parameters)
+        finally:
+            if route.surface is None:
+                exchange.traffic.leave()
+
+    def _trace(self, exchange: _Exchange, operation: Operation, customer: Customer) -> Trace:
+        """From here on there is a record of the request, also if it is refused."""
+        return Trace(
+            request_id=exchange.context.request_id,
+            customer=customer,
+            operation=operation.id,
+            started_at=exchange.now,
+            started_seconds=exchange.started_seconds,
+            note=self._house.recorder.note,
+        )
+
+    def _check_announced(self, exchange: _Exchange, operation: Operation) -> None:
+        """What the headers say of the body can be refused before a byte of it is read."""
+        if operation.body is None:
+            return
+        check_media(exchange.head)
+        if exchange.head.content_length > self._house.bounds.body_bytes_max:
+            raise BodyTooLarge(self._house.bounds.body_bytes_max)
+
+    async def _answer(
+        self, exchange: _Exchange, route: Route, caller: Caller, path: dict[str, str]
+    ) -> Reply | StreamReply:
+        if route.surface is not None and isinstance(caller, Customer):
+            return await self._infer(exchange, route, route.surface)
         if route.handler is None:
             raise NotBuiltYet
-        call = await self._call(exchange, route.operation, caller, match.parameters)
-        answer = await route.handler(call)
-        return _success(answer)
+        call = await self._call(exchange, route.operation, caller, path)
+        return _success(await route.handler(call))
+
+    async def _infer(
+        self, exchange: _Exchange, route: Route, surface: Surface
+    ) -> Reply | StreamReply:
+        assert exchange.trace is not None, "a customer's request has a trace"
+        try:
+            session = session_of(exchange.head)
+            _, body = await self._read(exchange, route.operation)
+        except BaseException:
+            exchange.traffic.leave()
+            raise
+        answer = await self._house.pipeline.run(
+            InferenceCall(
+                request_id=exchange.context.request_id,
+                now=exchange.now,
+                surface=surface,
+                body=body,
+                session=session,
+                traffic=exchange.traffic,
+                trace=exchange.trace,
+                recheck=lambda: self._recheck(exchange, route.operation),
+            )
+        )
+        if isinstance(answer, StreamedAnswer):
+            return StreamReply(headers=exchange.traffic.headers, answer=answer)
+        return Reply(status=200, headers=exchange.traffic.headers, body=answer.body)
+
+    async def _recheck(self, exchange: _Exchange, operation: Operation) -> Customer:
+        """The body may have taken a minute; the key is asked again unless it is still believed."""
+        caller = await authenticate(
+            self._house, exchange.head, operation.access, now=self._house.clock.now()
+        )
+        assert isinstance(caller, Customer), "the route is for customers"
+        return caller
 
     def _find(self, exchange: _Exchange) -> Match:
         match = self._router.match(exchange.scope["raw_path"].decode("latin-1"))
@@ -160,24 +269,32 @@ class Edge:
             caller=caller,
             permission=operation.access.permission,
             now=exchange.now,
+            head=exchange.head,
             path=path,
             target=exchange.scope["path"],
             query=_query(exchange.scope["query_string"], operation),
             body=body,
             tree=tree,
-            idempotency_key=_idempotency_key(exchange.head, operation),
+            idempotency_key=idempotency_key(exchange.head, operation),
         )
 
     async def _read(self, exchange: _Exchange, operation: Operation) -> tuple[Any, Struct | None]:
         if operation.body is None:
             await _refuse_body(exchange)
             return None, None
-        check_media(exchange.head)
-        if exchange.head.content_length > self._house.bounds.body_bytes_max:
-            raise BodyTooLarge(self._house.bounds.body_bytes_max)
         data = await exchange.body.read()
         metrics.body_read(len(data))
         return await parse(data, operation.body, self._house.parsing_pool)
+
+
+def _framing(exchange: _Exchange) -> Framing:
+    return Framing(
+        request_id=exchange.context.request_id,
+        method=exchange.scope["method"],
+        shape=exchange.shape,
+        body=exchange.body,
+        waits_for_continue=exchange.head.waits_for_continue,
+    )
 
 
 def _context(scope: Scope, head: Head) -> RequestContext:
@@ -204,60 +321,5 @@ def _query(raw: bytes, operation: Operation) -> Struct:
     return decode_query(raw, operation.query or NoQuery, ignores_unknown=ignores_unknown)
 
 
-def _idempotency_key(head: Head, operation: Operation) -> str:
-    if not operation.creates_idempotently:
-        return ""
-    name = "Idempotency-Key"
-    values = head.values(b"idempotency-key")
-    if not values:
-        message = f"Missing required header: '{name}'."
-        raise InvalidRequest("missing_required_parameter", message, param=name)
-    key = values[0].decode("latin-1")
-    has_length = IDEMPOTENCY_KEY_LENGTH_MIN <= len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX
-    if len(values) > 1 or not has_length or _IDEMPOTENCY_KEY.match(key) is None:
-        message = (
-            f"Invalid '{name}': expected one value of {IDEMPOTENCY_KEY_LENGTH_MIN} to "
-            f"{IDEMPOTENCY_KEY_LENGTH_MAX} printable characters."
-        )
-        raise InvalidRequest("invalid_value", message, param=name)
-    return key
-
-
 def _success(answer: Answer) -> Reply:
     return Reply(status=200, headers=answer.headers, body=msgspec.json.encode(answer.body))
-
-
-async def _send(send: Send, reply: Reply, exchange: _Exchange) -> None:
-    is_unread = not exchange.body.is_finished
-    has_content = exchange.scope["method"] != "HEAD" and reply.status != 204  # noqa: PLR2004
-    await send(
-        {
-            "type": "http.response.start",
-            "status": reply.status,
-            "headers": _headers(reply, exchange, is_closing=is_unread),
-        }
-    )
-    content = reply.body if has_content else b""
-    if not is_unread or exchange.head.waits_for_continue or exchange.body.has_timed_out:
-        await send({"type": "http.response.body", "body": content})
-        return
-    await send({"type": "http.response.body", "body": content, "more_body": True})
-    await exchange.body.discard()
-    await send({"type": "http.response.body", "body": b""})
-
-
-def _headers(reply: Reply, exchange: _Exchange, *, is_closing: bool) -> list[tuple[bytes, bytes]]:
-    request_id = str(exchange.context.request_id).encode()
-    headers = [
-        (b"x-request-id", request_id),
-        (b"cache-control", b"no-store"),
-        *((name.encode(), value.encode()) for name, value in reply.headers),
-    ]
-    if reply.body:
-        headers.append((b"content-type", b"application/json"))
-        headers.append((b"content-length", str(len(reply.body)).encode()))
-    if exchange.shape is ErrorShape.MESSAGES:
-        headers.append((b"request-id", request_id))
-    if is_closing:
-        headers.append((b"connection", b"close"))
-    return headers

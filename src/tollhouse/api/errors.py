@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +17,8 @@ from tollhouse.contract.errors import (
     MessagesEnvelope,
     error_type,
 )
+
+T = TypeVar("T")
 
 logger = logging.getLogger("tollhouse.api")
 
@@ -39,7 +42,7 @@ class Presentation:
     documentation_url: str | None
 
 
-async def or_failure(work: Awaitable[Reply], request_id: RequestId) -> Reply | GatewayError:
+async def or_failure(work: Awaitable[T], request_id: RequestId) -> T | GatewayError:
     """Run the work. Whatever is not a failure of ours is our own bug, logged and shown as such."""
     try:
         return await work
@@ -52,9 +55,9 @@ async def or_failure(work: Awaitable[Reply], request_id: RequestId) -> Reply | G
         return Unexpected()
 
 
-def render(failure: GatewayError, presentation: Presentation) -> Reply:
-    """The envelope of a failure, and the headers that SDKs obey."""
-    body = ErrorBody(
+def body_of(failure: GatewayError, presentation: Presentation) -> ErrorBody:
+    """What is told of a failure, in an envelope or in a stream."""
+    return ErrorBody(
         code=failure.code,
         message=failure.message,
         type=error_type(
@@ -64,6 +67,11 @@ def render(failure: GatewayError, presentation: Presentation) -> Reply:
         request_id=str(presentation.request_id),
         doc_url=_doc_url(failure.code, presentation.documentation_url),
     )
+
+
+def render(failure: GatewayError, presentation: Presentation) -> Reply:
+    """The envelope of a failure, and the headers that SDKs obey."""
+    body = body_of(failure, presentation)
     envelope = (
         MessagesEnvelope(error=body, request_id=body.request_id)
         if presentation.shape is ErrorShape.MESSAGES

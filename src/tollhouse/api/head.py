@@ -8,7 +8,15 @@ from tollhouse.api.edge_errors import (
     UnsupportedContentEncoding,
     UnsupportedMediaType,
 )
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.bounds import (
+    IDEMPOTENCY_KEY_LENGTH_MAX,
+    IDEMPOTENCY_KEY_LENGTH_MIN,
+    IDEMPOTENCY_KEY_PATTERN,
+)
+from tollhouse.contract.operation import Operation
 
+_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
 _HOST = re.compile(rb"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _UTF_8 = (b"utf-8", b'"utf-8"', b"utf8")
 
@@ -77,3 +85,23 @@ def check_media(head: Head) -> None:
         name, _, value = parameter.partition(b"=")
         if name == b"charset" and value not in _UTF_8:
             raise UnsupportedMediaType
+
+
+def idempotency_key(head: Head, operation: Operation) -> str:
+    """The one key of a creation; operations that create nothing do not read it (OQ-101)."""
+    if not operation.creates_idempotently:
+        return ""
+    name = "Idempotency-Key"
+    values = head.values(b"idempotency-key")
+    if not values:
+        message = f"Missing required header: '{name}'."
+        raise InvalidRequest("missing_required_parameter", message, param=name)
+    key = values[0].decode("latin-1")
+    has_length = IDEMPOTENCY_KEY_LENGTH_MIN <= len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX
+    if len(values) > 1 or not has_length or _IDEMPOTENCY_KEY.match(key) is None:
+        message = (
+            f"Invalid '{name}': expected one value of {IDEMPOTENCY_KEY_LENGTH_MIN} to "
+            f"{IDEMPOTENCY_KEY_LENGTH_MAX} printable characters."
+        )
+        raise InvalidRequest("invalid_value", message, param=name)
+    return key

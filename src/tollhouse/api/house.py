@@ -1,12 +1,19 @@
 """What the composition root built, in the one form that handlers see."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from tollhouse.activity.recorder import Recorder
 from tollhouse.base.clock import Clock
+from tollhouse.base.tasks import Tasks
+from tollhouse.catalog.types import Catalog
+from tollhouse.inference.counting import TokenCounter
+from tollhouse.inference.pipeline import Pipeline
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
+from tollhouse.limits.limiter import Limiter
 from tollhouse.reports.cursors import Cursors
 from tollhouse.storage.database import Database
 from tollhouse.storage.sealing import Sealer
@@ -22,19 +29,27 @@ class EdgeBounds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class House:
-    """One per worker."""
+    """One per worker. `is_backend_ready` takes the name of a backend."""
 
     clock: Clock
+    tasks: Tasks
     database: Database
     directory: KeyDirectory
     last_used: LastUsed
     peppers: Peppers
     sealer: Sealer
     cursors: Cursors
+    limiter: Limiter
+    recorder: Recorder
+    catalog: Catalog
+    is_backend_ready: Callable[[str], bool]
+    pipeline: Pipeline
+    token_counter: TokenCounter
     parsing_pool: Executor
     bounds: EdgeBounds
     customer_header: bytes
     record_days: int
     default_threshold_basis_points: int
     is_sandbox: bool
+    keep_alive_seconds: float
     documentation_url: str | None

@@ -5,15 +5,31 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from tollhouse.api.call import Handler
-from tollhouse.contract.operation import Operation
+from tollhouse.contract.operation import Guard, MisdeclaredOperation, Operation
+from tollhouse.inference.surface import Surface
+
+_ONLY_BY_PIPELINE = frozenset({Guard.ADMISSION, Guard.POLICIES})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
-    """An operation and who serves it; nobody yet, where a later version will."""
+    """An operation and who serves it; nobody yet, where a later version will.
+
+    What must be admitted and judged can only be served as a surface, which the pipeline calls:
+    a plain handler of such an operation cannot be put into the table.
+    """
 
     operation: Operation
-    handler: Handler | None
+    handler: Handler | None = None
+    surface: Surface | None = None
+
+    def __post_init__(self) -> None:
+        is_guarded = bool(self.operation.guards & _ONLY_BY_PIPELINE)
+        if (self.handler is not None and is_guarded) or (
+            self.surface is not None and not is_guarded
+        ):
+            message = f"{self.operation.id}: a surface is what must be admitted and judged"
+            raise MisdeclaredOperation(message)
 
 
 @dataclass(slots=True)

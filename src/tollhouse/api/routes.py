@@ -1,15 +1,17 @@
 """The given interface, all of it: who serves each operation, or that nobody does yet."""
 
-from tollhouse.api import costs, keys, policies, projects
+from tollhouse.api import costs, count_tokens, keys, models, policies, projects
 from tollhouse.api.router import Route
 from tollhouse.contract import operations
+from tollhouse.inference.chat import ChatSurface
+from tollhouse.inference.responses import ResponsesSurface
 
 ROUTES = (
-    Route(operation=operations.CREATE_CHAT_COMPLETION, handler=None),
-    Route(operation=operations.CREATE_RESPONSE, handler=None),
-    Route(operation=operations.COUNT_TOKENS, handler=None),
-    Route(operation=operations.RETRIEVE_MODEL, handler=None),
-    Route(operation=operations.LIST_MODELS, handler=None),
+    Route(operation=operations.CREATE_CHAT_COMPLETION, surface=ChatSurface()),
+    Route(operation=operations.CREATE_RESPONSE, surface=ResponsesSurface()),
+    Route(operation=operations.COUNT_TOKENS, handler=count_tokens.count),
+    Route(operation=operations.RETRIEVE_MODEL, handler=models.retrieve),
+    Route(operation=operations.LIST_MODELS, handler=models.list_),
     Route(operation=operations.CREATE_POLICY, handler=policies.create),
     Route(operation=operations.RETRIEVE_POLICY, handler=policies.retrieve),
     Route(operation=operations.EDIT_POLICY, handler=policies.edit),

@@ -82,12 +82,14 @@ def admin_key(key: AdminKey, *, value: str | None = None) -> keys_wire.AdminKey:
 
 def project(project_: Project) -> projects_wire.Project:
     """With OpenAI's field names."""
+    models = project_.allowed_models
     return projects_wire.Project(
         id=str(project_.id),
         name=project_.name,
         created_at=unix_seconds(project_.created_at),
         archived_at=_seconds(project_.archived_at),
         status="active" if project_.archived_at is None else "archived",
+        allowed_models=None if models is None else list(models),
     )
 
 

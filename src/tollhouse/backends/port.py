@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tollhouse.backends.types import Ask, UpstreamChunk, UpstreamCompletion
+
+T = TypeVar("T")
 
 
 class ChunkStream(Protocol):
@@ -33,6 +35,10 @@ class BackendPort(Protocol):
 
     async def complete(self, ask: Ask) -> tuple[UpstreamCompletion, str]:
         """The whole answer and the replica that gave it; retried elsewhere before it began."""
+        ...
+
+    async def fetch(self, ask: Ask, kind: type[T]) -> tuple[T, str]:
+        """Ask something that is no completion, such as a count of tokens."""
         ...
 
     def stream(self, ask: Ask) -> AbstractAsyncContextManager[ChunkStream]:

@@ -4,44 +4,67 @@ Upstream records are read leniently: fields that we do not know are dropped here
 what the contract has can leave the gateway.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+TOKENS_MAX = 2**31 - 1
 
 FreeObject = dict[str, Any]
+TokenCount = Annotated[int, Meta(ge=0, le=TOKENS_MAX)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackendConfig:
+    """How one backend is reached and how long it may take.
+
+    `replicas` are base URLs such as `http://10.0.0.7:8000/v1`; `health_path` begins at their host.
+    """
+
+    name: str
+    replicas: tuple[str, ...]
+    api_key: str | None = field(default=None, repr=False)
+    health_path: str = "/health"
+    bills_without_answer: bool = False
+    connections_max: int = 1_000
+    connect_seconds: float = 5.0
+    first_event_seconds: float = 120.0
+    idle_seconds: float = 60.0
+    total_seconds: float = 580.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
     """One call, ready for any replica of its backend.
 
-    `affinity` draws calls of one session to one replica. `is_judged` says that an enforcing
-    request policy applies, so that nothing but the judged body may be sent anywhere.
+    `path` goes on from the replica's base URL, or from its host where `is_at_host`. `affinity`
+    draws calls of one session to one replica.
     """
 
     path: str
     body: bytes
     affinity: bytes | None = None
+    is_at_host: bool = False
 
 
 class CachedDetails(Struct, frozen=True):
     """Where an engine says how much of the prompt it had."""
 
-    cached_tokens: int | None = None
+    cached_tokens: TokenCount | None = None
 
 
 class ReasoningDetails(Struct, frozen=True):
     """Where an engine says how much of the answer was reasoning."""
 
-    reasoning_tokens: int | None = None
+    reasoning_tokens: TokenCount | None = None
 
 
 class UpstreamUsage(Struct, frozen=True):
-    """As the engine reports it; it may be absurd, `meter` decides."""
+    """As the engine reports it. What cannot be a count, or lacks the prompt, is no usage at all."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int | None = None
+    prompt_tokens: TokenCount
+    completion_tokens: TokenCount | None = None
     prompt_tokens_details: CachedDetails | None = None
     completion_tokens_details: ReasoningDetails | None = None
 

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from datetime import UTC, datetime, timedelta
 from typing import NewType
 from uuid import UUID
 
@@ -17,7 +18,10 @@ InstanceId = NewType("InstanceId", UUID)
 ReservationId = NewType("ReservationId", UUID)
 GrantId = NewType("GrantId", UUID)
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MINTED_MILLISECONDS_MAX = 253_402_300_799_999  # the end of year 9999
 _RANDOM_BITS_MASK = (1 << 62) - 1
+_TIME_ORDERED_VERSION = 7
 _UUID_HEX_LENGTH = 36
 _POLICY_ID = re.compile(r"pol_([0-9a-f]{32})")
 
@@ -33,6 +37,14 @@ def time_ordered_uuid() -> UUID:
     part = (nanoseconds << 12) // 1_000_000
     random_bits = int.from_bytes(os.urandom(8)) & _RANDOM_BITS_MASK
     return UUID(int=milliseconds << 80 | 0x7 << 76 | part << 64 | 0b10 << 62 | random_bits)
+
+
+def minted_at(identifier: UUID) -> datetime | None:
+    """When a UUIDv7 was minted, to the millisecond; nothing for an ID of another kind."""
+    milliseconds = identifier.int >> 80
+    if identifier.version != _TIME_ORDERED_VERSION or milliseconds > _MINTED_MILLISECONDS_MAX:
+        return None
+    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def parse_uuid(text: str) -> UUID | None:

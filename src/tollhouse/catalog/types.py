@@ -7,11 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
+
+CHECK_NAME_PATTERN = r"\A[a-z0-9][a-z0-9._-]{0,99}\Z"
+COUNT_MAX = 1_000_000_000
+REPLICAS_MAX = 1_000
+CREATED_MAX = 253_402_300_799
+"""The last second of year 9999."""
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
-PositiveInt = Annotated[int, Meta(ge=1)]
+PositiveInt = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
 DecimalText = Annotated[str, Meta(max_length=40)]
+CheckName = Annotated[str, Meta(pattern=CHECK_NAME_PATTERN)]
 Modality = Literal["text", "image", "file", "audio", "video"]
 SamplingParameter = Literal[
     "temperature",
@@ -42,8 +50,25 @@ Feature = Literal[
     "web_search",
 ]
 """What a model can do beside text; each opens the request fields of the same meaning."""
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max", "ultracode"]
+Quantization = Literal[
+    "",
+    "int4",
+    "int8",
+    "fp4",
+    "mxfp4",
+    "nvfp4",
+    "fp6",
+    "fp8",
+    "mxfp8",
+    "fp16",
+    "bf16",
+    "fp32",
+]
+"""OpenRouter's words (OQ-80); empty where it is not known."""
 TokenizerFamilyName = Literal["bytes", "nfc", "nfkc"]
 Counter = Literal["messages", "tokenize", "none"]
+Extra = Literal["cache_salt", "continuous_usage_stats", "prompt_cache_key"]
 
 
 class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,17 +79,15 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connection closes. `takes` lists what its dialect has beyond OpenAI's.
     """
 
-    replicas: Annotated[list[str], Meta(min_length=1, max_length=1000)]
+    replicas: Annotated[tuple[str, ...], Meta(min_length=1, max_length=REPLICAS_MAX)]
     api_key: str | None = None
-    health_path: str = "/health"
+    health_path: Text = "/health"
     bills_without_answer: bool = False
     stops_when_cancelled: bool = True
     fetches_images_safely: bool = False
     reasons_outside_bound: bool = False
     bills_prompt_per_choice: bool = False
-    takes: frozenset[Literal["cache_salt", "continuous_usage_stats", "prompt_cache_key"]] = (
-        frozenset()
-    )
+    takes: frozenset[Extra] = frozenset()
     counts_tokens_by: Counter = "none"
     connections_max: PositiveInt = 1_000
     connect_seconds: Seconds = 5.0
@@ -77,7 +100,11 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """US dollars for one unit, as decimal text with at most twelve decimals (OQ-78)."""
+    """US dollars for one unit, as decimal text with at most twelve decimals (OQ-78).
+
+    What is not priced on its own costs what contains it: cached input the price of the prompt,
+    reasoning that of the completion. `pricing.unit_prices` has them all as numbers.
+    """
 
     prompt: DecimalText
     completion: DecimalText
@@ -95,24 +122,24 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context_length: PositiveInt
     max_output_length: PositiveInt
     tokenizer: TokenizerFamilyName | None = None
-    upstream_model: str | None = None
-    display_name: str | None = None
-    owned_by: str = "tollhouse"
-    created: Annotated[int, Meta(ge=0)] = 0
-    input_modalities: list[Modality] = ["text"]
-    output_modalities: list[Modality] = ["text"]
+    upstream_model: Text | None = None
+    display_name: Text | None = None
+    owned_by: Text = "tollhouse"
+    created: Annotated[int, Meta(ge=0, le=CREATED_MAX)] = 0
+    input_modalities: tuple[Modality, ...] = ("text",)
+    output_modalities: tuple[Modality, ...] = ("text",)
     image_tokens: PositiveInt | None = None
     features: frozenset[Feature] = frozenset()
     sampling_parameters: frozenset[SamplingParameter] = frozenset(
         {"temperature", "top_p", "frequency_penalty", "presence_penalty", "seed", "stop"}
     )
     sampling_limits: dict[str, Any] = {}
-    effort_names: dict[str, str] = {"ultracode": "xhigh"}
-    beta_flags: frozenset[str] = frozenset()
-    required_checks: list[str] = []
-    quantization: str = ""
-    root: str | None = None
-    parent: str | None = None
+    effort_names: dict[Effort, Text] = field(default_factory=lambda: {"ultracode": "xhigh"})
+    beta_flags: frozenset[Text] = frozenset()
+    required_checks: tuple[CheckName, ...] = ()
+    quantization: Quantization = ""
+    root: Text | None = None
+    parent: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

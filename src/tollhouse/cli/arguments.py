@@ -1,5 +1,6 @@
 """Arguments and options that verbs share, with the bounds that the API has in the same place."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -11,7 +12,8 @@ from msgspec import Struct
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.ids import parse_uuid
 from tollhouse.base.money import PicoUsd, from_decimal_string
-from tollhouse.contract.bounds import ModelName, Name
+from tollhouse.catalog.types import CHECK_NAME_PATTERN
+from tollhouse.contract.bounds import ModelName, Name, StatusFilter
 from tollhouse.contract.decoding import decode
 
 EXPIRES_IN_DAYS_MAX: Final = 36_500
@@ -30,6 +32,10 @@ class _Modelled(Struct, frozen=True, kw_only=True):
     model: ModelName
 
 
+class _WithStatus(Struct, frozen=True, kw_only=True):
+    status: StatusFilter
+
+
 class _Text(click.ParamType[str]):
     """A text that fits the one field of a struct."""
 
@@ -46,6 +52,17 @@ class _Text(click.ParamType[str]):
             self.fail("It is not valid UTF-8.", param, ctx)
         except InvalidRequest as error:
             self.fail(error.message, param, ctx)
+
+
+class _Check(click.ParamType[str]):
+    name = "check"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As a model of the catalog may require it."""
+        if re.search(CHECK_NAME_PATTERN, value) is None:
+            form = "1 to 100 small letters, digits, '.', '_' and '-', and no sign first"
+            self.fail(f"It is not the name of a check, which has {form}.", param, ctx)
+        return value
 
 
 class _Identifier(click.ParamType[UUID]):
@@ -83,6 +100,8 @@ class _Usd(click.ParamType[PicoUsd]):
 
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
+STATUS: Final = _Text(_WithStatus)
+CHECK: Final = _Check()
 IDENTIFIER: Final = _Identifier()
 USD: Final = _Usd(may_be_negative=False)
 SIGNED_USD: Final = _Usd(may_be_negative=True)

@@ -8,11 +8,13 @@ from tollhouse.cli.findings import Finding, failure, ok, warning
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
 from tollhouse.keys.pepper_versions import PepperMismatch
+from tollhouse.storage import partitions
 from tollhouse.storage.idempotency import SECRET_LIFETIME
+from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.sealing import DATA_KEY_LIFETIME
 
 PURGE_GRACE: Final = timedelta(hours=1)
-LEDGER_DAYS_AHEAD: Final = 2
+DAYS_AHEAD: Final = 2
 JOBS: Final = ("alerts", "partitions", "purge", "reaper")
 START_A_WORKER: Final = (
     "A running worker purges every ten minutes. Start one, or look for task_failed in the log."
@@ -66,24 +68,22 @@ async def leases(operator: Session) -> Finding:
 
 async def ledger_days(operator: Session) -> Finding:
     """A request of a day without its table cannot be admitted."""
-    rows = await operator.database.fetch_all(
-        """
-        SELECT count(*) AS made
-          FROM generate_series(0, $1::int) ahead
-         WHERE EXISTS (
-                SELECT FROM pg_inherits
-                 WHERE inhparent = 'ledger_entries'::regclass
-                   AND inhrelid = to_regclass('ledger_entries_' || to_char(
-                        (clock_timestamp() AT TIME ZONE 'UTC')::date + ahead, 'YYYYMMDD')))
-        """,
-        LEDGER_DAYS_AHEAD,
-    )
-    missing = LEDGER_DAYS_AHEAD + 1 - rows[0]["made"]
+    return await _days(operator, "ledger days", DailyTable.LEDGER_ENTRIES)
+
+
+async def request_days(operator: Session) -> Finding:
+    """A request of a day without its table is in no record."""
+    return await _days(operator, "request days", DailyTable.REQUESTS)
+
+
+async def _days(operator: Session, check: str, table: DailyTable) -> Finding:
+    async with operator.database.transaction() as tx:
+        missing = await partitions.missing(tx, table, days_ahead=DAYS_AHEAD)
     if missing:
-        found = f"{missing} of today and the next {LEDGER_DAYS_AHEAD} days have no table"
+        found = f"{missing} of today and the next {DAYS_AHEAD} days have no table"
         remedy = "A running worker makes them every hour. Start one, or look for task_failed."
-        return failure("ledger days", found, remedy)
-    return ok("ledger days", f"today and the next {LEDGER_DAYS_AHEAD} days have their tables")
+        return failure(check, found, remedy)
+    return ok(check, f"today and the next {DAYS_AHEAD} days have their tables")
 
 
 async def data_keys(operator: Session) -> Finding:

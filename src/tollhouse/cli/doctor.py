@@ -9,7 +9,15 @@ import click
 from msgspec import Struct
 
 from tollhouse import settings as configuration
-from tollhouse.cli import database_checks, deployment_checks, host_checks, output, progress
+from tollhouse.cli import (
+    catalog_checks,
+    database_checks,
+    deployment_checks,
+    host_checks,
+    output,
+    progress,
+    redis_checks,
+)
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.connecting import ConnectingFailed, explained
 from tollhouse.cli.findings import Finding, Outcome, failure, ok
@@ -17,13 +25,15 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MAX: Final = 17
+CHECKS_MIN: Final = 21
+"""When nothing fails; and one for each backend."""
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
     deployment_checks.peppers,
     deployment_checks.live_workers,
     deployment_checks.leases,
     deployment_checks.ledger_days,
+    deployment_checks.request_days,
     deployment_checks.data_keys,
     deployment_checks.sealed_values,
 )
@@ -43,16 +53,16 @@ class Report(Struct, frozen=True, kw_only=True):
 def command(context: click.Context, *, as_json: bool) -> None:
     """Check a deployment, change nothing.
 
-    Looks at the configuration, the database and the workers. Every warning and failure says
-    what to do; the exit code is 1 if there is a failure.
+    Looks at the configuration, every replica of the backends, Redis, the database and the workers.
+    Every warning and failure says what to do; the exit code is 1 if there is a failure.
     """
     findings: list[Finding] = []
     with progress.bars(as_json=as_json) as bars:
-        task = bars.add_task("checking", total=CHECKS_MAX)
+        task = bars.add_task("checking", total=CHECKS_MIN)
 
         def note(finding: Finding) -> None:
             findings.append(finding)
-            bars.advance(task)
+            bars.update(task, advance=1, total=max(CHECKS_MIN, len(findings)))
 
         _examine(context.obj, note)
     is_healthy = all(finding.outcome is not Outcome.FAILURE for finding in findings)
@@ -70,9 +80,17 @@ def _examine(path: Path, note: Callable[[Finding], None]) -> None:
     note(ok("settings", f"{path} can be read"))
     note(host_checks.file_mode(path))
     note(host_checks.secrets(settings))
+    note(host_checks.traces(settings))
     for finding in host_checks.listeners(settings):
         note(finding)
-    asyncio.run(_examine_database(settings, note))
+    asyncio.run(_examine_others(settings, note))
+
+
+async def _examine_others(settings: Settings, note: Callable[[Finding], None]) -> None:
+    async for finding in catalog_checks.findings(settings):
+        note(finding)
+    note(await redis_checks.redis(settings.redis))
+    await _examine_database(settings, note)
 
 
 async def _examine_database(settings: Settings, note: Callable[[Finding], None]) -> None:

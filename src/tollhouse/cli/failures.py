@@ -10,7 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.base.errors import GatewayError, InvalidRequest
+from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.keys.pepper_versions import PepperMismatch
+from tollhouse.observability.tracing import PackagesMissing
 from tollhouse.settings import InvalidSettings
 from tollhouse.storage.errors import SchemaMismatch
 
@@ -19,8 +21,10 @@ USED_WRONGLY: Final = 2
 
 _CODES: Final = {
     InvalidSettings: "invalid_settings",
+    InvalidCatalog: "invalid_catalog",
     SchemaMismatch: "schema_mismatch",
     PepperMismatch: "pepper_mismatch",
+    PackagesMissing: "packages_missing",
 }
 
 
@@ -55,7 +59,13 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
         _exit(FAILED, error.code, error.message, as_json=as_json)
     except OSError as error:
         _exit(FAILED, "system", str(error), as_json=as_json)
-    except (InvalidSettings, SchemaMismatch, PepperMismatch) as error:
+    except (
+        InvalidSettings,
+        InvalidCatalog,
+        SchemaMismatch,
+        PepperMismatch,
+        PackagesMissing,
+    ) as error:
         _exit(FAILED, _CODES[type(error)], str(error), as_json=as_json)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tollhouse.cli.findings import Finding, failure, ok, warning
+from tollhouse.observability.tracing import PackagesMissing, refuse_missing_packages
 from tollhouse.settings import SECRET_LENGTH_MIN, Settings
 
 ASKING_SECONDS: Final = 2.0
@@ -32,6 +33,17 @@ def secrets(settings: Settings) -> Finding:
     versions = ", ".join(sorted(settings.secrets.peppers, key=int))
     found = f"master and pepper versions {versions}, each {SECRET_LENGTH_MIN} characters or more"
     return ok("secrets", found)
+
+
+def traces(settings: Settings) -> Finding:
+    """Without the extra no worker starts."""
+    endpoint = settings.otel.endpoint
+    try:
+        refuse_missing_packages(endpoint)
+    except PackagesMissing as error:
+        found, _, remedy = str(error).partition(". ")
+        return failure("traces", found, remedy)
+    return ok("traces", "not sent" if endpoint is None else f"sent to {endpoint}")
 
 
 def listeners(settings: Settings) -> Iterator[Finding]:

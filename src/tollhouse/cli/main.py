@@ -23,9 +23,14 @@ VERBS: Final = (
     "policy",
     "credits",
     "caps",
+    "limits",
     "costs",
     "audit",
+    "request",
+    "requests",
     "ledger",
+    "test-upstream",
+    "demo-engine",
 )
 
 

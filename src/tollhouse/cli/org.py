@@ -10,7 +10,7 @@ from msgspec import Struct
 from tollhouse.api import wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
-from tollhouse.cli import output, session
+from tollhouse.cli import org_checks, output, session
 from tollhouse.cli.arguments import (
     IDENTIFIER,
     LISTED_MAX,
@@ -64,6 +64,9 @@ async def create_organization(operator: Session, name: str) -> nouns.Organizatio
 @click.group("org", epilog=example("tollhouse org list"))
 def command() -> None:
     """Open, list, suspend and close organizations."""
+
+
+command.add_command(org_checks.command)
 
 
 @command.command(epilog=example('tollhouse org create "Example Ltd"'))

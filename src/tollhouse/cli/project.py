@@ -9,7 +9,7 @@ import click
 
 from tollhouse.api import wire
 from tollhouse.base.ids import OrganizationId, ProjectId, time_ordered_uuid
-from tollhouse.cli import output, session
+from tollhouse.cli import output, project_models, session
 from tollhouse.cli.arguments import (
     IDENTIFIER,
     LISTED_MAX,
@@ -36,7 +36,10 @@ async def create_project(operator: Session, organization_id: OrganizationId, nam
 
 @click.group("project", epilog=example("tollhouse project list"))
 def command() -> None:
-    """Open, list, rename and archive projects."""
+    """Open, list, rename and archive projects, and choose their models."""
+
+
+command.add_command(project_models.command)
 
 
 @command.command(epilog=example("tollhouse project create search"))
@@ -98,7 +101,7 @@ def rename(
 ) -> None:
     """Give a project another name."""
     renamed = _changed(
-        settings_path, organization, lambda tx: service.rename(tx, ProjectId(project), name=name)
+        settings_path, organization, lambda tx: service.edit(tx, ProjectId(project), name=name)
     )
     output.show(wire.project(renamed), as_json=as_json)
 

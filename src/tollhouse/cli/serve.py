@@ -9,6 +9,7 @@ from tollhouse.cli import session
 from tollhouse.cli.arguments import example
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
+from tollhouse.observability.tracing import refuse_missing_packages
 from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
 
@@ -26,8 +27,9 @@ class CannotListen(GatewayError):
         )
 
 
-async def _refuse_wrong_peppers(operator: Session) -> None:
-    """Workers would refuse as well, one after the other and again and again."""
+async def _refuse_what_workers_refuse(operator: Session) -> None:
+    """They would do it one after the other, and again and again."""
+    refuse_missing_packages(operator.settings.otel.endpoint)
     async with operator.database.transaction() as tx:
         await pepper_versions.verify(tx, operator.peppers)
 
@@ -49,7 +51,7 @@ def command(
         if value is not None:
             # Laid over the file, where a reload finds it again.
             os.environ[f"{ENVIRONMENT_PREFIX}SERVER__{name.upper()}"] = str(value)  # noqa: TID251 - handed on, not read
-    session.run(context.obj, _refuse_wrong_peppers)
+    session.run(context.obj, _refuse_what_workers_refuse)
     try:
         context.exit(supervisor.run(context.obj))
     except OSError as error:

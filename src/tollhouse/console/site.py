@@ -4,8 +4,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tollhouse.api.body import Receive
-from tollhouse.api.edge import Send
+from tollhouse.api.body import Receive, Send
 from tollhouse.api.head import Head
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import RequestId, time_ordered_uuid

@@ -83,10 +83,15 @@ COST_FILTER_IDS_MAX = 100
 COST_GROUPINGS_MAX = 3
 ALERT_PERCENT_DEFAULT = 80  # OQ-170
 ALERT_PERCENT_MAX = 100  # OQ-170
+REQUESTS_PER_MINUTE_MAX = 10_000_000  # OQ-139
+TOKENS_PER_MINUTE_MAX = 1_000_000_000_000  # OQ-139
+CONCURRENT_REQUESTS_MAX = 1_000_000  # OQ-140
+OPERATION_NAME_LENGTH_MAX = 64  # OQ-174
 
 IDEMPOTENCY_KEY_PATTERN = r"\A[!-~][ -~]*[!-~]\Z"  # OQ-95
 QUESTION_PATTERN = r"\?\Z"
 NAME_PATTERN = r"\A(?=.*\S)[^\x00-\x1f\x7f-\x9f]+\Z"
+STATUS_PATTERN = r"\A[1-5](?:[0-9]{2}|xx)\Z"
 USD_PATTERN = r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"
 
 PathId = Annotated[str, Meta(min_length=1, max_length=PATH_ID_LENGTH_MAX)]
@@ -109,7 +114,12 @@ CostPageSize = Annotated[int, Meta(ge=1, le=COST_PAGE_SIZE_MAX)]
 CostCursor = Annotated[str, Meta(min_length=1, max_length=COST_CURSOR_LENGTH_MAX)]
 CostFilter = Annotated[list[PathId], Meta(max_length=COST_FILTER_IDS_MAX)]
 Usd = Annotated[str, Meta(pattern=USD_PATTERN)]
+StatusFilter = Annotated[str, Meta(pattern=STATUS_PATTERN)]
+OperationName = Annotated[str, Meta(min_length=1, max_length=OPERATION_NAME_LENGTH_MAX)]
 AlertPercent = Annotated[int, Meta(ge=1, le=ALERT_PERCENT_MAX)]
+RequestsPerMinute = Annotated[int, Meta(ge=1, le=REQUESTS_PER_MINUTE_MAX)]
+TokensPerMinute = Annotated[int, Meta(ge=1, le=TOKENS_PER_MINUTE_MAX)]
+ConcurrentRequests = Annotated[int, Meta(ge=1, le=CONCURRENT_REQUESTS_MAX)]
 
 
 CUSTOMER_PERMISSION_NAMES = sorted(permission.value for permission in CUSTOMER_PERMISSIONS)
@@ -144,6 +154,7 @@ AdminPermissions = Annotated[
 
 FORMS = {
     QUESTION_PATTERN: "a question that ends with '?'",
+    STATUS_PATTERN: "a status such as 503, or a class such as 5xx",
     USD_PATTERN: "a plain decimal with at most 12 digits before and 12 after its point",
     NAME_PATTERN: "a text that is not blank and has no control characters",
     CUSTOMER_PERMISSION_PATTERN: f"one of {', '.join(CUSTOMER_PERMISSION_NAMES)}",

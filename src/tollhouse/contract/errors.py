@@ -1,14 +1,14 @@
 """The envelope of every failure, and which `type` each status has."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct
 
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.contract.origins import GIVEN, adopted
 
-POLICY_ERROR = "policy_error"
+POLICY_ERROR: Final = "policy_error"
 
 
 class ErrorShape(StrEnum):

@@ -58,16 +58,16 @@ RETRIEVE_PROJECT = Operation(
     result=projects.Project,
     statuses=READING,
 )
-RENAME_PROJECT = Operation(
-    id="renameProject",
+EDIT_PROJECT = Operation(
+    id="editProject",
     method="PATCH",
     path=_PROJECT,
     tag="Projects",
-    summary="Rename a project",
+    summary="Change a project",
     access=_admin(Permission.PROJECTS_CREATE),
     origin=Origin.EXTENSION,
-    questions=("OQ-117",),
-    body=projects.RenameProject,
+    questions=("OQ-86", "OQ-117"),
+    body=projects.EditProject,
     result=projects.Project,
     statuses=WRITING,
 )

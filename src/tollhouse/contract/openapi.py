@@ -31,6 +31,7 @@ from tollhouse.contract.parameters import (
     path_parameters,
     query_parameters,
 )
+from tollhouse.contract.response_events import EVENTS
 
 SPECIFICATION_VERSION = "0.2.0"
 TAGS = (
@@ -44,6 +45,7 @@ TAGS = (
     "Admin keys",
     "Spending limits",
     "Reports",
+    "Requests",
     "Policies",
 )
 
@@ -217,6 +219,9 @@ def _content(operation: Operation) -> Json:
         stream: Json = {"type": "string", **members(adopted("OQ-27"))}
         if operation is CREATE_CHAT_COMPLETION:
             stream["x-tollhouse-record"] = schemas.reference(ChatChunk)
+        else:
+            references = [schemas.reference(event) for event in EVENTS]
+            stream["x-tollhouse-record"] = {"oneOf": references}
         content["text/event-stream"] = {"schema": stream}
     return content
 
@@ -237,7 +242,7 @@ def _failures() -> Json:
 def _schemas() -> Json:
     requests = [row.body for row in OPERATIONS if row.body is not None]
     results = [row.result for row in OPERATIONS]
-    return schemas.render(requests, [*results, ChatChunk, Envelope, MessagesEnvelope])
+    return schemas.render(requests, [*results, ChatChunk, *EVENTS, Envelope, MessagesEnvelope])
 
 
 if __name__ == "__main__":

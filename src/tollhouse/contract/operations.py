@@ -1,7 +1,7 @@
 """The whole surface as data: every route, what it needs and what it answers, in one table.
 
-Under `/v1` stands what the specification gives, and one adopted list; `manage_operations` and
-`manage_policy_operations` have the management extension.
+Under `/v1` stands what the specification gives, and one adopted list; modules that begin with
+`manage_` have the management extension.
 """
 
 from tollhouse.base.permissions import Permission
@@ -19,18 +19,23 @@ from tollhouse.contract import (
     responses,
 )
 from tollhouse.contract.errors import ErrorShape
+from tollhouse.contract.manage_limit_operations import (
+    CLEAR_RATE_LIMIT,
+    LIST_RATE_LIMITS,
+    SET_RATE_LIMIT,
+)
 from tollhouse.contract.manage_operations import (
     CLEAR_SPENDING_LIMIT,
     CREATE_ADMIN_KEY,
     CREATE_MANAGED_PROJECT_KEY,
     CREATE_PROJECT,
     CREATE_TEST_PAYMENT,
+    EDIT_PROJECT,
     LIST_AUDIT,
     LIST_CREDIT_ENTRIES,
     LIST_PROJECT_KEYS,
     LIST_PROJECTS,
     LIST_SPENDING_LIMITS,
-    RENAME_PROJECT,
     REPORT_USAGE,
     RESUME_PROJECT_KEY,
     RETRIEVE_CREDITS,
@@ -48,6 +53,11 @@ from tollhouse.contract.manage_policy_operations import (
     RESUME_POLICY,
     RETRIEVE_POLICY_VERSION,
     ROLL_BACK_POLICY,
+)
+from tollhouse.contract.manage_request_operations import (
+    LIST_REQUESTS,
+    REPORT_REQUESTS,
+    RETRIEVE_REQUEST,
 )
 from tollhouse.contract.operation import Access, Credential, Exemption, Guard, Operation
 from tollhouse.contract.origins import Origin
@@ -274,7 +284,7 @@ OPERATIONS: tuple[Operation, ...] = (
     LIST_PROJECTS,
     CREATE_PROJECT,
     RETRIEVE_PROJECT,
-    RENAME_PROJECT,
+    EDIT_PROJECT,
     LIST_PROJECT_KEYS,
     RETRIEVE_PROJECT_KEY,
     CREATE_MANAGED_PROJECT_KEY,
@@ -296,5 +306,11 @@ OPERATIONS: tuple[Operation, ...] = (
     LIST_SPENDING_LIMITS,
     SET_SPENDING_LIMIT,
     CLEAR_SPENDING_LIMIT,
+    LIST_RATE_LIMITS,
+    SET_RATE_LIMIT,
+    CLEAR_RATE_LIMIT,
     REPORT_USAGE,
+    LIST_REQUESTS,
+    RETRIEVE_REQUEST,
+    REPORT_REQUESTS,
 )

@@ -2,9 +2,9 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollhouse.contract.bounds import Name
+from tollhouse.contract.bounds import AllowedModels, Name
 from tollhouse.contract.listing import ListPage
 from tollhouse.contract.origins import GIVEN, extension
 
@@ -19,16 +19,20 @@ class CreateProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: Annotated[Name, extension("OQ-149")]
 
 
-class RenameProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The name is all that can change."""
+class EditProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An absent field stays as it is; null as `allowed_models` allows every model."""
 
     mark: ClassVar[Meta] = extension("OQ-117")
 
-    name: Annotated[Name, extension("OQ-149")]
+    name: Annotated[Name | UnsetType, extension("OQ-149")] = UNSET
+    allowed_models: Annotated[AllowedModels | UnsetType | None, extension("OQ-86")] = UNSET
 
 
 class Project(Struct, frozen=True, kw_only=True):
-    """OpenAI's fields; `archived_at` is null while the project is active."""
+    """OpenAI's fields, and the models that its keys may use, null for all.
+
+    `archived_at` is null while the project is active.
+    """
 
     mark: ClassVar[Meta] = extension("OQ-117")
 
@@ -38,6 +42,7 @@ class Project(Struct, frozen=True, kw_only=True):
     created_at: int
     archived_at: int | None
     status: ProjectStatus
+    allowed_models: Annotated[list[str] | None, extension("OQ-86")]
 
 
 class ProjectList(ListPage, frozen=True, kw_only=True):

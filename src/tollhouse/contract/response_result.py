@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.origins import GIVEN, adopted
@@ -21,12 +21,13 @@ class ResponseUsage(Struct, frozen=True, kw_only=True):
 
 
 class ResponseError(Struct, frozen=True, kw_only=True):
-    """Why a streamed response failed."""
+    """Why a streamed response failed; `type` is there only if a policy forbids it."""
 
     mark: ClassVar[Meta] = adopted("OQ-58")
 
     code: str
     message: str
+    type: Literal["policy_error"] | UnsetType = UNSET
 
 
 class IncompleteDetails(Struct, frozen=True, kw_only=True):

@@ -24,7 +24,8 @@ from tollhouse.contract.bounds import (
 from tollhouse.contract.combinations import combination, is_set
 from tollhouse.contract.errors import UnsupportedOption
 from tollhouse.contract.origins import GIVEN, adopted
-from tollhouse.contract.response_items import check_input, check_tool_choice, check_tools
+from tollhouse.contract.response_items import check_input
+from tollhouse.contract.response_tools import check_tool_choice, check_tools
 
 IncludeValue = Literal[
     "message.input_image.image_url",
@@ -40,7 +41,9 @@ Absent = Annotated[Any, adopted("OQ-55")]
 Unserved = Annotated[Any, adopted("OQ-49")]
 
 STATEFUL_FIELDS = ("background", "previous_response_id", "conversation", "prompt")
+OUTPUT_BOUNDS = ("max_output_tokens", "max_tokens", "max_completion_tokens")
 UNSERVED_FIELDS = (
+    "max_tool_calls",
     "context_management",
     "moderation",
     "prompt_cache_options",
@@ -161,6 +164,24 @@ class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def check(request: ResponseRequest) -> None:
     """Refuse what is stateful, contradictory, or served by no backend that Tollhouse knows."""
+    _check_stateless(request)
+    _check_output_bounds(request)
+    if isinstance(request.input, list):
+        check_input(request.input)
+    _check_served(request)
+    tools = request.tools or []
+    check_tools(tools)
+    if isinstance(request.tool_choice, str | dict):
+        check_tool_choice(request.tool_choice, tools)
+    _check_summary(request.reasoning or ResponseReasoning())
+
+
+def output_bounds(request: ResponseRequest) -> dict[str, int]:
+    """The output bounds that were sent, by name; in a sound request at most one (OQ-52)."""
+    return {name: bound for name in OUTPUT_BOUNDS if is_set(bound := getattr(request, name))}
+
+
+def _check_stateless(request: ResponseRequest) -> None:
     if request.store is True:
         message = "Invalid 'store': only false is accepted, because nothing is stored."
         raise InvalidRequest("unsupported_value", message, param="store")
@@ -169,19 +190,24 @@ def check(request: ResponseRequest) -> None:
         if value is not None and value is not False:
             message = f"Unsupported parameter: '{name}'. Responses are stateless."
             raise InvalidRequest("unsupported_parameter", message, param=name)
-    _check_output_bounds(request)
-    if isinstance(request.input, list):
-        check_input(request.input)
-    for name in UNSERVED_FIELDS:
-        if getattr(request, name) is not None:
-            raise UnsupportedOption(name)
-    check_tools(request.tools or [])
-    if isinstance(request.tool_choice, dict):
-        check_tool_choice(request.tool_choice)
 
 
 def _check_output_bounds(request: ResponseRequest) -> None:
-    names = ("max_output_tokens", "max_tokens", "max_completion_tokens")
-    sent = [name for name in names if is_set(getattr(request, name))]
+    sent = list(output_bounds(request))
     if len(sent) > 1:
         raise combination(sent[1], f"send it or '{sent[0]}', not both")
+
+
+def _check_served(request: ResponseRequest) -> None:
+    """No backend cuts an input that is too long, or counts the calls of its own tools."""
+    for name in UNSERVED_FIELDS:
+        if is_set(getattr(request, name)):
+            raise UnsupportedOption(name)
+    if request.truncation == "auto":
+        raise UnsupportedOption("truncation")
+
+
+def _check_summary(reasoning: ResponseReasoning) -> None:
+    names = {reasoning.summary, reasoning.generate_summary} - {UNSET, None}
+    if len(names) > 1:
+        raise combination("reasoning.generate_summary", "it contradicts 'reasoning.summary'")

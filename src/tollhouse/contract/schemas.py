@@ -52,8 +52,14 @@ def _mark(schema: Schema, type_: type[Struct]) -> None:
 def _require(schema: Schema, type_: type[Struct]) -> None:
     for prop in schema["properties"].values():
         prop.pop("default", None)
+    tag_field = type_.__struct_config__.tag_field
     schema["required"] = [
-        field.encode_name for field in msgspec.structs.fields(type_) if field.default is not UNSET
+        *([] if tag_field is None else [tag_field]),
+        *(
+            field.encode_name
+            for field in msgspec.structs.fields(type_)
+            if field.default is not UNSET
+        ),
     ]
 
 

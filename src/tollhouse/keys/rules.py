@@ -70,8 +70,10 @@ def _caller(known: KnownKey) -> Caller:
         project_id=known.project_id,
         key_id=known.project_key_id,
         allowed_models=known.allowed_models,
+        granted_checks=known.granted_checks,
         policy_version=known.policy_version,
         catalog_version=known.catalog_version,
+        limits=known.limits,
     )
 
 

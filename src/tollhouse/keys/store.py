@@ -1,10 +1,15 @@
 """Keys and the directory in SQL."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from uuid import UUID
+from datetime import datetime
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
+from tollhouse.base.traffic import (
+    UNLIMITED,
+    UNLIMITED_EVERYWHERE,
+    ScopedLimits,
+    TrafficLimits,
+)
 from tollhouse.keys.types import AdminKey, KeyKind, KnownKey, NewSecret, ProjectKey
 from tollhouse.storage.database import Database, Mutation, Row, Transaction
 
@@ -18,9 +23,18 @@ async def find_by_digests(  # all organizations: a secret does not say whose it 
         SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
                LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
                o.status, o.policy_version, o.catalog_version,
-               pk.project_id, p.archived_at, pk.suspended_at, pk.allowed_models,
+               pk.project_id, p.archived_at, pk.suspended_at,
+               CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
+                    WHEN p.allowed_models IS NULL THEN pk.allowed_models
+                    ELSE ARRAY(SELECT unnest(pk.allowed_models)
+                            INTERSECT SELECT unnest(p.allowed_models))
+                END AS allowed_models,
+               ARRAY(SELECT c.check_name
+                       FROM organization_checks c
+                      WHERE c.organization_id = pk.organization_id) AS granted_checks,
                COALESCE(pk.revoked_at, ak.revoked_at) AS revoked_at,
-               COALESCE(pk.permissions, ak.permissions) AS permissions
+               COALESCE(pk.permissions, ak.permissions) AS permissions,
+               l.scopes, l.requests_per_minute, l.tokens_per_minute, l.concurrent_requests
           FROM key_directory d
           JOIN organizations o ON o.id = d.organization_id
           LEFT JOIN project_keys pk
@@ -31,14 +45,36 @@ async def find_by_digests(  # all organizations: a secret does not say whose it 
           LEFT JOIN admin_keys ak
             ON d.key_kind = 'admin'
            AND ak.organization_id = d.organization_id AND ak.id = d.key_id
+         CROSS JOIN LATERAL (
+                SELECT array_agg(scope) AS scopes,
+                       array_agg(requests_per_minute) AS requests_per_minute,
+                       array_agg(tokens_per_minute) AS tokens_per_minute,
+                       array_agg(concurrent_requests) AS concurrent_requests
+                  FROM rate_limits
+                 WHERE d.key_kind = 'project'
+                   AND organization_id = d.organization_id
+                   AND scope_id = ANY (ARRAY[d.organization_id, pk.project_id, pk.id])
+               ) l
          WHERE d.digest = ANY($1::bytea[])
         """,
         digests,
     )
-    return {row["digest"]: _known(row) for row in rows}
+    return {row["digest"]: _known(row, _limits(row)) for row in rows}
 
 
-def _known(row: Row) -> KnownKey:
+def _limits(row: Row) -> ScopedLimits:
+    """Of each scope the lower of what the operator and the organization have set."""
+    if row["scopes"] is None:
+        return UNLIMITED_EVERYWHERE
+    lowest = {"organization": UNLIMITED, "project": UNLIMITED, "api_key": UNLIMITED}
+    names = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
+    for position, scope in enumerate(row["scopes"]):
+        limits = TrafficLimits(**{name: row[name][position] for name in names})
+        lowest[scope] = lowest[scope].lowered(limits)
+    return lowest["organization"], lowest["project"], lowest["api_key"]
+
+
+def _known(row: Row, limits: ScopedLimits) -> KnownKey:
     kind = KeyKind(row["key_kind"])
     is_admin = kind is KeyKind.ADMIN
     models = row["allowed_models"]
@@ -55,9 +91,11 @@ def _known(row: Row) -> KnownKey:
         permissions=frozenset(row["permissions"] or ()),
         holds_all=is_admin and row["permissions"] is None,
         allowed_models=None if models is None else frozenset(models),
+        granted_checks=frozenset(row["granted_checks"]),
         is_suspended=row["suspended_at"] is not None,
         is_revoked=row["revoked_at"] is not None,
         expires_at=row["expires_at"],
+        limits=limits,
     )
 
 
@@ -74,7 +112,8 @@ async def get_admin_caller_for_share(
         SELECT 'admin' AS key_kind, ak.organization_id, ak.id AS key_id, ak.expires_at,
                o.status, o.policy_version, o.catalog_version,
                NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
-               NULL AS allowed_models, ak.revoked_at, ak.permissions
+               NULL AS allowed_models, '{}'::text[] AS granted_checks,
+               ak.revoked_at, ak.permissions
           FROM admin_keys ak
           JOIN organizations o ON o.id = ak.organization_id
          WHERE ak.organization_id = $1
@@ -85,7 +124,7 @@ async def get_admin_caller_for_share(
         organization_id,
         key_id,
     )
-    return None if row is None else _known(row)
+    return None if row is None else _known(row, UNLIMITED_EVERYWHERE)
 
 
 async def insert_secret(
@@ -318,67 +357,6 @@ async def page_of_admin_keys_newest_first(
         limit,
     )
     return [_admin_key(row) for row in rows]
-
-
-Marks = Mapping[tuple[OrganizationId, UUID], datetime]
-
-
-async def touch_project_keys(  # all organizations: a mixed batch of independent marks
-    tx: Transaction, marks: Marks, *, resolution: timedelta
-) -> None:
-    """Write last uses; a row that somebody holds is left for the next minute."""
-    await tx.execute(
-        """
-        WITH due AS (
-            SELECT k.organization_id, k.id, mark.used_at
-              FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[])
-                   AS mark (organization_id, id, used_at)
-              JOIN project_keys k ON k.organization_id = mark.organization_id AND k.id = mark.id
-             WHERE k.last_used_at IS NULL OR k.last_used_at <= mark.used_at - $4::interval
-               FOR UPDATE OF k SKIP LOCKED
-        )
-        UPDATE project_keys k
-           SET last_used_at = due.used_at
-          FROM due
-         WHERE k.organization_id = due.organization_id
-           AND k.id = due.id
-        """,
-        *_columns(marks),
-        resolution,
-    )
-
-
-async def touch_admin_keys(  # all organizations: a mixed batch of independent marks
-    tx: Transaction, marks: Marks, *, resolution: timedelta
-) -> None:
-    """Write last uses; a row that somebody holds is left for the next minute."""
-    await tx.execute(
-        """
-        WITH due AS (
-            SELECT k.organization_id, k.id, mark.used_at
-              FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[])
-                   AS mark (organization_id, id, used_at)
-              JOIN admin_keys k ON k.organization_id = mark.organization_id AND k.id = mark.id
-             WHERE k.last_used_at IS NULL OR k.last_used_at <= mark.used_at - $4::interval
-               FOR UPDATE OF k SKIP LOCKED
-        )
-        UPDATE admin_keys k
-           SET last_used_at = due.used_at
-          FROM due
-         WHERE k.organization_id = due.organization_id
-           AND k.id = due.id
-        """,
-        *_columns(marks),
-        resolution,
-    )
-
-
-def _columns(marks: Marks) -> tuple[list[OrganizationId], list[UUID], list[datetime]]:
-    return (
-        [organization_id for organization_id, _ in marks],
-        [key_id for _, key_id in marks],
-        list(marks.values()),
-    )
 
 
 def _project_key(row: Row) -> ProjectKey:

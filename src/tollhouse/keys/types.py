@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
+from tollhouse.base.traffic import ScopedLimits
 
 
 class KeyKind(StrEnum):
@@ -70,7 +71,10 @@ class NewSecret:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownKey:
-    """What the directory says of a secret: all that decides who the caller is."""
+    """What the directory says of a secret: all that decides who the caller is.
+
+    `allowed_models` are those that both the key and its project allow.
+    """
 
     kind: KeyKind
     organization_id: OrganizationId
@@ -84,9 +88,11 @@ class KnownKey:
     permissions: frozenset[str]
     holds_all: bool
     allowed_models: frozenset[str] | None
+    granted_checks: frozenset[str]
     is_suspended: bool
     is_revoked: bool
     expires_at: datetime | None
+    limits: ScopedLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,8 +103,10 @@ class Customer:
     project_id: ProjectId
     key_id: ProjectKeyId
     allowed_models: frozenset[str] | None
+    granted_checks: frozenset[str]
     policy_version: int
     catalog_version: int
+    limits: ScopedLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,9 +12,8 @@ import msgspec
 
 from tollhouse.contract.bounds import OUTPUT_TOKENS_DEFAULT
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.contract.responses import ResponseRequest
 from tollhouse.ledger.pricing import TokenBound
-from tollhouse.ledger.prompts import Prompt, of_chat, of_response
+from tollhouse.ledger.prompts import Prompt, of_chat
 from tollhouse.ledger.spelling import NESTING_OF_ARGUMENTS, growth_bytes
 
 REQUEST_TOKENS = 1_024
@@ -55,15 +54,6 @@ def of_chat_request(request: ChatRequest, model: ModelBounds) -> TokenBound:
     if model.reasons_outside_bound:
         output_tokens += budget or model.context_length
     return _bound(of_chat(request), model, output_tokens, request.n or 1)
-
-
-def of_response_request(request: ResponseRequest, model: ModelBounds) -> TokenBound:
-    """The bound for the one response; it has no budget of its own for reasoning."""
-    requested = request.max_output_tokens or request.max_tokens or request.max_completion_tokens
-    output_tokens = output_tokens_max(requested or None, model)
-    if model.reasons_outside_bound:
-        output_tokens += model.context_length
-    return _bound(of_response(request), model, output_tokens, 1)
 
 
 def output_tokens_max(requested: int | None, model: ModelBounds) -> int:

@@ -1,4 +1,4 @@
-"""Days come and go: partitions are made ahead, and closed days make room.
+"""Days of the ledger go: closed days make room.
 
 A day may go only when none of its holds is open and its sums stand in `ledger_closings`, from
 which `verification` starts. Nothing here ever stops an admission.
@@ -11,36 +11,18 @@ from typing import Final
 from tollhouse.storage import partitions
 from tollhouse.storage.database import Database, Transaction
 from tollhouse.storage.errors import LockTimedOut, StatementFailed
-from tollhouse.storage.partitions import Partition, PartitionState
+from tollhouse.storage.partitions import DailyTable, Partition, PartitionState
 
 logger = logging.getLogger("tollhouse.ledger")
 
-KEEP_EVERY: Final = timedelta(hours=1)
-DAYS_BEHIND: Final = timedelta(days=1)
-DAYS_AHEAD: Final = timedelta(days=7)
 CLOSING_SECONDS_MAX: Final = 3600
-
-
-async def ensure(database: Database) -> None:
-    """Make the days from yesterday to a week ahead. A lock that is not free is tried for later."""
-    try:
-        async with database.transaction() as tx:
-            today = await _today(tx)
-            made = await partitions.make(
-                tx, first_day=today - DAYS_BEHIND, last_day=today + DAYS_AHEAD
-            )
-    except LockTimedOut:
-        logger.warning("partitions_not_made")
-        return
-    if made:
-        logger.info("partitions_made", extra={"count": made})
 
 
 async def remove_old(database: Database, *, entry_days: int) -> None:
     """Close and drop the days that are older than this, each on its own."""
     async with database.transaction() as tx:
-        first_kept = await _today(tx) - timedelta(days=entry_days)
-        old = await partitions.older_than(tx, first_kept)
+        first_kept = await partitions.today(tx) - timedelta(days=entry_days)
+        old = await partitions.older_than(tx, DailyTable.LEDGER_ENTRIES, first_kept)
     for partition in old:
         try:
             await _remove(database, partition)
@@ -65,7 +47,7 @@ async def is_closed(tx: Transaction, day: date) -> bool:
 async def make_day(database: Database, day: date) -> None:
     """For usage that is entered long after its day."""
     async with database.transaction() as tx:
-        await partitions.make(tx, first_day=day, last_day=day)
+        await partitions.make(tx, DailyTable.LEDGER_ENTRIES, first_day=day, last_day=day)
 
 
 async def _remove(database: Database, partition: Partition) -> None:
@@ -137,8 +119,3 @@ async def _write_closings(tx: Transaction, day: date) -> None:
         """,
         day,
     )
-
-
-async def _today(tx: Transaction) -> date:
-    """By the database's clock, which decides what can be admitted."""
-    return await tx.fetch_value("SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date")

@@ -8,15 +8,13 @@ import msgspec
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest
 from tollhouse.contract.combinations import is_set
-from tollhouse.contract.responses import ResponseRequest
 
 # Tuples, because a free-form member can be what no set can hold.
-TEXT_TYPES = (None, "text", "input_text", "output_text", "refusal")
-TEXT_MEMBERS = {"type", "text", "refusal", "annotations", "logprobs", "cache_control"}
-IMAGE_TYPES = (None, "image_url", "input_image")
-IMAGE_MEMBERS = {"type", "image_url", "file_id", "detail", "cache_control"}
+TEXT_TYPES = (None, "text", "refusal")
+TEXT_MEMBERS = {"type", "text", "refusal", "cache_control"}
+IMAGE_TYPES = (None, "image_url")
+IMAGE_MEMBERS = {"type", "image_url", "cache_control"}
 CLOSED_TOOL_TYPES = ("function", "custom")
-LISTS_OF_PARTS = {"message": "content", "function_call_output": "output"}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -50,19 +48,6 @@ def of_chat(request: ChatRequest) -> Prompt:
     return prompt
 
 
-def of_response(request: ResponseRequest) -> Prompt:
-    """Instructions, input items, tools, the choice among them, and the form of the answer."""
-    prompt = Prompt(texts=[request.instructions] if is_set(request.instructions) else [])
-    items = [request.input] if isinstance(request.input, str) else request.input
-    # The instructions become a message of their own.
-    prompt.messages = len(items) + 1
-    for item in items:
-        _add_item(prompt, item)
-    _add_tools(prompt, request.tools or [])
-    prompt.structures += filter(is_set, (request.tool_choice, request.text))
-    return prompt
-
-
 def _add_message(prompt: Prompt, message: ChatMessage) -> None:
     if isinstance(message.content, list):
         texts = _text_parts(prompt, message.content)
@@ -76,25 +61,6 @@ def _add_message(prompt: Prompt, message: ChatMessage) -> None:
     prompt.structures.append(message)
     for call in calls:
         _add_arguments(prompt, call)
-
-
-def _add_item(prompt: Prompt, item: FreeObject | str) -> None:
-    if isinstance(item, str):
-        prompt.texts.append(item)
-        return
-    kind = item.get("type", "message")
-    if kind == "function_call":
-        prompt.structures.append(item)
-        _add_arguments(prompt, item)
-    elif kind == "reasoning":
-        prompt.texts.append(item)
-    elif kind in LISTS_OF_PARTS:
-        name = LISTS_OF_PARTS[kind]
-        parts: str | list[FreeObject] = item[name]
-        texts = _text_parts(prompt, parts) if isinstance(parts, list) else parts
-        prompt.texts.append(item | {name: texts})
-    else:
-        prompt.is_open = True
 
 
 def _text_parts(prompt: Prompt, parts: list[FreeObject]) -> list[FreeObject]:

@@ -1,4 +1,4 @@
-"""Projects: list, create, read, rename."""
+"""Projects: list, create, read, edit."""
 
 from uuid import UUID
 
@@ -49,8 +49,13 @@ async def retrieve(call: Call[Admin, None, NoQuery]) -> Answer:
     return Answer(body=wire.project(project))
 
 
-async def rename(call: Call[Admin, projects_wire.RenameProject, NoQuery]) -> Answer:
+async def edit(call: Call[Admin, projects_wire.EditProject, NoQuery]) -> Answer:
     """PATCH /manage/v1/organization/projects/{project_id}"""
     async with mutation(call) as tx:
-        project = await service.rename(tx, parameters.project_id(call), name=call.body.name)
+        project = await service.edit(
+            tx,
+            parameters.project_id(call),
+            name=call.body.name,
+            allowed_models=call.body.allowed_models,
+        )
     return Answer(body=wire.project(project))

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectKeyId, RequestId
+from tollhouse.base.money import PicoUsd
 from tollhouse.observability.context import RequestContext
 
 FIELDS: Final = (
@@ -45,9 +46,13 @@ FIELDS: Final = (
     "reservation_id",
     "amount_pico_usd",
     "day",
+    "backend",
+    "replica",
+    "table",
 )
-CLIENT_REQUEST_ID_LENGTH_MAX = 128
+CALLERS_TEXT_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384
+MILLISECOND_DECIMALS = 3
 
 # A key has 49 characters after its prefix. Shorter runs count as well: a key that some bound
 # cut in two is still most of a secret.
@@ -88,6 +93,17 @@ class RequestLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     key_id: ProjectKeyId | AdminKeyId | None = None
     client_request_id: str | None = None
     retry_count: int | None = None
+    model: str | None = None
+    backend: str | None = None
+    replica: str | None = None
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_pico_usd: PicoUsd | None = None
+    queue_ms: float | None = None
+    admission_ms: float | None = None
+    judging_ms: float | None = None
+    first_byte_ms: float | None = None
 
 
 def request_line(
@@ -99,19 +115,29 @@ def request_line(
     """
     if not _requests.isEnabledFor(logging.INFO):
         return
-    chosen_by_client = context.client_request_id
     line = RequestLine(
         timestamp=now,
         request_id=context.request_id,
         method=context.method,
         status=status,
-        duration_ms=round(duration_ms, 3),
+        duration_ms=round(duration_ms, MILLISECOND_DECIMALS),
         operation=context.operation,
         code=context.error_code,
         organization_id=context.organization_id,
         key_id=context.key_id,
-        client_request_id=_bounded(chosen_by_client) if chosen_by_client else None,
+        client_request_id=_bounded(context.client_request_id),
         retry_count=context.retry_count,
+        model=_bounded(context.model),
+        backend=context.backend,
+        replica=context.replica,
+        input_tokens=context.input_tokens,
+        cached_input_tokens=context.cached_input_tokens,
+        output_tokens=context.output_tokens,
+        cost_pico_usd=context.cost_pico_usd,
+        queue_ms=_rounded(context.queue_ms),
+        admission_ms=_rounded(context.admission_ms),
+        judging_ms=_rounded(context.judging_ms),
+        first_byte_ms=_rounded(context.first_byte_ms),
     )
     _write(_REQUEST_LINE_HEAD + _encode_line(line)[1:].decode())
 
@@ -175,9 +201,15 @@ def _escaped(value: object) -> object:
     return value
 
 
-def _bounded(text: str) -> str:
-    """Redacted before it is cut, so that the cut cannot hide the shape of a key."""
-    return redact(_UNPRINTABLE.sub("?", text))[:CLIENT_REQUEST_ID_LENGTH_MAX]
+def _rounded(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else round(milliseconds, MILLISECOND_DECIMALS)
+
+
+def _bounded(text: str | None) -> str | None:
+    """What a caller wrote. Redacted before it is cut: a cut could hide the shape of a key."""
+    if not text:
+        return None
+    return redact(_UNPRINTABLE.sub("?", text))[:CALLERS_TEXT_LENGTH_MAX]
 
 
 def _log_uncaught(

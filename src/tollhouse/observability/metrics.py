@@ -118,6 +118,66 @@ _spending_alerts = Counter(
     ["scope"],
     registry=_registry,
 )
+_backend_calls = Counter(
+    "tollhouse_backend_calls_total",
+    "Calls to backends, by how they ended.",
+    ["backend", "outcome"],
+    registry=_registry,
+)
+_backend_retries = Counter(
+    "tollhouse_backend_retries_total",
+    "Attempts after the first one of a call.",
+    ["backend"],
+    registry=_registry,
+)
+_backend_in_flight = Gauge(
+    "tollhouse_backend_in_flight",
+    "Calls to backends that are under way.",
+    ["backend"],
+    multiprocess_mode="livesum",
+    registry=_registry,
+)
+_backend_first_byte_seconds = Histogram(
+    "tollhouse_backend_first_byte_seconds",
+    "Time from a call to the first record of its stream, or to its whole answer's head.",
+    ["backend"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
+    registry=_registry,
+)
+_backend_replicas_avoided = Gauge(
+    "tollhouse_backend_replicas_avoided",
+    "Replicas that get no calls, as the worker sees it that avoids the most.",
+    ["backend", "reason"],
+    multiprocess_mode="livemax",
+    registry=_registry,
+)
+_limit_refusals = Counter(
+    "tollhouse_limit_refusals_total",
+    "Requests that a traffic limit refused, by what it counts and whom it bounds.",
+    ["kind", "scope"],
+    registry=_registry,
+)
+_limits_fallback = Gauge(
+    "tollhouse_limits_fallback",
+    "Workers that count traffic alone because Redis does not answer.",
+    multiprocess_mode="livesum",
+    registry=_registry,
+)
+_limits_redis_seconds = Histogram(
+    "tollhouse_limits_redis_seconds",
+    "Time that Redis took for a batch of counts.",
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1),
+    registry=_registry,
+)
+_activity_written = Counter(
+    "tollhouse_activity_written_total", "Requests that were recorded.", registry=_registry
+)
+_activity_dropped = Counter(
+    "tollhouse_activity_dropped_total",
+    "Requests that are in no record, by reason.",
+    ["reason"],
+    registry=_registry,
+)
 
 
 class LookupOutcome(StrEnum):
@@ -134,6 +194,14 @@ class JobOutcome(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
+
+
+class ActivityLoss(StrEnum):
+    """Why there is no record: too many waited, the database refused it, or the worker ended."""
+
+    NO_ROOM = "no_room"
+    REFUSED = "refused"
+    STOPPED = "stopped"
 
 
 _requests_by_label: dict[tuple[str, int], Counter] = {}
@@ -221,9 +289,71 @@ def spending_alerted(scope: str) -> None:
     _spending_alerts.labels(scope).inc()
 
 
+def traffic_refused(kind: str, scope: str) -> None:
+    """Count one request that a limit refused."""
+    _limit_refusals.labels(kind, scope).inc()
+
+
+def limits_fallback(*, is_on: bool) -> None:
+    """Set whether this process counts traffic alone, though there should be a Redis."""
+    _limits_fallback.set(int(is_on))
+
+
+def redis_answered(seconds: float) -> None:
+    """Count one batch that Redis has answered."""
+    _limits_redis_seconds.observe(seconds)
+
+
+def activity_written(count: int) -> None:
+    """Add records that were written, and were not there before."""
+    _activity_written.inc(count)
+
+
+def activity_dropped(count: int, loss: ActivityLoss) -> None:
+    """Add records that nobody will find."""
+    _activity_dropped.labels(loss).inc(count)
+
+
 def job_ran(job: str, outcome: JobOutcome) -> None:
     """Count one run; `job` is a name from the code, never from data."""
     _job_runs.labels(job, outcome).inc()
+
+
+class BackendMetrics:
+    """What is counted of one backend. Its label is the configured name, never from a request."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._calls: dict[str, Counter] = {}
+        self._retries = _backend_retries.labels(backend)
+        self._in_flight = _backend_in_flight.labels(backend)
+        self._first_byte_seconds = _backend_first_byte_seconds.labels(backend)
+        self._unhealthy = _backend_replicas_avoided.labels(backend, "unhealthy")
+        self._open = _backend_replicas_avoided.labels(backend, "breaker_open")
+
+    def call_ended(self, outcome: str) -> None:
+        """Count one call, whatever number of attempts it took."""
+        calls = self._calls.get(outcome)
+        if calls is None:
+            calls = self._calls[outcome] = _backend_calls.labels(self._backend, outcome)
+        calls.inc()
+
+    def retried(self) -> None:
+        """Count one attempt after the first."""
+        self._retries.inc()
+
+    def in_flight(self, count: int) -> None:
+        """Set how many calls are under way in this process."""
+        self._in_flight.set(count)
+
+    def answer_began(self, seconds: float) -> None:
+        """Time the wait for an answer."""
+        self._first_byte_seconds.observe(seconds)
+
+    def replicas_avoided(self, *, unhealthy: int, breakers_open: int) -> None:
+        """Set how many replicas get no calls, and why."""
+        self._unhealthy.set(unhealthy)
+        self._open.set(breakers_open)
 
 
 def exposition(directory: Path | None) -> bytes:

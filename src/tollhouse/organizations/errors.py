@@ -22,3 +22,14 @@ class OrganizationClosed(GatewayError):
 
     def __init__(self) -> None:
         super().__init__("The organization is closed, and closing is final.")
+
+
+class TooManyChecks(GatewayError):
+    """Every request carries the checks of its organization, so their number is bounded."""
+
+    kind = Kind.CONFLICT
+    code = "too_many_checks"
+    should_retry = False
+
+    def __init__(self, checks_max: int) -> None:
+        super().__init__(f"An organization has at most {checks_max} checks. Revoke one first.")

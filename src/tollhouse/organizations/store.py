@@ -1,7 +1,7 @@
 """Organizations in SQL."""
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.organizations.types import Organization, OrganizationStatus
+from tollhouse.organizations.types import GrantedCheck, Organization, OrganizationStatus
 from tollhouse.storage.database import Mutation, Row, Transaction
 
 
@@ -65,6 +65,54 @@ async def page(  # all organizations: the operator's list
         limit,
     )
     return [_organization(row) for row in rows]
+
+
+async def insert_check(tx: Mutation, check: GrantedCheck) -> None:
+    """Write a check that the organization does not have yet."""
+    await tx.execute(
+        """
+        INSERT INTO organization_checks (organization_id, check_name, granted_at)
+        VALUES ($1, $2, $3)
+        """,
+        check.organization_id,
+        check.name,
+        check.granted_at,
+    )
+
+
+async def delete_check(tx: Mutation, check: GrantedCheck) -> None:
+    """Remove a check."""
+    await tx.execute(
+        "DELETE FROM organization_checks WHERE organization_id = $1 AND check_name = $2",
+        check.organization_id,
+        check.name,
+    )
+
+
+async def checks(
+    tx: Transaction, organization_id: OrganizationId, *, limit: int
+) -> list[GrantedCheck]:
+    """By name."""
+    rows = await tx.fetch_all(
+        """
+        SELECT organization_id, check_name, granted_at
+          FROM organization_checks
+         WHERE organization_id = $1
+         ORDER BY check_name
+         LIMIT $2
+        """,
+        organization_id,
+        limit,
+    )
+    return [_check(row) for row in rows]
+
+
+def _check(row: Row) -> GrantedCheck:
+    return GrantedCheck(
+        organization_id=OrganizationId(row["organization_id"]),
+        name=row["check_name"],
+        granted_at=row["granted_at"],
+    )
 
 
 def _organization(row: Row) -> Organization:

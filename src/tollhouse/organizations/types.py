@@ -23,3 +23,12 @@ class Organization:
     name: str
     status: OrganizationStatus
     created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrantedCheck:
+    """What an organization was found to fulfil; models may require it."""
+
+    organization_id: OrganizationId
+    name: str
+    granted_at: datetime

@@ -13,6 +13,27 @@ class PolicyNotFound(GatewayError):
         super().__init__("No such policy in this organization.", param="policy_id")
 
 
+class SelectedPolicyNotFound(GatewayError):
+    """A request names a policy that is unknown, another organization's, or never published."""
+
+    kind = Kind.NOT_FOUND
+    code = "policy_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("No such published policy in this organization.", param="policy_ids")
+
+
+class SelectedPolicyPaused(GatewayError):
+    """A guard that the caller asked for is never skipped in silence (OQ-46)."""
+
+    kind = Kind.CONFLICT
+    code = "policy_paused"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__("One of the policies is paused.", param="policy_ids")
+
+
 class PolicyVersionNotFound(GatewayError):
     """The policy was never published under this number."""
 

@@ -1,18 +1,28 @@
 """Verbs on policies, in the caller's transaction. What applies changes only by the last four."""
 
+from collections.abc import Sequence
+
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, policy_id_text
 from tollhouse.policies import rules, store
-from tollhouse.policies.errors import PolicyNotFound, PolicyVersionNotFound, TargetNotFound
+from tollhouse.policies.errors import (
+    PolicyNotFound,
+    PolicyVersionNotFound,
+    SelectedPolicyNotFound,
+    SelectedPolicyPaused,
+    TargetNotFound,
+)
 from tollhouse.policies.types import (
+    AppliedPolicy,
     EffectivePolicy,
     Policy,
     PolicyContent,
     PolicyEdit,
+    PolicyState,
     PolicyVersion,
 )
 from tollhouse.storage import audit
-from tollhouse.storage.database import Mutation, Transaction
+from tollhouse.storage.database import Database, Mutation, Transaction
 
 
 async def retrieve(tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId) -> Policy:
@@ -21,6 +31,18 @@ async def retrieve(tx: Transaction, organization_id: OrganizationId, policy_id: 
     if policy is None:
         raise PolicyNotFound
     return policy
+
+
+async def selected(
+    database: Database, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
+) -> list[AppliedPolicy]:
+    """What a request adds by naming it; all of it can be applied, or none is."""
+    found = await store.selected(database, organization_id, policy_ids)
+    if len(found) != len(policy_ids):
+        raise SelectedPolicyNotFound
+    if any(state is PolicyState.PAUSED for state, _ in found):
+        raise SelectedPolicyPaused
+    return [policy for _, policy in found]
 
 
 async def page(

@@ -4,6 +4,8 @@ The current version is fetched by `LATERAL` and `LIMIT 1`: a plain join lets the
 policy's whole history, or its organization's, and filter that, once such histories were short.
 """
 
+from collections.abc import Sequence
+
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
 from tollhouse.policies.types import (
     AppliedPolicy,
@@ -364,6 +366,32 @@ async def snapshot(
         policy_version=rows[0]["policy_version"],
         policies=tuple(_applied(row) for row in rows if row["policy_id"] is not None),
     )
+
+
+async def selected(
+    database: Database, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
+) -> list[tuple[PolicyState, AppliedPolicy]]:
+    """The current versions of these policies, whatever their scope, with the policies' states."""
+    rows = await database.fetch_all(
+        """
+        SELECT p.state, v.policy_id, v.version, v.rule, v.direction, v.mode,
+               v.threshold_in_force_basis_points
+          FROM unnest($2::uuid[]) asked (id)
+         CROSS JOIN LATERAL (
+               SELECT id, state, current_version FROM policies
+                WHERE organization_id = $1 AND id = asked.id
+                LIMIT 1) p
+         CROSS JOIN LATERAL (
+               SELECT policy_id, version, rule, direction, mode, threshold_in_force_basis_points
+                 FROM policy_versions
+                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
+                LIMIT 1) v
+         ORDER BY v.policy_id
+        """,
+        organization_id,
+        policy_ids,
+    )
+    return [(PolicyState(row["state"]), _applied(row)) for row in rows]
 
 
 def _policy(row: Row) -> Policy:

@@ -1,6 +1,9 @@
 """Verbs on projects, in the caller's transaction."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+
+from msgspec import UNSET, UnsetType
 
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, ProjectId
@@ -17,6 +20,7 @@ async def create(tx: Mutation, *, project_id: ProjectId, name: str) -> Project:
         organization_id=tx.organization_id,
         id=project_id,
         name=name,
+        allowed_models=None,
         created_at=tx.now,
         archived_at=None,
     )
@@ -25,18 +29,29 @@ async def create(tx: Mutation, *, project_id: ProjectId, name: str) -> Project:
     return project
 
 
-async def rename(tx: Mutation, project_id: ProjectId, *, name: str) -> Project:
-    """Give a project another name; the same name again changes nothing."""
+async def edit(
+    tx: Mutation,
+    project_id: ProjectId,
+    *,
+    name: str | UnsetType = UNSET,
+    allowed_models: Sequence[str] | UnsetType | None = UNSET,
+) -> Project:
+    """Change what is given; no models at all allow every one. What is so already stays."""
     project = await _held(tx, project_id)
     if project.archived_at is not None:
         raise ProjectIsArchived
-    if project.name == name:
+    edited = project
+    if not isinstance(name, UnsetType):
+        edited = replace(edited, name=name)
+    if not isinstance(allowed_models, UnsetType):
+        models = None if allowed_models is None else tuple(dict.fromkeys(allowed_models))
+        edited = replace(edited, allowed_models=models)
+    if edited == project:
         tx.unchanged()
         return project
-    renamed = replace(project, name=name)
-    await store.save(tx, renamed)
-    await _audit(tx, "project.rename", before=project, after=renamed)
-    return renamed
+    await store.save(tx, edited)
+    await _audit(tx, "project.edit", before=project, after=edited)
+    return edited
 
 
 async def archive(tx: Mutation, project_id: ProjectId) -> Project:

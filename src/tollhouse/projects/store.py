@@ -9,12 +9,13 @@ async def insert(tx: Mutation, project: Project) -> None:
     """Write a new project."""
     await tx.execute(
         """
-        INSERT INTO projects (organization_id, id, name, created_at, archived_at)
-        VALUES ($1, $2, $3, $4, $5)
+        INSERT INTO projects (organization_id, id, name, allowed_models, created_at, archived_at)
+        VALUES ($1, $2, $3, $4, $5, $6)
         """,
         project.organization_id,
         project.id,
         project.name,
+        project.allowed_models,
         project.created_at,
         project.archived_at,
     )
@@ -26,7 +27,7 @@ async def get(
     """Read one."""
     row = await tx.fetch_one(
         """
-        SELECT organization_id, id, name, created_at, archived_at
+        SELECT organization_id, id, name, allowed_models, created_at, archived_at
           FROM projects
          WHERE organization_id = $1
            AND id = $2
@@ -43,7 +44,7 @@ async def get_for_update(
     """Read one and hold its row: the next writer sees what this one did."""
     row = await tx.fetch_one(
         """
-        SELECT organization_id, id, name, created_at, archived_at
+        SELECT organization_id, id, name, allowed_models, created_at, archived_at
           FROM projects
          WHERE organization_id = $1
            AND id = $2
@@ -61,7 +62,7 @@ async def get_for_share(
     """Read one and keep it from being archived; creations of keys do not wait for each other."""
     row = await tx.fetch_one(
         """
-        SELECT organization_id, id, name, created_at, archived_at
+        SELECT organization_id, id, name, allowed_models, created_at, archived_at
           FROM projects
          WHERE organization_id = $1
            AND id = $2
@@ -74,17 +75,18 @@ async def get_for_share(
 
 
 async def save(tx: Mutation, project: Project) -> None:
-    """Write what can change: the name and the archiving."""
+    """Write what can change: the name, the models and the archiving."""
     await tx.execute(
         """
         UPDATE projects
-           SET name = $3, archived_at = $4
+           SET name = $3, allowed_models = $4, archived_at = $5
          WHERE organization_id = $1
            AND id = $2
         """,
         project.organization_id,
         project.id,
         project.name,
+        project.allowed_models,
         project.archived_at,
     )
 
@@ -95,7 +97,7 @@ async def page(
     """In order of creation, archived ones included."""
     rows = await tx.fetch_all(
         """
-        SELECT organization_id, id, name, created_at, archived_at
+        SELECT organization_id, id, name, allowed_models, created_at, archived_at
           FROM projects
          WHERE organization_id = $1
            AND ($2::uuid IS NULL OR id > $2)
@@ -110,10 +112,12 @@ async def page(
 
 
 def _project(row: Row) -> Project:
+    models = row["allowed_models"]
     return Project(
         organization_id=OrganizationId(row["organization_id"]),
         id=ProjectId(row["id"]),
         name=row["name"],
+        allowed_models=None if models is None else tuple(models),
         created_at=row["created_at"],
         archived_at=row["archived_at"],
     )

@@ -8,10 +8,14 @@ from tollhouse.base.ids import OrganizationId, ProjectId
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
-    """A part of an organization. Archiving is final and keeps its usage readable."""
+    """A part of an organization. Archiving is final and keeps its usage readable.
+
+    Without `allowed_models` its keys may use every model, unless they are narrower themselves.
+    """
 
     organization_id: OrganizationId
     id: ProjectId
     name: str
+    allowed_models: tuple[str, ...] | None
     created_at: datetime
     archived_at: datetime | None

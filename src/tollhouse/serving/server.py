@@ -15,6 +15,8 @@ from tollhouse.serving.protocol import BoundedHttpProtocol, Bounds
 from tollhouse.settings import ServerSettings
 
 BACKLOG_MAX: Final = 2048
+ENDING_SECONDS_MAX: Final = 3.0
+"""What streams get at the deadline to end by an event, before their peers are cut off."""
 DISCONNECT_SECONDS_MAX: Final = 5.0
 """What an application gets to end a request whose peer was cut off, before it is cancelled."""
 
@@ -28,10 +30,13 @@ AsgiApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 class HttpServer(uvicorn.Server):
     """Leaves signals to the process that runs it, and says when it accepts connections."""
 
-    def __init__(self, config: uvicorn.Config, *, drain_seconds: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, *, drain_seconds: float, at_deadline: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self.accepting = asyncio.Event()
         self._drain_seconds = drain_seconds
+        self._at_deadline = at_deadline
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept from `sockets`, without taking more than one connection at a time."""
@@ -41,9 +46,15 @@ class HttpServer(uvicorn.Server):
         self.accepting.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """At the deadline peers are cut off, and applications hear of it as of any disconnect."""
-        cutting = asyncio.get_running_loop().call_later(self._drain_seconds, self._cut_off)
+        """At the deadline the application ends what it can; then peers are cut off.
+
+        Applications hear of a cut as of any disconnect.
+        """
+        loop = asyncio.get_running_loop()
+        ending = loop.call_later(self._drain_seconds, self._at_deadline)
+        cutting = loop.call_later(self._drain_seconds + ENDING_SECONDS_MAX, self._cut_off)
         await super().shutdown(sockets)
+        ending.cancel()
         cutting.cancel()
 
     def _cut_off(self) -> None:
@@ -64,8 +75,16 @@ class HttpServer(uvicorn.Server):
         self.should_exit = True
 
 
-def http_server(application: AsgiApplication, settings: ServerSettings) -> HttpServer:
-    """A server for `application` with the bounds of `settings`; it listens once it is served."""
+def http_server(
+    application: AsgiApplication,
+    settings: ServerSettings,
+    *,
+    at_deadline: Callable[[], None] = lambda: None,
+) -> HttpServer:
+    """A server for `application` with the bounds of `settings`; it listens once it is served.
+
+    `at_deadline` is called when a stop has waited for `drain_seconds`.
+    """
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max, header_seconds=settings.header_seconds
     )
@@ -81,9 +100,11 @@ def http_server(application: AsgiApplication, settings: ServerSettings) -> HttpS
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=math.ceil(settings.keep_alive_seconds),
-        timeout_graceful_shutdown=math.ceil(settings.drain_seconds + DISCONNECT_SECONDS_MAX),
+        timeout_graceful_shutdown=math.ceil(
+            settings.drain_seconds + ENDING_SECONDS_MAX + DISCONNECT_SECONDS_MAX
+        ),
     )
-    return HttpServer(config, drain_seconds=settings.drain_seconds)
+    return HttpServer(config, drain_seconds=settings.drain_seconds, at_deadline=at_deadline)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -15,6 +15,8 @@ from typing import Final
 
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.tasks import Tasks
+from tollhouse.catalog import rules as catalog
+from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.observability import log, metrics
 from tollhouse.serving.probes import Probes
 from tollhouse.serving.process import WorkerProcess, start_worker
@@ -33,7 +35,7 @@ logger = logging.getLogger("tollhouse.supervisor")
 
 def run(settings_path: Path | None, *, application: str = DEFAULT_APPLICATION) -> int:
     """Serve until a signal ends it; the exit code is 0 when every request was finished."""
-    settings = load(settings_path)
+    settings = _sound_settings(settings_path)
     server = settings.server
     log.configure(LOG_LEVEL)
     with (
@@ -182,8 +184,8 @@ class Supervisor:
         while await self._reload_wanted.wait():
             self._reload_wanted.clear()
             try:
-                settings = load(self._settings_path)
-            except InvalidSettings as error:
+                settings = _sound_settings(self._settings_path)
+            except (InvalidSettings, InvalidCatalog) as error:
                 logger.error("reload_refused", extra={"reason": str(error)})  # noqa: TRY400 - the message says it all
                 continue
             if _addresses(settings) != _addresses(self._settings):
@@ -209,6 +211,13 @@ class Supervisor:
             await worker.retire()
         await self._fill()
         logger.info("reloaded", extra={"workers": len(self._workers)})
+
+
+def _sound_settings(path: Path | None) -> Settings:
+    """Their catalog is sound too: workers would refuse it, one after the other."""
+    settings = load(path)
+    catalog.parse(settings.backends, settings.models)
+    return settings
 
 
 def _addresses(settings: Settings) -> tuple[str, int, str, int]:

@@ -45,6 +45,10 @@ class Application(Protocol):
         """Runs before the first connection is accepted; raising ends the worker."""
         ...
 
+    def end_streams(self) -> None:
+        """A stop has waited long enough: end by an event what is still being streamed."""
+        ...
+
     async def shutdown(self) -> None:
         """Runs after the last request has ended."""
         ...
@@ -85,7 +89,7 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
     tasks.start("supervisor_watch", _end_with_supervisor(reader))
     application = _factory(application_name)(settings)
     await application.startup()
-    server = http_server(application, settings.server)
+    server = http_server(application, settings.server, at_deadline=application.end_streams)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     tasks.start("status", _report(application, server, writer))

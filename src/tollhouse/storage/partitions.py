@@ -1,19 +1,33 @@
-"""Days of the ledger as tables: the one place where a statement names a table by its day.
+"""Days as tables: the one place where a statement names a table by its day.
 
-A partition is taken out without ever locking the ledger: it is detached concurrently, and only
+A partition is taken out without ever locking its parent: it is detached concurrently, and only
 then dropped. Whatever gives up on a lock is found half-done and finished by the next run.
 """
 
+import logging
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final, LiteralString, cast
 
 from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage.errors import LockTimedOut
 
+logger = logging.getLogger("tollhouse.storage")
+
+KEEP_EVERY: Final = timedelta(hours=1)
+DAYS_BEHIND: Final = timedelta(days=1)
+DAYS_AHEAD: Final = timedelta(days=7)
 LOCK_SECONDS: Final = 2
-_DAY_TABLE: Final = re.compile(r"ledger_entries_[0-9]{8}", re.ASCII)
+_DAY_TABLE: Final = re.compile(r"[a-z_]+_[0-9]{8}", re.ASCII)
+
+
+class DailyTable(StrEnum):
+    """What has one partition per UTC day."""
+
+    LEDGER_ENTRIES = "ledger_entries"
+    REQUESTS = "requests"
 
 
 class PartitionState(StrEnum):
@@ -28,24 +42,56 @@ class PartitionState(StrEnum):
 class Partition:
     """The table of one day."""
 
+    parent: DailyTable
     day: date
     state: PartitionState
 
 
-async def make(tx: Transaction, *, first_day: date, last_day: date) -> int:
+async def ensure(database: Database, parent: DailyTable) -> None:
+    """Make the days from yesterday to a week ahead. A lock that is not free is tried for later."""
+    try:
+        async with database.transaction() as tx:
+            now = await today(tx)
+            made = await make(tx, parent, first_day=now - DAYS_BEHIND, last_day=now + DAYS_AHEAD)
+    except LockTimedOut:
+        logger.warning("partitions_not_made", extra={"table": parent.value})
+        return
+    if made:
+        logger.info("partitions_made", extra={"table": parent.value, "count": made})
+
+
+async def make(tx: Transaction, parent: DailyTable, *, first_day: date, last_day: date) -> int:
     """Make and attach the days that are missing; returns how many were."""
     await tx.execute("SELECT set_config('lock_timeout', $1, true)", f"{LOCK_SECONDS}s")
     return await tx.fetch_value(
         """
-        SELECT count(*) FILTER (WHERE ledger_make_partition(day::date))
-          FROM generate_series($1::date, $2::date, '1 day') day
+        SELECT count(*) FILTER (WHERE make_day_partition($1, day::date))
+          FROM generate_series($2::date, $3::date, '1 day') day
         """,
+        parent.value,
         first_day,
         last_day,
     )
 
 
-async def older_than(tx: Transaction, first_day: date) -> list[Partition]:
+async def missing(tx: Transaction, parent: DailyTable, *, days_ahead: int) -> int:
+    """How many of today and the next days have no table."""
+    return await tx.fetch_value(
+        """
+        SELECT count(*)
+          FROM generate_series(0, $2::int) ahead
+         WHERE NOT EXISTS (
+                SELECT FROM pg_inherits
+                 WHERE inhparent = $1::text::regclass
+                   AND inhrelid = to_regclass($1 || '_' || to_char(
+                        (clock_timestamp() AT TIME ZONE 'UTC')::date + ahead, 'YYYYMMDD')))
+        """,
+        parent.value,
+        days_ahead,
+    )
+
+
+async def older_than(tx: Transaction, parent: DailyTable, first_day: date) -> list[Partition]:
     """The tables of all days before this one, oldest first."""
     rows = await tx.fetch_all(
         """
@@ -57,23 +103,31 @@ async def older_than(tx: Transaction, first_day: date) -> list[Partition]:
           LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
          WHERE c.relnamespace = current_schema()::regnamespace
            AND c.relkind = 'r'
-           AND c.relname ~ '^ledger_entries_[0-9]{8}$'
-           AND c.relname < 'ledger_entries_' || to_char($1::date, 'YYYYMMDD')
+           AND c.relname ~ ('^' || $1::text || '_[0-9]{8}$')
+           AND c.relname < $1 || '_' || to_char($2::date, 'YYYYMMDD')
          ORDER BY 1
         """,
+        parent.value,
         first_day,
     )
-    return [Partition(day=row["day"], state=PartitionState(row["state"])) for row in rows]
+    return [
+        Partition(parent=parent, day=row["day"], state=PartitionState(row["state"])) for row in rows
+    ]
 
 
 async def remove(database: Database, partition: Partition) -> None:
     """Detach and drop, from wherever an earlier try gave up."""
-    table = _table_of(partition.day)
+    parent, table = partition.parent.value, _table_of(partition)
     if partition.state is PartitionState.ATTACHED:
-        await _run(database, f"ALTER TABLE ledger_entries DETACH PARTITION {table} CONCURRENTLY")
+        await _run(database, f"ALTER TABLE {parent} DETACH PARTITION {table} CONCURRENTLY")
     elif partition.state is PartitionState.DETACHING:
-        await _run(database, f"ALTER TABLE ledger_entries DETACH PARTITION {table} FINALIZE")
+        await _run(database, f"ALTER TABLE {parent} DETACH PARTITION {table} FINALIZE")
     await _run(database, f"DROP TABLE {table}")
+
+
+async def today(tx: Transaction) -> date:
+    """By the database's clock, which all workers share."""
+    return await tx.fetch_value("SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date")
 
 
 async def _run(database: Database, statement: str) -> None:
@@ -81,7 +135,7 @@ async def _run(database: Database, statement: str) -> None:
     await database.run_outside(cast("LiteralString", statement), lock_seconds=LOCK_SECONDS)
 
 
-def _table_of(day: date) -> str:
-    name = f"ledger_entries_{day:%Y%m%d}"
+def _table_of(partition: Partition) -> str:
+    name = f"{partition.parent}_{partition.day:%Y%m%d}"
     assert _DAY_TABLE.fullmatch(name), "a day makes eight digits"
     return name

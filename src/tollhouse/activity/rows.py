@@ -1,0 +1,60 @@
+"""Rows of the database as nouns."""
+
+from typing import Final
+
+from tollhouse.activity.types import Counted, Culprit, RequestRecord
+from tollhouse.base.clock import unix_seconds
+from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
+from tollhouse.base.money import PicoUsd
+from tollhouse.storage.database import Row
+
+_DECIMALS: Final = 3
+"""Times are stored in single precision; what lies below a microsecond is its noise."""
+
+
+def record(row: Row) -> RequestRecord:
+    """One request."""
+    return RequestRecord(
+        organization_id=OrganizationId(row["organization_id"]),
+        request_id=RequestId(row["request_id"]),
+        project_id=ProjectId(row["project_id"]),
+        api_key_id=ProjectKeyId(row["api_key_id"]),
+        operation=row["operation"],
+        started_at=row["started_at"],
+        status=row["status"],
+        error_code=row["error_code"],
+        culprit=None if row["culprit"] is None else Culprit(row["culprit"]),
+        model=row["model"],
+        backend=row["backend"],
+        replica=row["replica"],
+        is_stream=row["is_stream"],
+        input_tokens=row["input_tokens"],
+        cached_input_tokens=row["cached_input_tokens"],
+        output_tokens=row["output_tokens"],
+        cost_pico_usd=None if row["cost_pico"] is None else PicoUsd(row["cost_pico"]),
+        queue_ms=_milliseconds(row["queue_ms"]),
+        admission_ms=_milliseconds(row["admission_ms"]),
+        judging_ms=_milliseconds(row["judging_ms"]),
+        first_byte_ms=_milliseconds(row["first_byte_ms"]),
+        total_ms=round(row["total_ms"], _DECIMALS),
+    )
+
+
+def counted(row: Row) -> Counted:
+    """Requests of one hour, group and outcome."""
+    return Counted(
+        hour=unix_seconds(row["hour"]),
+        group=row["grouped"],
+        status=row["status"],
+        error_code=row["error_code"] or None,
+        requests=row["requests"],
+        input_tokens=int(row["input_tokens"]),
+        cached_input_tokens=int(row["cached_input_tokens"]),
+        output_tokens=int(row["output_tokens"]),
+        total_ms=row["total_ms"],
+        latency_counts=tuple(row["latency_counts"]),
+    )
+
+
+def _milliseconds(value: float | None) -> float | None:
+    return None if value is None else round(value, _DECIMALS)

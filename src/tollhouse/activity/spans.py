@@ -1,0 +1,90 @@
+"""Requests in the words of OpenTelemetry's conventions for generative AI.
+
+The names are those of github.com/open-telemetry/semantic-conventions-genai; what it has no name
+for begins with `tollhouse.`.
+"""
+
+from typing import Final
+
+from tollhouse.activity.rules import known_model
+from tollhouse.activity.types import FAILED_STATUS_MIN, RequestRecord
+from tollhouse.observability.log import redact
+from tollhouse.observability.spans import Span
+
+OPERATIONS: Final = {
+    "createChatCompletion": "chat",
+    "createResponse": "chat",
+    "countTokens": "count_tokens",
+}
+"""What a model is asked for; reading the list of models is no inference."""
+NO_PROVIDER: Final = "tollhouse"
+"""Who answered when no backend was asked: the convention demands a name."""
+_NS_PER_MS: Final = 1_000_000
+_MS_PER_SECOND: Final = 1_000
+
+
+def span_of(record: RequestRecord) -> Span | None:
+    """The span of an inference request; nothing for any other."""
+    operation = OPERATIONS.get(record.operation)
+    if operation is None:
+        return None
+    model = known_model(record)
+    start_ns = int(record.started_at.timestamp() * _MS_PER_SECOND) * _NS_PER_MS
+    return Span(
+        request_id=record.request_id,
+        name=operation if model is None else f"{operation} {redact(model)}",
+        start_ns=start_ns,
+        end_ns=start_ns + int(record.total_ms * _NS_PER_MS),
+        attributes={
+            name: value
+            for name, value in _attributes(record, operation).items()
+            if value is not None
+        },
+        is_failure=record.status >= FAILED_STATUS_MIN,
+    )
+
+
+def _attributes(
+    record: RequestRecord, operation: str
+) -> dict[str, str | int | float | bool | None]:
+    return {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": record.backend or NO_PROVIDER,
+        "gen_ai.request.model": None if record.model is None else redact(record.model),
+        "gen_ai.request.stream": True if record.is_stream else None,
+        "gen_ai.response.time_to_first_chunk": _first_chunk_seconds(record),
+        "gen_ai.usage.input_tokens": _input_tokens(record),
+        "gen_ai.usage.cache_read.input_tokens": record.cached_input_tokens,
+        "gen_ai.usage.output_tokens": record.output_tokens,
+        "http.response.status_code": record.status,
+        "error.type": _error_type(record),
+        "tollhouse.request_id": str(record.request_id),
+        "tollhouse.organization_id": str(record.organization_id),
+        "tollhouse.project_id": str(record.project_id),
+        "tollhouse.api_key_id": str(record.api_key_id),
+        "tollhouse.replica": record.replica,
+        "tollhouse.culprit": None if record.culprit is None else record.culprit.value,
+        "tollhouse.cost_pico_usd": record.cost_pico_usd,
+        "tollhouse.queue_ms": record.queue_ms,
+        "tollhouse.admission_ms": record.admission_ms,
+        "tollhouse.judging_ms": record.judging_ms,
+    }
+
+
+def _input_tokens(record: RequestRecord) -> int | None:
+    """The convention counts cached tokens in, our records do not."""
+    if record.input_tokens is None:
+        return None
+    return record.input_tokens + (record.cached_input_tokens or 0)
+
+
+def _first_chunk_seconds(record: RequestRecord) -> float | None:
+    if not record.is_stream or record.first_byte_ms is None:
+        return None
+    return record.first_byte_ms / _MS_PER_SECOND
+
+
+def _error_type(record: RequestRecord) -> str | None:
+    if record.status < FAILED_STATUS_MIN:
+        return None
+    return record.error_code or str(record.status)

@@ -1,0 +1,215 @@
+"""Records of requests, and their sums by the hour, in SQL."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Final
+
+from tollhouse.activity import rows
+from tollhouse.activity.types import (
+    LATENCY_BOUNDS_MS,
+    Counted,
+    Grouping,
+    Hours,
+    RequestRecord,
+    day_of,
+)
+from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
+from tollhouse.observability.log import redact
+from tollhouse.storage.database import Database, Transaction
+
+# Whoever writes twice, because the first answer was lost, counts once. All write hours in one
+# order, so that workers wait for each other, and never in a circle. After 400 and 404 the model
+# is whatever the caller wrote, which must not make rows.
+_INSERT: Final = """
+    WITH inserted AS (
+        INSERT INTO requests (
+            organization_id, day, request_id, project_id, api_key_id, operation, started_at,
+            status, error_code, culprit, model, backend, replica, is_stream,
+            input_tokens, cached_input_tokens, output_tokens, cost_pico,
+            queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms)
+        SELECT *
+          FROM unnest($1::uuid[], $2::date[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[],
+                      $7::timestamptz[], $8::smallint[], $9::text[], $10::text[], $11::text[],
+                      $12::text[], $13::text[], $14::boolean[], $15::bigint[], $16::bigint[],
+                      $17::bigint[], $18::bigint[], $19::real[], $20::real[], $21::real[],
+                      $22::real[], $23::real[])
+            ON CONFLICT DO NOTHING
+        RETURNING organization_id, started_at, project_id, api_key_id, model, status, error_code,
+                  input_tokens, cached_input_tokens, output_tokens,
+                  total_ms::double precision AS total_ms
+    ), rolled_up AS (
+        INSERT INTO request_hours AS known (
+            organization_id, hour, project_id, api_key_id, model, status, error_code,
+            requests, input_tokens, cached_input_tokens, output_tokens, total_ms, latency_counts)
+        SELECT organization_id, date_trunc('hour', started_at, 'UTC'), project_id, api_key_id,
+               CASE WHEN status IN (400, 404) THEN '' ELSE coalesce(model, '') END, status,
+               coalesce(error_code, ''), count(*), coalesce(sum(input_tokens), 0),
+               coalesce(sum(cached_input_tokens), 0), coalesce(sum(output_tokens), 0),
+               sum(total_ms),
+               ARRAY[count(*) FILTER (WHERE bucket = 0), count(*) FILTER (WHERE bucket = 1),
+                     count(*) FILTER (WHERE bucket = 2), count(*) FILTER (WHERE bucket = 3),
+                     count(*) FILTER (WHERE bucket = 4), count(*) FILTER (WHERE bucket = 5),
+                     count(*) FILTER (WHERE bucket = 6), count(*) FILTER (WHERE bucket = 7),
+                     count(*) FILTER (WHERE bucket = 8), count(*) FILTER (WHERE bucket = 9)]
+          FROM (SELECT *, width_bucket(total_ms, $24::double precision[]) AS bucket
+                  FROM inserted) one
+         GROUP BY 1, 2, 3, 4, 5, 6, 7
+         ORDER BY 1, 2, 3, 4, 5, 6, 7
+            ON CONFLICT (organization_id, hour, project_id, api_key_id, model, status, error_code)
+            DO UPDATE
+           SET requests = known.requests + EXCLUDED.requests,
+               input_tokens = known.input_tokens + EXCLUDED.input_tokens,
+               cached_input_tokens = known.cached_input_tokens + EXCLUDED.cached_input_tokens,
+               output_tokens = known.output_tokens + EXCLUDED.output_tokens,
+               total_ms = known.total_ms + EXCLUDED.total_ms,
+               latency_counts = ARRAY(
+                    SELECT mine + theirs
+                      FROM unnest(known.latency_counts, EXCLUDED.latency_counts)
+                           WITH ORDINALITY AS bucket (mine, theirs, number)
+                     ORDER BY number)
+    )
+    SELECT count(*) AS written FROM inserted
+"""
+
+_HOURS: Final = """
+    SELECT hour, grouped, status, error_code, sum(requests)::bigint AS requests,
+           sum(input_tokens) AS input_tokens, sum(cached_input_tokens) AS cached_input_tokens,
+           sum(output_tokens) AS output_tokens, sum(total_ms) AS total_ms,
+           ARRAY[sum(latency_counts[1]), sum(latency_counts[2]), sum(latency_counts[3]),
+                 sum(latency_counts[4]), sum(latency_counts[5]), sum(latency_counts[6]),
+                 sum(latency_counts[7]), sum(latency_counts[8]), sum(latency_counts[9]),
+                 sum(latency_counts[10])]::bigint[] AS latency_counts
+      FROM (SELECT *, CASE $4::text WHEN 'project_id' THEN project_id::text
+                                    WHEN 'api_key_id' THEN api_key_id::text
+                                    WHEN 'model' THEN model END AS grouped
+              FROM request_hours
+             WHERE organization_id = $1
+               AND hour >= $2
+               AND hour < $3) known
+     GROUP BY hour, grouped, status, error_code
+     ORDER BY hour, grouped COLLATE "C", status, error_code
+     LIMIT $5
+"""
+
+
+async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
+    """Write those that are not there yet and add them to their hours; returns how many were new.
+
+    One statement, so one round trip.
+    """
+    columns = (
+        [record.organization_id for record in records],
+        [day_of(record.request_id) for record in records],
+        [record.request_id for record in records],
+        [record.project_id for record in records],
+        [record.api_key_id for record in records],
+        [record.operation for record in records],
+        [record.started_at for record in records],
+        [record.status for record in records],
+        [record.error_code for record in records],
+        [record.culprit for record in records],
+        [_without_keys(record.model) for record in records],
+        [record.backend for record in records],
+        [record.replica for record in records],
+        [record.is_stream for record in records],
+        [record.input_tokens for record in records],
+        [record.cached_input_tokens for record in records],
+        [record.output_tokens for record in records],
+        [record.cost_pico_usd for record in records],
+        [record.queue_ms for record in records],
+        [record.admission_ms for record in records],
+        [record.judging_ms for record in records],
+        [record.first_byte_ms for record in records],
+        [record.total_ms for record in records],
+    )
+    found = await database.fetch_all(_INSERT, *columns, LATENCY_BOUNDS_MS)
+    return found[0]["written"]
+
+
+async def get(
+    tx: Transaction, organization_id: OrganizationId, request_id: RequestId, day: date
+) -> RequestRecord | None:
+    """Read one; its day, which the ID tells, is the only partition that is touched."""
+    row = await tx.fetch_one(
+        "SELECT * FROM requests WHERE organization_id = $1 AND day = $2 AND request_id = $3",
+        organization_id,
+        day,
+        request_id,
+    )
+    return None if row is None else rows.record(row)
+
+
+async def find(  # all organizations: the operator is told an ID and nothing else
+    tx: Transaction, request_id: RequestId, day: date
+) -> RequestRecord | None:
+    """Read one, whosever it is."""
+    row = await tx.fetch_one(
+        "SELECT * FROM requests WHERE day = $1 AND request_id = $2", day, request_id
+    )
+    return None if row is None else rows.record(row)
+
+
+async def hours(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    asked: Hours,
+    grouping: Grouping | None,
+    *,
+    rows_max: int,
+) -> list[Counted]:
+    """Sums of these hours, in the order of hour and group."""
+    found = await tx.fetch_all(
+        _HOURS,
+        organization_id,
+        datetime.fromtimestamp(asked.start, UTC),
+        datetime.fromtimestamp(asked.end, UTC),
+        grouping,
+        rows_max,
+    )
+    return [rows.counted(row) for row in found]
+
+
+async def remove_hours(  # all organizations: retention is the deployment's
+    tx: Transaction, rows_max: int, *, before: datetime
+) -> int:
+    """Forget some of the oldest hours; returns how many."""
+    return await tx.execute(
+        """
+        DELETE FROM request_hours
+         WHERE ctid = ANY (ARRAY(
+               SELECT ctid
+                 FROM request_hours
+                WHERE hour < $1
+                ORDER BY hour
+                LIMIT $2))
+        """,
+        before,
+        rows_max,
+    )
+
+
+async def has_project(
+    tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
+) -> bool:
+    """Whether it is the organization's, archived or not."""
+    return await tx.fetch_value(
+        "SELECT EXISTS (SELECT FROM projects WHERE organization_id = $1 AND id = $2)",
+        organization_id,
+        project_id,
+    )
+
+
+async def has_project_key(
+    tx: Transaction, organization_id: OrganizationId, api_key_id: ProjectKeyId
+) -> bool:
+    """Whether it is a key of the organization's projects, revoked or not."""
+    return await tx.fetch_value(
+        "SELECT EXISTS (SELECT FROM project_keys WHERE organization_id = $1 AND id = $2)",
+        organization_id,
+        api_key_id,
+    )
+
+
+def _without_keys(model: str | None) -> str | None:
+    """Callers paste keys into every field there is."""
+    return None if model is None else redact(model)

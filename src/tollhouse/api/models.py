@@ -1,0 +1,69 @@
+"""Models: read one, list those that the caller may use."""
+
+from tollhouse.api.call import Answer, Call
+from tollhouse.base.money import to_decimal_string
+from tollhouse.catalog import pricing, rules, service
+from tollhouse.catalog.types import Model, Pricing
+from tollhouse.contract import models as models_wire
+from tollhouse.contract.listing import NoQuery
+from tollhouse.keys.types import Customer
+
+
+async def retrieve(call: Call[Customer, None, NoQuery]) -> Answer:
+    """GET /v1/models/{model}"""
+    model_id = call.path["model"]
+    model = service.find(call.house.catalog, model_id, allowed_models=call.caller.allowed_models)
+    return Answer(body=_shown(call, model_id, model))
+
+
+async def list_(call: Call[Customer, None, NoQuery]) -> Answer:
+    """GET /v1/models"""
+    offered = service.offered(call.house.catalog, allowed_models=call.caller.allowed_models)
+    data = [_shown(call, model_id, model) for model_id, model in offered]
+    return Answer(body=models_wire.ModelList(data=data))
+
+
+def _shown(call: Call[Customer, None, NoQuery], model_id: str, model: Model) -> models_wire.Model:
+    return models_wire.Model(
+        id=model_id,
+        created=model.created,
+        owned_by=model.owned_by,
+        name=model_id,
+        display_name=model.display_name or model_id,
+        access=_access(model, call.caller.granted_checks),
+        input_modalities=list(model.input_modalities),
+        output_modalities=list(model.output_modalities),
+        pricing=_pricing(model.pricing),
+        supported_sampling_parameters=sorted(model.sampling_parameters),
+        sampling_limits=model.sampling_limits,
+        sampling_limits_revision=rules.limits_revision(model),
+        supported_features=sorted(model.features),
+        is_ready=call.house.is_backend_ready(model.backend),
+        quantization=model.quantization,
+        context_length=model.context_length,
+        max_output_length=model.max_output_length,
+        root=model.root or model_id,
+        parent=model.parent,
+    )
+
+
+def _access(model: Model, granted_checks: frozenset[str]) -> models_wire.ModelAccess:
+    is_locked, missing = service.access(model, granted_checks)
+    return models_wire.ModelAccess(
+        required_checks=list(model.required_checks),
+        available=not is_locked,
+        locked=is_locked,
+        missing_requirements=list(missing),
+    )
+
+
+def _pricing(written: Pricing) -> models_wire.ModelPricing:
+    """In the one spelling that amounts have everywhere."""
+    prices = pricing.unit_prices(written)
+    return models_wire.ModelPricing(
+        prompt=to_decimal_string(prices.prompt_pico_usd),
+        completion=to_decimal_string(prices.completion_pico_usd),
+        image=to_decimal_string(prices.image_pico_usd),
+        request=to_decimal_string(prices.request_pico_usd),
+        input_cache_read=to_decimal_string(prices.input_cache_read_pico_usd),
+    )

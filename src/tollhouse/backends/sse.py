@@ -1,0 +1,63 @@
+"""Server-sent events as they arrive, in pieces cut anywhere; bytes in, payloads out."""
+
+RECORD_BYTES_MAX = 8 * 1024 * 1024
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_USUAL_FIELD = b"data: "
+
+
+class RecordTooLong(Exception):
+    """A record grew beyond the bound and has not ended."""
+
+
+class EventDecoder:
+    """One per stream. Only `data` means something here; what no blank line ended is no record.
+
+    Lines end with CR, LF or both, and with nothing else: text may hold U+2028 as it is.
+    """
+
+    __slots__ = ("_bytes_max", "_ended_with_cr", "_is_first", "_rest")
+
+    def __init__(self, *, record_bytes_max: int = RECORD_BYTES_MAX) -> None:
+        self._bytes_max = record_bytes_max
+        self._rest = bytearray()
+        self._ended_with_cr = False
+        self._is_first = True
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The payloads of the records that end in `data`, several lines of one joined by LF."""
+        # Only the last byte of what was searched before can be part of an end.
+        searched = max(len(self._rest) - 1, 0)
+        self._rest += self._with_plain_ends(data)
+        end = self._rest.rfind(b"\n\n", searched)
+        if end < 0:
+            if len(self._rest) > self._bytes_max:
+                raise RecordTooLong
+            return []
+        records = bytes(self._rest[:end]).split(b"\n\n")
+        del self._rest[: end + 2]
+        if self._is_first:
+            self._is_first = False
+            records[0] = records[0].removeprefix(_BYTE_ORDER_MARK)
+        return [payload for record in records if (payload := _payload(record)) is not None]
+
+    def _with_plain_ends(self, data: bytes) -> bytes:
+        if self._ended_with_cr and data.startswith(b"\n"):
+            data = data[1:]
+            self._ended_with_cr = False
+        if data:
+            self._ended_with_cr = data.endswith(b"\r")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return data
+
+
+def _payload(record: bytes) -> bytes | None:
+    if record.startswith(_USUAL_FIELD) and b"\n" not in record:
+        return record[len(_USUAL_FIELD) :]
+    values = [value for line in record.split(b"\n") if (value := _data(line)) is not None]
+    return b"\n".join(values) if values else None
+
+
+def _data(line: bytes) -> bytes | None:
+    name, _, value = line.partition(b":")
+    return value.removeprefix(b" ") if name == b"data" else None

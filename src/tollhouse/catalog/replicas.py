@@ -1,0 +1,45 @@
+"""Addresses of replicas: never from a caller, and of one form."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from tollhouse.catalog.errors import InvalidCatalog
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://"
+    r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])"
+    r"(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"(?P<path>(?:/[A-Za-z0-9._~%!$&'()*+,;=:@-]*)*)",
+    re.ASCII,
+)
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_PORT_MAX: Final = 65_535
+
+
+def checked(path: str, urls: Sequence[str]) -> tuple[str, ...]:
+    """The URLs without slashes at their ends. No refusal repeats one: it may hold a password."""
+    first_places = dict[tuple[str, str, int, str], int]()
+    for place, url in enumerate(urls):
+        target = _target(url)
+        if target is None:
+            reason = (
+                "not of the form http://HOST:PORT/v1 or https://HOST/v1. A URL has no credentials, "
+                "query or fragment; api_key_variable or api_key_file say where a credential is."
+            )
+            raise InvalidCatalog(f"{path}[{place}]", reason)
+        if (first := first_places.setdefault(target, place)) != place:
+            raise InvalidCatalog(f"{path}[{place}]", f"the same address as [{first}]")
+    return tuple(url.rstrip("/") for url in urls)
+
+
+def _target(url: str) -> tuple[str, str, int, str] | None:
+    """What two spellings of one address have in common."""
+    found = _URL.fullmatch(url)
+    if found is None:
+        return None
+    scheme = found["scheme"]
+    port = int(found["port"] or _DEFAULT_PORTS[scheme])
+    if port > _PORT_MAX:
+        return None
+    return scheme, found["host"].lower(), port, found["path"].rstrip("/")

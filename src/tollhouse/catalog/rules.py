@@ -1,0 +1,154 @@
+"""The catalog as it is read from the configuration: all of it is sound, or none of it is used."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from tollhouse.base.suggestions import did_you_mean
+from tollhouse.catalog import pricing, replicas
+from tollhouse.catalog.errors import InvalidCatalog
+from tollhouse.catalog.types import Backend, Catalog, Model, Pricing
+
+Tables = Mapping[str, Mapping[str, Any]]
+"""A table for each name, as TOML has them."""
+
+MODEL_ID_LENGTH_MAX: Final = 200
+REVISION_LENGTH: Final = 16
+_BACKEND_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_HEALTH_PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
+_FAULT_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<place>[^`]*)`\Z")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*)`\Z", re.DOTALL)
+_FIELDS: Final = (
+    *("api_key_variable", "api_key_file"),
+    *(name for name in Backend.__struct_fields__ if name != "api_key"),
+    *Model.__struct_fields__,
+    *Pricing.__struct_fields__,
+)
+"""As a configuration may have them."""
+
+StructT = TypeVar("StructT", bound=Struct)
+
+
+def parse(backends: Tables, models: Tables) -> Catalog:
+    """Read both parts of the configuration; `InvalidCatalog` names the first thing that is wrong.
+
+    Credentials have been looked up before: each backend has its `api_key`, if it needs one.
+    """
+    sound = {name: _backend(name, table) for name, table in backends.items()}
+    return Catalog(
+        backends=sound,
+        models={model_id: _model(model_id, table, sound) for model_id, table in models.items()},
+    )
+
+
+def limits_revision(model: Model) -> str:
+    """Opaque, and the same as long as the sampling limits are (OQ-79)."""
+    content = msgspec.json.encode(model.sampling_limits, order="sorted")
+    return hashlib.sha256(content).hexdigest()[:REVISION_LENGTH]
+
+
+def _backend(name: str, table: Mapping[str, Any]) -> Backend:
+    path = f"backends.{_quoted(name)}"
+    if _BACKEND_NAME.fullmatch(name) is None:
+        reason = "a name has 1 to 64 letters, digits, '.', '_' and '-', and no sign first"
+        raise InvalidCatalog(path, reason)
+    backend = _converted(path, table, Backend)
+    if _HEALTH_PATH.fullmatch(backend.health_path) is None:
+        reason = "expected visible ASCII that begins with '/' and has no '#'"
+        raise InvalidCatalog(f"{path}.health_path", reason)
+    urls = replicas.checked(f"{path}.replicas", backend.replicas)
+    return msgspec.structs.replace(backend, replicas=urls)
+
+
+def _model(model_id: str, table: Mapping[str, Any], backends: Mapping[str, Backend]) -> Model:
+    path = f"models.{_quoted(model_id)}"
+    if not 0 < len(model_id) <= MODEL_ID_LENGTH_MAX or not model_id.isprintable():
+        reason = f"an ID has 1 to {MODEL_ID_LENGTH_MAX} characters, all of them printable"
+        raise InvalidCatalog(path, reason)
+    model = _converted(path, table, Model)
+    pricing.check(f"{path}.pricing", model.pricing)
+    backend = backends.get(model.backend)
+    if backend is None:
+        reason = f"there is no such backend{did_you_mean(model.backend, backends)}"
+        raise InvalidCatalog(f"{path}.backend", reason)
+    for field, holds, reason in (*_demands(model), *_demands_on(backend, model)):
+        if not holds:
+            raise InvalidCatalog(f"{path}.{field}", reason)
+    return model
+
+
+def _demands(model: Model) -> tuple[tuple[str, bool, str], ...]:
+    """What must hold between the fields of a model: the field at fault, and why it is."""
+    sees_images = "image" in model.input_modalities
+    costs_images = pricing.unit_prices(model.pricing).image_pico_usd > 0
+    parameters, features = model.sampling_parameters, model.features
+    blind = "only for a model that has 'image' among its input_modalities"
+    repeated = "each may stand here once"
+    return (
+        (
+            "max_output_length",
+            model.max_output_length <= model.context_length,
+            "more than context_length",
+        ),
+        ("input_modalities", bool(model.input_modalities), "at least one is needed"),
+        ("output_modalities", bool(model.output_modalities), "at least one is needed"),
+        ("input_modalities", _are_distinct(model.input_modalities), repeated),
+        ("output_modalities", _are_distinct(model.output_modalities), repeated),
+        ("required_checks", _are_distinct(model.required_checks), repeated),
+        ("image_tokens", sees_images or model.image_tokens is None, blind),
+        ("pricing.image", sees_images or not costs_images, blind),
+        (
+            "sampling_parameters",
+            "top_logprobs" not in parameters or "logprobs" in parameters,
+            "'top_logprobs' needs 'logprobs'",
+        ),
+        (
+            "features",
+            "reasoning_budget" not in features or "reasoning" in features,
+            "'reasoning_budget' needs 'reasoning'",
+        ),
+        ("sampling_limits", _is_json(model.sampling_limits), "it has a value that JSON has not"),
+    )
+
+
+def _demands_on(backend: Backend, model: Model) -> tuple[tuple[str, bool, str], ...]:
+    return (
+        (
+            "features",
+            "cache_salt" not in model.features or "cache_salt" in backend.takes,
+            "'cache_salt' needs a backend that takes it",
+        ),
+    )
+
+
+def _converted(path: str, table: Mapping[str, Any], type_: type[StructT]) -> StructT:
+    try:
+        return msgspec.convert(table, type_)
+    except msgspec.ValidationError as error:
+        text = str(error)
+    found = _FAULT_PLACE.search(text)
+    place, fault = (found["place"], text[: found.start()]) if found else ("", text)
+    unknown = _UNKNOWN_FIELD.match(fault)
+    hint = did_you_mean(unknown["name"], _FIELDS) if unknown else ""
+    raise InvalidCatalog(f"{path}{place}", fault + hint)
+
+
+def _quoted(name: str) -> str:
+    """JSON's strings are TOML's."""
+    return msgspec.json.encode(name).decode()
+
+
+def _are_distinct(names: Sequence[str]) -> bool:
+    return len(set(names)) == len(names)
+
+
+def _is_json(value: dict[str, Any]) -> bool:
+    """TOML has dates, endless numbers and some that are none."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value)) == value
+    except (OverflowError, ValueError, RecursionError, msgspec.MsgspecError):
+        return False

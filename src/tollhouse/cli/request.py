@@ -1,0 +1,167 @@
+"""`tollhouse request`: what became of one request, on a page with a bar of its times."""
+
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tollhouse.activity import service
+from tollhouse.activity.types import RequestRecord
+from tollhouse.api import request_wire
+from tollhouse.base.ids import RequestId
+from tollhouse.base.money import to_decimal_string
+from tollhouse.cli import output, session
+from tollhouse.cli.arguments import EXAMPLE_ID, IDENTIFIER, example, json_option
+from tollhouse.cli.output import JsonValue
+from tollhouse.cli.session import Session
+from tollhouse.contract import requests as wire
+
+BAR_CELLS: Final = 40
+BUSY: Final = "█"
+IDLE: Final = "·"
+CALLER_LEFT: Final = 499
+
+
+class Whole(wire.RequestRecord, frozen=True, kw_only=True):
+    """As `/manage/v1` shows it, with whose it is."""
+
+    organization_id: str
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """The page without its times."""
+
+    id: str
+    created_at: int
+    outcome: str
+    operation: str
+    model: str | None
+    backend: str | None
+    replica: str | None
+    stream: bool
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    usd: str | None
+    organization_id: str
+    project_id: str
+    api_key_id: str
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """A part of a request's time, in milliseconds from its start."""
+
+    name: str
+    start_ms: float
+    end_ms: float
+
+
+@click.command("request", epilog=example(f"tollhouse request {EXAMPLE_ID}"))
+@click.argument("request_id", metavar="ID", type=IDENTIFIER)
+@json_option
+@click.pass_obj
+def command(settings_path: Path, *, request_id: UUID, as_json: bool) -> None:
+    """Show what became of a request, by its X-Request-ID, whosever it is.
+
+    Says who failed, if anybody did: the caller, the gateway or the backend. A record is there a
+    second after its request has ended, for as many days as activity.record_days says.
+    """
+
+    async def read(operator: Session) -> RequestRecord:
+        async with operator.database.transaction() as tx:
+            return await service.find(tx, RequestId(request_id))
+
+    found = session.run(settings_path, read)
+    if as_json:
+        output.show(_whole(found), as_json=True)
+        return
+    output.show(_facts(found), as_json=False)
+    click.echo()
+    output.show_rows(_rows(found), ("step", "ms", "when"))
+
+
+def outcome(record: RequestRecord) -> str:
+    """The status, and if it failed by whom and why."""
+    words = [str(record.status)]
+    if record.status == CALLER_LEFT:
+        words.append("the caller left")
+    if record.error_code is not None:
+        words.append(record.error_code)
+    if record.culprit is not None:
+        words.append(f"(failed by the {record.culprit})")
+    return " ".join(words)
+
+
+def steps(record: RequestRecord) -> list[Step]:
+    """The times that are known, one after the other, up to the end."""
+    found: list[Step] = []
+    at = 0.0
+    for name, length_ms in (
+        ("queue", record.queue_ms),
+        ("admission", record.admission_ms),
+        ("judging", record.judging_ms),
+    ):
+        if length_ms is not None:
+            found.append(Step(name=name, start_ms=at, end_ms=at + length_ms))
+            at += length_ms
+    if record.first_byte_ms is None:
+        return [*found, Step(name="rest", start_ms=at, end_ms=max(at, record.total_ms))]
+    first = max(at, record.first_byte_ms)
+    return [
+        *found,
+        Step(name="first byte", start_ms=at, end_ms=first),
+        Step(name="answer", start_ms=first, end_ms=max(first, record.total_ms)),
+    ]
+
+
+def bar(step: Step, total_ms: float) -> str:
+    """Where a step lies in the whole; what took any time has a cell."""
+    if total_ms <= 0:
+        return IDLE * BAR_CELLS
+    start = min(int(step.start_ms * BAR_CELLS / total_ms), BAR_CELLS - 1)
+    end = min(round(step.end_ms * BAR_CELLS / total_ms), BAR_CELLS)
+    cells = max(end - start, 1) if step.end_ms > step.start_ms else 0
+    return (IDLE * start + BUSY * cells).ljust(BAR_CELLS, IDLE)
+
+
+def _rows(record: RequestRecord) -> list[dict[str, JsonValue]]:
+    parts = steps(record)
+    total_ms = parts[-1].end_ms
+    whole = Step(name="total", start_ms=0.0, end_ms=total_ms)
+    return [
+        {
+            "step": step.name,
+            "ms": f"{step.end_ms - step.start_ms:12.3f}",
+            "when": bar(step, total_ms),
+        }
+        for step in (*parts, whole)
+    ]
+
+
+def _facts(record: RequestRecord) -> Facts:
+    shown = request_wire.record(record)
+    return Facts(
+        id=shown.id,
+        created_at=shown.created_at,
+        outcome=outcome(record),
+        operation=shown.operation,
+        model=shown.model,
+        backend=shown.backend,
+        replica=shown.replica,
+        stream=shown.stream,
+        input_tokens=record.input_tokens,
+        cached_input_tokens=record.cached_input_tokens,
+        output_tokens=record.output_tokens,
+        usd=None if record.cost_pico_usd is None else to_decimal_string(record.cost_pico_usd),
+        organization_id=str(record.organization_id),
+        project_id=shown.project_id,
+        api_key_id=shown.api_key_id,
+    )
+
+
+def _whole(record: RequestRecord) -> Whole:
+    shown = msgspec.structs.asdict(request_wire.record(record))
+    return Whole(**shown, organization_id=str(record.organization_id))

@@ -1,0 +1,47 @@
+"""Looking into objects of which the specification says nothing more."""
+
+from typing import Any, cast
+
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.bounds import FreeObject
+
+
+def text(fields: FreeObject, path: str, name: str) -> str:
+    """A member that must be there and be a string."""
+    value = required(fields, path, name)
+    if not isinstance(value, str):
+        raise mistyped(f"{path}.{name}", "a string")
+    return value
+
+
+def required(fields: FreeObject, path: str, name: str) -> Any:  # noqa: ANN401 - free-form
+    """A member that must be there."""
+    if name not in fields:
+        param = f"{path}.{name}"
+        message = f"Missing required parameter: '{param}'."
+        raise InvalidRequest("missing_required_parameter", message, param=param)
+    return fields[name]
+
+
+def objects(fields: FreeObject, path: str, name: str) -> list[FreeObject]:
+    """A list of objects; one that is absent or null is empty."""
+    found = fields.get(name)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise mistyped(f"{path}.{name}", "an array")
+    for index, member in enumerate(cast("list[Any]", found)):
+        if not isinstance(member, dict):
+            raise mistyped(f"{path}.{name}[{index}]", "an object")
+    return cast("list[FreeObject]", found)
+
+
+def mistyped(param: str, expected: str) -> InvalidRequest:
+    """The answer to a member of another type."""
+    message = f"Invalid type for '{param}': expected {expected}."
+    return InvalidRequest("invalid_type", message, param=param)
+
+
+def invalid_value(param: str, reason: str) -> InvalidRequest:
+    """The answer to a member of the right type that says nothing known."""
+    return InvalidRequest("invalid_value", f"Invalid '{param}': {reason}.", param=param)

@@ -1,0 +1,91 @@
+"""The tools of a response request, and the choice among them (OQ-56).
+
+Tools are functions in the flat form, and web search under each of its names. A backend knows web
+search as an option of the whole request, so that not every choice can be made there.
+"""
+
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.combinations import combination
+from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.contract.free_form import invalid_value, mistyped, objects, text
+
+WEB_SEARCH_TYPES = (
+    "web_search",
+    "web_search_2025_08_26",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+)
+WEB_SEARCH_OPTIONS = ("search_context_size", "user_location")
+"""What a web search in a chat can be told; a filter that it would not see must not be dropped."""
+MODES = ("auto", "required")
+
+
+def is_function(tool: FreeObject) -> bool:
+    """Whether the caller runs it; what the backend runs is a web search."""
+    return tool.get("type") == "function"
+
+
+def check_tools(tools: list[FreeObject]) -> None:
+    """Refuse kinds of tools, and options of theirs, that are not served (501)."""
+    for position, tool in enumerate(tools):
+        path = f"tools[{position}]"
+        kind = text(tool, path, "type")
+        if kind == "function":
+            text(tool, path, "name")
+        elif kind in WEB_SEARCH_TYPES:
+            _check_web_search(tool, path)
+        else:
+            raise UnsupportedOption(f"{path}.type")
+    if sum(not is_function(tool) for tool in tools) > 1:
+        raise combination("tools", "a web search can stand in it once")
+
+
+def check_tool_choice(choice: str | FreeObject, tools: list[FreeObject]) -> None:
+    """A function by name, allowed tools, or a hosted tool by its type; each must be in `tools`."""
+    if choice == "required":
+        _check_required("tool_choice", tools)
+    if isinstance(choice, str):
+        return
+    if text(choice, "tool_choice", "type") == "allowed_tools":
+        allowed = objects(choice, "tool_choice", "tools")
+        for index, tool in enumerate(allowed):
+            _check_chosen(tool, f"tool_choice.tools[{index}]", tools)
+        if text(choice, "tool_choice", "mode") not in MODES:
+            raise invalid_value("tool_choice.mode", f"expected one of {', '.join(MODES)}")
+        if choice["mode"] == "required":
+            _check_required("tool_choice.mode", allowed)
+    else:
+        _check_chosen(choice, "tool_choice", tools)
+
+
+def _check_web_search(tool: FreeObject, path: str) -> None:
+    for name, value in tool.items():
+        if name not in ("type", *WEB_SEARCH_OPTIONS) and value is not None:
+            raise UnsupportedOption(f"{path}.{name}")
+    if not isinstance(tool.get("user_location"), dict | None):
+        raise mistyped(f"{path}.user_location", "an object or null")
+
+
+def _check_chosen(choice: FreeObject, path: str, tools: list[FreeObject]) -> None:
+    kind = text(choice, path, "type")
+    if kind == "function":
+        name = text(choice, path, "name")
+        if all(tool["name"] != name for tool in tools if is_function(tool)):
+            raise _undefined(path)
+    elif kind not in WEB_SEARCH_TYPES:
+        raise UnsupportedOption(f"{path}.type")
+    elif all(map(is_function, tools)):
+        raise _undefined(path)
+
+
+def _check_required(param: str, offered: list[FreeObject]) -> None:
+    """Something of both kinds must be done: no backend can be told so."""
+    if not offered:
+        raise combination(param, "it needs 'tools'")
+    if len({is_function(tool) for tool in offered}) > 1:
+        raise UnsupportedOption(param)
+
+
+def _undefined(param: str) -> InvalidRequest:
+    return combination(param, "nothing of that name is defined in 'tools'")

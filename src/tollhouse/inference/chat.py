@@ -1,0 +1,235 @@
+"""Chat completions: already in the pipeline's form on the way in; OQ-19 to OQ-30 on the way out."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tollhouse.backends.types import (
+    FreeObject,
+    UpstreamChoice,
+    UpstreamChunk,
+    UpstreamChunkChoice,
+    UpstreamCompletion,
+    UpstreamDelta,
+    UpstreamMessage,
+)
+from tollhouse.backends.types import ToolCallDelta as UpstreamToolCall
+from tollhouse.base.ids import RequestId
+from tollhouse.contract import completions as wire
+from tollhouse.contract.chat import ChatRequest, check
+from tollhouse.contract.errors import Envelope, ErrorBody
+from tollhouse.inference.surface import Finish, Translated
+from tollhouse.ledger.pricing import Usage
+
+END: Final = b"data: [DONE]\n\n"
+
+
+class ChatSurface:
+    """POST /v1/chat/completions."""
+
+    def translate(self, body: ChatRequest, *, request_id: RequestId, now: datetime) -> Translated:
+        """Chat is the form in which requests are priced, judged and forwarded."""
+        check(body)
+        return Translated(request=body, rendering=ChatRendering(body, request_id, now))
+
+
+class ChatRendering:
+    """One answer. Its ID, creation and model are the gateway's own in every record (OQ-44)."""
+
+    def __init__(self, request: ChatRequest, request_id: RequestId, now: datetime) -> None:
+        self._id = f"chatcmpl-{request_id.hex}"
+        self._created = int(now.timestamp())
+        self._model = request.model
+        self._choices = request.n or 1
+        self._shows_usage = bool(request.stream_options and request.stream_options.include_usage)
+        self._shows_reasoning = shows_reasoning(request)
+        self._begun_calls: set[tuple[int, int]] = set()
+        self._fingerprint: str | None = None
+        self._tier: str | None = None
+        self._encoder = msgspec.json.Encoder()
+
+    # Whole
+
+    def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
+        """The answer in one object, its choices in order."""
+        body = wire.ChatCompletion(
+            id=self._id,
+            created=self._created,
+            model=self._model,
+            choices=[
+                self._choice(choice)
+                for choice in sorted(completion.choices, key=lambda choice: choice.index)
+            ],
+            usage=usage_of(finish.usage),
+            system_fingerprint=completion.system_fingerprint,
+            service_tier=completion.service_tier,
+            prompt_logprobs=completion.prompt_logprobs or UNSET,
+        )
+        return self._encoder.encode(body)
+
+    def _choice(self, choice: UpstreamChoice) -> wire.Choice:
+        return wire.Choice(
+            index=choice.index,
+            message=self._message(choice.message),
+            logprobs=choice.logprobs,
+            finish_reason=choice.finish_reason,
+        )
+
+    def _message(self, message: UpstreamMessage) -> wire.CompletionMessage:
+        reasoning = self._reasoning(message)
+        return wire.CompletionMessage(
+            role="assistant",
+            content=message.content,
+            refusal=message.refusal,
+            reasoning=reasoning,
+            reasoning_content=reasoning,
+            tool_calls=message.tool_calls or UNSET,
+            function_call=message.function_call or UNSET,
+            annotations=annotations_of(message.annotations),
+        )
+
+    # Streamed
+
+    def opening(self) -> bytes:
+        """The role of every choice, in order: SDKs find a choice by its position (OQ-24)."""
+        first = wire.Delta(role="assistant", content="", refusal=None)
+        return b"".join(self._record(index, first) for index in range(self._choices))
+
+    def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:
+        """What the backend added. Usage is kept for the end, and only if it was asked for."""
+        return b"".join(self._records(chunks))
+
+    def _records(self, chunks: Sequence[UpstreamChunk]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._fingerprint = chunk.system_fingerprint or self._fingerprint
+            self._tier = chunk.service_tier or self._tier
+            for choice in chunk.choices:
+                yield from self._of_choice(choice)
+
+    def _of_choice(self, choice: UpstreamChunkChoice) -> Iterator[bytes]:
+        """An end that comes together with content is told apart: SDKs expect it alone."""
+        delta = self._delta(choice.index, choice.delta)
+        if delta is not None or choice.logprobs is not None:
+            yield self._record(choice.index, delta or wire.Delta(), logprobs=choice.logprobs)
+        if choice.finish_reason is not None:
+            yield self._record(choice.index, wire.Delta(), finish_reason=choice.finish_reason)
+
+    def _delta(self, index: int, delta: UpstreamDelta) -> wire.Delta | None:
+        reasoning = self._reasoning(delta) or UNSET
+        calls = [self._tool_call(index, call) for call in delta.tool_calls or ()]
+        told = wire.Delta(
+            content=delta.content or UNSET,
+            refusal=delta.refusal or UNSET,
+            reasoning=reasoning,
+            reasoning_content=reasoning,
+            tool_calls=calls or UNSET,
+            function_call=_function_call(delta),
+            annotations=annotations_of(delta.annotations),
+        )
+        return None if told == _NOTHING else told
+
+    def _tool_call(self, index: int, call: UpstreamToolCall) -> wire.ToolCallDelta:
+        """Only the first piece of a call carries ID and name, however often the backend does."""
+        place = index, call.index
+        function = call.function
+        arguments = (function.arguments if function else None) or ""
+        if place in self._begun_calls:
+            return wire.ToolCallDelta(
+                index=call.index, function=wire.ToolCallFunctionDelta(arguments=arguments)
+            )
+        self._begun_calls.add(place)
+        name = (function.name if function else None) or ""
+        return wire.ToolCallDelta(
+            index=call.index,
+            id=call.id or f"call_{self._id[-16:]}_{index}_{call.index}",
+            type="function",
+            function=wire.ToolCallFunctionDelta(name=name, arguments=arguments),
+        )
+
+    def closing(self, finish: Finish) -> bytes:
+        """Usage is the last record before the end: a later one resets it in SDKs (OQ-22)."""
+        if not self._shows_usage:
+            return END
+        return self._framed(choices=[], usage=usage_of(finish.usage)) + END
+
+    def failure(self, error: ErrorBody) -> bytes:
+        """The envelope as a record, and no end marker after it (OQ-25)."""
+        return framed(self._encoder.encode(Envelope(error=error)))
+
+    def _record(
+        self,
+        index: int,
+        delta: wire.Delta,
+        *,
+        logprobs: object = None,
+        finish_reason: str | None = None,
+    ) -> bytes:
+        choice = wire.ChunkChoice(
+            index=index, delta=delta, logprobs=logprobs, finish_reason=finish_reason
+        )
+        return self._framed(choices=[choice], usage=None if self._shows_usage else UNSET)
+
+    def _framed(
+        self, *, choices: list[wire.ChunkChoice], usage: wire.Usage | UnsetType | None
+    ) -> bytes:
+        chunk = wire.ChatChunk(
+            id=self._id,
+            created=self._created,
+            model=self._model,
+            service_tier=self._tier,
+            system_fingerprint=self._fingerprint,
+            choices=choices,
+            usage=usage,
+        )
+        return framed(self._encoder.encode(chunk))
+
+    def _reasoning(self, said: UpstreamDelta | UpstreamMessage) -> str | None:
+        """Engines call it by either name; callers get both, or neither (OQ-26)."""
+        return (said.reasoning or said.reasoning_content) if self._shows_reasoning else None
+
+
+_NOTHING: Final = wire.Delta()
+
+
+def framed(record: bytes) -> bytes:
+    """A record of a stream of events: JSON has no line ends of its own."""
+    return b"data: %b\n\n" % record
+
+
+def shows_reasoning(request: ChatRequest) -> bool:
+    """Whether the caller wants to read what was reasoned; contradictions were refused before."""
+    excluded = request.reasoning.exclude is True if request.reasoning else False
+    return not excluded and request.include_reasoning is not False
+
+
+def usage_of(usage: Usage) -> wire.Usage:
+    """Usage as callers see it, in the same numbers that are charged."""
+    return wire.Usage(
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        total_tokens=usage.prompt_tokens + usage.completion_tokens,
+        prompt_tokens_details={"cached_tokens": usage.cached_tokens},
+        completion_tokens_details={"reasoning_tokens": usage.reasoning_tokens},
+    )
+
+
+def annotations_of(found: list[FreeObject] | None) -> list[wire.Annotation] | UnsetType:
+    """Sources in the contract's form; what has another form is dropped."""
+    kept: list[wire.Annotation] = []
+    for annotation in found or ():
+        try:
+            kept.append(msgspec.convert(annotation, wire.Annotation))
+        except msgspec.ValidationError:
+            continue
+    return kept or UNSET
+
+
+def _function_call(delta: UpstreamDelta) -> FreeObject | UnsetType:
+    call = delta.function_call
+    if call is None:
+        return UNSET
+    pieces = {"name": call.name, "arguments": call.arguments}
+    return {name: piece for name, piece in pieces.items() if piece is not None} or UNSET

@@ -1,0 +1,121 @@
+"""A model as it can be asked now: catalog, prices, bounds and the way to its backend in one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tollhouse.backends.port import BackendPort
+from tollhouse.catalog import service
+from tollhouse.catalog.types import Backend, Catalog, Model
+from tollhouse.keys.types import Customer
+from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
+from tollhouse.ledger.pricing import Prices, parse_price
+
+_FAMILIES = {
+    "bytes": TokenizerFamily.BYTES,
+    "nfc": TokenizerFamily.NFC,
+    "nfkc": TokenizerFamily.NFKC,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """Everything about a model that a request needs; `price_revision` says at which prices."""
+
+    id: str
+    model: Model
+    backend: Backend
+    port: BackendPort
+    prices: Prices
+    price_revision: int
+    bounds: ModelBounds
+
+    @property
+    def upstream_model(self) -> str:
+        """The name by which the backend knows the model."""
+        return self.model.upstream_model or self.id
+
+
+class Offers:
+    """All that is on offer, and whether it can be had now."""
+
+    def __init__(
+        self, catalog: Catalog, ports: Mapping[str, BackendPort], *, price_revision: int
+    ) -> None:
+        self._catalog = catalog
+        self._ports = ports
+        self._offers = {
+            model_id: _offer(
+                model_id,
+                model,
+                backend=catalog.backends[model.backend],
+                port=ports[model.backend],
+                price_revision=price_revision,
+            )
+            for model_id, model in catalog.models.items()
+        }
+
+    def find(self, model_id: str, customer: Customer) -> Offer:
+        """The model, if this caller may use it and its backend answers."""
+        model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
+        service.require_usable(
+            model,
+            granted_checks=customer.granted_checks,
+            is_backend_ready=self.is_backend_ready,
+        )
+        return self._offers[model_id]
+
+    def is_backend_ready(self, name: str) -> bool:
+        """Whether any replica of the backend is believed to answer."""
+        return self._ports[name].is_ready
+
+
+def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
+    """What the ledger keeps as a revision: the prices of every model, as they are written."""
+    return {
+        model_id: {
+            "prompt": model.pricing.prompt,
+            "completion": model.pricing.completion,
+            "image": model.pricing.image,
+            "request": model.pricing.request,
+            "input_cache_read": model.pricing.input_cache_read or model.pricing.prompt,
+            "reasoning": model.pricing.reasoning or model.pricing.completion,
+        }
+        for model_id, model in catalog.models.items()
+    }
+
+
+def _offer(
+    model_id: str, model: Model, *, backend: Backend, port: BackendPort, price_revision: int
+) -> Offer:
+    return Offer(
+        id=model_id,
+        model=model,
+        backend=backend,
+        port=port,
+        prices=_prices(model),
+        price_revision=price_revision,
+        bounds=_bounds(model, backend),
+    )
+
+
+def _prices(model: Model) -> Prices:
+    pricing = model.pricing
+    return Prices(
+        prompt_token_pico_usd=parse_price(pricing.prompt),
+        cached_input_token_pico_usd=parse_price(pricing.input_cache_read or pricing.prompt),
+        completion_token_pico_usd=parse_price(pricing.completion),
+        reasoning_token_pico_usd=parse_price(pricing.reasoning or pricing.completion),
+        image_pico_usd=parse_price(pricing.image),
+        request_pico_usd=parse_price(pricing.request),
+    )
+
+
+def _bounds(model: Model, backend: Backend) -> ModelBounds:
+    return ModelBounds(
+        tokenizer=None if model.tokenizer is None else _FAMILIES[model.tokenizer],
+        context_length=model.context_length,
+        max_output_length=model.max_output_length,
+        image_tokens=model.image_tokens,
+        reasons_outside_bound=backend.reasons_outside_bound,
+        bills_prompt_per_choice=backend.bills_prompt_per_choice,
+    )

@@ -1,0 +1,139 @@
+"""Which options of a request its model does not have: 501 each, with the option's name (OQ-42)."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.catalog.types import Backend, Model
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.chat import ChatRequest, JsonObjectFormat, JsonSchemaFormat
+from tollhouse.contract.combinations import is_set
+from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.inference.surface import NameOf, same_name
+
+_SAMPLING = (
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "seed",
+    "stop",
+    "logprobs",
+    "top_logprobs",
+)
+_FEATURES = {
+    "tools": "tools",
+    "parallel_tool_calls": "tools",
+    "functions": "functions",
+    "verbosity": "verbosity",
+    "prediction": "prediction",
+    "service_tier": "service_tier",
+    "prompt_cache_retention": "prompt_cache_retention",
+    "prompt_logprobs": "prompt_logprobs",
+    "web_search_options": "web_search",
+    "cache_salt": "cache_salt",
+}
+_MODALITIES_OF_PARTS = {
+    None: "text",
+    "text": "text",
+    "refusal": "text",
+    "image_url": "image",
+    "input_audio": "audio",
+    "file": "file",
+    "video_url": "video",
+}
+
+
+def check_options(
+    request: ChatRequest, model: Model, backend: Backend, name_of: NameOf = same_name
+) -> None:
+    """Refuse the first option that would be dropped or misunderstood behind the gateway."""
+    for param in _unsupported(request, model):
+        raise UnsupportedOption(name_of(param))
+    for param in _unsupported_parts(request, model, backend):
+        raise UnsupportedOption(name_of(param))
+
+
+def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = same_name) -> None:
+    """A bound above the model's maximum is refused, never lowered in silence (OQ-32)."""
+    for field in ("max_tokens", "max_completion_tokens"):
+        bound = getattr(request, field)
+        if is_set(bound) and bound > model.max_output_length:
+            name = name_of(field)
+            message = f"Invalid '{name}': the model's maximum is {model.max_output_length}."
+            raise InvalidRequest("integer_above_max_value", message, param=name)
+
+
+def asks_for_reasoning(request: ChatRequest) -> bool:
+    """Whether any control turns reasoning on; one that turns it off never fails (A.14)."""
+    reasoning = request.reasoning
+    efforts = [request.reasoning_effort, reasoning.effort if reasoning else None]
+    return (
+        request.thinking is True
+        or any(is_set(effort) and effort != "none" for effort in efforts)
+        or (bool(reasoning) and (reasoning.enabled is True or is_set(reasoning.max_tokens)))
+    )
+
+
+def _unsupported(request: ChatRequest, model: Model) -> Iterator[str]:
+    for name in _SAMPLING:
+        # A request for no log-probabilities is not a request for them.
+        value = getattr(request, name)
+        if is_set(value) and value is not False and name not in model.sampling_parameters:
+            yield name
+    if (request.n or 1) > 1 and "n" not in model.sampling_parameters:
+        yield "n"
+    for name, feature in _FEATURES.items():
+        value = getattr(request, name)
+        if is_set(value) and value not in ([], False, 0) and feature not in model.features:
+            yield name
+    yield from _unsupported_forms(request, model)
+
+
+def _unsupported_forms(request: ChatRequest, model: Model) -> Iterator[str]:
+    form = request.response_format
+    if isinstance(form, JsonObjectFormat) and "json_mode" not in model.features:
+        yield "response_format"
+    if isinstance(form, JsonSchemaFormat) and "structured_outputs" not in model.features:
+        yield "response_format"
+    if asks_for_reasoning(request) and "reasoning" not in model.features:
+        yield "reasoning"
+    if (
+        request.reasoning
+        and is_set(request.reasoning.max_tokens)
+        and "reasoning_budget" not in model.features
+    ):
+        yield "reasoning.max_tokens"
+    if set(request.modalities or []) - {"text"} - set(model.output_modalities):
+        yield "modalities"
+    if is_set(request.audio) and "audio" not in model.output_modalities:
+        yield "audio"
+
+
+def _unsupported_parts(request: ChatRequest, model: Model, backend: Backend) -> Iterator[str]:
+    for position, message in enumerate(request.messages):
+        if isinstance(message.content, list):
+            for index, part in enumerate(message.content):
+                path = f"messages[{position}].content[{index}]"
+                yield from _unsupported_members(part, path, model, backend)
+
+
+def _unsupported_members(
+    part: FreeObject, path: str, model: Model, backend: Backend
+) -> Iterator[str]:
+    """A part without a type is what it holds."""
+    kind = part.get("type")
+    if kind is None and part.get("image_url") is not None:
+        kind = "image_url"
+    if _MODALITIES_OF_PARTS.get(kind) not in model.input_modalities:
+        yield f"{path}.type"
+    if kind == "image_url" and not (
+        backend.fetches_images_safely or _is_data_url(part.get("image_url"))
+    ):
+        yield f"{path}.image_url"
+
+
+def _is_data_url(image: Any) -> bool:  # noqa: ANN401 - free-form
+    url = cast("FreeObject", image).get("url") if isinstance(image, dict) else image
+    return isinstance(url, str) and url.startswith("data:")

@@ -1,0 +1,265 @@
+"""One request on its way to a model and back: resolve, reserve, judge, call, settle.
+
+Every operation that generates runs through here, so that limits, admission, policies, settlement
+and activity exist once. The order is that of the whole gateway (docs/architecture.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from weakref import WeakSet
+
+from tollhouse.backends.encoding import Forwarding, encode
+from tollhouse.backends.errors import BackendError
+from tollhouse.backends.types import Ask
+from tollhouse.base.clock import Clock
+from tollhouse.base.errors import GatewayError
+from tollhouse.base.ids import RequestId, ReservationId
+from tollhouse.base.tasks import Tasks
+from tollhouse.contract.chat import ChatRequest
+from tollhouse.contract.errors import ErrorBody
+from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
+from tollhouse.inference.errors import ShuttingDown
+from tollhouse.inference.meter import CHARACTERS_PER_TOKEN, Meter
+from tollhouse.inference.offers import Offer, Offers
+from tollhouse.inference.options import check_options, check_output_bound
+from tollhouse.inference.policing import Policing
+from tollhouse.inference.reservation import Reservation
+from tollhouse.inference.streaming import StreamedAnswer, StreamParts, Upstream
+from tollhouse.inference.surface import Finish, Rendering
+from tollhouse.inference.tenancy import Tenancy
+from tollhouse.keys.types import Customer
+from tollhouse.ledger import bounds, pricing
+from tollhouse.ledger.batcher import Batcher
+from tollhouse.ledger.pricing import TokenBound
+from tollhouse.ledger.types import Hold
+from tollhouse.policies.types import AppliedPolicy
+
+CHAT_PATH = "/chat/completions"
+SETTLING_GRACE = timedelta(seconds=30)
+"""Between the end of a call and the moment from which its hold counts as forgotten."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How long a caller waits in silence, and for its admission."""
+
+    head_wait_seconds: float
+    admission: timedelta
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Prepared:
+    """A request that may be paid for: what it asks, of whom, and what it can use at most."""
+
+    call: InferenceCall
+    customer: Customer
+    request: ChatRequest
+    rendering: Rendering
+    offer: Offer
+    policies: tuple[AppliedPolicy, ...]
+    bound: TokenBound
+    ask: Ask
+
+
+class Pipeline:
+    """One per worker."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        tasks: Tasks,
+        batcher: Batcher,
+        policing: Policing,
+        tenancy: Tenancy,
+        offers: Offers,
+        patience: Patience,
+        show: Callable[[GatewayError, RequestId], ErrorBody],
+    ) -> None:
+        self._clock = clock
+        self._tasks = tasks
+        self._batcher = batcher
+        self._policing = policing
+        self._tenancy = tenancy
+        self._offers = offers
+        self._patience = patience
+        self._show = show
+        self._open: WeakSet[StreamedAnswer] = WeakSet()
+
+    async def run(self, call: InferenceCall) -> InferenceAnswer:
+        """The answer, or the beginning of one. What is raised was raised before any byte left."""
+        try:
+            prepared = await self._prepare(call)
+            reservation = await self._reserve(prepared)
+        except BaseException:
+            call.traffic.leave()
+            raise
+        await self._judge(prepared, reservation)
+        if prepared.request.stream:
+            return await self._stream(prepared, reservation)
+        return await self._whole(prepared, reservation)
+
+    # Before money
+
+    async def _prepare(self, call: InferenceCall) -> _Prepared:
+        """Nothing is reserved yet, so whatever is refused here costs nothing to undo."""
+        translated = call.surface.translate(call.body, request_id=call.request_id, now=call.now)
+        request = translated.request
+        call.trace.model = request.model
+        call.trace.is_stream = request.stream
+        customer = await call.recheck()
+        offer = self._offers.find(request.model, customer)
+        call.trace.backend = offer.model.backend
+        policies = await self._policing.applied(
+            customer.organization_id,
+            customer.project_id,
+            policy_version=customer.policy_version,
+            selected=request.policy_ids or (),
+        )
+        check_options(request, offer.model, offer.backend, translated.name_of)
+        check_output_bound(request, offer.model, translated.name_of)
+        prepared = _Prepared(
+            call=call,
+            customer=customer,
+            request=request,
+            rendering=translated.rendering,
+            offer=offer,
+            policies=policies,
+            bound=bounds.of_chat_request(request, offer.bounds),
+            ask=self._ask(call, customer, request, offer),
+        )
+        await call.traffic.take_tokens(_estimated_tokens(prepared))
+        return prepared
+
+    def _ask(
+        self, call: InferenceCall, customer: Customer, request: ChatRequest, offer: Offer
+    ) -> Ask:
+        tenant = self._tenancy.of(customer.organization_id, customer.project_id)
+        requested = request.max_completion_tokens or request.max_tokens
+        forwarding = Forwarding(
+            upstream_model=offer.upstream_model,
+            reasons="reasoning" in offer.model.features,
+            output_tokens=bounds.output_tokens_max(requested or None, offer.bounds),
+            takes_continuous_usage="continuous_usage_stats" in offer.backend.takes,
+            cache_salt=(
+                tenant.sealed(request.cache_salt or "")
+                if "cache_salt" in offer.backend.takes
+                else None
+            ),
+            prompt_cache_key=(
+                tenant.sealed(request.prompt_cache_key)
+                if request.prompt_cache_key and "prompt_cache_key" in offer.backend.takes
+                else None
+            ),
+            effort_names=offer.model.effort_names,
+        )
+        return Ask(
+            path=CHAT_PATH,
+            body=encode(request, forwarding),
+            affinity=tenant.affinity(call.session or request.prompt_cache_key or None),
+        )
+
+    # Money
+
+    async def _reserve(self, prepared: _Prepared) -> Reservation:
+        call, offer = prepared.call, prepared.offer
+        call.trace.queued_seconds = self._clock.monotonic_seconds()
+        admitted_at = self._clock.now()
+        hold = Hold(
+            organization_id=prepared.customer.organization_id,
+            reservation_id=ReservationId(call.request_id),
+            project_id=prepared.customer.project_id,
+            api_key_id=prepared.customer.key_id,
+            model=offer.id,
+            price_revision=offer.price_revision,
+            amount_pico_usd=pricing.reserve(offer.prices, prepared.bound),
+            admitted_at=admitted_at,
+            deadline_at=admitted_at + self._longest(offer),
+            bills_without_answer=offer.backend.bills_without_answer,
+        )
+        await self._batcher.admit(hold, patience=self._patience.admission)
+        call.trace.admitted_seconds = self._clock.monotonic_seconds()
+        call.trace.money_held()
+        return Reservation(
+            hold=hold,
+            offer=offer,
+            meter=Meter(
+                prompt_characters=_prompt_characters(prepared), images=prepared.bound.images
+            ),
+            batcher=self._batcher,
+            traffic=call.traffic,
+            trace=call.trace,
+        )
+
+    def _longest(self, offer: Offer) -> timedelta:
+        calling = timedelta(seconds=offer.backend.total_seconds)
+        return self._patience.admission + calling + SETTLING_GRACE
+
+    async def _judge(self, prepared: _Prepared, reservation: Reservation) -> None:
+        """Whatever is refused here has cost nothing: no backend has heard of it."""
+        try:
+            await self._policing.judge_request(
+                prepared.policies, has_selected=bool(prepared.request.policy_ids)
+            )
+        except GatewayError as failure:
+            await reservation.fail(failure, may_have_been_billed=False)
+            raise
+        except BaseException:
+            reservation.break_off(may_have_been_billed=False)
+            raise
+        prepared.call.trace.judged_seconds = self._clock.monotonic_seconds()
+
+    # The call
+
+    async def _whole(self, prepared: _Prepared, reservation: Reservation) -> WholeAnswer:
+        """A caller who leaves meanwhile is not waited for, and pays for what was generated."""
+        try:
+            completion, replica = await prepared.offer.port.complete(prepared.ask)
+        except BackendError as failure:
+            prepared.call.trace.replica = failure.replica
+            await reservation.fail(failure, may_have_been_billed=failure.may_have_been_billed)
+            raise
+        except BaseException:
+            reservation.break_off()
+            raise
+        trace = prepared.call.trace
+        trace.replica = replica
+        trace.first_byte_seconds = self._clock.monotonic_seconds()
+        reservation.meter.see_completion(completion)
+        reservation.complete()
+        finish = Finish(usage=reservation.meter.usage(), at=self._clock.now())
+        return WholeAnswer(body=prepared.rendering.complete(completion, finish))
+
+    async def _stream(self, prepared: _Prepared, reservation: Reservation) -> StreamedAnswer:
+        request_id = prepared.call.request_id
+        answer = StreamedAnswer(
+            StreamParts(
+                upstream=Upstream(prepared.offer.port, prepared.ask),
+                rendering=prepared.rendering,
+                reservation=reservation,
+                show=lambda failure: self._show(failure, request_id),
+                tasks=self._tasks,
+                clock=self._clock,
+            )
+        )
+        await answer.prime(wait_seconds=self._patience.head_wait_seconds)
+        self._open.add(answer)
+        return answer
+
+    def end_streams(self) -> None:
+        """The worker stops: what is still open ends by an event."""
+        for answer in tuple(self._open):
+            answer.interrupt(ShuttingDown())
+
+
+def _prompt_characters(prepared: _Prepared) -> int:
+    """Never above what was held for it: a picture in the body is no text."""
+    held = prepared.bound.prompt_tokens * CHARACTERS_PER_TOKEN
+    return min(len(prepared.ask.body), held)
+
+
+def _estimated_tokens(prepared: _Prepared) -> int:
+    bound = prepared.bound
+    prompt = _prompt_characters(prepared) // CHARACTERS_PER_TOKEN
+    return prompt + bound.output_tokens * bound.completions

@@ -1,0 +1,107 @@
+"""The money of one admitted request: ended exactly once, by whoever comes first."""
+
+import logging
+from dataclasses import dataclass, field
+
+from tollhouse.base.errors import GatewayError
+from tollhouse.base.money import PicoUsd
+from tollhouse.inference.meter import Meter
+from tollhouse.inference.offers import Offer
+from tollhouse.inference.trace import Trace
+from tollhouse.ledger import pricing, rules
+from tollhouse.ledger.batcher import Batcher
+from tollhouse.ledger.rules import Ending
+from tollhouse.ledger.types import NOTHING, ZERO, Charge, Hold, Resolution, ResolutionKind
+from tollhouse.limits.limiter import Pass
+
+logger = logging.getLogger("tollhouse.inference")
+
+
+@dataclass(kw_only=True, slots=True)
+class Reservation:
+    """A committed hold and what will decide its end. Ending never waits: the process owns it."""
+
+    hold: Hold
+    offer: Offer
+    meter: Meter
+    batcher: Batcher
+    traffic: Pass
+    trace: Trace
+    _is_ended: bool = field(default=False)
+
+    def complete(self) -> None:
+        """The backend's answer came to its end."""
+        self._end(is_complete=True, may_have_been_billed=True)
+
+    def break_off(self, *, may_have_been_billed: bool = True) -> None:
+        """The call ended before its answer did."""
+        self._end(is_complete=False, may_have_been_billed=may_have_been_billed)
+
+    async def fail(self, failure: GatewayError, *, may_have_been_billed: bool) -> None:
+        """As `break_off`, and wait a moment for the commit: SDKs retry an error at once."""
+        self.trace.failure = failure
+        if (resolution := self._decide(may_have_been_billed=may_have_been_billed)) is not None:
+            await self.batcher.resolve_before_answer(resolution)
+
+    def _end(self, *, is_complete: bool, may_have_been_billed: bool) -> None:
+        resolution = self._decide(
+            is_complete=is_complete, may_have_been_billed=may_have_been_billed
+        )
+        if resolution is not None:
+            self.batcher.resolve(resolution)
+
+    def _decide(
+        self, *, is_complete: bool = False, may_have_been_billed: bool
+    ) -> Resolution | None:
+        """Nothing when it was decided before, or nobody can know yet."""
+        if self._is_ended:
+            return None
+        self._is_ended = True
+        self.traffic.leave()
+        ending = rules.ending(
+            bills_without_answer=self.offer.backend.bills_without_answer and may_have_been_billed,
+            is_complete=is_complete,
+            has_output=self.meter.has_output,
+            has_usage=self.meter.has_usage,
+        )
+        if ending is Ending.KEEP_UNSETTLED:
+            self._leave_unsettled()
+            return None
+        if ending is Ending.VOID:
+            return self._resolution(ResolutionKind.VOID, NOTHING)
+        return self._post()
+
+    def _post(self) -> Resolution:
+        charge, excess = pricing.charge(
+            self.offer.prices, self.meter.usage(), self.hold.amount_pico_usd
+        )
+        return self._resolution(ResolutionKind.POST, charge, excess)
+
+    def _resolution(
+        self, kind: ResolutionKind, charge: Charge, excess: PicoUsd = ZERO
+    ) -> Resolution:
+        trace = self.trace
+        trace.input_tokens = charge.input_tokens
+        trace.cached_input_tokens = charge.cached_input_tokens
+        trace.output_tokens = charge.output_tokens
+        trace.cost_pico_usd = charge.total_pico_usd
+        self.traffic.correct_tokens(
+            charge.input_tokens + charge.cached_input_tokens + charge.output_tokens
+        )
+        trace.money_decided()
+        return Resolution(
+            organization_id=self.hold.organization_id,
+            reservation_id=self.hold.reservation_id,
+            admitted_day=self.hold.admitted_day,
+            kind=kind,
+            charge=charge,
+            excess_pico_usd=excess,
+        )
+
+    def _leave_unsettled(self) -> None:
+        """The reaper will mark it; until there is evidence, what it cost is not known."""
+        logger.warning(
+            "call_left_unsettled", extra={"reservation_id": str(self.hold.reservation_id)}
+        )
+        self.trace.cost_pico_usd = None
+        self.trace.money_decided()

@@ -1,0 +1,182 @@
+"""The input of a response as messages of a chat, and where each part of them comes from.
+
+Whatever an assistant said between two turns of others is one message: a chat has no order between
+text, reasoning and calls, and engines refuse calls that are not followed by their outputs.
+Instructions, system and developer messages are told as `system`, and those at the beginning as one
+message: engines drop a role that their template does not know, and many templates take a system
+message only in the first place.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from msgspec import UNSET, UnsetType
+
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.chat import ChatMessage
+
+_OWN_MEMBERS: Final = frozenset(
+    {
+        "type",
+        "text",
+        "refusal",
+        "image_url",
+        "detail",
+        "file_data",
+        "file_id",
+        "file_url",
+        "filename",
+        "annotations",
+        "logprobs",
+    }
+)
+"""What is translated, or says something only about an earlier output."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a message, and its path in the caller's request."""
+
+    shown: FreeObject
+    origin: str
+
+
+@dataclass(kw_only=True, slots=True)
+class _Turn:
+    """What an assistant said between two turns of others."""
+
+    parts: list[_Part] = field(default_factory=list[_Part])
+    reasoning: list[str] = field(default_factory=list[str])
+    calls: list[FreeObject] = field(default_factory=list[FreeObject])
+
+
+class Conversation:
+    """Messages as they grow. `names` has the origins of all parts that are not plain text."""
+
+    def __init__(self) -> None:
+        self.messages: list[ChatMessage] = []
+        self.names: dict[str, str] = {}
+        self._instructions: list[_Part] = []
+        self._turn: _Turn | None = None
+
+    def instruct(self, text: str) -> None:
+        """What stands before everything."""
+        self._instructions.append(_Part({"type": "text", "text": text}, "instructions"))
+
+    def add(self, item: FreeObject, path: str) -> None:
+        """One item of the input; its shape was checked before."""
+        match item.get("type", "message"):
+            case "message":
+                self._add_message(item["role"], _parts(item["content"], f"{path}.content"))
+            case "function_call":
+                self._assistant().calls.append(_call(item))
+            case "function_call_output":
+                parts = _parts(item["output"], f"{path}.output")
+                self._say("tool", parts, tool_call_id=item["call_id"])
+            case _:
+                self._add_reasoning(item)
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self._end_instructions()
+        self._end_turn()
+
+    def _add_message(self, role: str, parts: list[_Part]) -> None:
+        if role == "assistant":
+            self._assistant().parts += parts
+        elif role == "user":
+            self._say("user", parts)
+        elif self.messages or self._turn:
+            self._say("system", parts)
+        else:
+            self._instructions += parts
+
+    def _add_reasoning(self, item: FreeObject) -> None:
+        """What was reasoned, else its summary; what is encrypted says nothing to an engine."""
+        parts: list[FreeObject] = item.get("content") or item.get("summary") or []
+        if parts:
+            self._assistant().reasoning += [part["text"] for part in parts]
+
+    def _say(
+        self,
+        role: Literal["system", "user", "tool"],
+        parts: list[_Part],
+        *,
+        tool_call_id: str | UnsetType = UNSET,
+    ) -> None:
+        self.end()
+        message = ChatMessage(role=role, content=_content(parts), tool_call_id=tool_call_id)
+        self._append(message, parts)
+
+    def _assistant(self) -> _Turn:
+        self._end_instructions()
+        self._turn = self._turn or _Turn()
+        return self._turn
+
+    def _end_instructions(self) -> None:
+        if parts := self._instructions:
+            self._instructions = []
+            self._append(ChatMessage(role="system", content=_content(parts)), parts)
+
+    def _end_turn(self) -> None:
+        if (turn := self._turn) is None:
+            return
+        self._turn = None
+        # Engines read the one name or the other.
+        reasoning = "\n".join(turn.reasoning) or UNSET
+        message = ChatMessage(
+            role="assistant",
+            content=UNSET if turn.calls and not turn.parts else _content(turn.parts),
+            reasoning=reasoning,
+            reasoning_content=reasoning,
+            tool_calls=turn.calls or UNSET,
+        )
+        self._append(message, turn.parts)
+
+    def _append(self, message: ChatMessage, parts: Sequence[_Part]) -> None:
+        if isinstance(message.content, list):
+            prefix = f"messages[{len(self.messages)}].content"
+            for index, part in enumerate(parts):
+                self.names[f"{prefix}[{index}]"] = part.origin
+        self.messages.append(message)
+
+
+def _content(parts: Sequence[_Part]) -> str | list[FreeObject]:
+    """A single plain text needs no parts; there are engines that know none."""
+    if not parts:
+        return ""
+    if len(parts) == 1 and parts[0].shown.keys() == {"type", "text"}:
+        return parts[0].shown["text"]
+    return [part.shown for part in parts]
+
+
+def _parts(content: str | list[FreeObject], path: str) -> list[_Part]:
+    if isinstance(content, str):
+        return [_Part({"type": "text", "text": content}, path)]
+    return [_Part(_part(part), f"{path}[{index}]") for index, part in enumerate(content)]
+
+
+def _part(part: FreeObject) -> FreeObject:
+    """Further members go along, for backends that know them."""
+    others = _without_nulls(part, part.keys() - _OWN_MEMBERS)
+    match part["type"]:
+        case "input_image":
+            image = {"url": part["image_url"], **_without_nulls(part, ("detail",))}
+            return {"type": "image_url", "image_url": image, **others}
+        case "input_file":
+            file = _without_nulls(part, ("file_data", "filename"))
+            return {"type": "file", "file": file, **others}
+        case "refusal":
+            return {"type": "text", "text": part["refusal"], **others}
+        case _:
+            return {"type": "text", "text": part["text"], **others}
+
+
+def _call(item: FreeObject) -> FreeObject:
+    function = {"name": item["name"], "arguments": item["arguments"]}
+    return {"id": item["call_id"], "type": "function", "function": function}
+
+
+def _without_nulls(fields: FreeObject, names: Iterable[str]) -> FreeObject:
+    return {name: fields[name] for name in names if fields.get(name) is not None}

@@ -1,0 +1,160 @@
+"""What a model says, piece by piece, as the items of a response and the events that tell of them.
+
+An item begins with its first piece. Reasoning ends when something else comes. Text and calls end
+with the answer, because a backend may come back to them: so there is one message at most.
+"""
+
+from collections.abc import Generator, Iterator
+from itertools import count
+
+import msgspec
+from msgspec import Raw
+
+from tollhouse.backends.types import FreeObject, FunctionDelta, ToolCallDelta, UpstreamDelta
+from tollhouse.base.ids import RequestId
+from tollhouse.contract import response_events as wire
+from tollhouse.inference.chat import annotations_of
+from tollhouse.inference.response_items import Call, Item, Message, Reasoning, Slot, Status
+from tollhouse.inference.response_parts import NO_LOGPROBS
+
+ITEM_CHARACTERS = 1_024
+"""What keeping an item costs beside its text."""
+
+
+class Output:
+    """One answer. Its events are numbered by `numbers`, whoever makes them.
+
+    `kept_characters` is about what it costs to keep the answer.
+    """
+
+    def __init__(self, request_id: RequestId) -> None:
+        self.numbers = count()
+        self._hex = request_id.hex
+        self._items: list[Item] = []
+        self._reasoning: Reasoning | None = None
+        self._message: Message | None = None
+        self._calls: dict[int, Call] = {}
+        self._call_ids: set[str] = set()
+        self._last: Item | None = None
+        self.kept_characters = 0
+
+    def add(
+        self, delta: UpstreamDelta, logprobs: Raw = NO_LOGPROBS
+    ) -> Iterator[wire.ResponseEvent]:
+        """What one record of the backend adds. Engines call reasoning by either name."""
+        if reasoning := delta.reasoning or delta.reasoning_content:
+            yield from self._reason(reasoning)
+        if self._reasoning is not None and _is_answer(delta):
+            yield from _end(self._reasoning, "completed")
+            self._reasoning = None
+        if delta.content or (logprobs is not NO_LOGPROBS and self._is_text(delta)):
+            yield from self._say(delta.content or "", logprobs)
+        if delta.refusal:
+            yield from self._refuse(delta.refusal)
+        if delta.annotations:
+            yield from self._annotate(delta.annotations)
+        for call in delta.tool_calls or ():
+            yield from self._call(call)
+
+    def end(self, *, is_cut: bool) -> Iterator[wire.ResponseEvent]:
+        """Nothing follows. Of an answer that was cut, the item that grew last is incomplete.
+
+        A model that said nothing has said an empty text: callers look for a message.
+        """
+        if not self._items:
+            yield from self._say("", NO_LOGPROBS)
+        for item in self._items:
+            yield from _end(item, "incomplete" if is_cut and item is self._last else "completed")
+
+    def shown(self) -> list[FreeObject]:
+        """All items as they stand."""
+        return [item.shown() for item in self._items]
+
+    def _is_text(self, delta: UpstreamDelta) -> bool:
+        """Whether tokens that show nothing yet, such as half a character, belong to the text."""
+        others = (delta.reasoning, delta.reasoning_content, delta.refusal, delta.tool_calls)
+        return self._message is not None and self._last is self._message and not any(others)
+
+    def _reason(self, piece: str) -> Iterator[wire.ResponseEvent]:
+        self.kept_characters += len(piece)
+        if self._reasoning is None:
+            self._reasoning = Reasoning(self._slot("rs"))
+            yield from self._begin(self._reasoning)
+        self._last = self._reasoning
+        yield from self._reasoning.reason(piece)
+
+    def _say(self, piece: str, logprobs: Raw) -> Iterator[wire.ResponseEvent]:
+        self.kept_characters += len(piece) + len(logprobs)
+        message = self._message or (yield from self._begin_message())
+        self._last = message
+        yield from message.say(piece, logprobs)
+
+    def _refuse(self, piece: str) -> Iterator[wire.ResponseEvent]:
+        self.kept_characters += len(piece)
+        message = self._message or (yield from self._begin_message())
+        self._last = message
+        yield from message.refuse(piece)
+
+    def _annotate(self, found: list[FreeObject]) -> Iterator[wire.ResponseEvent]:
+        for annotation in annotations_of(found) or ():
+            citation = annotation.url_citation
+            self.kept_characters += len(citation.url) + len(citation.title) + ITEM_CHARACTERS
+            message = self._message or (yield from self._begin_message())
+            shown = {"type": annotation.type, **msgspec.to_builtins(citation)}
+            yield from message.annotate(shown)
+
+    def _call(self, piece: ToolCallDelta) -> Iterator[wire.ResponseEvent]:
+        function = piece.function or FunctionDelta()
+        call = self._calls.get(piece.index) or (yield from self._begin_call(piece, function))
+        call.name = call.name or function.name or ""
+        self._last = call
+        if function.arguments:
+            self.kept_characters += len(function.arguments)
+            yield call.argue(function.arguments)
+
+    def _begin_message(self) -> Generator[wire.ResponseEvent, None, Message]:
+        message = self._message = Message(self._slot("msg"))
+        yield from self._begin(message)
+        return message
+
+    def _begin_call(
+        self, piece: ToolCallDelta, function: FunctionDelta
+    ) -> Generator[wire.ResponseEvent, None, Call]:
+        """A call that has no ID, or that of another, gets its own: SDKs tell calls apart by it."""
+        slot = self._slot("fc")
+        call_id = piece.id
+        if not call_id or call_id in self._call_ids:
+            call_id = f"call_{self._hex}_{slot.output_index}"
+        self._call_ids.add(call_id)
+        call = self._calls[piece.index] = Call(slot, call_id=call_id, name=function.name or "")
+        yield from self._begin(call)
+        return call
+
+    def _slot(self, prefix: str) -> Slot:
+        self.kept_characters += ITEM_CHARACTERS
+        index = len(self._items)
+        return Slot(self.numbers, f"{prefix}_{self._hex}_{index}", index)
+
+    def _begin(self, item: Item) -> Iterator[wire.ResponseEvent]:
+        self._items.append(item)
+        yield wire.OutputItemAdded(
+            sequence_number=next(self.numbers),
+            output_index=item.slot.output_index,
+            item=item.shown(),
+        )
+
+
+def _is_answer(delta: UpstreamDelta) -> bool:
+    return bool(delta.content or delta.refusal or delta.annotations or delta.tool_calls)
+
+
+def _end(item: Item, status: Status) -> Iterator[wire.ResponseEvent]:
+    """Once: what was ended before stays as it is."""
+    slot = item.slot
+    if slot.status != "in_progress":
+        return
+    yield from item.end_inside()
+    slot.status = status
+    yield wire.OutputItemDone(
+        sequence_number=next(slot.numbers), output_index=slot.output_index, item=item.shown()
+    )

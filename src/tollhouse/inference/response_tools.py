@@ -1,0 +1,70 @@
+"""The tools of a response as those of a chat, where web search is an option beside them."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from msgspec import UNSET, UnsetType
+
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.response_tools import WEB_SEARCH_OPTIONS, is_function
+
+Choice = Literal["none", "auto", "required"] | FreeObject
+_LOCATION: Final = "approximate"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChatTools:
+    """The fields of a chat that are about tools."""
+
+    functions: list[FreeObject] | UnsetType
+    choice: FreeObject | Literal["none", "required"] | UnsetType
+    web_search_options: FreeObject | UnsetType
+
+
+def chat_tools(tools: list[FreeObject], choice: Choice) -> ChatTools:
+    """What says the same in a chat; the choice was checked to be one that can be said there.
+
+    A choice among allowed tools offers only these. One that rules web search out leaves it out,
+    and one that demands it leaves the functions out.
+    """
+    offered, choice = _offered(tools, choice)
+    functions = [_nested(tool) for tool in offered if is_function(tool)]
+    searches = [tool for tool in offered if not is_function(tool)]
+    return ChatTools(
+        functions=functions or UNSET,
+        choice=choice if functions and choice != "auto" else UNSET,
+        web_search_options=_options(searches[0]) if searches else UNSET,
+    )
+
+
+def _offered(tools: list[FreeObject], choice: Choice) -> tuple[list[FreeObject], Choice]:
+    functions = [tool for tool in tools if is_function(tool)]
+    match choice:
+        case {"type": "allowed_tools", "mode": mode, "tools": allowed}:
+            return [tool for tool in tools if any(_is(tool, one) for one in allowed)], mode
+        case {"type": "function", "name": name}:
+            return functions, {"type": "function", "function": {"name": name}}
+        case {}:
+            return [tool for tool in tools if not is_function(tool)], "auto"
+        case "none":
+            return functions, choice
+        case _:
+            return tools, choice
+
+
+def _is(tool: FreeObject, chosen: FreeObject) -> bool:
+    """Web search is the same under each of its names, and is there at most once."""
+    return is_function(tool) == is_function(chosen) and tool.get("name") == chosen.get("name")
+
+
+def _nested(tool: FreeObject) -> FreeObject:
+    members = {name: value for name, value in tool.items() if name != "type" and value is not None}
+    return {"type": "function", "function": members}
+
+
+def _options(tool: FreeObject) -> FreeObject:
+    options = {name: tool[name] for name in WEB_SEARCH_OPTIONS if tool.get(name) is not None}
+    if location := options.get("user_location"):
+        place = {name: value for name, value in location.items() if name != "type"}
+        options["user_location"] = {"type": _LOCATION, _LOCATION: place}
+    return options

@@ -1,0 +1,114 @@
+"""A response request in the form that is priced, judged and forwarded: a chat.
+
+Everything that a chat cannot say was refused before, so that nothing is dropped here in silence
+but what asks for nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from tollhouse.contract import chat
+from tollhouse.contract.responses import (
+    ResponseJsonObjectFormat,
+    ResponseJsonSchemaFormat,
+    ResponseRequest,
+    ResponseText,
+    output_bounds,
+)
+from tollhouse.inference.response_input import Conversation
+from tollhouse.inference.response_tools import chat_tools
+from tollhouse.inference.surface import NameOf
+
+LOGPROBS: Final = "message.output_text.logprobs"
+_NAMES: Final = {
+    "messages": "input",
+    "response_format": "text.format",
+    "verbosity": "text.verbosity",
+    "reasoning": "reasoning.effort",
+    "web_search_options": "tools",
+}
+
+
+def translate(request: ResponseRequest) -> tuple[chat.ChatRequest, NameOf]:
+    """The chat, and what each field of it is called in the response request."""
+    conversation = _conversation(request)
+    tools = chat_tools(request.tools or [], request.tool_choice or "auto")
+    bounds = output_bounds(request)
+    text = request.text or ResponseText()
+    translated = chat.ChatRequest(
+        model=request.model,
+        messages=conversation.messages,
+        policy_ids=request.policy_ids,
+        stream=bool(request.stream),
+        max_completion_tokens=next(iter(bounds.values()), UNSET),
+        temperature=request.temperature,
+        top_p=request.top_p,
+        frequency_penalty=request.frequency_penalty,
+        presence_penalty=request.presence_penalty,
+        reasoning_effort=request.reasoning.effort if request.reasoning else UNSET,
+        safety_identifier=request.safety_identifier,
+        user=request.user,
+        tools=tools.functions,
+        tool_choice=tools.choice,
+        parallel_tool_calls=request.parallel_tool_calls if tools.functions else UNSET,
+        response_format=_format(text),
+        verbosity=text.verbosity,
+        service_tier=UNSET if request.service_tier == "auto" else request.service_tier,
+        prompt_cache_key=request.prompt_cache_key,
+        prompt_cache_retention=request.prompt_cache_retention,
+        logprobs=wants_logprobs(request) or UNSET,
+        top_logprobs=request.top_logprobs or UNSET,
+        web_search_options=tools.web_search_options,
+    )
+    return translated, _naming(request, next(iter(bounds), "max_output_tokens"), conversation.names)
+
+
+def wants_logprobs(request: ResponseRequest) -> bool:
+    """Asked for by name, or by how many of the likeliest tokens are wanted beside each."""
+    return LOGPROBS in (request.include or ()) or bool(request.top_logprobs)
+
+
+def _conversation(request: ResponseRequest) -> Conversation:
+    conversation = Conversation()
+    if request.instructions:
+        conversation.instruct(request.instructions)
+    if isinstance(request.input, str):
+        conversation.add({"role": "user", "content": request.input}, "input")
+    else:
+        for position, item in enumerate(request.input):
+            conversation.add(item, f"input[{position}]")
+    conversation.end()
+    return conversation
+
+
+def _format(text: ResponseText) -> chat.JsonObjectFormat | chat.JsonSchemaFormat | UnsetType:
+    match text.format:
+        case ResponseJsonObjectFormat():
+            return chat.JsonObjectFormat()
+        case ResponseJsonSchemaFormat() as form:
+            schema = chat.JsonSchema(
+                name=form.name,
+                description=form.description,
+                schema=form.schema,
+                strict=form.strict,
+            )
+            return chat.JsonSchemaFormat(json_schema=schema)
+        case _:
+            return UNSET
+
+
+def _naming(request: ResponseRequest, bound: str, parts: Mapping[str, str]) -> NameOf:
+    logprobs = "include" if LOGPROBS in (request.include or ()) else "top_logprobs"
+    names = _NAMES | {"max_completion_tokens": bound, "logprobs": logprobs}
+
+    def name_of(param: str) -> str:
+        """Messages have other positions than items, so that only their parts have exact names."""
+        part, dot, member = param.rpartition(".")
+        if part in parts:
+            return f"{parts[part]}{dot}{member}"
+        field = param.partition("[")[0]
+        return names.get(field, param)
+
+    return name_of

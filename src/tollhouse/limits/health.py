@@ -1,0 +1,47 @@
+"""What can be seen of a Redis from outside: whether it answers, and whether it would forget."""
+
+import asyncio
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from tollhouse.limits.errors import CountingLost
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RedisHealth:
+    """Of Redis or of Valkey. Keys are dropped only where memory has a bound."""
+
+    version: str
+    eviction_policy: str
+    memory_bytes_max: int
+
+    @property
+    def drops_keys(self) -> bool:
+        """Whether it makes room by forgetting what was counted."""
+        return self.memory_bytes_max > 0 and self.eviction_policy != "noeviction"
+
+
+async def examine(url: str, *, patience_seconds: float) -> RedisHealth:
+    """Ask once; raises CountingLost with the reason."""
+    client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType] - theirs
+        url, protocol=2, retry=Retry(NoBackoff(), 0)
+    )
+    try:
+        async with asyncio.timeout(patience_seconds):
+            told = await client.info()  # pyright: ignore[reportUnknownMemberType] - theirs
+    except TimeoutError:
+        message = f"no answer within {patience_seconds} s"
+        raise CountingLost(message) from None
+    except (RedisError, OSError) as failure:
+        raise CountingLost(str(failure)) from None
+    finally:
+        await client.aclose()
+    return RedisHealth(
+        version=str(told.get("valkey_version", told["redis_version"])),
+        eviction_policy=str(told["maxmemory_policy"]),
+        memory_bytes_max=int(told["maxmemory"]),
+    )

@@ -1,0 +1,103 @@
+"""The rules once more, in Lua: Redis runs a script whole, so nobody comes in between.
+
+Every script runs behind one that defines `now` in microseconds: by the server's clock, of which
+there is one for all workers. Instants fit into Lua's numbers, which are exact up to 2^53.
+"""
+
+from typing import Final
+
+SERVER_CLOCK: Final = """
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+"""
+
+_BUCKETS: Final = """
+local function missing_of(key, full)
+    local full_at = tonumber(redis.call('GET', key) or now)
+    return math.min(math.max(full_at - now, 0), full)
+end
+
+local function fill_later(key, missing)
+    if missing == 0 then
+        redis.call('DEL', key)
+        return
+    end
+    local full_at = string.format('%.0f', now + missing)
+    redis.call('SET', key, full_at, 'PX', math.ceil(missing / 1000))
+end
+"""
+
+# KEYS: the buckets, then the slots.
+# ARGV: how many buckets; the cost and the size of each; the limit of each slot; the length of a
+# lease in milliseconds; the request's name.
+COUNT: Final = (
+    _BUCKETS
+    + """
+local buckets = tonumber(ARGV[1])
+local refusing, wait, missing = 0, 0, {}
+for i = 1, buckets do
+    local cost, full = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    missing[i] = missing_of(KEYS[i], full)
+    if missing[i] + cost - full > wait then
+        refusing, wait = i, missing[i] + cost - full
+    end
+end
+for i = buckets + 1, #KEYS do
+    if refusing > 0 then
+        break
+    end
+    redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now)
+    if redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[buckets + 1 + i]) then
+        refusing = i
+    end
+end
+if refusing == 0 then
+    local lease, member = ARGV[#ARGV - 1], ARGV[#ARGV]
+    for i = 1, buckets do
+        missing[i] = missing[i] + tonumber(ARGV[2 * i])
+        fill_later(KEYS[i], missing[i])
+    end
+    for i = buckets + 1, #KEYS do
+        redis.call('ZADD', KEYS[i], string.format('%.0f', now + lease * 1000), member)
+        redis.call('PEXPIRE', KEYS[i], lease)
+    end
+end
+return {ok = table.concat({refusing, wait, unpack(missing)}, ' ')}
+"""
+)
+
+# KEYS: buckets. ARGV: how much more is missing from each, and its size.
+CORRECT: Final = (
+    _BUCKETS
+    + """
+for i, key in ipairs(KEYS) do
+    local more, full = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+    fill_later(key, math.min(math.max(missing_of(key, full) + more, 0), full))
+end
+return {ok = ''}
+"""
+)
+
+# KEYS: one place of slots. ARGV: the length of a lease in milliseconds; names of requests.
+RENEW: Final = """
+local expires = string.format('%.0f', now + ARGV[1] * 1000)
+for member in string.gmatch(ARGV[2], '%S+') do
+    redis.call('ZADD', KEYS[1], expires, member)
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return {ok = ''}
+"""
+
+# KEYS: places of slots. ARGV: the name of a request.
+LEAVE: Final = """
+for _, key in ipairs(KEYS) do
+    redis.call('ZREM', key, ARGV[1])
+end
+return {ok = ''}
+"""
+
+# KEYS: one that nobody reads. Says whether Redis takes writes at all.
+PROBE: Final = """
+redis.call('SET', KEYS[1], '', 'PX', 1000)
+return {ok = ''}
+"""

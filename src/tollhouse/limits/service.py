@@ -1,0 +1,76 @@
+"""Verbs on limits, in the caller's transaction. They hold wherever the key is next looked up."""
+
+from tollhouse.base.errors import UnknownCursor
+from tollhouse.base.ids import OrganizationId
+from tollhouse.base.traffic import UNLIMITED, TrafficLimits
+from tollhouse.limits import store
+from tollhouse.limits.errors import (
+    LimitedKeyNotFound,
+    LimitedProjectNotFound,
+    LimitNotFound,
+    LimitOfNothing,
+)
+from tollhouse.limits.types import LimitPlace, RateLimit, Scope
+from tollhouse.storage import audit
+from tollhouse.storage.database import Mutation, Transaction
+
+
+async def set_limit(tx: Mutation, place: LimitPlace, traffic: TrafficLimits) -> RateLimit:
+    """Set or replace a limit as a whole: a bound that is not given is none. Twice is once."""
+    if traffic == UNLIMITED:
+        raise LimitOfNothing
+    before = await _locked(tx, place)
+    limit = RateLimit(
+        organization_id=tx.organization_id,
+        scope=place.scope,
+        scope_id=place.scope_id,
+        owner=place.owner,
+        traffic=traffic,
+    )
+    if before == limit:
+        tx.unchanged()
+        return limit
+    await store.save_limit(tx, limit)
+    await _audit(tx, "rate_limit.set", place, before, limit)
+    return limit
+
+
+async def clear_limit(tx: Mutation, place: LimitPlace) -> None:
+    """Remove a limit; the other owner's stays."""
+    before = await _locked(tx, place)
+    if before is None:
+        raise LimitNotFound(place)
+    await store.delete_limit(tx, tx.organization_id, place)
+    await _audit(tx, "rate_limit.clear", place, before, None)
+
+
+async def limits(
+    tx: Transaction, organization_id: OrganizationId, *, after: LimitPlace | None, limit: int
+) -> list[RateLimit]:
+    """All limits, whoever has set them; the cursor may have been cleared."""
+    if (
+        after is not None
+        and after.scope is Scope.ORGANIZATION
+        and after.scope_id != organization_id
+    ):
+        raise UnknownCursor
+    return await store.page_limits(tx, organization_id, after=after, limit=limit)
+
+
+async def _locked(tx: Mutation, place: LimitPlace) -> RateLimit | None:
+    """What is there now, and stays until the commit."""
+    await store.lock_limits(tx, tx.organization_id)
+    if not await store.has_scope(tx, tx.organization_id, place):
+        raise LimitedKeyNotFound if place.scope is Scope.KEY else LimitedProjectNotFound
+    return await store.get_limit(tx, tx.organization_id, place)
+
+
+async def _audit(
+    tx: Mutation,
+    action: str,
+    place: LimitPlace,
+    before: RateLimit | None,
+    after: RateLimit | None,
+) -> None:
+    resource = ("rate_limit", place.text)
+    await audit.record(tx, action=action, resource=resource, before=before, after=after)

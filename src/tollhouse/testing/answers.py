@@ -1,0 +1,203 @@
+"""What a sound engine would answer, the same at every time: tokens are words of a fixed text."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any, Final, Literal
+
+from msgspec import UNSET
+
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.testing.asked import ChatAsked, prompt_tokens
+from tollhouse.testing.schemas import example
+from tollhouse.testing.scripts import Script
+
+TEXT: Final = (
+    "The gate is open and the toll is paid, so the road goes on through the hills to the sea. "
+    "Whoever comes by day may pass by day, whoever comes by night may pass by night."
+)
+WORDS: Final = tuple(" " + word for word in TEXT.split())
+TOKEN: Final = re.compile(r"\s*\S+|\s+")
+REASONING_TOKENS: Final = 4
+"""How long is thought when thinking was asked for."""
+CITATION: Final[FreeObject] = {
+    "type": "url_citation",
+    "url_citation": {
+        "start_index": 0,
+        "end_index": 3,
+        "title": "Tolls",
+        "url": "https://example.com/tolls",
+    },
+}
+
+Kind = Literal["reasoning", "content", "refusal", "tool_call", "function_call"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """Tokens of one kind; the arguments if it is a call."""
+
+    kind: Kind
+    tokens: Sequence[str]
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self.tokens)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """Every choice is the same."""
+
+    asked: ChatAsked
+    script: Script
+    runs: Sequence[Run]
+    finish_reason: str
+
+    @property
+    def choices(self) -> int:
+        """How many."""
+        return self.asked.n or 1
+
+    @property
+    def choice_tokens(self) -> int:
+        """Of one choice."""
+        return sum(len(run.tokens) for run in self.runs)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Of one choice; part of its tokens."""
+        return sum(len(run.tokens) for run in self.runs if run.kind == "reasoning")
+
+    @property
+    def annotations(self) -> list[FreeObject]:
+        """There are some if the web was to be searched."""
+        return [] if self.asked.web_search_options is None else [CITATION]
+
+
+def answer_to(asked: ChatAsked, script: Script, *, tokens_default: int) -> Answer:
+    """Cut where the caller's bound says, and then finished by length."""
+    runs = list(_runs(asked, script, tokens_default))
+    bound = asked.output_tokens_max
+    is_cut = bound is not None and sum(len(run.tokens) for run in runs) > bound
+    shortened = runs if bound is None else list(_shortened(runs, bound))
+    finish_reason = script.finish_reason or ("length" if is_cut else _finish_reason(runs))
+    return Answer(asked=asked, script=script, runs=shortened, finish_reason=finish_reason)
+
+
+def usage(answer: Answer, *, completion_tokens: int, reasoning_tokens: int) -> Any:  # noqa: ANN401 - may be absurd
+    """Exact, unless the script says otherwise."""
+    script = answer.script
+    if script.usage is None or isinstance(script.usage, str):
+        return script.usage
+    prompt = prompt_tokens(answer.asked.messages)
+    exact: FreeObject = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt + completion_tokens,
+    }
+    if script.cached_tokens is not None:
+        exact["prompt_tokens_details"] = {"cached_tokens": script.cached_tokens}
+    if reasoning_tokens:
+        exact["completion_tokens_details"] = {"reasoning_tokens": reasoning_tokens}
+    return exact if script.usage is UNSET else exact | script.usage
+
+
+def total_usage(answer: Answer) -> Any:  # noqa: ANN401 - may be absurd
+    """Of all choices together; the prompt counts once."""
+    return usage(
+        answer,
+        completion_tokens=answer.choice_tokens * answer.choices,
+        reasoning_tokens=answer.reasoning_tokens * answer.choices,
+    )
+
+
+def text_of(tokens: int) -> str:
+    """What so many tokens of plain text are."""
+    return "".join(_words(tokens))
+
+
+def _runs(asked: ChatAsked, script: Script, tokens_default: int) -> Iterator[Run]:
+    thought = REASONING_TOKENS if asked.wants_reasoning else 0
+    if script.reasoning_tokens is not None:
+        thought = script.reasoning_tokens
+    if thought:
+        yield Run(kind="reasoning", tokens=_words(thought))
+    calls = list(_calls(asked, script))
+    if calls:
+        yield from calls
+        return
+    kind = "refusal" if script.refuses else "content"
+    yield Run(kind=kind, tokens=_said(asked, script, tokens_default))
+
+
+def _said(asked: ChatAsked, script: Script, tokens_default: int) -> Sequence[str]:
+    if script.text is not None:
+        return TOKEN.findall(script.text)
+    if script.tokens is not None:
+        return _words(script.tokens)
+    wanted = asked.response_format or {}
+    match wanted.get("type"):
+        case "json_schema":
+            return TOKEN.findall(_fitting(wanted["json_schema"]["schema"]))
+        case "json_object":
+            return TOKEN.findall(json.dumps({"toll": "paid"}))
+        case _:
+            return _words(tokens_default)
+
+
+def _calls(asked: ChatAsked, script: Script) -> Iterator[Run]:
+    """By a forced choice, or because the script wants them."""
+    tools: list[FreeObject] = [tool.get("function") or {} for tool in asked.tools or []]
+    is_forced = asked.tool_choice == "required" or isinstance(asked.tool_choice, dict)
+    for index in range(script.tool_calls or int(bool(tools) and is_forced)):
+        yield _call("tool_call", _chosen(tools, asked.tool_choice, index))
+    if asked.functions and isinstance(asked.function_call, dict):
+        yield _call("function_call", _chosen(asked.functions, asked.function_call, 0))
+
+
+def _chosen(defined: list[FreeObject], choice: str | FreeObject | None, index: int) -> FreeObject:
+    """The named one, else one after the other."""
+    if isinstance(choice, dict):
+        name = (choice.get("function") or choice).get("name")
+        defined = [function for function in defined if function.get("name") == name] or defined
+    return defined[index % len(defined)] if defined else {"name": "pay"}
+
+
+def _call(kind: Kind, function: FreeObject) -> Run:
+    arguments = _fitting(function.get("parameters") or {})
+    return Run(kind=kind, name=str(function.get("name")), tokens=TOKEN.findall(arguments))
+
+
+def _fitting(schema: FreeObject) -> str:
+    return json.dumps(example(schema))
+
+
+def _words(count: int) -> Sequence[str]:
+    words = list(islice(cycle(WORDS), count))
+    # A text does not begin with a space.
+    words[:1] = [word.lstrip() for word in words[:1]]
+    return words
+
+
+def _shortened(runs: list[Run], bound: int) -> Iterator[Run]:
+    left = bound
+    for run in runs:
+        yield Run(kind=run.kind, name=run.name, tokens=run.tokens[:left])
+        left -= len(run.tokens)
+        if left <= 0:
+            return
+
+
+def _finish_reason(runs: list[Run]) -> str:
+    match runs[-1].kind:
+        case "tool_call":
+            return "tool_calls"
+        case "function_call":
+            return "function_call"
+        case _:
+            return "stop"

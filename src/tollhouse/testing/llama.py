@@ -1,0 +1,50 @@
+"""A small real engine: llama.cpp's own HTTP server, inside this process."""
+
+import importlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from tollhouse.testing.errors import DemoExtraMissing, EngineNotStarted
+from tollhouse.testing.model_file import model_file
+
+HOST: Final = "127.0.0.1"
+SLOTS: Final = 4
+SLOT_TOKENS: Final = 2_048
+"""What prompt and answer of one request may have together; llama.cpp divides its context."""
+THREADS: Final = 1
+"""It shares the machine: two threads of it that wait for each other on a busy one crawl."""
+
+
+@contextmanager
+def running_llama(model: Path | None, *, port: int, name: str) -> Generator[str]:
+    """Serve a model, the small one if none is given, and yield where; it ends with the block."""
+    try:
+        # The package has no types to import.
+        xllamacpp: Any = importlib.import_module("xllamacpp")
+    except ImportError as error:
+        raise DemoExtraMissing from error
+    path = model or model_file()
+    try:
+        server = xllamacpp.Server(_parameters(xllamacpp, path, port, name))
+    except RuntimeError as error:
+        raise EngineNotStarted(path, port) from error
+    yield server.listening_address
+    # The server stops with its last reference.
+    del server
+
+
+def _parameters(xllamacpp: Any, model: Path, port: int, name: str) -> Any:  # noqa: ANN401 - untyped
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(model)
+    parameters.model_alias = {name}
+    parameters.hostnames = [HOST]
+    parameters.port = port
+    parameters.n_parallel = SLOTS
+    parameters.n_ctx = SLOTS * SLOT_TOKENS
+    parameters.cpuparams.n_threads = THREADS
+    parameters.cpuparams_batch.n_threads = THREADS
+    parameters.warmup = False
+    parameters.verbosity = 0
+    return parameters

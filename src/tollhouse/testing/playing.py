@@ -1,0 +1,163 @@
+"""Plays one script: sends the answer as it says, and breaks off where it says."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from tollhouse.testing.connection import LAST_CHUNK, Connection
+from tollhouse.testing.exchanges import Exchange, Outcome
+from tollhouse.testing.scripts import Script
+
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream; charset=utf-8"
+COMMENT: Final = ": still here"
+DRAIN_EVENTS: Final = 32
+"""So many events are written at most before others have a turn."""
+
+
+class _Broken(Exception):
+    """The script has ended the connection."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Player:
+    """One answer on its way; `pause_ms` lies between events where the script says nothing."""
+
+    connection: Connection
+    exchange: Exchange
+    script: Script
+    pause_ms: int
+
+    async def whole(self, body: bytes) -> None:
+        """An answer that is one body."""
+        try:
+            await self._before_head()
+            self.connection.head(self.script.status, self._headers(JSON), len(body))
+            await self._before_first_event()
+            cut = self.script.cut
+            if cut is not None and cut.inside and cut.after == 0:
+                self.connection.write(body[: len(body) // 2])
+                await self._break()
+                body = body[len(body) // 2 :]
+            self.connection.write(body)
+            await self._sent_one()
+        except _Broken:
+            return
+        self._finish()
+
+    async def stream(self, payloads: Iterable[bytes]) -> None:
+        """An answer of records."""
+        try:
+            await self._before_head()
+            self.connection.head(self.script.status, self._headers(EVENTS), None)
+            await self._before_first_event()
+            for payload in self._played(payloads):
+                await self._send(self._framed(payload))
+        except _Broken:
+            return
+        self.connection.write(LAST_CHUNK)
+        self._finish()
+
+    def now(self, body: bytes) -> None:
+        """As `whole` for a script that has nothing to wait for: without a task."""
+        self.connection.head(self.script.status, self._headers(JSON), len(body))
+        self.connection.write(body)
+        self.exchange.events_sent = 1
+        self._finish()
+
+    def _finish(self) -> None:
+        self.exchange.finish(Outcome.COMPLETE)
+        self.connection.finish()
+
+    def _headers(self, content_type: str) -> Sequence[tuple[str, str]]:
+        return [
+            ("content-type", self.script.content_type or content_type),
+            *self.script.headers.items(),
+        ]
+
+    # Waiting and breaking off
+
+    async def _before_head(self) -> None:
+        await self._wait(self.script.before_head_ms)
+        if self.script.cut is not None and self.script.cut.after == "request":
+            await self._break()
+
+    async def _before_first_event(self) -> None:
+        cut = self.script.cut
+        if cut is not None and cut.after == 0 and not cut.inside:
+            await self._break()
+        await self._wait(self.script.before_first_event_ms)
+
+    async def _sent_one(self) -> None:
+        self.exchange.events_sent += 1
+        cut = self.script.cut
+        if cut is not None and cut.after == self.exchange.events_sent and not cut.inside:
+            await self._break()
+
+    async def _break(self) -> None:
+        assert self.script.cut is not None
+        match self.script.cut.how:
+            case "stall":
+                await self.exchange.stand_still()
+                return
+            case "close":
+                self.exchange.finish(Outcome.CUT)
+                self.connection.close()
+            case "reset":
+                self.exchange.finish(Outcome.CUT)
+                # What was written before has to be there when the reset comes.
+                await self.connection.drain()
+                self.connection.reset()
+        raise _Broken
+
+    async def _wait(self, wait_ms: int) -> None:
+        if wait_ms:
+            await asyncio.sleep(wait_ms / 1000)
+
+    # Records
+
+    def _played(self, payloads: Iterable[bytes]) -> Iterator[bytes]:
+        """The records with the script's error in its place, which ends them."""
+        error = self.script.error
+        for number, payload in enumerate(payloads):
+            if error is not None and number == self.script.error_after_events:
+                yield msgspec.json.encode({"error": error})
+                if self.script.done:
+                    yield b"[DONE]"
+                return
+            yield payload
+
+    def _framed(self, payload: bytes) -> bytes:
+        end = self.script.line_end.encode()
+        comment = COMMENT.encode() + end + end if self.script.comments else b""
+        return b"%bdata: %b%b%b" % (comment, payload, end, end)
+
+    async def _send(self, record: bytes) -> None:
+        number = self.exchange.events_sent
+        if number:
+            pause_ms = self.script.between_events_ms
+            await self._wait(self.pause_ms if pause_ms is None else pause_ms)
+        if self.script.inserted is not None and number == self.script.inserted_after_events:
+            self.connection.write_chunk(self.script.inserted.encode())
+        cut = self.script.cut
+        if cut is not None and cut.inside and cut.after == number:
+            self.connection.write_half_chunk(record)
+            await self._break()
+            self.connection.write(record[len(record) // 2 :] + b"\r\n")
+        else:
+            await self._write(record)
+        await self._sent_one()
+        if number % DRAIN_EVENTS == 0:
+            await self.connection.drain()
+
+    async def _write(self, record: bytes) -> None:
+        size = self.script.split_bytes
+        if size is None:
+            self.connection.write_chunk(record)
+            return
+        for start in range(0, len(record), size):
+            self.connection.write_chunk(record[start : start + size])
+            await self.connection.drain()

@@ -1,0 +1,151 @@
+"""The test upstream: a real HTTP server on loopback that answers as scripts say.
+
+Every word is a token, so that whoever knows the request knows the usage.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from tollhouse.base.tasks import Tasks
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.testing.connection import Connection, Request
+from tollhouse.testing.exchanges import Exchange, Journal, Outcome, Seen
+from tollhouse.testing.planning import plan
+from tollhouse.testing.playing import JSON, Player
+from tollhouse.testing.rendering import records
+from tollhouse.testing.scripts import Queued, Script, Scripts
+
+HOST: Final = "127.0.0.1"
+BACKLOG_MAX: Final = 2_048
+TOKENS_DEFAULT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    exchange: Exchange
+    task: asyncio.Task[None]
+
+
+class ScriptedUpstream:
+    """Answers of `tokens` words with `chunk_delay_ms` between records, where no script differs."""
+
+    def __init__(self, *, tokens: int = TOKENS_DEFAULT, chunk_delay_ms: int = 0) -> None:
+        self.scripts = Scripts()
+        self.seen = Journal()
+        self._tokens = tokens
+        self._chunk_delay_ms = chunk_delay_ms
+        self._tasks = Tasks()
+        self._open: dict[Connection, _UnderWay | None] = {}
+        self._server: asyncio.Server | None = None
+
+    async def start(self, port: int = 0) -> None:
+        """Listen, on a free port if none is named."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._accept, HOST, port, backlog=BACKLOG_MAX)
+
+    async def stop(self) -> None:
+        """Reset whatever is still open."""
+        assert self._server is not None
+        self._server.close()
+        for connection in tuple(self._open):
+            connection.reset()
+        await self._server.wait_closed()
+        await self._tasks.drain(deadline_seconds=0)
+
+    @property
+    def origin(self) -> str:
+        """Where it listens."""
+        assert self._server is not None
+        return f"http://{HOST}:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def base_url(self) -> str:
+        """As a backend's list of replicas has it."""
+        return f"{self.origin}/v1"
+
+    @property
+    def connections_open(self) -> int:
+        """Idle ones too."""
+        return len(self._open)
+
+    def queue(
+        self, script: Script, *, match: str = "", path: str | None = None, times: int | None = 1
+    ) -> None:
+        """Answer requests to come by the script; those by GET only if their path is named."""
+        self.scripts.add(Queued(script=script, match=match, path=path, times=times))
+
+    def _accept(self) -> Connection:
+        connection = Connection(self._serve, self._left)
+        self._open[connection] = None
+        return connection
+
+    def _left(self, connection: Connection) -> None:
+        if (under_way := self._open.pop(connection)) is not None:
+            under_way.exchange.finish(Outcome.CALLER_LEFT)
+            under_way.task.cancel()
+
+    def _serve(self, request: Request, connection: Connection) -> None:
+        try:
+            if request.path in ("/seen", "/script"):
+                _respond(connection, 200, self._controlled(request))
+            else:
+                self._answer(request, connection)
+        except msgspec.MsgspecError as error:
+            _respond(connection, 400, {"error": {"message": str(error), "type": "BadRequest"}})
+
+    def _answer(self, request: Request, connection: Connection) -> None:
+        exchange = self._exchange(request)
+        queued = self.scripts.take(request.method, request.path, request.body)
+        planned = plan(request, queued, tokens_default=self._tokens)
+        player = Player(
+            connection=connection,
+            exchange=exchange,
+            script=planned.script,
+            pause_ms=self._chunk_delay_ms,
+        )
+        match planned.content:
+            case bytes(body) if planned.script.is_immediate:
+                player.now(body)
+                return
+            case bytes(body):
+                work = player.whole(body)
+            case answer:
+                work = player.stream(records(answer))
+        task = self._tasks.start("answer", work)
+        self._open[connection] = _UnderWay(exchange, task)
+
+    def _exchange(self, request: Request) -> Exchange:
+        """Only what is posted is kept: probes would push it out."""
+        open_exchange = self.seen.open if request.method == "POST" else Exchange
+        return open_exchange(
+            method=request.method,
+            path=request.path,
+            headers=request.headers,
+            body=request.body,
+        )
+
+    def _controlled(self, request: Request) -> FreeObject:
+        match request.method, request.path:
+            case "GET", "/seen":
+                shown = [exchange.shown() for exchange in self.seen]
+                return msgspec.to_builtins(
+                    Seen(connections_open=self.connections_open, requests=shown)
+                )
+            case "POST", "/script":
+                self.scripts.add(msgspec.json.decode(request.body, type=Queued))
+            case "DELETE", "/script":
+                self.scripts.clear()
+            case _:
+                message = f"{request.method} is not possible here."
+                raise msgspec.ValidationError(message)
+        return {"queued": len(self.scripts)}
+
+
+def _respond(connection: Connection, status: int, tree: FreeObject) -> None:
+    body = msgspec.json.encode(tree)
+    connection.head(status, [("content-type", JSON)], len(body))
+    connection.write(body)
+    connection.finish()

@@ -1,0 +1,444 @@
+"""What an organization sees of its requests, through the real server."""
+
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from tests.activity.records import Customer, customer_of, days_ago, make_days
+from tests.support.gateway import Gateway
+from tests.support.shared_gateway import (
+    database,
+    database_url,
+    gateway,
+    other_world,
+    peppers,
+    settings,
+    world,
+)
+from tests.support.world import World
+from tollhouse.activity.recorder import Recorder
+from tollhouse.activity.types import Culprit, RequestRecord
+from tollhouse.base.ids import time_ordered_uuid
+from tollhouse.storage.database import Database
+
+__all__ = ["database", "database_url", "gateway", "other_world", "peppers", "settings", "world"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REQUESTS = "/manage/v1/organization/requests"
+ROLLUPS = "/manage/v1/organization/request_rollups"
+HOUR = 3_600
+
+
+@dataclass(frozen=True)
+class Side:
+    """An organization, its requests, and an Admin key of its own."""
+
+    world: World
+    customer: Customer
+    client: httpx2.AsyncClient
+
+    async def write(self, *records: RequestRecord) -> None:
+        recorder = Recorder(self.world.database, waiting_records_max=len(records))
+        for record in records:
+            recorder.note(record)
+        await recorder.write()
+
+    async def page(self, **query: str) -> dict[str, Any]:
+        answer = await self.client.get(REQUESTS, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def ids(self, **query: str) -> list[str]:
+        return [item["id"] for item in (await self.page(**query))["data"]]
+
+    async def refusal(self, path: str, **query: str) -> tuple[int, str, str | None]:
+        answer = await self.client.get(path, params=query)
+        error = answer.json()["error"]
+        return answer.status_code, error["code"], error["param"]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def side(world: World, gateway: Gateway) -> AsyncIterator[Side]:
+    key = await world.admin_key(("activity:read",))
+    async with gateway.client(key.value) as client:
+        yield Side(world, await customer_of(world), client)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def foreign(other_world: World, gateway: Gateway) -> AsyncIterator[Side]:
+    key = await other_world.admin_key(("activity:read",))
+    async with gateway.client(key.value) as client:
+        yield Side(other_world, await customer_of(other_world), client)
+
+
+async def test_a_request_is_shown_whole(side: Side) -> None:
+    record = side.customer.record(
+        status=502,
+        error_code="backend_error",
+        culprit=Culprit.BACKEND,
+        is_stream=True,
+        output_tokens=None,
+    )
+    await side.write(record)
+
+    answer = await side.client.get(f"{REQUESTS}/{record.request_id}")
+
+    assert answer.json() == {
+        "id": str(record.request_id),
+        "object": "organization.request",
+        "created_at": int(record.started_at.timestamp()),
+        "operation": "createChatCompletion",
+        "status": 502,
+        "error_code": "backend_error",
+        "failed_by": "backend",
+        "model": "example/model",
+        "backend": "pool",
+        "replica": "pool-1",
+        "stream": True,
+        "tokens": {"input": 12, "cached_input": 3, "output": None},
+        "cost": {"value": "0.00000125", "currency": "usd"},
+        "timings": {
+            "queue_ms": 0.5,
+            "admission_ms": 2.25,
+            "judging_ms": None,
+            "first_byte_ms": 120.5,
+            "total_ms": 640.75,
+        },
+        "project_id": str(side.customer.project_id),
+        "api_key_id": str(side.customer.api_key_id),
+    }
+    assert (await side.page())["data"] == [answer.json()]
+
+
+async def test_a_cost_that_is_not_known_is_null_and_one_of_nothing_is_zero(side: Side) -> None:
+    unknown = side.customer.record(cost_pico_usd=None)
+    free = side.customer.record(cost_pico_usd=0)
+    await side.write(unknown, free)
+
+    costs = {item["id"]: item["cost"] for item in (await side.page())["data"]}
+
+    assert costs[str(unknown.request_id)] is None
+    assert costs[str(free.request_id)] == {"value": "0", "currency": "usd"}
+
+
+async def test_a_foreign_request_is_answered_like_one_that_never_was(
+    side: Side, foreign: Side
+) -> None:
+    theirs = foreign.customer.record()
+    await foreign.write(theirs)
+
+    for text in (
+        theirs.request_id,
+        time_ordered_uuid(),
+        uuid4(),
+        "ffffffff-ffff-7fff-bfff-ffffffffffff",
+        "production",
+        "a" * 300,
+        "%00",
+    ):
+        found = await side.refusal(f"{REQUESTS}/{text}")
+        assert found[0] == 404
+        if text != "%00":
+            assert found == (404, "request_not_found", "request_id"), text
+    assert (await foreign.client.get(f"{REQUESTS}/{theirs.request_id}")).status_code == 200
+    assert (await side.page())["data"] == []
+
+
+async def test_requests_are_paged_newest_first_over_days(side: Side, database: Database) -> None:
+    instants = [days_ago(days) + timedelta(minutes=n) for days in (2, 1, 0) for n in range(7)]
+    await make_days(database, instants[0], instants[-1])
+    records = [side.customer.record(at) for at in instants]
+    await side.write(*records)
+
+    seen: list[str] = []
+    page: dict[str, Any] = {"has_more": True, "last_id": None}
+    while page["has_more"]:
+        after = {"after": page["last_id"]} if page["last_id"] else {}
+        page = await side.page(limit="4", **after)
+        seen += [item["id"] for item in page["data"]]
+        assert page["first_id"] == page["data"][0]["id"]
+        assert page["last_id"] == page["data"][-1]["id"]
+
+    expected = sorted((str(record.request_id) for record in records), reverse=True)
+    assert seen == expected
+
+
+async def test_an_empty_list_has_no_ids(side: Side) -> None:
+    assert await side.page() == {
+        "object": "list",
+        "data": [],
+        "has_more": False,
+        "first_id": None,
+        "last_id": None,
+    }
+
+
+async def test_what_is_no_request_of_ours_is_no_cursor(side: Side, foreign: Side) -> None:
+    theirs = foreign.customer.record()
+    await foreign.write(theirs)
+
+    for cursor in (theirs.request_id, time_ordered_uuid(), uuid4(), "x"):
+        found = await side.refusal(REQUESTS, after=str(cursor))
+        assert found == (400, "invalid_value", "after"), cursor
+
+
+FILTERS = {
+    "status": ("200", "503", "429", "2xx", "5xx", "4xx", "1xx", "599"),
+    "model": ("example/model", "another", "none such"),
+    "operation": ("createChatCompletion", "countTokens", "listModels"),
+    "project": ("first", "second"),
+    "key": ("first", "second", "third"),
+}
+"""Every value of each filter; with them left out, every combination of them is asked for."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Three keys of two projects, and requests of every sort."""
+
+    side: Side
+    customers: dict[str, Customer]
+    records: list[RequestRecord]
+
+    def expected(self, chosen: dict[str, str]) -> list[str]:
+        """By looking at each of them."""
+        wanted = [record for record in self.records if self._fits(record, chosen)]
+        return sorted((str(record.request_id) for record in wanted), reverse=True)
+
+    def _fits(self, record: RequestRecord, chosen: dict[str, str]) -> bool:
+        status = chosen.get("status", "")
+        return (
+            str(record.status).startswith(status.removesuffix("xx"))
+            and chosen.get("model", record.model) == record.model
+            and chosen.get("operation", record.operation) == record.operation
+            and chosen.get("project", str(record.project_id))
+            in (str(record.project_id), self._name(record, "project"))
+            and chosen.get("key", str(record.api_key_id))
+            in (str(record.api_key_id), self._name(record, "key"))
+        )
+
+    def _name(self, record: RequestRecord, kind: str) -> str:
+        name = next(n for n, c in self.customers.items() if c.api_key_id == record.api_key_id)
+        return "first" if kind == "project" and name == "third" else name
+
+    def query(self, chosen: dict[str, str]) -> dict[str, str]:
+        query = {name: value for name, value in chosen.items() if name not in ("project", "key")}
+        if "project" in chosen:
+            query["project_id"] = str(self.customers[chosen["project"]].project_id)
+        if "key" in chosen:
+            query["api_key_id"] = str(self.customers[chosen["key"]].api_key_id)
+        return query
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def mixture(side: Side) -> Mixture:
+    project, owner = await side.world.project(), side.world.organization_id
+    first, third = [
+        Customer(owner, project.id, (await side.world.project_key(project)).key.id)
+        for _ in range(2)
+    ]
+    customers = {"first": first, "second": await customer_of(side.world), "third": third}
+    records = [
+        customer.record(status=status, model=model, operation=operation)
+        for customer in customers.values()
+        for status in (200, 200, 429, 503)
+        for model in ("example/model", "another", None)
+        for operation in ("createChatCompletion", "countTokens")
+    ]
+    await side.write(*records)
+    return Mixture(side, customers, records)
+
+
+async def test_every_combination_of_filters_finds_what_looking_at_each_finds(
+    mixture: Mixture,
+) -> None:
+    names = list(FILTERS)
+    cases = 0
+    for values in itertools.product(*([None, *FILTERS[name]] for name in names)):
+        chosen = {name: value for name, value in zip(names, values, strict=True) if value}
+        found = await mixture.side.ids(limit="100", **mixture.query(chosen))
+        assert found == mixture.expected(chosen), chosen
+        cases += 1
+    assert cases == 9 * 4 * 4 * 3 * 4
+
+
+async def test_a_filtered_list_is_paged_like_any_other(mixture: Mixture) -> None:
+    chosen = {"status": "5xx", "key": "second"}
+    seen: list[str] = []
+    after: dict[str, str] = {}
+    while True:
+        page = await mixture.side.page(limit="2", **mixture.query(chosen), **after)
+        seen += [item["id"] for item in page["data"]]
+        if not page["has_more"]:
+            break
+        after = {"after": page["last_id"]}
+
+    assert seen == mixture.expected(chosen)
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "param"),
+    [
+        ({"status": "5x"}, "invalid_value", "status"),
+        ({"status": "600"}, "invalid_value", "status"),
+        ({"status": "0xx"}, "invalid_value", "status"),
+        ({"status": "5XX"}, "invalid_value", "status"),
+        ({"status": ""}, "invalid_value", "status"),
+        ({"status": "\uff15xx"}, "invalid_value", "status"),
+        ({"limit": "0"}, "integer_below_min_value", "limit"),
+        ({"limit": "101"}, "integer_above_max_value", "limit"),
+        ({"limit": "x"}, "invalid_type", "limit"),
+        ({"model": ""}, "string_below_min_length", "model"),
+        ({"model": "m" * 201}, "string_above_max_length", "model"),
+        ({"operation": ""}, "string_below_min_length", "operation"),
+        ({"operation": "o" * 65}, "string_above_max_length", "operation"),
+        ({"after": ""}, "string_below_min_length", "after"),
+        ({"after": "a" * 201}, "string_above_max_length", "after"),
+        ({"code": "x"}, "unknown_parameter", "code"),
+    ],
+)
+async def test_a_list_that_cannot_be_meant_is_refused(
+    side: Side, query: dict[str, str], code: str, param: str
+) -> None:
+    assert await side.refusal(REQUESTS, **query) == (400, code, param)
+
+
+async def test_unknown_and_foreign_projects_and_keys_are_not_found(
+    side: Side, foreign: Side
+) -> None:
+    await foreign.write(foreign.customer.record())
+    admin = await side.world.admin_key()
+    for project in (foreign.customer.project_id, side.customer.api_key_id, uuid4(), "x"):
+        found = await side.refusal(REQUESTS, project_id=str(project))
+        assert found == (404, "project_not_found", "project_id"), project
+    for key in (foreign.customer.api_key_id, admin.key.id, uuid4(), "x"):
+        found = await side.refusal(REQUESTS, api_key_id=str(key))
+        assert found == (404, "api_key_not_found", "api_key_id"), key
+
+
+async def rollups(side: Side, **query: str) -> dict[str, Any]:
+    answer = await side.client.get(ROLLUPS, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_hours_are_told_whole(side: Side, foreign: Side) -> None:
+    at = days_ago(1).replace(minute=30, second=0, microsecond=0)
+    start = int(at.timestamp()) - 1_800
+    await foreign.write(foreign.customer.record(at))
+    await side.write(
+        side.customer.record(at, total_ms=20.0),
+        side.customer.record(at, total_ms=40.0),
+        side.customer.record(at, status=499, error_code=None, total_ms=60.0),
+        side.customer.record(at, status=503, error_code="service_unavailable", total_ms=80.0),
+        side.customer.record(at, status=503, error_code="service_unavailable", total_ms=100.0),
+        side.customer.record(at + timedelta(hours=2)),
+    )
+
+    page = await rollups(
+        side, start_time=str(start + 5), end_time=str(start + 2 * HOUR + 1), group_by="model"
+    )
+
+    assert [bucket["start_time"] for bucket in page["data"]] == [
+        *(start, start + HOUR, start + 2 * HOUR)
+    ]
+    assert page["object"] == "page"
+    assert page["latency_bounds_ms"][:3] == [30, 100, 300]
+    assert page["data"][0] == {
+        "object": "bucket",
+        "start_time": start,
+        "end_time": start + HOUR,
+        "results": [
+            {
+                "object": "organization.requests.result",
+                "requests": 5,
+                "failures": [
+                    {"status": 499, "error_code": None, "requests": 1},
+                    {"status": 503, "error_code": "service_unavailable", "requests": 2},
+                ],
+                "input_tokens": 60,
+                "cached_input_tokens": 15,
+                "output_tokens": 225,
+                "mean_total_ms": 60.0,
+                "latency_counts": [1, 3, 1, 0, 0, 0, 0, 0, 0, 0],
+                "project_id": None,
+                "api_key_id": None,
+                "model": "example/model",
+            }
+        ],
+    }
+    assert page["data"][1]["results"] == []
+    assert page["data"][2]["results"][0]["requests"] == 1
+
+
+@pytest.mark.parametrize("group_by", [None, "project_id", "api_key_id", "model"])
+async def test_groups_add_up_to_what_a_look_at_each_request_finds(
+    mixture: Mixture, group_by: str | None
+) -> None:
+    start = int((datetime.now(UTC) - timedelta(hours=1)).timestamp())
+    query = {} if group_by is None else {"group_by": group_by}
+
+    page = await rollups(mixture.side, start_time=str(start), **query)
+
+    found: dict[str, int] = {}
+    for result in (result for bucket in page["data"] for result in bucket["results"]):
+        name = "all" if group_by is None else str(result[group_by])
+        found[name] = found.get(name, 0) + result["requests"]
+    expected: dict[str, int] = {}
+    for record in mixture.records:
+        name = "all" if group_by is None else str(getattr(record, group_by))
+        expected[name] = expected.get(name, 0) + 1
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "param"),
+    [
+        ({}, "missing_required_parameter", "start_time"),
+        ({"start_time": "-1"}, "integer_below_min_value", "start_time"),
+        ({"start_time": "5", "end_time": "5"}, "invalid_value", "start_time"),
+        ({"start_time": "253402300799"}, "invalid_value", "start_time"),
+        ({"start_time": "0"}, "invalid_value", "end_time"),
+        ({"start_time": "0", "end_time": str(744 * HOUR + 1)}, "invalid_value", "end_time"),
+        ({"start_time": "0", "end_time": "1", "group_by": "status"}, "invalid_value", "group_by"),
+        ({"start_time": "0", "end_time": "1", "limit": "1"}, "unknown_parameter", "limit"),
+    ],
+)
+async def test_sums_that_cannot_be_meant_are_refused(
+    side: Side, query: dict[str, str], code: str, param: str
+) -> None:
+    assert await side.refusal(ROLLUPS, **query) == (400, code, param)
+
+
+async def test_a_month_of_hours_fits_into_one_answer(side: Side) -> None:
+    page = await rollups(side, start_time="0", end_time=str(744 * HOUR))
+
+    assert len(page["data"]) == 744
+
+
+async def test_more_groups_than_an_answer_holds_are_refused(side: Side) -> None:
+    async with side.world.database.transaction() as tx:
+        await tx.execute(
+            """
+            INSERT INTO request_hours
+            SELECT $1, '2026-01-01T00:00Z', gen_random_uuid(), gen_random_uuid(), '', 200, '', 1,
+                   0, 0, 0, 1, '{1,0,0,0,0,0,0,0,0,0}'
+              FROM generate_series(1, 10001)
+            """,
+            side.world.organization_id,
+        )
+    hour = {"start_time": "1767225600", "end_time": "1767225601"}
+
+    assert await side.refusal(ROLLUPS, group_by="api_key_id", **hour) == (
+        *(400, "invalid_value", "group_by"),
+    )
+    (bucket,) = (await rollups(side, **hour))["data"]
+    assert bucket["results"][0]["requests"] == 10_001

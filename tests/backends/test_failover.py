@@ -1,0 +1,362 @@
+"""Another replica takes over before an answer began: when, how often, and what stays as it was."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import pytest
+
+from tests.backends.conftest import Build
+from tests.backends.wire import (
+    COMPLETION,
+    STREAM,
+    Answer,
+    Upstream,
+    chunked,
+    cut_answer,
+    json_answer,
+    raw_answer,
+    reset_answer,
+    running_upstream,
+    said,
+    stalled_answer,
+)
+from tollhouse.backends.errors import (
+    BackendBroke,
+    BackendBusy,
+    BackendDown,
+    BackendError,
+    BackendFailed,
+    BackendHungUp,
+    BackendUnreachable,
+    NoReplica,
+)
+from tollhouse.backends.openai_http import OpenAiBackend
+from tollhouse.backends.rules import FAILURES_MAX, PAUSE_SECONDS
+from tollhouse.backends.types import Ask
+from tollhouse.base.clock import HeldClock
+
+PAUSE = timedelta(seconds=PAUSE_SECONDS)
+
+
+def ask(affinity: bytes | None = None) -> Ask:
+    return Ask(path="/chat/completions", body=b"{}", affinity=affinity)
+
+
+async def failure(backend: OpenAiBackend, asked: Ask) -> BackendError:
+    with pytest.raises(BackendError) as caught:
+        await backend.complete(asked)
+    return caught.value
+
+
+async def streamed(backend: OpenAiBackend, asked: Ask) -> str:
+    """Read a stream to its end; which replica gave it."""
+    async with backend.stream(asked) as stream:
+        while await stream.next():
+            pass
+        return stream.replica
+
+
+async def drawn_to(backend: OpenAiBackend, upstream: Upstream) -> bytes:
+    """An affinity that draws to this upstream while all is well."""
+    for number in range(1_000):
+        affinity = b"session-%d" % number
+        _, replica = await backend.complete(ask(affinity))
+        if replica == upstream.url:
+            return affinity
+    pytest.fail("no session is drawn there")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        cut_answer(),
+        reset_answer(),
+        json_answer({}, status=502),
+        json_answer({}, status=503),
+        json_answer({}, status=504),
+        json_answer({}, status=429),
+    ],
+)
+async def test_another_replica_answers_in_its_place(
+    build: Build, upstream: Upstream, other_upstream: Upstream, answer: Answer
+) -> None:
+    backend = build(upstream, other_upstream)
+    affinity = await drawn_to(backend, upstream)
+    upstream.answers(answer)
+    other_upstream.answers(raw_answer(chunked(STREAM)))
+
+    assert await streamed(backend, ask(affinity)) == other_upstream.url
+    assert backend.is_ready
+
+
+async def test_a_replica_that_is_gone_is_gone_around(
+    build: Build, upstream: Upstream, other_upstream: Upstream
+) -> None:
+    backend = build(upstream, other_upstream)
+    affinity = await drawn_to(backend, upstream)
+    await upstream.stop()
+
+    _, replica = await backend.complete(ask(affinity))
+
+    assert replica == other_upstream.url
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (json_answer({}, status=500), BackendFailed),
+        (cut_answer(chunked(said("Hel"), is_ended=False)), BackendBroke),
+    ],
+)
+async def test_what_would_fail_elsewhere_too_is_not_repeated(
+    build: Build,
+    upstream: Upstream,
+    other_upstream: Upstream,
+    answer: Answer,
+    kind: type[BackendError],
+) -> None:
+    backend = build(upstream, other_upstream)
+    affinity = await drawn_to(backend, upstream)
+    upstream.answers(answer)
+    before = len(other_upstream.received)
+
+    with pytest.raises(kind):
+        await streamed(backend, ask(affinity))
+
+    assert len(other_upstream.received) == before
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [(cut_answer(), BackendHungUp), (json_answer({}, status=503), BackendDown)],
+)
+async def test_what_may_have_been_billed_is_not_repeated(
+    build: Build,
+    upstream: Upstream,
+    other_upstream: Upstream,
+    answer: Answer,
+    kind: type[BackendError],
+) -> None:
+    backend = build(upstream, other_upstream, bills_without_answer=True)
+    affinity = await drawn_to(backend, upstream)
+    upstream.answers(answer)
+
+    assert type(await failure(backend, ask(affinity))) is kind
+
+
+async def test_what_was_not_sent_is_repeated_wherever_it_is_billed(
+    build: Build, upstream: Upstream, other_upstream: Upstream
+) -> None:
+    backend = build(upstream, other_upstream, bills_without_answer=True)
+    affinity = await drawn_to(backend, upstream)
+    await upstream.stop()
+
+    _, replica = await backend.complete(ask(affinity))
+
+    assert replica == other_upstream.url
+
+
+async def test_a_connection_that_was_just_closing_is_replaced(
+    build: Build, upstream: Upstream
+) -> None:
+    """The only replica: what may have been an idle connection's end is tried once more."""
+    backend = build(upstream)
+    upstream.answers(cut_answer(), json_answer(COMPLETION))
+
+    await backend.complete(ask())
+
+    assert len(upstream.received) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_the_only_replica_is_not_asked_twice_when_it_says_no(
+    build: Build, upstream: Upstream, status: int
+) -> None:
+    backend = build(upstream)
+    upstream.answers(json_answer({}, status=status))
+
+    await failure(backend, ask())
+
+    assert len(upstream.received) == 1
+
+
+async def test_busy_everywhere_is_busy(
+    build: Build, upstream: Upstream, other_upstream: Upstream
+) -> None:
+    for each in (upstream, other_upstream):
+        each.answers(json_answer({}, status=429, headers="retry-after: 9\r\n"))
+
+    failed = await failure(build(upstream, other_upstream), ask())
+
+    assert type(failed) is BackendBusy
+    assert failed.retry_after_seconds == 9
+    assert len(upstream.received) == len(other_upstream.received) == 1
+
+
+@pytest.fixture
+async def four_upstreams() -> AsyncIterator[list[Upstream]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(running_upstream()) for _ in range(4)]
+
+
+async def test_a_call_is_tried_three_times_at_most(
+    build: Build, four_upstreams: list[Upstream]
+) -> None:
+    backend = build(*four_upstreams)
+    for each in four_upstreams:
+        each.answers(json_answer({}, status=503))
+
+    assert type(await failure(backend, ask())) is BackendDown
+
+    assert sorted(len(each.received) for each in four_upstreams) == [0, 1, 1, 1]
+
+
+async def test_an_outage_does_not_multiply_the_calls(
+    build: Build, four_upstreams: list[Upstream]
+) -> None:
+    """Busy replicas open no breaker, so that only the budget holds repetitions back."""
+    backend = build(*four_upstreams)
+    for each in four_upstreams:
+        each.answers(json_answer({}, status=429))
+
+    for _ in range(100):
+        await failure(backend, ask())
+
+    attempts = sum(len(each.received) for each in four_upstreams)
+    assert 110 <= attempts <= 100 + 20 + 10
+
+
+async def test_a_breaker_opens_tries_and_closes(
+    build: Build, upstream: Upstream, clock: HeldClock
+) -> None:
+    backend = build(upstream, bills_without_answer=True)
+    upstream.answers(json_answer({}, status=503))
+    for _ in range(FAILURES_MAX):
+        assert type(await failure(backend, ask())) is BackendDown
+
+    assert not backend.is_ready
+    opened = await failure(backend, ask())
+    clock.advance(PAUSE)
+    tried = await failure(backend, ask())
+    still_open = await failure(backend, ask())
+    clock.advance(PAUSE)
+    upstream.answers(json_answer(COMPLETION))
+    await backend.complete(ask())
+    await backend.complete(ask())
+
+    assert type(opened) is NoReplica
+    assert (opened.kind, opened.code, opened.retry_after_seconds) == (503, "service_unavailable", 5)
+    assert not opened.may_have_been_billed
+    assert type(tried) is BackendDown
+    assert type(still_open) is NoReplica
+    assert backend.is_ready
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json_answer({}, status=400),
+        json_answer({}, status=429),
+        json_answer({}, status=500),
+    ],
+)
+async def test_requests_that_fail_by_themselves_open_no_breaker(
+    build: Build, upstream: Upstream, answer: Answer
+) -> None:
+    """Else one caller could take a backend away from all others."""
+    backend = build(upstream)
+    upstream.answers(answer)
+
+    for _ in range(2 * FAILURES_MAX):
+        await failure(backend, ask())
+
+    assert backend.is_ready
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        cut_answer(chunked(is_ended=False)),
+        raw_answer(chunked(b"data: {\n\n")),
+        json_answer({"error": {}}),
+    ],
+)
+async def test_streams_that_never_begin_open_a_breaker(
+    build: Build, upstream: Upstream, answer: Answer
+) -> None:
+    backend = build(upstream)
+    upstream.answers(answer)
+
+    for _ in range(FAILURES_MAX):
+        with pytest.raises(BackendError):
+            await streamed(backend, ask())
+
+    assert not backend.is_ready
+
+
+async def test_a_trial_that_its_caller_abandons_makes_room_for_another(
+    build: Build, upstream: Upstream, clock: HeldClock
+) -> None:
+    backend = build(upstream, bills_without_answer=True)
+    upstream.answers(*[cut_answer()] * FAILURES_MAX, stalled_answer(), json_answer(COMPLETION))
+    for _ in range(FAILURES_MAX):
+        await failure(backend, ask())
+    clock.advance(PAUSE)
+    trial = asyncio.create_task(backend.complete(ask()))
+    await upstream.requests(FAILURES_MAX + 1)
+
+    trial.cancel()
+    await asyncio.wait([trial])
+    clock.advance(PAUSE)
+
+    await backend.complete(ask())
+    assert backend.is_ready
+
+
+async def test_sessions_stay_with_their_replica_while_another_dies(
+    build: Build, four_upstreams: list[Upstream]
+) -> None:
+    backend = build(*four_upstreams)
+    sessions = [b"session-%d" % number for number in range(40)]
+    before = {key: (await backend.complete(ask(key)))[1] for key in sessions}
+    dead = four_upstreams[0]
+    await dead.stop()
+
+    after = {key: (await backend.complete(ask(key)))[1] for key in sessions}
+
+    assert {key for key in sessions if before[key] != after[key]} == {
+        key for key in sessions if before[key] == dead.url
+    }
+
+
+async def test_a_session_that_fills_its_replica_is_served_elsewhere(
+    build: Build, upstream: Upstream, other_upstream: Upstream
+) -> None:
+    backend = build(upstream, other_upstream)
+    affinity = await drawn_to(backend, upstream)
+    for each in (upstream, other_upstream):
+        each.answers(stalled_answer())
+    before = len(upstream.received), len(other_upstream.received)
+
+    calls = [asyncio.create_task(backend.complete(ask(affinity))) for _ in range(8)]
+    await upstream.requests(before[0] + 5)
+    await other_upstream.requests(before[1] + 3)
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+
+
+async def test_the_failure_of_the_last_attempt_is_told(
+    build: Build, upstream: Upstream, other_upstream: Upstream
+) -> None:
+    backend = build(upstream, other_upstream)
+    affinity = await drawn_to(backend, upstream)
+    upstream.answers(json_answer({}, status=503))
+    await other_upstream.stop()
+
+    failed = await failure(backend, ask(affinity))
+
+    assert type(failed) is BackendUnreachable
+    assert failed.replica == other_upstream.url

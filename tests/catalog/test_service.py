@@ -1,0 +1,92 @@
+"""Which model a caller gets, and why not."""
+
+import pytest
+
+from tests.support.catalogs import BACKENDS, MODELS, model
+from tollhouse.catalog import rules, service
+from tollhouse.catalog.errors import ModelLocked, ModelNotFound, ModelNotReady
+from tollhouse.catalog.types import Model
+
+NAME = "example/model-a"
+CATALOG = rules.parse(BACKENDS, MODELS | {"other": MODELS[NAME]})
+REQUIRED = ["identity", "export-control"]
+
+
+def locked() -> Model:
+    return rules.parse(BACKENDS, model(required_checks=REQUIRED)).models[NAME]
+
+
+@pytest.mark.parametrize("allowed", [None, frozenset({NAME}), frozenset({NAME, "x"})])
+def test_a_model_is_found_by_its_exact_id(allowed: frozenset[str] | None) -> None:
+    assert service.find(CATALOG, NAME, allowed_models=allowed) is CATALOG.models[NAME]
+
+
+@pytest.mark.parametrize(
+    ("model_id", "allowed"),
+    [
+        ("example/model-b", None),
+        ("EXAMPLE/MODEL-A", None),
+        (f"{NAME} ", None),
+        ("", None),
+        ("x", frozenset({"x"})),
+        (NAME, frozenset({"other"})),
+        (NAME, frozenset[str]()),
+    ],
+)
+def test_what_is_unknown_or_not_allowed_is_not_found(
+    model_id: str, allowed: frozenset[str] | None
+) -> None:
+    with pytest.raises(ModelNotFound) as failed:
+        service.find(CATALOG, model_id, allowed_models=allowed)
+
+    assert (failed.value.kind, failed.value.code, failed.value.param) == (
+        *(404, "model_not_found", "model"),
+    )
+
+
+def test_what_is_offered_is_what_is_found() -> None:
+    for allowed in (None, frozenset({"other", "x"}), frozenset[str]()):
+        offered = [name for name, _ in service.offered(CATALOG, allowed_models=allowed)]
+
+        assert offered == [name for name in CATALOG.models if allowed is None or name in allowed]
+
+
+@pytest.mark.parametrize(
+    ("granted", "missing"),
+    [
+        ((), ("identity", "export-control")),
+        (("identity",), ("export-control",)),
+        (("export-control", "another"), ("identity",)),
+        (("export-control", "identity"), ()),
+    ],
+)
+def test_a_model_is_locked_while_a_check_is_missing(
+    granted: tuple[str, ...], missing: tuple[str, ...]
+) -> None:
+    assert service.access(locked(), frozenset(granted)) == (bool(missing), missing)
+
+
+def test_a_locked_model_is_refused_by_the_names_of_what_is_missing() -> None:
+    with pytest.raises(ModelLocked, match="Missing: identity, export-control") as failed:
+        service.require_usable(
+            locked(), granted_checks=frozenset(), is_backend_ready=lambda _: False
+        )
+
+    assert (failed.value.kind, failed.value.code) == (403, "model_locked")
+
+
+def test_a_model_without_a_backend_that_answers_is_not_ready() -> None:
+    asked: list[str] = []
+
+    def is_ready(backend: str) -> bool:
+        asked.append(backend)
+        return len(asked) > 1
+
+    granted = frozenset(REQUIRED)
+    with pytest.raises(ModelNotReady) as failed:
+        service.require_usable(locked(), granted_checks=granted, is_backend_ready=is_ready)
+    service.require_usable(locked(), granted_checks=granted, is_backend_ready=is_ready)
+
+    assert asked == ["engine", "engine"]
+    assert (failed.value.kind, failed.value.code) == (503, "service_unavailable")
+    assert failed.value.retry_after_seconds is not None

@@ -1,0 +1,155 @@
+"""What `tollhouse doctor` says of the catalog, and of the replicas in it."""
+
+import threading
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import Operator, free_port
+from tollhouse.cli.catalog_checks import judge_replicas
+from tollhouse.cli.findings import Outcome
+
+MODEL = """
+[models."example/model-a"]
+backend = "{backend}"
+context_length = 4096
+max_output_length = 1024
+pricing = {{ prompt = "0.0000025", completion = "0.00001" }}
+"""
+
+
+class Engine(BaseHTTPRequestHandler):
+    """Well, for whoever has the credential."""
+
+    def do_GET(self) -> None:
+        is_let_in = self.headers["authorization"] == "Bearer sk-hunter2"
+        is_well = self.path == "/health" and is_let_in
+        self.send_response(200 if is_well else 401)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base
+        """Say nothing."""
+
+
+@pytest.fixture
+def engine_url() -> Generator[str, None, None]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+        thread.join()
+
+
+def configure(patient: Operator, *lines: str) -> None:
+    with patient.settings_path.open("a", encoding="utf-8") as file:
+        file.write("\n".join(["", *lines, ""]))
+
+
+def examined(patient: Operator, *, exit_code: int = 0) -> dict[str, dict[str, Any]]:
+    report = patient.json("doctor", exit_code=exit_code)
+    return {finding["check"]: finding for finding in report["data"]}
+
+
+def test_a_catalog_whose_replicas_answer_is_healthy(patient: Operator, engine_url: str) -> None:
+    patient.secrets.append("sk-hunter2")
+    patient.environment["ENGINE_KEY"] = "sk-hunter2"
+    configure(
+        patient,
+        "[backends.engine]",
+        f'replicas = ["{engine_url}"]',
+        'api_key_variable = "ENGINE_KEY"',
+        MODEL.format(backend="engine"),
+    )
+
+    findings = examined(patient)
+
+    assert findings["catalog"]["found"] == "models: 1, backends: 1"
+    assert findings["backend engine"] == {
+        "check": "backend engine",
+        "outcome": "ok",
+        "found": "1 of 1 replicas answer",
+        "remedy": None,
+    }
+
+
+def test_every_replica_is_asked_and_the_bad_ones_are_named(
+    patient: Operator, engine_url: str
+) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}/v1"
+    patient.secrets.append("sk-hunter2")
+    patient.environment.update({"ENGINE_KEY": "sk-hunter2", "OLD_KEY": "sk-old"})
+    configure(
+        patient,
+        "[backends.half]",
+        f'replicas = ["{engine_url}", "{nowhere}"]',
+        'api_key_variable = "ENGINE_KEY"',
+        "[backends.stale]",
+        f'replicas = ["{engine_url}"]',
+        'api_key_variable = "OLD_KEY"',
+        "[backends.down]",
+        f'replicas = ["{nowhere}"]',
+    )
+
+    findings = examined(patient, exit_code=1)
+
+    assert findings["backend half"]["outcome"] == "warning"
+    assert findings["backend half"]["found"] == (
+        f"1 of 2 replicas answer: {nowhere} cannot be connected to"
+    )
+    assert findings["backend stale"]["outcome"] == "failure"
+    assert "answers 401 to GET /health" in findings["backend stale"]["found"]
+    assert findings["backend down"]["outcome"] == "failure"
+    assert "replicas, health_path or credential" in findings["backend down"]["remedy"]
+
+
+def test_a_bad_catalog_is_explained_and_the_rest_is_examined_all_the_same(
+    patient: Operator,
+) -> None:
+    configure(patient, MODEL.format(backend="absent"))
+
+    findings = examined(patient, exit_code=1)
+
+    assert findings["catalog"]["outcome"] == "failure"
+    assert findings["catalog"]["found"] == (
+        'models."example/model-a".backend: there is no such backend'
+    )
+    assert findings["database"]["outcome"] == "ok"
+
+
+def test_the_service_refuses_to_start_with_a_bad_catalog(patient: Operator) -> None:
+    configure(patient, MODEL.format(backend="absent"))
+
+    refused = patient.run("serve", exit_code=1)
+
+    assert refused.stderr == ('Error: models."example/model-a".backend: there is no such backend\n')
+
+
+def test_a_credential_that_is_missing_is_found_by_its_place(patient: Operator) -> None:
+    configure(
+        patient,
+        "[backends.engine]",
+        'replicas = ["http://127.0.0.1:1/v1"]',
+        'api_key_variable = "ENGINE_KEY"',
+    )
+
+    finding = examined(patient, exit_code=1)["settings"]
+
+    assert finding["found"].startswith('backends."engine".api_key_variable: the environment')
+
+
+def test_a_long_list_of_faults_is_cut() -> None:
+    urls = tuple(f"http://engine-{number}" for number in range(9))
+    faults: list[str | None] = ["is down"] * 8
+
+    most, all_ = (
+        judge_replicas("backend x", urls, [None, *faults]),
+        judge_replicas("backend x", urls[1:], faults),
+    )
+
+    assert most.outcome is Outcome.WARNING
+    assert most.found.startswith("1 of 9 replicas answer: http://engine-1 is down; http://engine-2")
+    assert most.found.endswith("http://engine-5 is down; and 3 more")
+    assert all_.outcome is Outcome.FAILURE

@@ -1,0 +1,207 @@
+"""`tollhouse request` and `tollhouse requests`, and the guide to them on a running service."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from uuid import uuid4
+
+import pytest
+
+from tests.activity.records import Customer, customer_of, stranger
+from tests.cli.commands import Operator, refusal
+from tests.cli.documents import read, scripts
+from tests.cli.test_readme import json_documents
+from tests.support.world import new_world
+from tollhouse.activity.recorder import Recorder
+from tollhouse.activity.types import Culprit, RequestRecord
+from tollhouse.app import connect
+from tollhouse.base.ids import time_ordered_uuid
+from tollhouse.cli.request import bar, steps
+from tollhouse.keys.secrets import Peppers
+from tollhouse.settings import load
+
+
+@dataclass(frozen=True)
+class Past:
+    """An organization with requests: every tenth failed."""
+
+    customer: Customer
+    admin_key: str
+    records: list[RequestRecord]
+
+    @property
+    def failures(self) -> list[RequestRecord]:
+        """Newest first."""
+        return [record for record in self.records[::-1] if record.status == 502]
+
+
+async def lived(operator: Operator, count: int) -> Past:
+    settings = load(operator.settings_path, environment={})
+    database = await connect(settings)
+    try:
+        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+        customer = await customer_of(world)
+        records = [_request(customer, number, count) for number in range(count)]
+        recorder = Recorder(database, waiting_records_max=count)
+        for record in records:
+            recorder.note(record)
+        await recorder.write()
+        return Past(customer, (await world.admin_key()).value, records)
+    finally:
+        await database.close()
+
+
+def _request(customer: Customer, number: int, count: int) -> RequestRecord:
+    at = datetime.now(UTC) - timedelta(milliseconds=count - number)
+    if number % 10:
+        return customer.record(at)
+    return customer.record(
+        at, status=502, error_code="backend_error", culprit=Culprit.BACKEND, first_byte_ms=None
+    )
+
+
+def test_a_request_is_shown_on_a_page_with_its_times(operator: Operator) -> None:
+    past = asyncio.run(lived(operator, 11))
+    record = past.records[5]
+
+    shown = operator.run("request", str(record.request_id)).stdout
+    whole = operator.json("request", str(record.request_id))
+
+    lines = dict(line.split(maxsplit=1) for line in shown.splitlines()[:15])
+    assert lines["id"] == str(record.request_id)
+    assert lines["outcome"] == "200"
+    assert lines["usd"] == "0.00000125"
+    assert lines["organization_id"] == str(past.customer.organization_id)
+    table = [line.rsplit(maxsplit=2) for line in shown.splitlines()[17:]]
+    assert [(row[0], row[1]) for row in table] == [
+        ("queue", "0.500"),
+        ("admission", "2.250"),
+        ("first byte", "117.750"),
+        ("answer", "520.250"),
+        ("total", "640.750"),
+    ]
+    assert {len(row[2]) for row in table} == {40}
+    assert whole["organization_id"] == str(past.customer.organization_id)
+    assert whole["timings"]["total_ms"] == 640.75
+
+
+def test_a_failure_says_who_failed(operator: Operator) -> None:
+    past = asyncio.run(lived(operator, 1))
+
+    shown = operator.run("request", str(past.records[0].request_id)).stdout
+
+    assert "502 backend_error (failed by the backend)" in shown
+    assert "rest" in shown
+
+
+@pytest.mark.parametrize("identifier", [time_ordered_uuid, uuid4])
+def test_an_unknown_request_is_not_found(operator: Operator, identifier: object) -> None:
+    assert callable(identifier)
+    assert operator.failure_code("request", str(identifier())) == "request_not_found"
+
+
+def test_what_is_no_id_or_status_is_refused() -> None:
+    assert "It is not an ID" in refusal("request", "yesterday")
+    assert "a class such as 5xx" in refusal("requests", "--status", "bad")
+
+
+def test_requests_are_listed_newest_first_and_by_filter(patient: Operator) -> None:
+    past = asyncio.run(lived(patient, 120))
+    newest = [str(record.request_id) for record in past.records[::-1]]
+    failed = [str(record.request_id) for record in past.failures]
+
+    latest = patient.json("requests", "--limit", "5")
+    failures = patient.json("requests", "--status", "5xx")
+    narrowed = patient.json(
+        *("requests", "--status", "502", "--key", str(past.customer.api_key_id)),
+        *("--model", "example/model", "--limit", "2"),
+    )
+    table = patient.run("requests", "--limit", "1").stdout.splitlines()
+
+    assert [item["id"] for item in latest["data"]] == newest[:5]
+    assert (latest["has_more"], latest["last_id"]) == (True, newest[4])
+    assert [item["id"] for item in failures["data"]] == failed
+    assert failures["has_more"] is False
+    assert [item["id"] for item in narrowed["data"]] == failed[:2]
+    assert table[0].split() == ["created_at", "id", "outcome", "model", "total_ms", "usd"]
+    assert newest[0] in table[1]
+    assert patient.json("requests", "--model", "none such")["data"] == []
+    stranger = ("requests", "--key", str(uuid4()))
+    assert patient.failure_code(*stranger) == "api_key_not_found"
+
+
+def test_a_search_goes_on_where_a_page_came_out_short(patient: Operator) -> None:
+    past = asyncio.run(lived(patient, 10_050))
+    oldest = past.records[0]
+    asyncio.run(_rename_model(patient, oldest))
+
+    found = patient.json("requests", "--model", "a rare one")
+
+    assert [item["id"] for item in found["data"]] == [str(oldest.request_id)]
+
+
+async def _rename_model(operator: Operator, record: RequestRecord) -> None:
+    database = await connect(load(operator.settings_path, environment={}))
+    async with database.transaction() as tx:
+        await tx.execute(
+            "UPDATE requests SET model = 'a rare one' WHERE request_id = $1", record.request_id
+        )
+    await database.close()
+
+
+def test_steps_follow_each_other_and_fill_the_whole() -> None:
+    record = stranger().record(judging_ms=10.0, first_byte_ms=100.0, total_ms=200.0)
+
+    found = steps(record)
+
+    assert [step.name for step in found] == [
+        *("queue", "admission", "judging", "first byte", "answer"),
+    ]
+    assert all(early.end_ms == late.start_ms for early, late in pairwise(found))
+    assert found[-1].end_ms == 200.0
+    assert [bar(step, 200.0).count("█") for step in found] == [1, 1, 3, 18, 20]
+
+
+def test_times_that_contradict_each_other_are_shown_without_harm() -> None:
+    record = stranger().record(queue_ms=500.0, first_byte_ms=100.0, total_ms=50.0)
+
+    found = steps(record)
+
+    assert [(step.start_ms, step.end_ms) for step in found] == [
+        *((0.0, 500.0), (500.0, 502.25), (502.25, 502.25), (502.25, 502.25)),
+    ]
+    assert {len(bar(step, found[-1].end_ms)) for step in found} == {40}
+
+
+def test_a_request_that_took_no_time_has_an_empty_bar() -> None:
+    record = stranger().record(queue_ms=None, admission_ms=None, first_byte_ms=None, total_ms=0.0)
+
+    (rest,) = steps(record)
+
+    assert bar(rest, 0.0) == "·" * 40
+
+
+def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
+    one, latest, by_api, hours = scripts(read("docs/guides/requests.md"))
+    past = asyncio.run(lived(patient, 30))
+    patient.environment.update(
+        {
+            "REQUEST_ID": str(past.records[0].request_id),
+            "KEY_ID": str(past.customer.api_key_id),
+            "TOLLHOUSE_ADMIN_KEY": past.admin_key,
+        }
+    )
+
+    assert "failed by the backend" in patient.bash(one).stdout
+    assert patient.bash(latest).stdout.count("backend_error") == 4
+    with patient.serving() as server:
+        patient.environment["TOLLHOUSE_URL"] = next(
+            word.strip(",") for word in server.announced.split() if "://" in word
+        )
+        shown, listed = json_documents(patient.bash(by_api).stdout)
+        (counted,) = json_documents(patient.bash(hours).stdout)
+    assert shown["failed_by"] == "backend"
+    assert [item["id"] for item in listed["data"]] == [str(r.request_id) for r in past.failures]
+    results = [result for bucket in counted["data"] for result in bucket["results"]]
+    assert sum(result["requests"] for result in results) == 30

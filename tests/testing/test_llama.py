@@ -1,0 +1,58 @@
+"""The small real engine answers what the gateway will ask of it."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.request import Request, urlopen
+
+from tests.support.engine import Engine
+from tests.support.gateway import PATIENCE_SECONDS
+from tollhouse.testing.llama import SLOT_TOKENS, SLOTS
+
+HELLO: dict[str, Any] = {
+    "messages": [{"role": "user", "content": "Say hello."}],
+    "max_tokens": 4,
+    "temperature": 0,
+}
+
+
+def chat(engine: Engine, body: dict[str, Any] = HELLO) -> dict[str, Any]:
+    return engine.post("/v1/chat/completions", body)
+
+
+def test_it_counts_what_it_bills(llama_engine: Engine) -> None:
+    answer = chat(llama_engine)
+    counted = llama_engine.post("/v1/messages/count_tokens", HELLO | {"model": "smollm2-135m"})
+    rendered = llama_engine.count_tokens(llama_engine.render(HELLO))
+
+    assert answer["model"] == "smollm2-135m"
+    assert answer["usage"]["completion_tokens"] == 4
+    assert answer["usage"]["prompt_tokens"] == counted["input_tokens"] == rendered
+
+
+def test_it_streams_with_usage(llama_engine: Engine) -> None:
+    body = HELLO | {"stream": True, "stream_options": {"include_usage": True}}
+    request = Request(  # noqa: S310 - loopback
+        f"{llama_engine.base_url}/chat/completions",
+        json.dumps(body).encode(),
+        {"content-type": "application/json"},
+    )
+
+    with urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
+        lines = [line.decode().strip() for line in answer if line.strip()]
+
+    payloads = [line.removeprefix("data: ") for line in lines]
+    assert payloads[-1] == "[DONE]"
+    assert json.loads(payloads[-2])["usage"]["completion_tokens"] == 4
+
+
+def test_it_serves_several_at_once_each_with_a_context_of_its_own(llama_engine: Engine) -> None:
+    with urlopen(f"{llama_engine.origin}/props", timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
+        properties = json.load(answer)
+
+    with ThreadPoolExecutor(SLOTS) as callers:
+        answers = list(callers.map(chat, [llama_engine] * SLOTS))
+
+    assert properties["total_slots"] == SLOTS
+    assert properties["default_generation_settings"]["n_ctx"] == SLOT_TOKENS
+    assert [answer["usage"]["completion_tokens"] for answer in answers] == [4] * SLOTS

@@ -15,6 +15,7 @@ export interface Told {
   readonly admin_key: string;
   readonly narrow_key: string;
   readonly project_key: string;
+  readonly failed_request_id: string;
   readonly project_id: string;
   readonly policy_id: string;
 }

@@ -2,6 +2,7 @@
 
 import { type ReactNode, useMemo, useState } from "react";
 import { type Place, placeOf, SECTIONS, sectionOf } from "./base/places";
+import { Costs } from "./pages/costs/costs";
 import { Overview } from "./pages/overview/overview";
 import { Project } from "./pages/projects/project";
 import { Projects } from "./pages/projects/projects";
@@ -35,6 +36,8 @@ function pageAt(place: Place): ReactNode {
   switch (place.page) {
     case "overview":
       return <Overview />;
+    case "costs":
+      return <Costs />;
     case "projects":
       return <Projects />;
     case "project":

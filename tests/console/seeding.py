@@ -4,20 +4,25 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
+from tests.support.limits import set_limit
 from tests.support.policies import CONTENT, new_policy
 from tests.support.spending import Spender
 from tests.support.world import HeldProjectKey, World
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tollhouse.base.ids import InstanceId, policy_id_text, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
+from tollhouse.base.traffic import TrafficLimits
 from tollhouse.ledger import backfill
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.types import Charge, PastUsage, Period, Scope
+from tollhouse.limits.types import Owner
+from tollhouse.limits.types import Scope as LimitScope
 from tollhouse.policies.types import Direction, Mode
 from tollhouse.policies.types import Scope as PolicyScope
 from tollhouse.projects.types import Project
+from tollhouse.storage import instances
 
-DAYS: Final = 45
+DAYS: Final = 35
 USD: Final = 10**12
 KEPT_DAYS: Final = 400
 PATIENCE_SECONDS: Final = 120.0
@@ -44,7 +49,8 @@ async def seed(world: World) -> Seeded:
     await _use(world, [web, nightly, crawler])
     await _spend(world, web)
     await world.archive(old)
-    policy_id = await _policies(world, shop)
+    policy_id = await _policies(world, shop, search)
+    await _limits(world, shop)
     return Seeded(
         admin_key=(await world.admin_key(name="Console")).value,
         narrow_key=(await world.admin_key(("projects:read",), name="Only projects")).value,
@@ -99,18 +105,46 @@ def _charge(days_ago: int, number: int) -> Charge:
 async def _spend(world: World, held: HeldProjectKey) -> None:
     """Credit, caps, and two requests: one that was settled, one whose worker is gone."""
     tasks = Tasks()
-    batcher = Batcher(world.database, tasks, InstanceId(time_ordered_uuid()), own_batches_max=1)
+    instance_id = await _dead_instance(world)
+    batcher = Batcher(world.database, tasks, instance_id, own_batches_max=1)
     spender = Spender(world, batcher, held.key.project_id, held.key.id)
     await spender.grant(400 * USD)
-    await spender.set_cap(spender.place(Scope.ORGANIZATION, Period.MONTH), 300 * USD)
-    await spender.set_cap(spender.place(Scope.PROJECT, Period.MONTH), 90 * USD)
+    await spender.set_cap(spender.place(Scope.ORGANIZATION, Period.MONTH), 1_000 * USD)
+    await spender.set_cap(spender.place(Scope.PROJECT, Period.MONTH), 400 * USD)
     await spender.set_cap(spender.place(Scope.KEY, Period.LIFETIME), 150 * USD)
     await spender.spend(USD // 4)
     await spender.reserve(USD // 2)
     await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
 
 
-async def _policies(world: World, shop: Project) -> str:
+async def _dead_instance(world: World) -> InstanceId:
+    """A worker that has not been heard of for an hour."""
+    instance_id = InstanceId(time_ordered_uuid())
+    async with world.database.transaction() as tx:
+        await instances.heartbeat(tx, instance_id, pepper_versions=world.peppers.versions)
+        await tx.execute(
+            "UPDATE instances SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1",
+            instance_id,
+        )
+    return instance_id
+
+
+async def _limits(world: World, project: Project) -> None:
+    """The operator's bound on everything, and one of the organization's own."""
+    await set_limit(
+        world,
+        TrafficLimits(requests_per_minute=6_000, concurrent_requests=200),
+        owner=Owner.OPERATOR,
+    )
+    await set_limit(
+        world,
+        TrafficLimits(requests_per_minute=600, tokens_per_minute=200_000),
+        scope=LimitScope.PROJECT,
+        scope_id=project.id,
+    )
+
+
+async def _policies(world: World, shop: Project, search: Project) -> str:
     """One in every state; the ID of the one with changes that are not published."""
     await new_policy(world, name="Competitor names")
     await new_policy(
@@ -128,6 +162,8 @@ async def _policies(world: World, shop: Project) -> str:
             rule="Does the text contain a payment card number?",
             direction=Direction.REQUEST,
             mode=Mode.ENFORCING,
+            scope=PolicyScope.PROJECTS,
+            project_ids=(search.id,),
             match_threshold_basis_points=8_000,
         ),
     )
@@ -142,4 +178,4 @@ async def _policies(world: World, shop: Project) -> str:
             project_ids=(shop.id,),
         ),
     )
-    return str(paused.id)
+    return policy_id_text(paused.id)

@@ -4,6 +4,9 @@ import { type ReactNode, useMemo, useState } from "react";
 import { type Place, placeOf, SECTIONS, sectionOf } from "./base/places";
 import { Costs } from "./pages/costs/costs";
 import { Overview } from "./pages/overview/overview";
+import { NewPolicy } from "./pages/policies/new-policy";
+import { Policies } from "./pages/policies/policies";
+import { Policy } from "./pages/policies/policy";
 import { Project } from "./pages/projects/project";
 import { Projects } from "./pages/projects/projects";
 import { Mark } from "./ui/mark";
@@ -38,6 +41,12 @@ function pageAt(place: Place): ReactNode {
       return <Overview />;
     case "costs":
       return <Costs />;
+    case "policies":
+      return <Policies />;
+    case "new-policy":
+      return <NewPolicy />;
+    case "policy":
+      return <Policy id={place.id} />;
     case "projects":
       return <Projects />;
     case "project":

@@ -74,3 +74,8 @@ export function asFailure(thrown: unknown): Failure {
 export function isAbandoned(thrown: unknown): boolean {
   return thrown instanceof DOMException && thrown.name === "AbortError";
 }
+
+/** Somebody else has changed what was to be changed. */
+export function isStale(thrown: unknown): boolean {
+  return thrown instanceof Failure && thrown.explanation.code === "revision_conflict";
+}

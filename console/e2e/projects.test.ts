@@ -101,12 +101,14 @@ describe("projects and keys", () => {
     await page.getByRole("button", { name: "New key" }).waitFor();
   });
 
-  it("rename and archive a project", async () => {
+  it("edit and archive a project", async () => {
     const { page } = visitor;
-    await page.getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
     await page.getByRole("textbox", { name: "Name" }).fill("Booth");
-    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    await page.getByLabel("Only these models").fill("example/large");
+    await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "Booth", level: 1 }).waitFor();
+    await page.getByRole("definition").filter({ hasText: "example/large" }).waitFor();
 
     await page.getByRole("button", { name: "Archive" }).click();
     await page.getByRole("button", { name: "Archive for good" }).click();

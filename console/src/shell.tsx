@@ -3,12 +3,17 @@
 import { type ReactNode, useMemo, useState } from "react";
 import { type Place, placeOf, SECTIONS, sectionOf } from "./base/places";
 import { Costs } from "./pages/costs/costs";
+import { Limits } from "./pages/limits/limits";
+import { Models } from "./pages/models/models";
 import { Overview } from "./pages/overview/overview";
+import { Playground } from "./pages/playground/playground";
 import { NewPolicy } from "./pages/policies/new-policy";
 import { Policies } from "./pages/policies/policies";
 import { Policy } from "./pages/policies/policy";
 import { Project } from "./pages/projects/project";
 import { Projects } from "./pages/projects/projects";
+import { Request } from "./pages/requests/request";
+import { Requests } from "./pages/requests/requests";
 import { Mark } from "./ui/mark";
 import { Link, usePath } from "./ui/navigation";
 import { NowContext, presentInstant } from "./ui/now";
@@ -41,6 +46,14 @@ function pageAt(place: Place): ReactNode {
       return <Overview />;
     case "costs":
       return <Costs />;
+    case "requests":
+      return <Requests />;
+    case "request":
+      return <Request id={place.id} />;
+    case "limits":
+      return <Limits />;
+    case "models":
+      return <Models />;
     case "policies":
       return <Policies />;
     case "new-policy":
@@ -51,7 +64,9 @@ function pageAt(place: Place): ReactNode {
       return <Projects />;
     case "project":
       return <Project id={place.id} />;
-    default:
+    case "playground":
+      return <Playground />;
+    case "nowhere":
       return <Nowhere />;
   }
 }

@@ -111,7 +111,7 @@ async def _spend(world: World, held: HeldProjectKey) -> None:
     await spender.grant(400 * USD)
     await spender.set_cap(spender.place(Scope.ORGANIZATION, Period.MONTH), 1_000 * USD)
     await spender.set_cap(spender.place(Scope.PROJECT, Period.MONTH), 400 * USD)
-    await spender.set_cap(spender.place(Scope.KEY, Period.LIFETIME), 150 * USD)
+    await spender.set_cap(spender.place(Scope.KEY, Period.LIFETIME), 130 * USD)
     await spender.spend(USD // 4)
     await spender.reserve(USD // 2)
     await tasks.drain(deadline_seconds=PATIENCE_SECONDS)

@@ -1,18 +1,26 @@
 /** How full a cap is: what is used, and what is held by requests under way. */
 
+import type { ReactNode } from "react";
 import type { Names } from "../../api/names";
 import type { SpendingLimit } from "../../api/types";
 import { picoOf, share, shown } from "../../base/money";
 import { Badge, Money } from "../../ui/data";
+import { scopeName } from "./scope";
 
-const TITLES = { month: "this month", lifetime: "in all" } as const;
+export const PERIODS = { month: "this month", lifetime: "in all" } as const;
 
-export function CapMeter({ cap, names }: { cap: SpendingLimit; names: Names }) {
+interface CapMeterProperties {
+  readonly cap: SpendingLimit;
+  readonly names: Names;
+  readonly actions?: ReactNode;
+}
+
+export function CapMeter({ cap, names, actions }: CapMeterProperties) {
   const limit = picoOf(cap.limit.value);
   const used = picoOf(cap.used.value);
   const held = picoOf(cap.held.value);
   const isFull = used + held >= limit;
-  const title = `${capName(cap, names)}, ${TITLES[cap.period]}`;
+  const title = `${scopeName(cap, names)}, ${PERIODS[cap.period]}`;
   return (
     <li>
       <div className="row row-apart">
@@ -23,6 +31,7 @@ export function CapMeter({ cap, names }: { cap: SpendingLimit; names: Names }) {
           <span className="number">
             <Money of={used} /> of <Money of={limit} />
           </span>
+          {actions}
         </span>
       </div>
       <div
@@ -35,10 +44,4 @@ export function CapMeter({ cap, names }: { cap: SpendingLimit; names: Names }) {
       </div>
     </li>
   );
-}
-
-/** What is capped, in words. */
-export function capName(cap: SpendingLimit, names: Names): string {
-  if (cap.api_key_id !== null) return names.key(cap.api_key_id);
-  return cap.project_id !== null ? names.project(cap.project_id) : "The organization";
 }

@@ -1,8 +1,16 @@
 import { describe, expect, it } from "vitest";
-import type { CostBucket, CreditEntry } from "../../api/types";
+import type { CostBucket, CreditEntry, RequestRollupBucket } from "../../api/types";
 import { DAY_SECONDS } from "../../base/days";
 import { decimalOf, picoOf } from "../../base/money";
-import { balances, growth, spendByDay, spentThisMonth, spentToday } from "./figures";
+import {
+  balances,
+  growth,
+  spendByDay,
+  spentThisMonth,
+  spentToday,
+  traffic,
+  trafficByHour,
+} from "./figures";
 
 const FIRST = Date.UTC(2026, 9, 30) / 1000;
 const NOW = FIRST + 3 * DAY_SECONDS + 60;
@@ -55,5 +63,34 @@ describe("the figures of the overview", () => {
 
   it("tell no balance of days whose usage was entered later", () => {
     expect(balances(picoOf("10"), DAYS, [{ ...entry(3, "1"), kind: "backfill" }])).toEqual([]);
+  });
+
+  it("count requests by the hour, and tell refusals from failures", () => {
+    const result = {
+      object: "organization.requests.result",
+      requests: 10,
+      failures: [
+        { status: 429, error_code: "rate_limit_exceeded", requests: 3 },
+        { status: 502, error_code: null, requests: 2 },
+      ],
+      input_tokens: 0,
+      cached_input_tokens: 0,
+      output_tokens: 0,
+      mean_total_ms: 1,
+      latency_counts: [],
+      project_id: null,
+      api_key_id: null,
+      model: null,
+    } as const satisfies RequestRollupBucket["results"][number];
+    const hours = trafficByHour([
+      { object: "bucket", start_time: 0, end_time: 3600, results: [] },
+      { object: "bucket", start_time: 3600, end_time: 7200, results: [result] },
+    ]);
+
+    expect(hours).toEqual([
+      { requests: 0, refused: 0, failed: 0 },
+      { requests: 10, refused: 3, failed: 2 },
+    ]);
+    expect(traffic([...hours, ...hours])).toEqual({ requests: 20, refused: 6, failed: 4 });
   });
 });

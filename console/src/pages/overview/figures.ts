@@ -1,6 +1,6 @@
 /** What the reports say about the present, worked out from their buckets. */
 
-import type { CostBucket, CreditEntry, UsageBucket } from "../../api/types";
+import type { CostBucket, CreditEntry, RequestRollupBucket } from "../../api/types";
 import { dayOf, type Instant, monthOf } from "../../base/days";
 import { type PicoUsd, picoOf, sum } from "../../base/money";
 
@@ -60,6 +60,38 @@ export function balances(
   return backwards.reverse();
 }
 
-export function requestsByDay(buckets: readonly UsageBucket[]): number[] {
-  return buckets.map(({ results }) => results.reduce((total, { requests }) => total + requests, 0));
+/** One hour of traffic. */
+export interface Hour {
+  readonly requests: number;
+  /** Answered with 4xx. */
+  readonly refused: number;
+  /** Answered with 5xx. */
+  readonly failed: number;
+}
+
+export function trafficByHour(buckets: readonly RequestRollupBucket[]): Hour[] {
+  return buckets.map(({ results }) => {
+    const failures = results.flatMap((result) => result.failures);
+    const isOurs = ({ status }: { status: number }) => status >= 500;
+    return {
+      requests: total(results),
+      refused: total(failures.filter((failure) => !isOurs(failure))),
+      failed: total(failures.filter(isOurs)),
+    };
+  });
+}
+
+function total(counted: ReadonlyArray<{ readonly requests: number }>): number {
+  return counted.reduce((sum, { requests }) => sum + requests, 0);
+}
+
+export function traffic(hours: readonly Hour[]): Hour {
+  return hours.reduce(
+    (sum, hour) => ({
+      requests: sum.requests + hour.requests,
+      refused: sum.refused + hour.refused,
+      failed: sum.failed + hour.failed,
+    }),
+    { requests: 0, refused: 0, failed: 0 },
+  );
 }

@@ -4,7 +4,7 @@ import { type ReactNode, useCallback } from "react";
 import { answer, content } from "../../api/client";
 import type { CreditEntry, Credits, SpendingLimit } from "../../api/types";
 import { walkList } from "../../api/walking";
-import { lastDays, monthOf } from "../../base/days";
+import { DAY_SECONDS, HOUR_SECONDS, lastDays, monthOf } from "../../base/days";
 import { height, picoOf } from "../../base/money";
 import { Count, Empty, Money, Panel } from "../../ui/data";
 import { Loaded, type Loading, useLoad } from "../../ui/loading";
@@ -19,10 +19,12 @@ import {
   balances,
   type DaySpend,
   growth,
-  requestsByDay,
+  type Hour,
   spendByDay,
   spentThisMonth,
   spentToday,
+  traffic,
+  trafficByHour,
 } from "./figures";
 
 const DAYS_SHOWN = 30;
@@ -32,7 +34,7 @@ const CAPS_SHOWN = 6;
 export function Overview() {
   const credit = useCredit();
   const costs = useCosts();
-  const requests = useRequests();
+  const hours = useTraffic();
   return (
     <Page title="Overview" about="Your organization at this moment. Days and months are UTC.">
       <div className="figures">
@@ -40,7 +42,8 @@ export function Overview() {
         <HeldFigure credit={credit} />
         <TodayFigure costs={costs} />
         <MonthFigure costs={costs} />
-        <RequestsFigure requests={requests} />
+        <RequestsFigure hours={hours} />
+        <FailuresFigure hours={hours} />
       </div>
       <Caps />
     </Page>
@@ -94,16 +97,16 @@ function useCosts(): Loading<Costs> {
   return useLoad(load);
 }
 
-function useRequests(): Loading<number[]> {
+function useTraffic(): Loading<Hour[]> {
   const { admin } = useSession();
   const now = useNow();
   const load = useCallback(
     async (signal: AbortSignal) => {
-      const query = { start_time: lastDays(DAYS_SHOWN, now).start, limit: BUCKETS_MAX };
+      const query = { start_time: now - DAY_SECONDS + HOUR_SECONDS };
       const page = await content(
-        admin.GET("/manage/v1/organization/usage", { params: { query }, signal }),
+        admin.GET("/manage/v1/organization/request_rollups", { params: { query }, signal }),
       );
-      return requestsByDay(page.data);
+      return trafficByHour(page.data);
     },
     [admin, now],
   );
@@ -180,7 +183,8 @@ function TodayFigure({ costs }: { costs: Loading<Costs> }) {
               `The last ${DAYS_SHOWN} days`
             ) : (
               <>
-                <Count of={unsettled} /> requests unsettled, not in this sum
+                <Count of={unsettled} /> {unsettled === 1 ? "request" : "requests"} unsettled, in no
+                sum
               </>
             )}
           </p>
@@ -208,18 +212,34 @@ function MonthFigure({ costs }: { costs: Loading<Costs> }) {
   );
 }
 
-function RequestsFigure({ requests }: { requests: Loading<number[]> }) {
+function RequestsFigure({ hours }: { hours: Loading<Hour[]> }) {
   return (
-    <Figure title="Requests today" of={requests}>
-      {(days) => (
+    <Figure title="Requests" of={hours}>
+      {(value) => (
         <>
           <p className="value">
-            <Count of={days.at(-1) ?? 0} />
+            <Count of={traffic(value).requests} />
+          </p>
+          <p className="note">In the last 24 hours</p>
+          <Sparkline heights={value.map(({ requests }) => requests)} />
+        </>
+      )}
+    </Figure>
+  );
+}
+
+function FailuresFigure({ hours }: { hours: Loading<Hour[]> }) {
+  return (
+    <Figure title="Failed requests" of={hours}>
+      {(value) => (
+        <>
+          <p className="value">
+            <Count of={traffic(value).failed} />
           </p>
           <p className="note">
-            <Count of={days.reduce((total, day) => total + day, 0)} /> in {DAYS_SHOWN} days
+            And <Count of={traffic(value).refused} /> refused, in the last 24 hours
           </p>
-          <Sparkline heights={days} />
+          <Sparkline heights={value.map(({ failed }) => failed)} isBad />
         </>
       )}
     </Figure>

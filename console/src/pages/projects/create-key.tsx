@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { content, idempotencyKey } from "../../api/client";
 import type { CreateManagedProjectKey } from "../../api/types";
 import { DAY_SECONDS, dayFrom, isoDay } from "../../base/days";
+import { namesIn } from "../../base/lists";
 import { Dialog } from "../../ui/dialog";
 import { CheckField, TextField } from "../../ui/fields";
 import { useAct } from "../../ui/loading";
@@ -132,10 +133,7 @@ interface KeyWishes {
 
 function bodyOf({ name, lastDay, permissions, models }: KeyWishes): CreateManagedProjectKey {
   const day = dayFrom(lastDay);
-  const allowed = models
-    .split(",")
-    .map((model) => model.trim())
-    .filter((model) => model !== "");
+  const allowed = namesIn(models);
   return {
     name,
     permissions: [...permissions],

@@ -3,6 +3,7 @@
 import { type FormEvent, useCallback, useState } from "react";
 import { content } from "../../api/client";
 import type { Project as ProjectRecord } from "../../api/types";
+import { namesIn } from "../../base/lists";
 import { Confirmation } from "../../ui/confirmation";
 import { Badge, When } from "../../ui/data";
 import { Dialog } from "../../ui/dialog";
@@ -15,7 +16,7 @@ import { useSession } from "../../ui/session";
 import { Effective } from "./effective";
 import { Keys } from "./keys";
 
-type Question = "rename" | "archive";
+type Question = "edit" | "archive";
 
 export function Project({ id }: { id: string }) {
   const { admin } = useSession();
@@ -40,8 +41,8 @@ export function Project({ id }: { id: string }) {
       actions={
         isActive && (
           <>
-            <button type="button" className="button" onClick={() => ask("rename")}>
-              Rename
+            <button type="button" className="button" onClick={() => ask("edit")}>
+              Edit
             </button>
             <button type="button" className="button button-grave" onClick={() => ask("archive")}>
               Archive
@@ -53,8 +54,8 @@ export function Project({ id }: { id: string }) {
       <Loaded of={project}>{(value) => <Facts project={value} />}</Loaded>
       <Keys projectId={id} isActive={isActive} />
       <Effective projectId={id} />
-      {asking === "rename" && project.value !== null && (
-        <Rename project={project.value} onRenamed={project.reload} onClose={close} />
+      {asking === "edit" && project.value !== null && (
+        <Edit project={project.value} onEdited={project.reload} onClose={close} />
       )}
       {asking === "archive" && <Archive id={id} onArchived={project.reload} onClose={close} />}
     </Page>
@@ -80,6 +81,8 @@ function Facts({ project }: { project: ProjectRecord }) {
           </dd>
         </>
       )}
+      <dt>Models</dt>
+      <dd>{project.allowed_models?.join(", ") ?? "every one"}</dd>
       <dt>ID</dt>
       <dd>
         <code>{project.id}</code>
@@ -88,40 +91,48 @@ function Facts({ project }: { project: ProjectRecord }) {
   );
 }
 
-interface RenameProperties {
+interface EditProperties {
   readonly project: ProjectRecord;
-  readonly onRenamed: () => void;
+  readonly onEdited: () => void;
   readonly onClose: () => void;
 }
 
-function Rename({ project, onRenamed, onClose }: RenameProperties) {
+function Edit({ project, onEdited, onClose }: EditProperties) {
   const { admin } = useSession();
   const [name, setName] = useState(project.name);
+  const [models, setModels] = useState((project.allowed_models ?? []).join(", "));
   const act = useAct();
-  const rename = (event: FormEvent) => {
+  const edit = (event: FormEvent) => {
     event.preventDefault();
     act.run(async () => {
+      const allowed = namesIn(models);
       await content(
         admin.PATCH("/manage/v1/organization/projects/{project_id}", {
           params: { path: { project_id: project.id } },
-          body: { name },
+          body: { name, allowed_models: allowed.length === 0 ? null : allowed },
         }),
       );
-      onRenamed();
+      onEdited();
       onClose();
     });
   };
   return (
-    <Dialog title="Rename the project" onClose={onClose}>
-      <form className="form" onSubmit={rename}>
+    <Dialog title="Edit the project" onClose={onClose}>
+      <form className="form" onSubmit={edit}>
         <TextField label="Name" value={name} onValue={setName} maxLength={200} required autoFocus />
+        <TextField
+          label="Only these models (optional)"
+          hint="Names, separated by commas. Without any, every model."
+          value={models}
+          onValue={setModels}
+        />
         {act.failure !== null && <Refusal failure={act.failure} />}
         <div className="row row-end">
           <button type="button" className="button" onClick={onClose}>
             Cancel
           </button>
           <button type="submit" className="button button-main" disabled={act.isBusy}>
-            Rename
+            Save
           </button>
         </div>
       </form>

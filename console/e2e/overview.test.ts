@@ -30,26 +30,6 @@ describe("the overview", () => {
     await visitor.leave();
   });
 
-  it("can be read in the dark", async () => {
-    const visitor = await enter(browser(), { colorScheme: "dark" });
-
-    await visitor.isContent();
-    await visitor.leave();
-  });
-
-  it("fits a narrow screen, with the menu behind a button", async () => {
-    const visitor = await enter(browser(), { viewport: { width: 360, height: 740 } });
-    const { page } = visitor;
-
-    await page.getByRole("button", { name: "Menu" }).click();
-    await page.getByRole("navigation").getByRole("link", { name: "Overview" }).click();
-
-    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    expect(overflow).toBeLessThanOrEqual(0);
-    await visitor.isContent();
-    await visitor.leave();
-  });
-
   it("can be walked with the keyboard alone", async () => {
     const visitor = await enter(browser());
     const { page } = visitor;

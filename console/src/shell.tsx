@@ -14,6 +14,7 @@ import { Project } from "./pages/projects/project";
 import { Projects } from "./pages/projects/projects";
 import { Request } from "./pages/requests/request";
 import { Requests } from "./pages/requests/requests";
+import { Boundary } from "./ui/boundary";
 import { Mark } from "./ui/mark";
 import { Link, usePath } from "./ui/navigation";
 import { NowContext, presentInstant } from "./ui/now";
@@ -33,7 +34,9 @@ export function Shell() {
       <div className="shell">
         <Side place={place} />
         <main id="main" className="main" key={path}>
-          <NowContext value={now}>{pageAt(place)}</NowContext>
+          <Boundary>
+            <NowContext value={now}>{pageAt(place)}</NowContext>
+          </Boundary>
         </main>
       </div>
     </>

@@ -2,7 +2,7 @@
 
 import type { Api } from "./client";
 import { EventReader } from "./events";
-import { failureOf } from "./failure";
+import { failureOf, isAbandoned, unreachable } from "./failure";
 import type { components } from "./schema";
 
 type ChatRequest = components["schemas"]["ChatRequest"];
@@ -45,10 +45,15 @@ async function* eventsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<str
   const decoder = new TextDecoder();
   const events = new EventReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch(broken);
     if (done) return;
     yield* events.read(decoder.decode(value, { stream: true }));
   }
+}
+
+/** The connection was lost on the way, unless somebody let go of it. */
+function broken(thrown: unknown): never {
+  throw isAbandoned(thrown) ? thrown : unreachable();
 }
 
 function isError(body: unknown): boolean {

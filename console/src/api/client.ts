@@ -1,7 +1,7 @@
 /** The one way to the gateway: typed by its OpenAPI document, on its own origin, with one key. */
 
 import createClient from "openapi-fetch";
-import { failureOf } from "./failure";
+import { failureOf, isAbandoned, unreachable } from "./failure";
 import type { paths } from "./schema";
 
 export type Api = ReturnType<typeof apiWith>;
@@ -15,7 +15,18 @@ export function apiWith(key: string) {
     cache: "no-store",
     redirect: "error",
     referrerPolicy: "no-referrer",
+    fetch: reach,
   });
+}
+
+/** A browser throws the same for every reason not to get an answer, in words of its own. */
+async function reach(request: Request): Promise<Response> {
+  try {
+    return await fetch(request);
+  } catch (thrown) {
+    if (isAbandoned(thrown)) throw thrown;
+    throw unreachable();
+  }
 }
 
 interface Outcome<T> {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
-import { asFailure, failureOf } from "./failure";
+import { describe, expect, it, vi } from "vitest";
+import { asFailure, failureOf, unreachable } from "./failure";
 
 function answer(status: number, headers: Record<string, string> = {}): Response {
   return new Response(null, { status, headers });
@@ -45,8 +45,14 @@ describe("failures", () => {
     },
   );
 
-  it("are what a browser throws when nothing answers", () => {
-    expect(asFailure(new TypeError("Failed to fetch")).explanation.code).toBe("unreachable");
-    expect(() => asFailure(new Error("a fault of ours"))).toThrow("a fault of ours");
+  it("of the console itself are told apart and reported", () => {
+    const reported: unknown[] = [];
+    vi.stubGlobal("reportError", (thrown: unknown) => reported.push(thrown));
+    const fault = new Error("a fault of ours");
+
+    expect(asFailure(unreachable()).explanation.code).toBe("unreachable");
+    expect(asFailure(fault).explanation.code).toBe("console_fault");
+    expect(reported).toEqual([fault]);
+    vi.unstubAllGlobals();
   });
 });

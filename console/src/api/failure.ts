@@ -64,10 +64,18 @@ export function unreachable(): Failure {
   });
 }
 
+/** Whatever was thrown, to be shown: what is no failure of the gateway is a fault of the console. */
 export function asFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
-  if (thrown instanceof TypeError) return unreachable();
-  throw thrown;
+  reportError(thrown);
+  return new Failure({
+    status: 0,
+    code: "console_fault",
+    message: "The console itself has failed here. The browser's log says more.",
+    param: null,
+    requestId: null,
+    missingPermission: null,
+  });
 }
 
 /** Somebody else's request has been abandoned; nobody waits for it. */

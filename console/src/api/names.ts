@@ -26,8 +26,21 @@ export function namesFrom(
 
 export const NO_NAMES = namesFrom(new Map(), new Map());
 
-/** Names are a comfort: whoever may not read them sees IDs. */
-export async function readNames(admin: Api): Promise<Names> {
+const remembered = new WeakMap<Api, Promise<Names>>();
+
+/** The names as they were last read; whoever gives a name forgets them. */
+export function namesFor(admin: Api): Promise<Names> {
+  const known = remembered.get(admin) ?? readNames(admin);
+  remembered.set(admin, known);
+  return known;
+}
+
+export function forgetNames(admin: Api): void {
+  remembered.delete(admin);
+}
+
+/** Names are a comfort: whoever may not read them, or cannot now, sees IDs. */
+async function readNames(admin: Api): Promise<Names> {
   const projects = await readable(() =>
     walkList((query) =>
       content(admin.GET("/manage/v1/organization/projects", { params: { query } })),

@@ -1,8 +1,7 @@
-/** Names of projects and keys, read once for a page and there as soon as they are known. */
+/** Names of projects and keys, read once for a session and there as soon as they are known. */
 
 import { useEffect, useState } from "react";
-import { asFailure } from "../api/failure";
-import { type Names, NO_NAMES, readNames } from "../api/names";
+import { type Names, NO_NAMES, namesFor } from "../api/names";
 import { useSession } from "./session";
 
 export function useNames(): Names {
@@ -10,15 +9,9 @@ export function useNames(): Names {
   const [names, setNames] = useState<Names>(NO_NAMES);
   useEffect(() => {
     let isWanted = true;
-    readNames(admin).then(
-      (read) => {
-        if (isWanted) setNames(read);
-      },
-      // What the page itself asks for tells that the gateway is gone; other faults go on.
-      (thrown: unknown) => {
-        asFailure(thrown);
-      },
-    );
+    namesFor(admin).then((read) => {
+      if (isWanted) setNames(read);
+    });
     return () => {
       isWanted = false;
     };

@@ -2,6 +2,7 @@
 
 import { type FormEvent, useState } from "react";
 import { content, idempotencyKey } from "../../api/client";
+import { forgetNames } from "../../api/names";
 import type { CreateManagedProjectKey } from "../../api/types";
 import { DAY_SECONDS, dayFrom, isoDay } from "../../base/days";
 import { namesIn } from "../../base/lists";
@@ -68,6 +69,7 @@ function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
           body: bodyOf({ name, lastDay, permissions, models }),
         }),
       );
+      forgetNames(admin);
       onValue(created.value ?? "");
     });
   };

@@ -2,7 +2,6 @@
 
 import { useEffect, useState } from "react";
 import { apiWith, content } from "../../api/client";
-import { asFailure } from "../../api/failure";
 import { LANGUAGES, type Language, snippet } from "../../base/snippets";
 import { CopyBlock, CopyLine } from "../../ui/copying";
 import { Choices } from "../../ui/fields";
@@ -41,9 +40,8 @@ function useSomeModel(key: string): string | null {
         const usable = data.find(({ is_ready, access }) => is_ready && access.available);
         setModel((usable ?? data[0])?.id ?? null);
       },
-      (thrown: unknown) => {
-        if (!abandon.signal.aborted) asFailure(thrown);
-      },
+      // A key that may not list models, or a model that is not there, leaves the placeholder.
+      () => setModel(null),
     );
     return () => abandon.abort();
   }, [key]);

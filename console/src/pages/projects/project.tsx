@@ -2,6 +2,7 @@
 
 import { type FormEvent, useCallback, useState } from "react";
 import { content } from "../../api/client";
+import { forgetNames } from "../../api/names";
 import type { Project as ProjectRecord } from "../../api/types";
 import { namesIn } from "../../base/lists";
 import { Confirmation } from "../../ui/confirmation";
@@ -112,6 +113,7 @@ function Edit({ project, onEdited, onClose }: EditProperties) {
           body: { name, allowed_models: allowed.length === 0 ? null : allowed },
         }),
       );
+      forgetNames(admin);
       onEdited();
       onClose();
     });

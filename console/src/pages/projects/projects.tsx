@@ -2,6 +2,7 @@
 
 import { type FormEvent, useCallback, useState } from "react";
 import { content, idempotencyKey } from "../../api/client";
+import { forgetNames } from "../../api/names";
 import type { Project } from "../../api/types";
 import { walkList } from "../../api/walking";
 import { Badge, Empty, Panel, When } from "../../ui/data";
@@ -78,6 +79,7 @@ function CreateProject({ onClose }: { onClose: () => void }) {
           body: { name },
         }),
       );
+      forgetNames(admin);
       go({ page: "project", id: project.id });
     });
   };

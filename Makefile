@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long test-vllm bench lint format types lock openapi
+.PHONY: help setup check test test-long test-vllm bench console lint format types lock openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -40,6 +40,9 @@ bench: ## measure with every command in bench/, one JSON object each
 	$(BIN)/python -m compileall -q src tests bench
 	set -e; for command in $(patsubst bench/%.py,%,$(wildcard bench/*.py)); do \
 		echo "== $$command"; $(BENCH).$$command --json; done
+
+console: ## check the web console and build it into the package
+	bash .ci/run console
 
 lint: ## style, direction of imports, rules of the house, locks
 	bash .ci/run style imports rules locks

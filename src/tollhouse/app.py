@@ -20,6 +20,8 @@ from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import InstanceId, RequestId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks, repeated
 from tollhouse.catalog import rules as catalog
+from tollhouse.console import files as console_files
+from tollhouse.console.site import Site
 from tollhouse.contract.errors import ErrorBody, ErrorShape
 from tollhouse.inference import assembly
 from tollhouse.inference.assembly import Ground, Inference
@@ -66,6 +68,7 @@ class Application:
         self._loops: list[asyncio.Task[None]] = []
         self._instance_id = InstanceId(time_ordered_uuid())
         self._parsing_pool = ThreadPoolExecutor(PARSING_THREADS, "parsing")
+        self._console = Site(console_files.read(console_files.BUILT), self._clock)
         self.is_ready = False
 
     async def startup(self) -> None:
@@ -132,6 +135,8 @@ class Application:
         """Serve one request; a server that speaks of its own life is listened to as well."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
+        elif self._console.is_at(scope["raw_path"]):
+            await self._console(scope, receive, send)
         else:
             await self._edge(scope, receive, send)
 

@@ -1,0 +1,44 @@
+/** A real gateway with a past, for as long as the tests run. */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { TestProject } from "vitest/node";
+
+const ROOT = join(import.meta.dirname, "../..");
+const PYTHON = join(ROOT, ".venv/bin/python");
+
+/** What `tests/console/serve.py` tells. */
+export interface Told {
+  readonly base_url: string;
+  readonly admin_key: string;
+  readonly narrow_key: string;
+  readonly project_key: string;
+  readonly failed_request_id: string;
+  readonly project_id: string;
+  readonly policy_id: string;
+}
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    told: Told;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const gateway = spawn(PYTHON, ["-m", "tests.console.serve"], {
+    cwd: ROOT,
+    env: { ...process.env, PYTHONPATH: "src:." },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const ended = once(gateway, "exit");
+  const lines = createInterface({ input: gateway.stdout });
+  const first = await Promise.race([once(lines, "line"), ended]);
+  if (gateway.exitCode !== null) throw new Error(`the gateway ended with ${gateway.exitCode}`);
+  project.provide("told", JSON.parse(String(first[0])));
+  return async () => {
+    gateway.stdin.end();
+    await ended;
+  };
+}

@@ -1,0 +1,50 @@
+import { describe, expect, inject, it } from "vitest";
+import { enter, withBrowser } from "./visitor";
+
+const browser = withBrowser();
+
+describe("the overview", () => {
+  it("shows what is left, held, spent and capped", async () => {
+    const visitor = await enter(browser());
+    const { page } = visitor;
+
+    await page.getByRole("region", { name: "Available credit" }).getByText("$399.25").waitFor();
+    await page.getByRole("region", { name: "Held" }).getByText("$0.50").first().waitFor();
+    await page.getByRole("region", { name: "Spent today" }).getByText("$").waitFor();
+    await page.getByRole("region", { name: "Spending caps" }).getByText("Shop").waitFor();
+
+    await visitor.isContent();
+    await visitor.leave();
+  });
+
+  it("explains what the key may not see, and shows the rest", async () => {
+    const visitor = await enter(browser(), { key: inject("told").narrow_key });
+    const { page } = visitor;
+
+    const spent = page.getByRole("region", { name: "Spent today" });
+    await spent.getByText("Your Admin key lacks the permission billing:read").waitFor();
+    const caps = page.getByRole("region", { name: "Spending caps" });
+    await caps.getByText("spending_limits:read").waitFor();
+
+    await visitor.isContent();
+    await visitor.leave();
+  });
+
+  it("can be walked with the keyboard alone", async () => {
+    const visitor = await enter(browser());
+    const { page } = visitor;
+    await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+
+    await page.keyboard.press("Tab");
+    await page.getByText("Skip to the page").waitFor();
+    const names: string[] = [];
+    for (let step = 0; step < 12; step++) {
+      await page.keyboard.press("Tab");
+      names.push(await page.evaluate(() => document.activeElement?.textContent ?? ""));
+    }
+
+    expect(names).toContain("Costs");
+    expect(names).toContain("Sign out");
+    await visitor.leave();
+  });
+});

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { enter, type Visitor, withBrowser } from "./visitor";
+
+const browser = withBrowser();
+let visitor: Visitor;
+
+beforeAll(async () => {
+  visitor = await enter(browser());
+});
+afterAll(() => visitor.leave());
+
+/** Somebody else, without a browser. */
+async function call(method: string, path: string, body?: object): Promise<Policy> {
+  const answer = await fetch(`${inject("told").base_url}/v1/organization/policies/${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${inject("told").admin_key}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return (await answer.json()) as Policy;
+}
+
+interface Policy {
+  readonly name: string;
+  readonly state: string;
+  readonly revision: number;
+  readonly current_version: number | null;
+  readonly draft: { readonly mode: string; readonly match_threshold_basis_points: number | null };
+}
+
+describe("policies", () => {
+  it("are listed with their state", async () => {
+    const { page } = visitor;
+    await visitor.go("Policies");
+
+    await page.getByRole("row", { name: /Competitor names.*draft/ }).waitFor();
+    await page.getByRole("row", { name: /Card numbers.*enforcing/ }).waitFor();
+    await page.getByRole("row", { name: /Home addresses.*paused/ }).waitFor();
+    await visitor.isContent();
+  });
+
+  it("begin as a draft, which must be a question", async () => {
+    const { page } = visitor;
+    await page.getByRole("link", { name: "New policy" }).click();
+    await page.getByLabel("Name").fill("Medical advice");
+    await page.getByLabel("Rule").fill("No medical advice.");
+    await page.getByText("ends with a question mark").waitFor();
+    await visitor.isContent();
+
+    await page.getByLabel("Rule").fill("Does the text give medical advice?");
+    await page.getByLabel("Scope").selectOption("Chosen projects");
+    await page.getByLabel("Search").check();
+    await page.getByRole("button", { name: "Create draft" }).click();
+
+    await page.getByRole("heading", { name: "Medical advice", level: 1 }).waitFor();
+    await page.getByText("Nothing is published yet").waitFor();
+    await visitor.isContent();
+  });
+
+  it("apply once they are published", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Publish" }).click();
+    await page.getByText("It becomes version 1. What matches is recorded.").waitFor();
+    await visitor.isContent();
+
+    await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
+
+    await page.getByRole("heading", { name: "Published: version 1" }).waitFor();
+    await page.getByText("monitoring", { exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: "Publish" }).isDisabled()).toBe(true);
+  });
+
+  it("show beside the draft what still applies", async () => {
+    const { page } = visitor;
+    await page.getByLabel("Mode").selectOption("Enforcing: matches are refused");
+    await page.getByText("Save the draft to publish it.").waitFor();
+
+    await page.getByRole("button", { name: "Save draft" }).click();
+
+    const published = page.getByRole("region", { name: "Published: version 1" });
+    await published.getByText("Monitoring: matches are recorded").waitFor();
+    await published.getByText("the draft differs").waitFor();
+    await visitor.isContent();
+  });
+
+  it("can be paused and resumed", async () => {
+    const { page } = visitor;
+
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await page.getByText("paused", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+    await page.getByText("monitoring", { exact: true }).waitFor();
+
+    await visitor.isContent();
+  });
+
+  it("show a conflict with what was changed, and lose neither side", async () => {
+    const { page } = visitor;
+    const id = inject("told").policy_id;
+    await visitor.go("Policies");
+    await page.getByRole("link", { name: "Home addresses" }).click();
+    await page.getByLabel("Name").fill("Private addresses");
+    const { revision } = await call("GET", id);
+    await call("PATCH", id, { revision, name: "Addresses", match_threshold_basis_points: 9000 });
+
+    await page.getByRole("button", { name: "Save draft" }).click();
+    const conflict = page.getByRole("alert");
+    const yours = conflict.getByRole("row", { name: "Name" });
+    await yours.getByRole("cell", { name: "Private addresses" }).waitFor();
+    await yours.getByRole("cell", { name: "Addresses", exact: true }).waitFor();
+    await conflict.getByRole("row", { name: /Match from.*90.*not changed/ }).waitFor();
+    await visitor.isContent();
+
+    await conflict.getByRole("button", { name: "Lay mine on top" }).click();
+    await page.getByRole("button", { name: "Save draft" }).click();
+    await page.getByRole("heading", { name: "Private addresses", level: 1 }).waitFor();
+
+    const saved = await call("GET", id);
+    expect(saved.name).toBe("Private addresses");
+    expect(saved.draft.match_threshold_basis_points).toBe(9000);
+    await visitor.isContent();
+  });
+
+  it("show a conflict also to whoever only publishes", async () => {
+    const { page } = visitor;
+    const id = inject("told").policy_id;
+    const { revision } = await call("GET", id);
+    await call("PATCH", id, { revision, name: "Addresses" });
+
+    await page.getByRole("button", { name: "Publish" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
+    await page.getByRole("alert").getByText("Somebody else has changed this policy").waitFor();
+    await page.getByRole("button", { name: "Take theirs" }).click();
+
+    await page.getByRole("heading", { name: "Addresses", level: 1 }).waitFor();
+    expect((await call("GET", id)).current_version).toBe(1);
+  });
+});

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { enter, type Visitor, withBrowser } from "./visitor";
+
+const browser = withBrowser();
+let visitor: Visitor;
+
+beforeAll(async () => {
+  visitor = await enter(browser());
+});
+afterAll(() => visitor.leave());
+
+async function models(key: string): Promise<number> {
+  const answer = await fetch(`${inject("told").base_url}/v1/models`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  return answer.status;
+}
+
+describe("projects and keys", () => {
+  it("are listed, archived ones too", async () => {
+    const { page } = visitor;
+    await visitor.go("Projects and keys");
+
+    await page.getByRole("row", { name: /Shop.*active/ }).waitFor();
+    await page.getByRole("row", { name: /Old site.*archived/ }).waitFor();
+    await visitor.isContent();
+  });
+
+  it("begin with a new project", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "New project" }).click();
+    await visitor.isContent();
+
+    await page.getByLabel("Name").fill("Kiosk");
+    await page.getByRole("button", { name: "Create project" }).click();
+
+    await page.getByRole("heading", { name: "Kiosk", level: 1 }).waitFor();
+    await page.getByText("There is no key yet.").waitFor();
+    await visitor.isContent();
+  });
+
+  it("give a key that works, and show its value once", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "New key" }).click();
+    await visitor.isContent();
+
+    await page.getByLabel("Name").fill("Counter");
+    await page.getByRole("button", { name: "Create key" }).click();
+    const value = await page.getByRole("textbox", { name: "Key" }).inputValue();
+    const curl = await page.getByRole("region", { name: "First call with curl" }).innerText();
+    await page.getByRole("radio", { name: "Python" }).check();
+    const python = await page.getByRole("region", { name: "First call with Python" }).innerText();
+    await visitor.isContent();
+    await page.getByRole("button", { name: "I have copied it" }).click();
+    await page.getByRole("row", { name: /Counter.*active/ }).waitFor();
+
+    expect(value).toMatch(/^thp_[0-9A-Za-z]{49}$/);
+    expect(curl).toContain(`Bearer ${value}`);
+    expect(python).toContain(`api_key="${value}"`);
+    expect(await models(value)).not.toBe(401);
+    expect(await page.content()).not.toContain(value);
+    await visitor.isContent();
+  });
+
+  it("rotate a key with an overlap", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Rotate Counter" }).click();
+
+    await page.getByLabel("The old value keeps working for").selectOption("1 hour");
+    await visitor.isContent();
+    await page.getByRole("button", { name: "Rotate", exact: true }).click();
+    const value = await page.getByRole("textbox", { name: "Key" }).inputValue();
+    await page.getByRole("button", { name: "I have copied it" }).click();
+
+    expect(value).toMatch(/^thp_/);
+    expect(await models(value)).not.toBe(401);
+  });
+
+  it("suspend, resume and revoke a key, each after a question", async () => {
+    const { page } = visitor;
+    for (const [verb, sure, status] of [
+      ["Suspend", "Suspend", "suspended"],
+      ["Resume", "Resume", "active"],
+      ["Revoke", "Revoke for good", "revoked"],
+    ] as const) {
+      await page.getByRole("button", { name: `${verb} Counter` }).click();
+      await page.getByRole("dialog").getByRole("button", { name: sure, exact: true }).click();
+      await page.getByRole("row", { name: new RegExp(`Counter.*${status}`) }).waitFor();
+    }
+    await visitor.isContent();
+  });
+
+  it("leave everything as it is for whoever presses Escape", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Archive" }).click();
+    await page.getByRole("dialog").waitFor();
+
+    await page.keyboard.press("Escape");
+
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "New key" }).waitFor();
+  });
+
+  it("edit and archive a project", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByRole("textbox", { name: "Name" }).fill("Booth");
+    await page.getByLabel("Only these models").fill("example/large");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "Booth", level: 1 }).waitFor();
+    await page.getByRole("definition").filter({ hasText: "example/large" }).waitFor();
+
+    await page.getByRole("button", { name: "Archive" }).click();
+    await page.getByRole("button", { name: "Archive for good" }).click();
+
+    await page.getByRole("button", { name: "New key" }).waitFor({ state: "detached" });
+    await visitor.isContent();
+  });
+
+  it("explain what a key may not do", async () => {
+    const narrow = await enter(browser(), { key: inject("told").narrow_key });
+    await narrow.go("Projects and keys");
+    await narrow.page.getByRole("button", { name: "New project" }).click();
+    await narrow.page.getByLabel("Name").fill("Kiosk");
+    await narrow.page.getByRole("button", { name: "Create project" }).click();
+
+    const dialog = narrow.page.getByRole("dialog");
+    await dialog.getByText("lacks the permission projects:create").waitFor();
+    await narrow.isContent();
+    await narrow.leave();
+  });
+});

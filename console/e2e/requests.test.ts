@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, inject, it } from "vitest";
+import { enter, type Visitor, withBrowser } from "./visitor";
+
+const browser = withBrowser();
+let visitor: Visitor;
+
+beforeAll(async () => {
+  visitor = await enter(browser());
+});
+afterAll(() => visitor.leave());
+
+describe("requests", () => {
+  it("are listed with how they ended and who failed", async () => {
+    const { page } = visitor;
+    await visitor.go("Requests");
+
+    await page
+      .getByRole("row", { name: /200 example\/large nobody 3 \+ 16/ })
+      .first()
+      .waitFor();
+    await page.getByRole("row", { name: /404 example\/unknown the caller/ }).waitFor();
+    await page.getByRole("row", { name: /502 example\/asleep the model’s engine/ }).waitFor();
+    await visitor.isContent();
+  });
+
+  it("can be narrowed to those that failed", async () => {
+    const { page } = visitor;
+
+    await page.getByRole("radio", { name: "Failed: 5xx" }).check();
+
+    await page.getByText("nobody").first().waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /502/ }).first().waitFor();
+    await visitor.isContent();
+  });
+
+  it("are found by their ID, with a bar of where the time went", async () => {
+    const { page } = visitor;
+    await page.getByLabel("Request ID").fill(inject("told").failed_request_id);
+    await page.keyboard.press("Enter");
+
+    await page.getByText("the model’s engine").waitFor();
+    await page.getByRole("link", { name: "Shop" }).waitFor();
+    await page.getByRole("img", { name: /admission/ }).waitFor();
+    await visitor.isContent();
+  });
+
+  it("that never were are not found", async () => {
+    const { page } = visitor;
+    await visitor.go("Requests");
+    await page.getByLabel("Request ID").fill("../requests?limit=1");
+    await page.keyboard.press("Enter");
+
+    await page.getByRole("alert").waitFor();
+    await visitor.isContent();
+  });
+});

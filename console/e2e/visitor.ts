@@ -1,0 +1,116 @@
+/** Somebody in front of a browser, who notices whatever a page does that it must not do. */
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type axe from "axe-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, inject } from "vitest";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const CHROMIUM = "/usr/bin/chromium";
+const PATIENCE_MS = 30_000;
+
+/** The browser says this of every refusal; whether one was due is for the test to say. */
+const REFUSED = /^Failed to load resource: the server responded with a status of [45]\d\d/;
+
+declare global {
+  interface Window {
+    axe: typeof axe;
+    violations: string[];
+  }
+}
+
+export interface Visitor {
+  readonly page: Page;
+  /** What the page did that it must not do. */
+  readonly faults: string[];
+  go(title: string): Promise<void>;
+  /** Nothing has gone wrong until now, and everything can be used by everybody. */
+  isContent(): Promise<void>;
+  leave(): Promise<void>;
+}
+
+/** The browser of a file of tests. */
+export function withBrowser(): () => Browser {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+  });
+  afterAll(() => browser.close());
+  return () => browser;
+}
+
+/** Before the door, on an empty page. */
+export async function arrive(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<Visitor> {
+  const context = await browser.newContext({ acceptDownloads: true, ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const faults = watch(page);
+  return {
+    page,
+    faults,
+    go: async (title) => {
+      await page.getByRole("navigation").getByRole("link", { name: title, exact: true }).click();
+      await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+    },
+    isContent: async () => {
+      await page.waitForFunction(() => !document.querySelector('.waiting, [aria-busy="true"]'));
+      expect(await violations(page)).toEqual([]);
+      expect(await obstacles(page)).toEqual([]);
+      expect(faults).toEqual([]);
+    },
+    leave: () => context.close(),
+  };
+}
+
+/** Behind the door, at the overview. */
+export async function enter(
+  browser: Browser,
+  options: BrowserContextOptions & { key?: string } = {},
+): Promise<Visitor> {
+  const { key = inject("told").admin_key, ...rest } = options;
+  const visitor = await arrive(browser, rest);
+  await visitor.page.goto(`${inject("told").base_url}/console`);
+  await visitor.page.getByLabel("Admin API key").fill(key);
+  await visitor.page.getByRole("button", { name: "Sign in" }).click();
+  await visitor.page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+  return visitor;
+}
+
+function watch(page: Page): string[] {
+  const faults: string[] = [];
+  const origin = new URL(inject("told").base_url).origin;
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    const isOwn = url.origin === origin || ["blob:", "data:"].includes(url.protocol);
+    if (!isOwn) faults.push(`a request to ${url.origin}`);
+  });
+  page.on("pageerror", (error) => faults.push(`an error: ${error.message}`));
+  page.on("console", (message) => {
+    const isFault = ["error", "warning"].includes(message.type());
+    if (isFault && !REFUSED.test(message.text())) faults.push(message.text());
+  });
+  page.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) => {
+      window.violations.push(`${event.violatedDirective} by ${event.blockedURI}`);
+    });
+  });
+  return faults;
+}
+
+async function violations(page: Page): Promise<string[]> {
+  return page.evaluate(() => window.violations);
+}
+
+/** What stands in the way of people who cannot see or point, by axe. */
+async function obstacles(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const results = await page.evaluate(() => window.axe.run(document));
+  return results.violations.flatMap(({ id, nodes }) =>
+    nodes.map((node) => `${id}: ${node.target.join(" ")}`),
+  );
+}

@@ -1,0 +1,56 @@
+/** The one way to the gateway: typed by its OpenAPI document, on its own origin, with one key. */
+
+import createClient from "openapi-fetch";
+import { failureOf, isAbandoned, unreachable } from "./failure";
+import type { paths } from "./schema";
+
+export type Api = ReturnType<typeof apiWith>;
+
+/** The key lives in this closure and nowhere else: not in storage, a cookie or the address. */
+export function apiWith(key: string) {
+  return createClient<paths>({
+    baseUrl: window.location.origin,
+    headers: { authorization: `Bearer ${key}` },
+    credentials: "omit",
+    cache: "no-store",
+    redirect: "error",
+    referrerPolicy: "no-referrer",
+    fetch: reach,
+  });
+}
+
+/** A browser throws the same for every reason not to get an answer, in words of its own. */
+async function reach(request: Request): Promise<Response> {
+  try {
+    return await fetch(request);
+  } catch (thrown) {
+    if (isAbandoned(thrown)) throw thrown;
+    throw unreachable();
+  }
+}
+
+interface Outcome<T> {
+  readonly data?: T;
+  readonly error?: unknown;
+  readonly response: Response;
+}
+
+/** The content of a good answer; any other is thrown as a `Failure`. */
+export async function content<T>(outcome: Promise<Outcome<T>>): Promise<T> {
+  return (await answer(outcome)).data;
+}
+
+/** The same, with the headers that came along. */
+export async function answer<T>(
+  outcome: Promise<Outcome<T>>,
+): Promise<{ data: T; headers: Headers }> {
+  const { data, error, response } = await outcome;
+  if (!response.ok || data === undefined) throw failureOf(response, error);
+  return { data, headers: response.headers };
+}
+
+/** For a creation: the same one again if the same person tries once more. */
+export function idempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}

@@ -1,0 +1,24 @@
+/** Shapes of the API by the names that the console uses. */
+
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type CostBucket = Schemas["CostBucket"];
+export type CreateManagedProjectKey = Schemas["CreateManagedProjectKey"];
+export type CreatePolicy = Schemas["CreatePolicy"];
+export type CreditEntry = Schemas["CreditEntry"];
+export type Credits = Schemas["Credits"];
+export type EditPolicy = Schemas["EditPolicy"];
+export type EffectivePolicy = Schemas["EffectivePolicy"];
+export type Model = Schemas["Model"];
+export type Policy = Schemas["Policy"];
+export type PolicyDraft = Schemas["PolicyDraft"];
+export type PolicyState = Policy["state"];
+export type Project = Schemas["Project"];
+export type ProjectKey = Schemas["ProjectKey"];
+export type PublishedPolicy = Schemas["PublishedPolicy"];
+export type RateLimit = Schemas["RateLimit"];
+export type RequestRecord = Schemas["RequestRecord"];
+export type RequestRollupBucket = Schemas["RequestRollupBucket"];
+export type SpendingLimit = Schemas["SpendingLimit"];

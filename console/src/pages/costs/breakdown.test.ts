@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { namesFrom } from "../../api/names";
+import type { CostBucket } from "../../api/types";
+import { DAY_SECONDS } from "../../base/days";
+import { decimalOf } from "../../base/money";
+import { breakdown, costsAsCsv, gathered } from "./breakdown";
+
+const FIRST = Date.UTC(2026, 10, 1) / 1000;
+const NAMES = namesFrom(
+  new Map([
+    ["p1", "Shop"],
+    ["p2", "Search"],
+  ]),
+  new Map([["k1", "Web"]]),
+);
+
+interface Cost {
+  readonly day: number;
+  readonly value: string;
+  readonly project?: string;
+  readonly key?: string;
+  readonly item?: string;
+}
+
+function buckets(...costs: Cost[]): CostBucket[] {
+  return [0, 1].map((day) => ({
+    object: "bucket",
+    start_time: FIRST + day * DAY_SECONDS,
+    end_time: FIRST + (day + 1) * DAY_SECONDS,
+    results: costs
+      .filter((cost) => cost.day === day)
+      .map(({ value, project, key, item }) => ({
+        object: "organization.costs.result",
+        amount: { value, currency: "usd" },
+        line_item: item ?? null,
+        project_id: project ?? null,
+        api_key_id: key ?? null,
+      })),
+  }));
+}
+
+describe("a breakdown of costs", () => {
+  const costs = buckets(
+    { day: 0, value: "1", project: "p1" },
+    { day: 1, value: "0.5", project: "p1" },
+    { day: 1, value: "7", project: "p2" },
+  );
+
+  it("has the most expensive group first, with a place for every day", () => {
+    const { groups, total } = breakdown(costs, "project", NAMES);
+
+    expect(groups.map(({ name }) => name)).toEqual(["Search", "Shop"]);
+    expect(groups.map(({ amounts }) => amounts.map(decimalOf))).toEqual([
+      ["0", "7"],
+      ["1", "0.5"],
+    ]);
+    expect(decimalOf(total)).toBe("8.5");
+  });
+
+  it("tells keys of the same project apart", () => {
+    const { groups } = breakdown(
+      buckets(
+        { day: 0, value: "1", project: "p1", key: "k1" },
+        { day: 0, value: "2", project: "p1", key: "unknown-key-00000042" },
+      ),
+      "key",
+      NAMES,
+    );
+
+    expect(groups.map(({ name, detail }) => `${detail}: ${name}`)).toEqual([
+      "Shop: key …00000042",
+      "Shop: Web",
+    ]);
+  });
+
+  it("gathers what cannot be told apart by colour", () => {
+    const many = buckets(
+      ...["a", "b", "c", "d"].map((item, index) => ({ day: 0, value: `${9 - index}`, item })),
+    );
+
+    const shown = gathered(breakdown(many, "line_item", NAMES).groups, 3);
+
+    expect(shown.map(({ name }) => name)).toEqual(["a", "b", "2 others"]);
+    expect(shown.map(({ total }) => decimalOf(total))).toEqual(["9", "8", "13"]);
+    expect(shown[2]?.amounts.map(decimalOf)).toEqual(["13", "0"]);
+  });
+
+  it("is written exactly, day by day", () => {
+    const precise = buckets({ day: 1, value: "0.000000000001", project: "p1" });
+
+    expect(costsAsCsv(breakdown(precise, "project", NAMES), "project")).toBe(
+      "day,project_id,project,amount_usd\r\n2026-11-02,p1,Shop,0.000000000001\r\n",
+    );
+  });
+
+  it("of nothing is nothing", () => {
+    expect(breakdown(buckets(), "project", NAMES).groups).toEqual([]);
+  });
+});

@@ -1,0 +1,228 @@
+/** What was spent, by day and by whoever spent it. */
+
+import { lazy, Suspense, useCallback, useMemo } from "react";
+import { type Api, answer } from "../../api/client";
+import type { CostBucket } from "../../api/types";
+import { walkReport } from "../../api/walking";
+import { isoDay, longDay, type Span } from "../../base/days";
+import { share, shown } from "../../base/money";
+import { DAYS_MAX, RANGES, spanOf } from "../../base/ranges";
+import { SERIES_COLOURS, seriesName } from "../../ui/colours";
+import { Count, Empty, Money, Panel } from "../../ui/data";
+import { download } from "../../ui/download";
+import { Choices, type Option, TextField } from "../../ui/fields";
+import { Loaded, useLoad, Waiting } from "../../ui/loading";
+import { useNames } from "../../ui/names";
+import { useChoice, useText } from "../../ui/navigation";
+import { useNow } from "../../ui/now";
+import { Page } from "../../ui/page";
+import { useSession } from "../../ui/session";
+import { type Column, Table } from "../../ui/table";
+import {
+  type Breakdown,
+  breakdown,
+  costsAsCsv,
+  DIMENSIONS,
+  type Group,
+  type Grouping,
+  gathered,
+} from "./breakdown";
+
+const Chart = lazy(() => import("./chart"));
+
+const BUCKETS_MAX = 180;
+const GROUPINGS: ReadonlyArray<Option<Grouping>> = [
+  { value: "project", title: "By project" },
+  { value: "key", title: "By key" },
+  { value: "line_item", title: "By line item" },
+];
+const TITLES = { project: "Project", key: "Key", line_item: "Line item" } as const;
+
+export function Costs() {
+  const now = useNow();
+  const [range, setRange] = useChoice(
+    "range",
+    RANGES.map(({ value }) => value),
+    "30d",
+  );
+  const [by, setBy] = useChoice(
+    "by",
+    GROUPINGS.map(({ value }) => value),
+    "project",
+  );
+  const [from, setFrom] = useText("from");
+  const [to, setTo] = useText("to");
+  const span = useMemo(() => spanOf(range, now, from, to), [range, now, from, to]);
+  return (
+    <Page title="Costs" about="Settled costs by UTC day, to the last pico-dollar.">
+      <div className="bar">
+        <Choices label="Range" value={range} options={RANGES} onValue={setRange} />
+        <Choices label="Grouping" value={by} options={GROUPINGS} onValue={setBy} />
+      </div>
+      {range === "custom" && (
+        <div className="bar">
+          <TextField label="From" type="date" value={from} onValue={setFrom} />
+          <TextField label="To" type="date" value={to} onValue={setTo} />
+        </div>
+      )}
+      {span === null ? (
+        <Empty>Choose two days, the first one first, at most {DAYS_MAX} days apart.</Empty>
+      ) : (
+        <Report span={span} by={by} />
+      )}
+    </Page>
+  );
+}
+
+/** What was asked for stays with the answer: a newer question may be under way. */
+interface Costing {
+  readonly span: Span;
+  readonly by: Grouping;
+  readonly buckets: readonly CostBucket[];
+  readonly unsettled: number;
+}
+
+async function readCosts(
+  admin: Api,
+  span: Span,
+  by: Grouping,
+  signal: AbortSignal,
+): Promise<Costing> {
+  let unsettled = 0;
+  const buckets = await walkReport(async (cursor) => {
+    const query = {
+      start_time: span.start,
+      end_time: span.end,
+      group_by: [...DIMENSIONS[by]],
+      limit: BUCKETS_MAX,
+      ...cursor,
+    };
+    const { data, headers } = await answer(
+      admin.GET("/v1/organization/costs", { params: { query }, signal }),
+    );
+    unsettled = Number(headers.get("x-tollhouse-unsettled-requests") ?? "0");
+    return data;
+  });
+  return { span, by, buckets, unsettled };
+}
+
+function Report({ span, by }: { span: Span; by: Grouping }) {
+  const { admin } = useSession();
+  const load = useCallback(
+    (signal: AbortSignal) => readCosts(admin, span, by, signal),
+    [admin, span, by],
+  );
+  const costs = useLoad(load);
+  return (
+    <Loaded of={costs}>
+      {(value) => (
+        <div className="stack">
+          {value.unsettled > 0 && <Unsettled requests={value.unsettled} />}
+          <Costed costs={value} />
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+function Unsettled({ requests }: { requests: number }) {
+  return (
+    <p className="notice notice-warn">
+      <span>
+        <Count of={requests} /> {requests === 1 ? "request is" : "requests are"} unsettled: nobody
+        knows the end yet. They are in no amount on this page, and that is not zero.
+      </span>
+    </p>
+  );
+}
+
+function Costed({ costs }: { costs: Costing }) {
+  const names = useNames();
+  const { span, by, buckets } = costs;
+  const broken = useMemo(() => breakdown(buckets, by, names), [buckets, by, names]);
+  const drawn = useMemo(() => gathered(broken.groups, SERIES_COLOURS), [broken]);
+  const days = `${longDay(span.start)} to ${longDay(span.end - 1)}`;
+  if (broken.groups.length === 0) {
+    return (
+      <Panel title="Costs by day">
+        <Empty>Nothing was settled from {days}.</Empty>
+      </Panel>
+    );
+  }
+  return (
+    <>
+      <Panel title="Costs by day" actions={<span className="quiet">{days}</span>}>
+        <Suspense fallback={<Waiting />}>
+          <Chart
+            days={broken.days}
+            groups={drawn}
+            label={`Costs by day, ${days}, ${shown(broken.total)} in all; the table tells more`}
+          />
+        </Suspense>
+      </Panel>
+      <Panel
+        title={`Costs by ${TITLES[by].toLowerCase()}`}
+        actions={
+          <button
+            type="button"
+            className="button button-small"
+            onClick={() => save(broken, by, span)}
+          >
+            Download CSV
+          </button>
+        }
+      >
+        <Groups broken={broken} by={by} drawn={drawn.length} />
+      </Panel>
+    </>
+  );
+}
+
+function save(broken: Breakdown, by: Grouping, { start, end }: Span): void {
+  const name = `costs-by-${by}-${isoDay(start)}-${isoDay(end - 1)}.csv`;
+  download(name, costsAsCsv(broken, by), "text/csv;charset=utf-8");
+}
+
+interface GroupsProperties {
+  readonly broken: Breakdown;
+  readonly by: Grouping;
+  readonly drawn: number;
+}
+
+function Groups({ broken, by, drawn }: GroupsProperties) {
+  const places = new Map(broken.groups.map(({ id }, index) => [id, Math.min(index, drawn - 1)]));
+  const columns: ReadonlyArray<Column<Group>> = [
+    {
+      title: TITLES[by],
+      cell: ({ id, name, detail }) => (
+        <span>
+          <span className={`swatch ${seriesName(places.get(id) ?? 0)}`} /> {name}{" "}
+          {detail !== "" && <span className="quiet">{detail}</span>}
+        </span>
+      ),
+    },
+    {
+      title: "Share",
+      cell: ({ total }) => `${(share(total, broken.total) * 100).toFixed(1)} %`,
+      isNumeric: true,
+    },
+    { title: "Amount", cell: ({ total }) => <Money of={total} />, isNumeric: true },
+  ];
+  return (
+    <Table
+      caption={`Costs by ${TITLES[by].toLowerCase()}`}
+      columns={columns}
+      rows={broken.groups}
+      keyOf={({ id }) => id}
+      foot={
+        <tr>
+          <th scope="row">Total</th>
+          <td data-label="" />
+          <td data-label="" className="right">
+            <Money of={broken.total} />
+          </td>
+        </tr>
+      }
+    />
+  );
+}

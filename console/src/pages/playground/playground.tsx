@@ -1,0 +1,263 @@
+/** A conversation over the real route, with a project's key, paid for like any other call. */
+
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
+import { converse } from "../../api/chat";
+import { type Api, content } from "../../api/client";
+import { asFailure, type Failure, isAbandoned } from "../../api/failure";
+import type { Model } from "../../api/types";
+import { Count, Empty, Panel } from "../../ui/data";
+import { SelectField, TextArea, TextField } from "../../ui/fields";
+import { Loaded, useLoad } from "../../ui/loading";
+import { Link } from "../../ui/navigation";
+import { Page } from "../../ui/page";
+import { WithProjectKey } from "../../ui/project-key";
+import { Refusal } from "../../ui/refusal";
+import { asked, ending, heard, messagesOf, type Turn, unasked } from "./talk";
+
+const OUTPUT_TOKENS = "512";
+
+export function Playground() {
+  return (
+    <Page
+      title="Playground"
+      about="Every call here is a real one: authenticated, limited, judged and charged to the project of the key."
+    >
+      <WithProjectKey>{(customer) => <Ready customer={customer} />}</WithProjectKey>
+    </Page>
+  );
+}
+
+function Ready({ customer }: { customer: Api }) {
+  const load = useCallback(
+    (signal: AbortSignal) => content(customer.GET("/v1/models", { signal })),
+    [customer],
+  );
+  const models = useLoad(load);
+  return (
+    <Loaded of={models}>
+      {({ data }) => {
+        const usable = data.filter(({ access }) => access.available);
+        return usable.length === 0 ? (
+          <Empty>No model can be called with this key.</Empty>
+        ) : (
+          <Room customer={customer} models={usable} />
+        );
+      }}
+    </Loaded>
+  );
+}
+
+interface Wishes {
+  readonly model: string;
+  readonly instructions: string;
+  readonly outputTokens: string;
+}
+
+function Room({ customer, models }: { customer: Api; models: readonly Model[] }) {
+  const first = models.find(({ is_ready }) => is_ready) ?? models[0];
+  const [wishes, wish] = useState<Wishes>({
+    model: first?.id ?? "",
+    instructions: "",
+    outputTokens: OUTPUT_TOKENS,
+  });
+  const talking = useTalk(customer, wishes);
+  return (
+    <div className="playground">
+      <Panel title="Conversation">
+        <Talk talk={talking.talk} isBusy={talking.isBusy} />
+        {talking.failure !== null && <Refusal failure={talking.failure} />}
+        <Asking talking={talking} isSound={isBound(wishes.outputTokens)} />
+      </Panel>
+      <Panel title="Settings">
+        <Settings models={models} wishes={wishes} onWishes={wish} />
+      </Panel>
+    </div>
+  );
+}
+
+function isBound(text: string): boolean {
+  return /^[1-9]\d{0,5}$/.test(text);
+}
+
+interface Talking {
+  readonly talk: readonly Turn[];
+  readonly isBusy: boolean;
+  readonly failure: Failure | null;
+  ask(question: string): void;
+  stop(): void;
+  forget(): void;
+}
+
+function useTalk(customer: Api, { model, instructions, outputTokens }: Wishes): Talking {
+  const [talk, setTalk] = useState<readonly Turn[]>([]);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const [abandon, setAbandon] = useState<AbortController | null>(null);
+  useEffect(() => () => abandon?.abort(), [abandon]);
+  const run = async (question: string, controller: AbortController) => {
+    const begun = asked(talk, question);
+    setTalk(begun);
+    const request = {
+      model,
+      messages: messagesOf(begun, instructions),
+      max_completion_tokens: Number(outputTokens),
+    };
+    for await (const piece of converse(customer, request, controller.signal)) {
+      setTalk((known) => heard(known, piece));
+    }
+  };
+  const ask = (question: string) => {
+    const controller = new AbortController();
+    setAbandon(controller);
+    setFailure(null);
+    run(question, controller)
+      .catch((thrown: unknown) => {
+        setTalk(unasked);
+        if (!isAbandoned(thrown)) setFailure(asFailure(thrown));
+      })
+      .finally(() => setAbandon(null));
+  };
+  return {
+    talk,
+    failure,
+    isBusy: abandon !== null,
+    ask,
+    stop: () => abandon?.abort(),
+    forget: () => {
+      setTalk([]);
+      setFailure(null);
+    },
+  };
+}
+
+function Talk({ talk, isBusy }: { talk: readonly Turn[]; isBusy: boolean }) {
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (talk.length > 0) end.current?.scrollIntoView({ block: "nearest" });
+  }, [talk]);
+  return (
+    <div className="talk" role="log" aria-label="Conversation" aria-busy={isBusy}>
+      {talk.length === 0 && <Empty>Nothing has been said yet.</Empty>}
+      {talk.map((turn, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: turns are only ever added at the end.
+        <article key={index} className={`turn turn-${turn.role}`}>
+          <h3>{turn.role === "user" ? "You" : "Model"}</h3>
+          {turn.reasoning !== "" && (
+            <details>
+              <summary>Reasoning</summary>
+              <p className="quiet said">{turn.reasoning}</p>
+            </details>
+          )}
+          <p className="said">{turn.content || "…"}</p>
+          {turn.requestId !== "" && <Footnote turn={turn} />}
+        </article>
+      ))}
+      <div ref={end} />
+    </div>
+  );
+}
+
+function Footnote({ turn: { usage, finish, requestId } }: { turn: Turn }) {
+  return (
+    <p className="footnote">
+      {usage !== null && (
+        <span>
+          <Count of={usage.prompt_tokens} /> + <Count of={usage.completion_tokens} /> tokens
+        </span>
+      )}
+      {ending(finish) !== "" && <span>{ending(finish)}</span>}
+      <Link to={{ page: "request", id: requestId }}>What it cost</Link>
+    </p>
+  );
+}
+
+function Asking({ talking, isSound }: { talking: Talking; isSound: boolean }) {
+  const [question, setQuestion] = useState("");
+  const canAsk = isSound && !talking.isBusy && question.trim() !== "";
+  const send = () => {
+    if (!canAsk) return;
+    talking.ask(question);
+    setQuestion("");
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    send();
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+  };
+  return (
+    <form className="form" onSubmit={submit}>
+      <TextArea
+        label="Message"
+        hint="Ctrl and Enter send it."
+        rows={3}
+        value={question}
+        onValue={setQuestion}
+        onKeyDown={press}
+      />
+      <div className="row row-end">
+        <button
+          type="button"
+          className="button"
+          disabled={talking.isBusy || talking.talk.length === 0}
+          onClick={talking.forget}
+        >
+          Start over
+        </button>
+        {talking.isBusy ? (
+          <button type="button" className="button button-main" onClick={talking.stop}>
+            Stop
+          </button>
+        ) : (
+          <button type="submit" className="button button-main" disabled={!canAsk}>
+            Send
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+interface SettingsProperties {
+  readonly models: readonly Model[];
+  readonly wishes: Wishes;
+  readonly onWishes: (wishes: Wishes) => void;
+}
+
+function Settings({ models, wishes, onWishes }: SettingsProperties) {
+  const isSound = isBound(wishes.outputTokens);
+  return (
+    <div className="form">
+      <SelectField
+        label="Model"
+        value={wishes.model}
+        options={models.map(({ id, display_name, is_ready }) => ({
+          value: id,
+          title: is_ready ? display_name : `${display_name} (not ready)`,
+        }))}
+        onValue={(model) => onWishes({ ...wishes, model })}
+      />
+      <TextArea
+        label="Instructions (optional)"
+        rows={4}
+        value={wishes.instructions}
+        onValue={(instructions) => onWishes({ ...wishes, instructions })}
+      />
+      <TextField
+        label="Output tokens at most"
+        hint="This much is reserved before the call."
+        {...(isSound ? {} : { fault: "A whole number from 1 on." })}
+        inputMode="numeric"
+        value={wishes.outputTokens}
+        onValue={(outputTokens) => onWishes({ ...wishes, outputTokens })}
+      />
+    </div>
+  );
+}

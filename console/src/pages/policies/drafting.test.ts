@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import {
+  basisPointsOf,
+  type Draft,
+  differences,
+  editOf,
+  faultsOf,
+  isSame,
+  NEW_DRAFT,
+  onTop,
+  percentOf,
+} from "./drafting";
+
+const BEFORE: Draft = { ...NEW_DRAFT, name: "No names", rule: "Does it name a person?" };
+
+describe("a threshold", () => {
+  it.each([
+    ["", null],
+    ["50", 5000],
+    ["80.5", 8050],
+    ["0.01", 1],
+    ["99.99", 9999],
+    ["0", undefined],
+    ["100", undefined],
+    ["12.345", undefined],
+    ["half", undefined],
+  ])("is read from %j", (text, expected) => {
+    expect(basisPointsOf(text)).toBe(expected);
+  });
+
+  it.each([1, 5000, 8050, 9999])(
+    "of %d basis points is written so that it is read again",
+    (points) => {
+      expect(basisPointsOf(percentOf(points))).toBe(points);
+    },
+  );
+});
+
+describe("a draft", () => {
+  it("says what is wrong with it", () => {
+    expect(faultsOf(BEFORE)).toEqual({});
+    expect(Object.keys(faultsOf({ ...NEW_DRAFT, rule: "No names.", threshold: "all" }))).toEqual([
+      "name",
+      "rule",
+      "threshold",
+    ]);
+  });
+
+  it("is saved by what was changed in it, and by nothing else", () => {
+    const after = { ...BEFORE, mode: "enforcing", threshold: "80", projectIds: ["p1"] } as const;
+
+    expect(editOf(BEFORE, after, 7)).toEqual({
+      revision: 7,
+      mode: "enforcing",
+      project_ids: ["p1"],
+      match_threshold_basis_points: 8000,
+    });
+  });
+
+  it("restores the default threshold by null", () => {
+    expect(editOf({ ...BEFORE, threshold: "80" }, BEFORE, 7)).toEqual({
+      revision: 7,
+      match_threshold_basis_points: null,
+    });
+  });
+});
+
+describe("two people at one draft", () => {
+  const theirs: Draft = { ...BEFORE, name: "Names", mode: "enforcing" };
+  const mine: Draft = { ...BEFORE, name: "No full names", description: "Mine" };
+
+  it("see what the other has changed, and where they meet", () => {
+    expect(differences(BEFORE, theirs, mine)).toEqual([
+      { field: "name", before: "No names", theirs: "Names", mine: "No full names" },
+      { field: "mode", before: "monitoring", theirs: "enforcing", mine: null },
+    ]);
+  });
+
+  it("lose nothing when one lays the changes on top", () => {
+    expect(onTop(BEFORE, theirs, mine)).toEqual({
+      ...BEFORE,
+      name: "No full names",
+      description: "Mine",
+      mode: "enforcing",
+    });
+  });
+
+  it("have nothing to settle when they wrote the same", () => {
+    expect(isSame(onTop(BEFORE, theirs, theirs), theirs)).toBe(true);
+  });
+});

@@ -1,0 +1,140 @@
+/** A draft while it is being written, and what becomes of it when somebody else was faster. */
+
+import type { CreatePolicy, EditPolicy, Policy } from "../../api/types";
+
+/** The fields as a person edits them. The threshold is a percentage, empty for the default. */
+export interface Draft {
+  readonly name: string;
+  readonly description: string;
+  readonly rule: string;
+  readonly direction: Policy["draft"]["direction"];
+  readonly mode: Policy["draft"]["mode"];
+  readonly scope: Policy["draft"]["scope"];
+  readonly projectIds: readonly string[];
+  readonly threshold: string;
+}
+
+export type FieldName = keyof Draft;
+
+export const FIELDS: readonly FieldName[] = [
+  "name",
+  "description",
+  "rule",
+  "direction",
+  "mode",
+  "scope",
+  "projectIds",
+  "threshold",
+];
+
+export const NEW_DRAFT: Draft = {
+  name: "",
+  description: "",
+  rule: "",
+  direction: "both",
+  mode: "monitoring",
+  scope: "organization",
+  projectIds: [],
+  threshold: "",
+};
+
+export function draftOf({ name, description, draft }: Policy): Draft {
+  return {
+    name,
+    description,
+    rule: draft.rule,
+    direction: draft.direction,
+    mode: draft.mode,
+    scope: draft.scope,
+    projectIds: draft.project_ids,
+    threshold: percentOf(draft.match_threshold_basis_points),
+  };
+}
+
+/** 8050 basis points are "80.5". */
+export function percentOf(basisPoints: number | null): string {
+  return basisPoints === null ? "" : String(basisPoints / 100);
+}
+
+/** Null is the default; undefined is no threshold at all. */
+export function basisPointsOf(percent: string): number | null | undefined {
+  const text = percent.trim();
+  if (text === "") return null;
+  if (!/^\d{1,2}(\.\d{1,2})?$/.test(text)) return undefined;
+  const [whole = "0", fraction = ""] = text.split(".");
+  const basisPoints = Number(whole) * 100 + Number(fraction.padEnd(2, "0"));
+  return basisPoints === 0 ? undefined : basisPoints;
+}
+
+/** What keeps a draft from being saved, by field. */
+export function faultsOf(draft: Draft): Partial<Record<FieldName, string>> {
+  const faults: Partial<Record<FieldName, string>> = {};
+  if (draft.name.trim() === "") faults.name = "A policy needs a name.";
+  if (!draft.rule.endsWith("?")) {
+    faults.rule = "The rule is a yes-or-no question and ends with a question mark.";
+  }
+  if (basisPointsOf(draft.threshold) === undefined) {
+    faults.threshold = "A percentage from 0.01 to 99.99, or nothing.";
+  }
+  return faults;
+}
+
+export function isSame(one: Draft, other: Draft): boolean {
+  return changedFields(one, other).length === 0;
+}
+
+export function changedFields(before: Draft, after: Draft): FieldName[] {
+  return FIELDS.filter((field) => String(before[field]) !== String(after[field]));
+}
+
+/** The body of a creation. */
+export function creationOf(draft: Draft): CreatePolicy {
+  return {
+    name: draft.name,
+    description: draft.description,
+    rule: draft.rule,
+    direction: draft.direction,
+    mode: draft.mode,
+    scope: draft.scope,
+    project_ids: [...draft.projectIds],
+    match_threshold_basis_points: basisPointsOf(draft.threshold) ?? null,
+  };
+}
+
+/** The body of an edit: only what was changed, so that nothing else can be overwritten. */
+export function editOf(before: Draft, after: Draft, revision: number): EditPolicy {
+  const { project_ids, match_threshold_basis_points, ...plain } = creationOf(after);
+  const all = { ...plain, projectIds: project_ids, threshold: match_threshold_basis_points };
+  const names = { projectIds: "project_ids", threshold: "match_threshold_basis_points" } as const;
+  const changed = changedFields(before, after).map((field) => {
+    const name = field === "projectIds" || field === "threshold" ? names[field] : field;
+    return [name, all[field]];
+  });
+  return { revision, ...Object.fromEntries(changed) };
+}
+
+/** One field that both have changed, or only the other one. */
+export interface Difference {
+  readonly field: FieldName;
+  readonly before: Draft[FieldName];
+  readonly theirs: Draft[FieldName];
+  /** Null where it was left alone here. */
+  readonly mine: Draft[FieldName] | null;
+}
+
+/** What the other one has changed, field by field, beside what was changed here. */
+export function differences(before: Draft, theirs: Draft, mine: Draft): Difference[] {
+  const changedHere = new Set(changedFields(before, mine));
+  return changedFields(before, theirs).map((field) => ({
+    field,
+    before: before[field],
+    theirs: theirs[field],
+    mine: changedHere.has(field) ? mine[field] : null,
+  }));
+}
+
+/** The other one's draft with the changes that were made here on top. */
+export function onTop(before: Draft, theirs: Draft, mine: Draft): Draft {
+  const kept = changedFields(before, mine).map((field) => [field, mine[field]]);
+  return { ...theirs, ...Object.fromEntries(kept) };
+}

@@ -1,0 +1,89 @@
+/** The draft of a policy. Whoever was slower sees what was changed meanwhile, and loses nothing. */
+
+import { type FormEvent, useEffect, useState } from "react";
+import { content } from "../../api/client";
+import { isStale } from "../../api/failure";
+import type { Policy } from "../../api/types";
+import { Panel } from "../../ui/data";
+import { useAct } from "../../ui/loading";
+import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
+import { Conflict } from "./conflict";
+import { DraftFields } from "./draft-fields";
+import { draftOf, editOf, faultsOf, isSame, onTop } from "./drafting";
+
+interface EditorProperties {
+  /** What the draft was begun from. */
+  readonly policy: Policy;
+  /** What the gateway holds by now, once it is known to be something else. */
+  readonly latest: Policy | null;
+  readonly onEdits: (hasEdits: boolean) => void;
+  readonly onPolicy: (policy: Policy) => void;
+  readonly onConflict: () => Promise<void>;
+}
+
+export function Editor({ policy, latest, onEdits, onPolicy, onConflict }: EditorProperties) {
+  const { admin } = useSession();
+  const before = draftOf(policy);
+  const [draft, setDraft] = useState(before);
+  const act = useAct();
+  const hasEdits = !isSame(before, draft);
+  useEffect(() => onEdits(hasEdits), [hasEdits, onEdits]);
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    act.run(async () => {
+      try {
+        const saved = await content(
+          admin.PATCH("/v1/organization/policies/{policy_id}", {
+            params: { path: { policy_id: policy.id } },
+            body: editOf(before, draft, policy.revision),
+          }),
+        );
+        setDraft(draftOf(saved));
+        onPolicy(saved);
+      } catch (thrown) {
+        if (!isStale(thrown)) throw thrown;
+        await onConflict();
+      }
+    });
+  };
+  const begin = (from: Policy, next: typeof draft) => {
+    setDraft(next);
+    onPolicy(from);
+  };
+  const isSound = Object.keys(faultsOf(draft)).length === 0;
+  return (
+    <Panel title="Draft">
+      <form className="form" onSubmit={save}>
+        <DraftFields draft={draft} onDraft={setDraft} />
+        {latest !== null && (
+          <Conflict
+            before={before}
+            theirs={draftOf(latest)}
+            mine={draft}
+            onTheirs={() => begin(latest, draftOf(latest))}
+            onMine={() => begin(latest, onTop(before, draftOf(latest), draft))}
+          />
+        )}
+        {act.failure !== null && <Refusal failure={act.failure} />}
+        <div className="row row-end">
+          <button
+            type="button"
+            className="button"
+            disabled={!hasEdits || act.isBusy}
+            onClick={() => setDraft(before)}
+          >
+            Discard edits
+          </button>
+          <button
+            type="submit"
+            className="button button-main"
+            disabled={!hasEdits || act.isBusy || !isSound || latest !== null}
+          >
+            Save draft
+          </button>
+        </div>
+      </form>
+    </Panel>
+  );
+}

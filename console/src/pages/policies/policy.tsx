@@ -1,0 +1,81 @@
+/** One policy: the draft, what is published, and the steps between them. */
+
+import { useCallback, useState } from "react";
+import { content } from "../../api/client";
+import type { Policy as PolicyRecord } from "../../api/types";
+import { Badge, When } from "../../ui/data";
+import { Loaded, useLoad } from "../../ui/loading";
+import { Link } from "../../ui/navigation";
+import { Page } from "../../ui/page";
+import { useSession } from "../../ui/session";
+import { Editor } from "./editor";
+import { Published } from "./published";
+import { Steps } from "./steps";
+import { STATE_TONES } from "./words";
+
+export function Policy({ id }: { id: string }) {
+  const { admin } = useSession();
+  const read = useCallback(
+    (signal?: AbortSignal) =>
+      content(
+        admin.GET("/v1/organization/policies/{policy_id}", {
+          params: { path: { policy_id: id } },
+          ...(signal === undefined ? {} : { signal }),
+        }),
+      ),
+    [admin, id],
+  );
+  const first = useLoad(read);
+  const [changed, setChanged] = useState<PolicyRecord | null>(null);
+  const policy = changed ?? first.value;
+  return (
+    <Page
+      title={policy?.name ?? "Policy"}
+      trail={<Link to={{ page: "policies" }}>Policies</Link>}
+      about={policy?.description || undefined}
+    >
+      <Loaded of={{ ...first, value: policy }}>
+        {(known) => <Workbench policy={known} onPolicy={setChanged} readLatest={() => read()} />}
+      </Loaded>
+    </Page>
+  );
+}
+
+interface WorkbenchProperties {
+  readonly policy: PolicyRecord;
+  readonly onPolicy: (policy: PolicyRecord) => void;
+  readonly readLatest: () => Promise<PolicyRecord>;
+}
+
+function Workbench({ policy, onPolicy, readLatest }: WorkbenchProperties) {
+  const [hasEdits, setHasEdits] = useState(false);
+  const [latest, setLatest] = useState<PolicyRecord | null>(null);
+  const onConflict = async () => setLatest(await readLatest());
+  const take = (taken: PolicyRecord) => {
+    setLatest(null);
+    onPolicy(taken);
+  };
+  return (
+    <div className="stack">
+      <div className="row row-apart">
+        <div className="row">
+          <Badge tone={STATE_TONES[policy.state]}>{policy.state}</Badge>
+          <span className="quiet">
+            Revision {policy.revision}, edited <When at={policy.updated_at} />
+          </span>
+        </div>
+        <Steps policy={policy} hasEdits={hasEdits} onPolicy={take} onConflict={onConflict} />
+      </div>
+      <div className="halves">
+        <Editor
+          policy={policy}
+          latest={latest}
+          onEdits={setHasEdits}
+          onPolicy={take}
+          onConflict={onConflict}
+        />
+        <Published policy={policy} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,110 @@
+/** All projects, and the way to a new one. */
+
+import { type FormEvent, useCallback, useState } from "react";
+import { content, idempotencyKey } from "../../api/client";
+import { forgetNames } from "../../api/names";
+import type { Project } from "../../api/types";
+import { walkList } from "../../api/walking";
+import { Badge, Empty, Panel, When } from "../../ui/data";
+import { Dialog } from "../../ui/dialog";
+import { TextField } from "../../ui/fields";
+import { Loaded, useAct, useLoad } from "../../ui/loading";
+import { go, Link } from "../../ui/navigation";
+import { Page } from "../../ui/page";
+import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
+import { type Column, Table } from "../../ui/table";
+
+const COLUMNS: ReadonlyArray<Column<Project>> = [
+  {
+    title: "Name",
+    cell: ({ id, name }) => <Link to={{ page: "project", id }}>{name}</Link>,
+  },
+  {
+    title: "Status",
+    cell: ({ status }) => <Badge tone={status === "active" ? "good" : "plain"}>{status}</Badge>,
+  },
+  { title: "Created", cell: ({ created_at }) => <When at={created_at} /> },
+  { title: "ID", cell: ({ id }) => <code className="quiet anywhere">{id}</code> },
+];
+
+export function Projects() {
+  const { admin } = useSession();
+  const [isCreating, setCreating] = useState(false);
+  const load = useCallback(
+    (signal: AbortSignal) =>
+      walkList((query) =>
+        content(admin.GET("/manage/v1/organization/projects", { params: { query }, signal })),
+      ),
+    [admin],
+  );
+  const projects = useLoad(load);
+  return (
+    <Page
+      title="Projects and keys"
+      about="A project holds keys. Applications call models with them, and costs are told apart by them."
+      actions={
+        <button type="button" className="button button-main" onClick={() => setCreating(true)}>
+          New project
+        </button>
+      }
+    >
+      <Panel title="Projects">
+        <Loaded of={projects}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <Empty>There is no project yet. Create one to get a key.</Empty>
+            ) : (
+              <Table caption="Projects" columns={COLUMNS} rows={items} keyOf={({ id }) => id} />
+            )
+          }
+        </Loaded>
+      </Panel>
+      {isCreating && <CreateProject onClose={() => setCreating(false)} />}
+    </Page>
+  );
+}
+
+function CreateProject({ onClose }: { onClose: () => void }) {
+  const { admin } = useSession();
+  const [name, setName] = useState("");
+  const [key] = useState(idempotencyKey);
+  const act = useAct();
+  const create = (event: FormEvent) => {
+    event.preventDefault();
+    act.run(async () => {
+      const project = await content(
+        admin.POST("/manage/v1/organization/projects", {
+          params: { header: { "Idempotency-Key": key } },
+          body: { name },
+        }),
+      );
+      forgetNames(admin);
+      go({ page: "project", id: project.id });
+    });
+  };
+  return (
+    <Dialog title="New project" onClose={onClose}>
+      <form className="form" onSubmit={create}>
+        <TextField
+          label="Name"
+          hint="Names need not be unique, and can be changed."
+          value={name}
+          onValue={setName}
+          maxLength={200}
+          required
+          autoFocus
+        />
+        {act.failure !== null && <Refusal failure={act.failure} />}
+        <div className="row row-end">
+          <button type="button" className="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="button button-main" disabled={act.isBusy}>
+            Create project
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,128 @@
+/** One request: how it ended, what it cost, and where its time went. */
+
+import { useCallback } from "react";
+import { content } from "../../api/client";
+import type { RequestRecord } from "../../api/types";
+import { moment } from "../../base/days";
+import { seriesName } from "../../ui/colours";
+import { Count, Money, Panel } from "../../ui/data";
+import { Loaded, useLoad } from "../../ui/loading";
+import { useNames } from "../../ui/names";
+import { Link } from "../../ui/navigation";
+import { Page } from "../../ui/page";
+import { useSession } from "../../ui/session";
+import { duration, MEANINGS, type Stretch, stretches } from "./timing";
+import { Failing, StatusBadge } from "./words";
+
+export function Request({ id }: { id: string }) {
+  const { admin } = useSession();
+  const load = useCallback(
+    (signal: AbortSignal) =>
+      content(
+        admin.GET("/manage/v1/organization/requests/{request_id}", {
+          params: { path: { request_id: id } },
+          signal,
+        }),
+      ),
+    [admin, id],
+  );
+  const request = useLoad(load);
+  return (
+    <Page
+      title="Request"
+      trail={<Link to={{ page: "requests" }}>Requests</Link>}
+      about={<code className="anywhere">{id}</code>}
+    >
+      <Loaded of={request}>
+        {(record) => (
+          <div className="stack">
+            <Panel title="How it ended">
+              <Facts record={record} />
+            </Panel>
+            <Panel title={`Where ${duration(record.timings.total_ms)} went`}>
+              <Timing parts={stretches(record.timings)} />
+            </Panel>
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Facts({ record }: { record: RequestRecord }) {
+  const names = useNames();
+  return (
+    <dl className="facts">
+      <dt>Status</dt>
+      <dd>
+        <StatusBadge status={record.status} /> {record.status === 499 && "the caller left"}
+      </dd>
+      <dt>Failed by</dt>
+      <dd>
+        <Failing record={record} />
+      </dd>
+      <dt>When</dt>
+      <dd>{moment(record.created_at)}</dd>
+      <dt>Operation</dt>
+      <dd>
+        <code>{record.operation}</code> {record.stream ? "as a stream" : ""}
+      </dd>
+      <dt>Model</dt>
+      <dd>{record.model ?? "–"}</dd>
+      <dt>Engine</dt>
+      <dd>
+        {record.backend ?? "–"} {record.replica !== null && <code>{record.replica}</code>}
+      </dd>
+      <dt>Tokens</dt>
+      <dd>
+        <Tokens tokens={record.tokens} />
+      </dd>
+      <dt>Cost</dt>
+      <dd>{record.cost === null ? "not known yet" : <Money of={record.cost.value} />}</dd>
+      <dt>Project</dt>
+      <dd>
+        <Link to={{ page: "project", id: record.project_id }}>
+          {names.project(record.project_id)}
+        </Link>
+      </dd>
+      <dt>Key</dt>
+      <dd>{names.key(record.api_key_id)}</dd>
+    </dl>
+  );
+}
+
+function Tokens({ tokens }: { tokens: RequestRecord["tokens"] }) {
+  if (tokens.input === null && tokens.output === null) return "not known";
+  return (
+    <>
+      <Count of={tokens.input ?? 0} /> input, <Count of={tokens.cached_input ?? 0} /> cached input,{" "}
+      <Count of={tokens.output ?? 0} /> output
+    </>
+  );
+}
+
+function Timing({ parts }: { parts: readonly Stretch[] }) {
+  const label = parts.map(({ step, ms }) => `${step} ${duration(ms)}`).join(", ");
+  return (
+    <div className="form">
+      <div className="timing" role="img" aria-label={label}>
+        {parts.map(({ step, share }, index) => (
+          <span key={step} className={seriesName(index)} style={{ width: `${share * 100}%` }} />
+        ))}
+      </div>
+      <dl className="facts">
+        {parts.map(({ step, ms }, index) => (
+          <div key={step} className="fact">
+            <dt>
+              <span className={`swatch ${seriesName(index)}`} /> {step}
+            </dt>
+            <dd>
+              <span className="number">{duration(ms)}</span>{" "}
+              <span className="quiet">{MEANINGS[step]}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}

@@ -1,0 +1,31 @@
+/** How a request ended. */
+
+import type { RequestRecord } from "../../api/types";
+import { Badge } from "../../ui/data";
+
+const CULPRITS = {
+  caller: "the caller",
+  gateway: "the gateway",
+  backend: "the model’s engine",
+} as const;
+
+export function StatusBadge({ status }: { status: number }) {
+  if (status < 400) return <Badge tone="good">{status}</Badge>;
+  return <Badge tone={status < 500 ? "warn" : "bad"}>{status}</Badge>;
+}
+
+/** Who failed, and how; nothing where nobody did. */
+export function Failing({ record }: { record: RequestRecord }) {
+  if (record.failed_by === null) return <span className="quiet">nobody</span>;
+  return (
+    <>
+      {CULPRITS[record.failed_by]}
+      {record.error_code !== null && (
+        <>
+          {" "}
+          <code className="quiet anywhere">{record.error_code}</code>
+        </>
+      )}
+    </>
+  );
+}

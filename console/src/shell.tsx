@@ -1,0 +1,134 @@
+/** The menu, and the page that the address names. */
+
+import { type ReactNode, useMemo, useState } from "react";
+import { type Place, placeOf, SECTIONS, sectionOf } from "./base/places";
+import { Costs } from "./pages/costs/costs";
+import { Limits } from "./pages/limits/limits";
+import { Models } from "./pages/models/models";
+import { Overview } from "./pages/overview/overview";
+import { Playground } from "./pages/playground/playground";
+import { NewPolicy } from "./pages/policies/new-policy";
+import { Policies } from "./pages/policies/policies";
+import { Policy } from "./pages/policies/policy";
+import { Project } from "./pages/projects/project";
+import { Projects } from "./pages/projects/projects";
+import { Request } from "./pages/requests/request";
+import { Requests } from "./pages/requests/requests";
+import { Boundary } from "./ui/boundary";
+import { Mark } from "./ui/mark";
+import { Link, usePath } from "./ui/navigation";
+import { NowContext, presentInstant } from "./ui/now";
+import { Page } from "./ui/page";
+import { useSession } from "./ui/session";
+
+export function Shell() {
+  const path = usePath();
+  const place = useMemo(() => placeOf(path), [path]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: every page has a present of its own.
+  const now = useMemo(presentInstant, [path]);
+  return (
+    <>
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <div className="shell">
+        <Side place={place} />
+        <main id="main" className="main" key={path}>
+          <Boundary>
+            <NowContext value={now}>{pageAt(place)}</NowContext>
+          </Boundary>
+        </main>
+      </div>
+    </>
+  );
+}
+
+function pageAt(place: Place): ReactNode {
+  switch (place.page) {
+    case "overview":
+      return <Overview />;
+    case "costs":
+      return <Costs />;
+    case "requests":
+      return <Requests />;
+    case "request":
+      return <Request id={place.id} />;
+    case "limits":
+      return <Limits />;
+    case "models":
+      return <Models />;
+    case "policies":
+      return <Policies />;
+    case "new-policy":
+      return <NewPolicy />;
+    case "policy":
+      return <Policy id={place.id} />;
+    case "projects":
+      return <Projects />;
+    case "project":
+      return <Project id={place.id} />;
+    case "playground":
+      return <Playground />;
+    case "nowhere":
+      return <Nowhere />;
+  }
+}
+
+function Side({ place }: { place: Place }) {
+  const session = useSession();
+  const [isOpen, setOpen] = useState(false);
+  const section = sectionOf(place);
+  const close = () => setOpen(false);
+  return (
+    <header className={isOpen ? "side is-open" : "side"}>
+      <div className="side-top">
+        <Link className="wordmark" to={{ page: "overview" }}>
+          <Mark />
+          Tollhouse
+        </Link>
+        <button
+          type="button"
+          className="button button-small menu-button"
+          aria-expanded={isOpen}
+          aria-controls="menu"
+          onClick={() => setOpen(!isOpen)}
+        >
+          Menu
+        </button>
+      </div>
+      <nav id="menu" aria-label="Pages">
+        <ul className="menu">
+          {SECTIONS.map(({ page, title }) => (
+            <li key={page}>
+              <Link
+                to={{ page }}
+                onClick={close}
+                {...(page === section ? { "aria-current": "page" } : {})}
+              >
+                {title}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div className="holder">
+        <span className="quiet">
+          Signed in with <code>{session.adminKeyStart}</code>
+        </span>
+        <button type="button" className="button button-small" onClick={session.signOut}>
+          Sign out
+        </button>
+      </div>
+    </header>
+  );
+}
+
+function Nowhere() {
+  return (
+    <Page title="No such page">
+      <p>
+        Nothing stands at this address. <Link to={{ page: "overview" }}>Go to the overview</Link>
+      </p>
+    </Page>
+  );
+}

@@ -1,0 +1,66 @@
+/** Small pieces that show one value each. */
+
+import type { ReactNode } from "react";
+import { type Instant, moment, relative } from "../base/days";
+import { decimalOf, type PicoUsd, picoOf, shown } from "../base/money";
+import { useNow } from "./now";
+
+/** An amount for reading; the exact one is its title. */
+export function Money({ of }: { of: string | PicoUsd }) {
+  const pico = typeof of === "string" ? picoOf(of) : of;
+  return (
+    <span className="number" title={`${decimalOf(pico)} USD`}>
+      {shown(pico)}
+    </span>
+  );
+}
+
+const COUNT = new Intl.NumberFormat("en-US");
+
+export function count(of: number): string {
+  return COUNT.format(of);
+}
+
+export function Count({ of }: { of: number }) {
+  return <span className="number">{count(of)}</span>;
+}
+
+/** How long ago, or how soon; the instant itself is its title. */
+export function When({ at, none = "never" }: { at: Instant | null; none?: string }) {
+  const now = useNow();
+  if (at === null) return <span className="quiet">{none}</span>;
+  return (
+    <time className="nobreak" dateTime={new Date(at * 1000).toISOString()} title={moment(at)}>
+      {relative(at, now)}
+    </time>
+  );
+}
+
+type Tone = "plain" | "good" | "warn" | "bad";
+
+export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
+  return <span className={tone === "plain" ? "badge" : `badge badge-${tone}`}>{children}</span>;
+}
+
+interface PanelProperties {
+  readonly title: string;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+export function Panel({ title, actions, children }: PanelProperties) {
+  return (
+    <section className="panel" aria-label={title}>
+      <div className="panel-head">
+        <h2>{title}</h2>
+        {actions !== undefined && <div className="row">{actions}</div>}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** Nothing is there yet, and what could be done about it. */
+export function Empty({ children }: { children: ReactNode }) {
+  return <div className="empty">{children}</div>;
+}

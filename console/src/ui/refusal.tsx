@@ -1,0 +1,52 @@
+/** A failure in words: what is missing, whose turn it is, and where it can be looked up. */
+
+import type { Explanation, Failure } from "../api/failure";
+import { useSession } from "./session";
+
+interface RefusalProperties {
+  readonly failure: Failure;
+  readonly onRetry?: () => void;
+}
+
+export function Refusal({ failure, onRetry }: RefusalProperties) {
+  const { signOut } = useSession();
+  const { explanation } = failure;
+  return (
+    <div className={isExpected(explanation) ? "notice" : "notice notice-bad"} role="alert">
+      <Reason explanation={explanation} />
+      {explanation.requestId !== null && (
+        <p className="small">
+          Request ID <code className="anywhere">{explanation.requestId}</code>
+        </p>
+      )}
+      {explanation.status === 401 && (
+        <button type="button" className="button button-small" onClick={signOut}>
+          Sign in again
+        </button>
+      )}
+      {onRetry !== undefined && explanation.status !== 401 && !isExpected(explanation) && (
+        <button type="button" className="button button-small" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Nothing is broken: the key, or this version, was never meant to do it. */
+function isExpected(explanation: Explanation): boolean {
+  return explanation.missingPermission !== null || explanation.code === "unknown_url";
+}
+
+function Reason({ explanation }: { explanation: Explanation }) {
+  if (explanation.missingPermission !== null) {
+    return (
+      <p>
+        Your Admin key lacks the permission <code>{explanation.missingPermission}</code>. Sign in
+        with a key that holds it to see or do this.
+      </p>
+    );
+  }
+  if (explanation.code === "unknown_url") return <p>This gateway does not offer this yet.</p>;
+  return <p>{explanation.message}</p>;
+}

@@ -1,0 +1,52 @@
+"""The files of the console, read into memory: what is not in the table is not served."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+BUILT: Final = Path(__file__).parent / "static"
+"""Where `make console` writes; part of the wheel, and of no commit."""
+
+INDEX: Final = "index.html"
+_HASHED_FOLDER: Final = "assets/"
+_MEDIA_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class File:
+    """One file. `is_hashed` says that its name changes with its content."""
+
+    content: bytes
+    gzipped: bytes | None
+    media_type: str
+    etag: str
+    is_hashed: bool
+
+
+def read(folder: Path) -> Mapping[str, File]:
+    """Files by their path below `folder`; none where nothing was built."""
+    return dict(_files(folder))
+
+
+def _files(folder: Path) -> Iterator[tuple[str, File]]:
+    for path in sorted(folder.rglob("*")):
+        if (media_type := _MEDIA_TYPES.get(path.suffix)) is None or not path.is_file():
+            continue
+        name = path.relative_to(folder).as_posix()
+        content = path.read_bytes()
+        compressed = path.with_name(f"{path.name}.gz")
+        file = File(
+            content=content,
+            gzipped=compressed.read_bytes() if compressed.is_file() else None,
+            media_type=media_type,
+            etag=f'W/"{hashlib.sha256(content).hexdigest()[:32]}"',
+            is_hashed=name.startswith(_HASHED_FOLDER),
+        )
+        yield name, file

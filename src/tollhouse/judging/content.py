@@ -27,9 +27,13 @@ UNJUDGED_OF_REQUEST: Final = {
     "reasoning_effort": "one of a few words",
     "stream_options": "truth values",
     "verbosity": "one of a few words",
+    "user": "stays in the gateway",
+    "safety_identifier": "stays in the gateway",
+    "metadata": "stays in the gateway",
 }
 UNJUDGED_OF_MESSAGE: Final = {
     "role": "one of a few words, in the label of every part",
+    "model_id": "stays in the gateway",
 }
 UNJUDGED_OF_ANSWER: Final = {
     "finish_reason": "the engine's word, not the model's",

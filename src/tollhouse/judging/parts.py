@@ -49,8 +49,8 @@ def of_message_content(label: str, content: Any) -> Iterator[Part]:  # noqa: ANN
 
 
 def _is_text(part: dict[str, Any]) -> bool:
-    members = {name for name, value in part.items() if value is not None}
-    return members <= {"type", *TEXT_MEMBERS} and part.get("type") in TEXT_TYPES
+    is_known = part.keys() <= {"type", "image_url", *TEXT_MEMBERS}
+    return is_known and part.get("image_url") is None and part.get("type") in TEXT_TYPES
 
 
 def _of_text_part(label: str, part: dict[str, Any]) -> Iterator[Part]:

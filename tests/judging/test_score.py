@@ -105,7 +105,8 @@ def test_probabilities_of_more_than_one_together_are_no_answer() -> None:
 def test_exact_tokens_leave_nothing_unseen() -> None:
     evidence = from_exact(logs(a=0.5, b=0.25), yes=["a"], no=["b"])
 
-    assert evidence == Evidence(p_yes=pytest.approx(0.5), p_no=pytest.approx(0.25))
+    assert (evidence.p_yes, evidence.p_no) == pytest.approx((0.5, 0.25))
+    assert (evidence.unseen_yes_max, evidence.unseen_no_max) == (0.0, 0.0)
 
 
 def test_an_exact_token_that_is_missing_is_no_answer() -> None:

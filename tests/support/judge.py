@@ -92,12 +92,25 @@ class ScriptedJudge:
     heard: list[Heard] = field(default_factory=list[Heard])
     at_once: int = 0
     most_at_once: int = 0
-    released: asyncio.Event = field(default_factory=asyncio.Event)
-    """Answers wait for it; it is set unless a test clears it."""
+    holds_answers: bool = False
     base_url: str = ""
+    _let: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    def __post_init__(self) -> None:
-        self.released.set()
+    def let(self, answers: int) -> None:
+        """Give so many of the answers that are held."""
+        for _ in range(answers):
+            self._let.release()
+
+    def let_all(self) -> None:
+        """Hold no answer any more."""
+        self.holds_answers = False
+        self.let(self.at_once)
+
+    async def has_heard(self, questions: int) -> None:
+        """Wait until so many have come."""
+        async with asyncio.timeout(PATIENCE_SECONDS), self._news:
+            await self._news.wait_for(lambda: len(self.heard) >= questions)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -106,7 +119,10 @@ class ScriptedJudge:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            await self.released.wait()
+            async with self._news:
+                self._news.notify_all()
+            if self.holds_answers:
+                await self._let.acquire()
             return await self._answer(request, heard)
         finally:
             self.at_once -= 1
@@ -152,7 +168,7 @@ def _entries(body: dict[str, Any], p_yes: float, coverage: float = COVERAGE) -> 
             for number in numbers
         ]
     others = body["top_logprobs"] - 2
-    rest = math.log((1 - coverage) / others)
+    rest = math.log((1 - coverage) / 2 / others)
     return [
         {"token": "Yes", "logprob": yes},
         {"token": "No", "logprob": no},
@@ -178,10 +194,7 @@ _ENTRIES: dict[Fault, Any] = {
         {"token": "No", "logprob": -6.0},
         {"token": "Yes", "logprob": -7.0},
     ],
-    Fault.UNDECIDED: [
-        {"token": "No", "logprob": math.log(0.51)},
-        {"token": "Perhaps", "logprob": math.log(0.2)},
-    ],
+    Fault.UNDECIDED: [{"token": "No", "logprob": math.log(0.5)}],
 }
 _STATUSES = {Fault.ERROR_500: 500, Fault.BUSY_429: 429, Fault.REFUSES_400: 400}
 _BODIES = {

@@ -29,6 +29,9 @@ class VerdictCache:
         self._age_seconds_max = age_seconds_max
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def find(self, policy: AppliedPolicy, digest: bytes, judge: str) -> Score | None:
         """What this judge said about this very content and version."""
         kept = self._kept.get(_key(policy, digest, judge))

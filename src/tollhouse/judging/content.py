@@ -99,7 +99,7 @@ def _of_message(index: int, message: Mapping[str, Any]) -> Iterator[Part]:
     label = f"messages[{index}] {message['role']}"
     for name, value in message.items():
         if name == "content":
-            yield from of_message_content(label, value)
+            yield from of_message_content(label, value, param=f"messages[{index}].content")
         elif name not in UNJUDGED_OF_MESSAGE:
             yield from of_value(f"{label} {name}", value)
 
@@ -107,7 +107,9 @@ def _of_message(index: int, message: Mapping[str, Any]) -> Iterator[Part]:
 def _of_option(name: str, value: Any) -> Iterator[Part]:  # noqa: ANN401 - any field
     if name == _PREDICTION and isinstance(value, dict):
         prediction = dict(cast("dict[str, Any]", value))
-        yield from of_message_content(name, prediction.pop("content", None))
+        yield from of_message_content(
+            name, prediction.pop("content", None), param="prediction.content"
+        )
         yield from of_value(name, prediction)
     else:
         yield from of_value(name, value)

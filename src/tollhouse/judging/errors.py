@@ -58,7 +58,7 @@ class PolicyEvaluatorUnavailable(GatewayError):
 class NotEvaluable(PolicyEvaluatorUnavailable):
     """Something in the content cannot be shown to the judge, such as a picture."""
 
-    def __init__(self, param: str) -> None:
+    def __init__(self, param: str | None) -> None:
         super().__init__(
             "A policy applies, and only text can be judged. Leave out what is not text.",
             param=param,

@@ -36,16 +36,23 @@ def of_value(label: str, value: Any, *, decodings: int = 0) -> Iterator[Part]:  
         yield from _of_element(label, value, decodings)
 
 
-def of_message_content(label: str, content: Any) -> Iterator[Part]:  # noqa: ANN401 - free-form
-    """The same, of a place where a part may be something else than text, which is refused."""
+def of_message_content(
+    label: str,
+    content: Any,  # noqa: ANN401 - free-form
+    *,
+    param: str | None = None,
+) -> Iterator[Part]:
+    """The same, of a place where a part may be something else than text, which is refused.
+
+    `param` is how a caller knows the place, if a caller wrote it.
+    """
     if not isinstance(content, list):
         yield from of_value(label, content)
         return
     for index, part in enumerate(cast("list[Any]", content)):
-        place = f"{label}[{index}]"
         if not isinstance(part, dict) or not _is_text(cast("dict[str, Any]", part)):
-            raise NotEvaluable(place)
-        yield from _of_text_part(place, cast("dict[str, Any]", part))
+            raise NotEvaluable(param and f"{param}[{index}]")
+        yield from _of_text_part(f"{label}[{index}]", cast("dict[str, Any]", part))
 
 
 def _is_text(part: dict[str, Any]) -> bool:
@@ -62,7 +69,7 @@ def _of_element(label: str, value: Any, decodings: int) -> Iterator[Part]:  # no
     if isinstance(value, str):
         yield from _of_text(label, value, decodings)
     elif isinstance(value, dict | list):
-        drawing = _Drawing(label)
+        drawing = _Drawing()
         shown = drawing.of(value, 0)
         yield Part(label, msgspec.json.encode(shown).decode())
         for number, text in enumerate(drawing.beside, 1):
@@ -89,13 +96,12 @@ def _decoded(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
 class _Drawing:
     """An object as it is shown, and the strings that stand beside it."""
 
-    def __init__(self, label: str) -> None:
-        self._label = label
+    def __init__(self) -> None:
         self.beside: list[str] = []
 
     def of(self, value: Any, depth: int) -> Any:  # noqa: ANN401 - free-form
         if depth > DEPTH_MAX:
-            raise NotEvaluable(self._label)
+            raise NotEvaluable(None)
         match value:
             case str():
                 return value if encoding.is_plain(value) else f"({self._beside(value)})"

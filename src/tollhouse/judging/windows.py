@@ -13,7 +13,7 @@ from tollhouse.judging.types import Content, Part, Window
 
 OVERLAP_SHARE = 8
 """Of a window's characters, one in this many is in the next window too."""
-WINDOW_BYTES_MIN = 1_024
+WINDOW_BYTES_MIN = 512
 """No label and no character is so long that a window of this size could not advance."""
 
 

@@ -94,6 +94,11 @@ def _(info: inspect.Metadata) -> Any:  # noqa: ANN401 - whatever JSON holds
 
 
 @_smallest.register
+def _(info: inspect.UnionType) -> Any:  # noqa: ANN401 - whatever JSON holds
+    return None if info.includes_none else _smallest(info.types[0])
+
+
+@_smallest.register
 def _(info: inspect.StrType) -> str:
     return "a"
 

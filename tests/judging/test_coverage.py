@@ -15,10 +15,15 @@ from tests.judging import samples
 from tests.judging.samples import MARKER, Body, Path
 from tollhouse.backends.encoding import Forwarding, encode
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion, UpstreamMessage
+from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import completions as wire
 from tollhouse.contract.chat import ChatMessage, ChatRequest
+from tollhouse.contract.responses import ResponseRequest, check
 from tollhouse.inference.chat import ChatRendering
+from tollhouse.inference.response_translation import translate
+from tollhouse.inference.responses import ResponseRendering
+from tollhouse.inference.surface import Finish, Rendering
 from tollhouse.judging.content import (
     UNJUDGED_OF_ANSWER,
     UNJUDGED_OF_MESSAGE,
@@ -45,6 +50,36 @@ FORWARDING = Forwarding(
 REQUESTS = samples.of(ChatRequest)
 COMPLETIONS = samples.of(UpstreamCompletion)
 CHUNKS = samples.of(UpstreamChunk)
+RESPONSES = samples.of(ResponseRequest)
+RESPONSE_PLACES: list[Body] = [
+    {"instructions": MARKER},
+    {"input": MARKER},
+    {"input": [{"role": "user", "content": [{"type": "input_text", "text": MARKER}]}]},
+    {"input": [{"role": "assistant", "content": [{"type": "output_text", "text": MARKER}]}]},
+    {
+        "input": [
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": MARKER},
+            {"type": "function_call_output", "call_id": "c", "output": "done"},
+        ]
+    },
+    {
+        "input": [
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": MARKER},
+        ]
+    },
+    {"tools": [{"type": "function", "name": "f", "description": MARKER, "parameters": {}}]},
+    {
+        "text": {
+            "format": {
+                "type": "json_schema",
+                "name": "s",
+                "schema": {"description": MARKER},
+            }
+        }
+    },
+]
+FINISH = Finish(usage=Usage(prompt_tokens=1, completion_tokens=1), at=datetime.now(UTC))
 
 
 def named(found: Iterable[tuple[Path, Body]]) -> list[str]:
@@ -65,9 +100,16 @@ def is_exempt(path: Path) -> bool:
     )
 
 
-def rendering() -> ChatRendering:
-    request = msgspec.convert({"model": "m", "messages": [{"role": "user"}]}, ChatRequest)
-    return ChatRendering(request, RequestId(UUID(int=1)), datetime.now(UTC))
+@pytest.fixture(params=["chat", "responses"])
+def rendering(request: pytest.FixtureRequest) -> Rendering:
+    """What a caller of either operation reads, with all that can be asked for."""
+    request_id, now = RequestId(UUID(int=1)), datetime.now(UTC)
+    if request.param == "chat":
+        message = {"role": "user", "content": "Hi"}
+        chat = msgspec.convert({"model": "m", "messages": [message]}, ChatRequest)
+        return ChatRendering(chat, request_id, now)
+    body = {"model": "m", "input": "Hi", "include": ["message.output_text.logprobs"]}
+    return ResponseRendering(msgspec.convert(body, ResponseRequest), request_id, now)
 
 
 @pytest.mark.parametrize(("path", "body"), REQUESTS, ids=named(REQUESTS))
@@ -80,24 +122,49 @@ def test_every_text_of_a_request_is_judged_or_stays_here(path: Path, body: Body)
         assert is_judged(lambda: of_request(request))
 
 
-@pytest.mark.parametrize(("path", "body"), COMPLETIONS, ids=named(COMPLETIONS))
-def test_every_text_of_an_answer_is_judged(path: Path, body: Body) -> None:
-    completion = msgspec.convert(body, UpstreamCompletion)
-    usage = Usage(prompt_tokens=1, completion_tokens=1)
+@pytest.mark.parametrize(("path", "body"), RESPONSES, ids=named(RESPONSES))
+def test_every_text_of_a_response_request_is_judged_or_stays_here(path: Path, body: Body) -> None:
+    """It is judged as the chat that it becomes, which is all that the backend gets."""
+    del path
+    try:
+        check(request := msgspec.convert(body, ResponseRequest))
+        translated, _ = translate(request)
+    except GatewayError:
+        return
 
-    is_told = MARKER in rendering().complete(completion, usage).decode()
+    if MARKER in encode(translated, FORWARDING).decode():
+        assert is_judged(lambda: of_request(translated))
+
+
+@pytest.mark.parametrize("place", RESPONSE_PLACES)
+def test_the_places_of_a_response_request_that_a_model_reads_are_judged(place: Body) -> None:
+    body = {"model": "m", "input": "Hi", **place}
+
+    translated, _ = translate(msgspec.convert(body, ResponseRequest))
+
+    assert MARKER in encode(translated, FORWARDING).decode()
+    assert is_judged(lambda: of_request(translated))
+
+
+@pytest.mark.parametrize(("path", "body"), COMPLETIONS, ids=named(COMPLETIONS))
+def test_every_text_of_an_answer_is_judged(rendering: Rendering, path: Path, body: Body) -> None:
+    completion = msgspec.convert(body, UpstreamCompletion)
+
+    is_told = MARKER in rendering.complete(completion, FINISH).decode()
 
     if is_told and UNJUDGED_OF_ANSWER.keys().isdisjoint(path):
         assert is_judged(lambda: of_completion(completion))
 
 
 @pytest.mark.parametrize(("path", "body"), CHUNKS, ids=named(CHUNKS))
-def test_every_text_of_a_streamed_answer_is_judged(path: Path, body: Body) -> None:
+def test_every_text_of_a_streamed_answer_is_judged(
+    rendering: Rendering, path: Path, body: Body
+) -> None:
     chunk = msgspec.convert(body, UpstreamChunk)
     gathered = Gathered()
     gathered.see([chunk])
 
-    is_told = MARKER in rendering().records([chunk]).decode()
+    is_told = MARKER in rendering.records([chunk]).decode()
 
     if is_told and UNJUDGED_OF_ANSWER.keys().isdisjoint(path):
         assert is_judged(gathered.content)

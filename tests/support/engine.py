@@ -45,6 +45,10 @@ class Engine:
         assert payloads.pop() == "[DONE]"
         return [json.loads(payload) for payload in payloads]
 
+    def tokens_of(self, text: str) -> list[int]:
+        """Of the text alone, without any that the model's template adds."""
+        return self.post("/tokenize", {"content": text, "add_special": False})["tokens"]
+
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Ask the engine itself, past any gateway."""
         with self._open(path, body) as answer:

@@ -1,0 +1,85 @@
+"""How many tokens a judge may spend on one request, estimated before it is asked anything.
+
+Estimates suppose that the judge reads the content once where it comes first, and once for each
+question where it comes last.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tollhouse.judging import encoding, layout
+from tollhouse.judging.errors import (
+    PolicySetTooLarge,
+    RuleTooLong,
+    SelectionTooLarge,
+    TooLongToJudge,
+)
+from tollhouse.judging.types import JudgedDirection, Order, Profile
+from tollhouse.judging.windows import OVERLAP_SHARE, Sheet
+from tollhouse.policies.types import AppliedPolicy, Direction
+
+ANSWER_TOKENS = 40
+"""What stands after the content beside the question."""
+DIRECTIONS: tuple[JudgedDirection, ...] = (Direction.REQUEST, Direction.RESPONSE)
+
+
+def check_rule(rule: str, profile: Profile) -> None:
+    """Refuse a question for which the judge has no room."""
+    tokens = layout.question_tokens(rule, profile)
+    if tokens > profile.question_tokens_max:
+        raise RuleTooLong(tokens=tokens, tokens_max=profile.question_tokens_max)
+
+
+def check_set(policies: Sequence[AppliedPolicy], profile: Profile, *, tokens_max: int) -> None:
+    """Refuse a set that leaves no room for a window of content in each direction it judges."""
+    window_tokens = layout.window_bytes(profile) // profile.bytes_per_token
+    tokens = sum(
+        _tokens(window_tokens, 1, applying(policies, direction), profile)
+        for direction in DIRECTIONS
+    )
+    if tokens > tokens_max:
+        raise PolicySetTooLarge(tokens=tokens, tokens_max=tokens_max)
+
+
+def check_content(
+    sheet: Sheet,
+    policies: Sequence[AppliedPolicy],
+    profile: Profile,
+    *,
+    selected: Sequence[AppliedPolicy] = (),
+    tokens_max: int,
+) -> int:
+    """What judging will take, about. Refuses what is too much: `selected` is to blame first."""
+    tokens = content_tokens(sheet, (*policies, *selected), profile)
+    if tokens <= tokens_max:
+        return tokens
+    if selected and content_tokens(sheet, policies, profile) <= tokens_max:
+        raise SelectionTooLarge(tokens=tokens, tokens_max=tokens_max)
+    raise TooLongToJudge
+
+
+def content_tokens(sheet: Sheet, policies: Sequence[AppliedPolicy], profile: Profile) -> int:
+    """What these policies take on this content, about."""
+    size_bytes = encoding.size_bytes(sheet.text)
+    window_bytes = layout.window_bytes(profile)
+    windows = 1
+    if size_bytes > window_bytes:
+        windows = -(-size_bytes * OVERLAP_SHARE // (window_bytes * (OVERLAP_SHARE - 1)))
+        size_bytes = windows * window_bytes
+    return _tokens(-(-size_bytes // profile.bytes_per_token), windows, policies, profile)
+
+
+def applying(
+    policies: Iterable[AppliedPolicy], direction: JudgedDirection
+) -> tuple[AppliedPolicy, ...]:
+    """Those that are asked in this direction."""
+    return tuple(each for each in policies if each.direction in {direction, Direction.BOTH})
+
+
+def _tokens(
+    content_tokens: int, windows: int, policies: Sequence[AppliedPolicy], profile: Profile
+) -> int:
+    if not policies:
+        return 0
+    questions = sum(layout.question_tokens(policy.rule, profile) for policy in policies)
+    readings = len(policies) if profile.order is Order.QUESTION_FIRST else 1
+    return readings * content_tokens + windows * (questions + ANSWER_TOKENS * len(policies))

@@ -1,0 +1,35 @@
+"""Text as a judge reads it: JSON in which nothing can be taken for markup of a chat template.
+
+A content that says `<|im_end|>` or `[/INST]` would otherwise be read by some tokenizers as the
+end of the gateway's own message. Line ends are escaped too, so that a content cannot write the
+line that closes its fence.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+_MARKUP: Final = {
+    character: f"\\u{ord(character):04x}" for character in "<>|\x7f\x85\u2028\u2029\u2581\uff5c"
+}
+_BRACKETED_WORD = re.compile(r"\[(?=/?[A-Za-z]\w*\])")
+_encoder = msgspec.json.Encoder()
+
+
+def quoted(text: str) -> str:
+    """A JSON string on one line, quotes included, which decodes to the same text."""
+    json = _encoder.encode(text).decode()
+    for character, escaped in _MARKUP.items():
+        json = json.replace(character, escaped)
+    return _BRACKETED_WORD.sub(r"\\u005b", json)
+
+
+def is_plain(text: str) -> bool:
+    """Whether JSON writes it as it is."""
+    return len(_encoder.encode(text)) == len(text.encode()) + 2
+
+
+def size_bytes(json: str) -> int:
+    """Bytes on the wire, as far as the judge's tokenizer sees them."""
+    return len(json) if json.isascii() else len(json.encode())

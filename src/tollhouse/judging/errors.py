@@ -1,0 +1,116 @@
+"""How judging fails: towards callers, and between the judge and whoever asks it."""
+
+from collections.abc import Sequence
+
+from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.base.ids import PolicyId, policy_id_text
+from tollhouse.judging.types import FailureReason, JudgedDirection
+from tollhouse.policies.types import Direction
+
+_DENIED: dict[JudgedDirection, str] = {
+    Direction.REQUEST: "The request was refused by policy {ids}. It costs nothing.",
+    Direction.RESPONSE: "The answer was withheld by policy {ids}. The model's work is charged.",
+}
+
+
+class JudgeFailed(Exception):
+    """One question got no answer that can be used. Callers see it only as a refusal."""
+
+    def __init__(self, reason: FailureReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+class AsymmetricTokenizer(Exception):
+    """The engine has no spelling in which both answers are single tokens: it cannot judge."""
+
+
+class PolicyViolation(GatewayError):
+    """An enforcing policy matched. Neither its name nor its rule nor the score is told."""
+
+    kind = Kind.DENIED
+    code = "policy_violation"
+    is_policy_failure = True
+
+    def __init__(self, policy_ids: Sequence[PolicyId], direction: JudgedDirection) -> None:
+        ids = ", ".join(map(policy_id_text, policy_ids))
+        super().__init__(_DENIED[direction].format(ids=ids))
+        self.policy_ids = tuple(policy_ids)
+
+
+class PolicyEvaluatorUnavailable(GatewayError):
+    """A policy would have to decide and nothing can ask it: never a silent pass."""
+
+    kind = Kind.UNAVAILABLE
+    code = "policy_evaluator_unavailable"
+    is_policy_failure = True
+    should_retry = False
+
+    def __init__(
+        self,
+        message: str = "A policy applies to this request and cannot be evaluated now.",
+        *,
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message, param=param)
+
+
+class NotEvaluable(PolicyEvaluatorUnavailable):
+    """Something in the content cannot be shown to the judge, such as a picture."""
+
+    def __init__(self, param: str | None) -> None:
+        super().__init__(
+            "A policy applies, and only text can be judged. Leave out what is not text.",
+            param=param,
+        )
+
+
+class TooLongToJudge(PolicyEvaluatorUnavailable):
+    """Judging all of the content would exceed the judge's budget, and none of it is left out."""
+
+    def __init__(self) -> None:
+        super().__init__("A policy applies, and the content is too long to be judged. Shorten it.")
+
+
+class RuleTooLong(GatewayError):
+    """The judge could not read the question together with any content."""
+
+    kind = Kind.CONFLICT
+    code = "policy_budget_exceeded"
+    should_retry = False
+
+    def __init__(self, *, tokens: int, tokens_max: int) -> None:
+        super().__init__(
+            f"The rule takes about {tokens} tokens; the judge reads at most {tokens_max}. "
+            "Shorten it.",
+            param="rule",
+        )
+
+
+class PolicySetTooLarge(GatewayError):
+    """With this policy, judging one request of its scope would exceed the judge's budget."""
+
+    kind = Kind.CONFLICT
+    code = "policy_budget_exceeded"
+    should_retry = False
+
+    def __init__(self, *, tokens: int, tokens_max: int) -> None:
+        super().__init__(
+            f"Judging one request would take about {tokens} tokens; at most {tokens_max} are "
+            "allowed. Shorten rules, or pause policies of the same scope.",
+            param="policy_id",
+        )
+
+
+class SelectionTooLarge(GatewayError):
+    """What the request adds by `policy_ids` does not fit into the judge's budget."""
+
+    kind = Kind.INVALID
+    code = "policy_budget_exceeded"
+
+    def __init__(self, *, tokens: int, tokens_max: int) -> None:
+        super().__init__(
+            f"Judging this request would take about {tokens} tokens; at most {tokens_max} are "
+            "allowed. Select fewer policies.",
+            param="policy_ids",
+        )

@@ -1,0 +1,96 @@
+"""A streamed answer put together again: by choice, by what is said in it, and by call.
+
+Pieces of several choices come interleaved, and a word may come in two pieces: nothing is judged
+that was not joined first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tollhouse.backends.types import FreeObject, FunctionDelta, UpstreamChunk, UpstreamChunkChoice
+from tollhouse.judging.content import Said, of_answer
+from tollhouse.judging.types import Content
+
+
+class Gathered:
+    """One per answer. It sees everything before the caller does."""
+
+    def __init__(self) -> None:
+        self._choices: dict[int, _Choice] = {}
+
+    def see(self, chunks: Sequence[UpstreamChunk]) -> None:
+        """Records as they arrive."""
+        for chunk in chunks:
+            for piece in chunk.choices:
+                self._choices.setdefault(piece.index, _Choice()).add(piece)
+
+    def content(self) -> Content:
+        """All that was said so far."""
+        return of_answer(choice.said(index) for index, choice in self._choices.items())
+
+
+@dataclass(slots=True)
+class _Function:
+    """Some engines repeat a name with every piece."""
+
+    names: dict[str, None] = field(default_factory=dict[str, None])
+    arguments: list[str] = field(default_factory=list[str])
+
+    def add(self, piece: FunctionDelta) -> None:
+        if piece.name:
+            self.names[piece.name] = None
+        self.arguments.append(piece.arguments or "")
+
+    def whole(self) -> FreeObject:
+        return {"name": "".join(self.names), "arguments": "".join(self.arguments)}
+
+
+@dataclass(slots=True)
+class _Call:
+    ids: dict[str, None] = field(default_factory=dict[str, None])
+    function: _Function = field(default_factory=_Function)
+
+
+@dataclass(slots=True)
+class _Choice:
+    content: list[str] = field(default_factory=list[str])
+    refusal: list[str] = field(default_factory=list[str])
+    reasoning: list[str] = field(default_factory=list[str])
+    calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
+    function: _Function | None = None
+    annotations: list[FreeObject] = field(default_factory=list[FreeObject])
+    logprobs: list[Any] = field(default_factory=list[Any])
+
+    def add(self, piece: UpstreamChunkChoice) -> None:
+        delta = piece.delta
+        self.content.append(delta.content or "")
+        self.refusal.append(delta.refusal or "")
+        # Engines use either name, and may change it on the way; callers get one text.
+        self.reasoning.append(delta.reasoning or delta.reasoning_content or "")
+        self.annotations += delta.annotations or ()
+        if piece.logprobs is not None:
+            self.logprobs.append(piece.logprobs)
+        if delta.function_call is not None:
+            self.function = self.function or _Function()
+            self.function.add(delta.function_call)
+        for part in delta.tool_calls or ():
+            call = self.calls.setdefault(part.index, _Call())
+            if part.id:
+                call.ids[part.id] = None
+            if part.function is not None:
+                call.function.add(part.function)
+
+    def said(self, index: int) -> Said:
+        message: dict[str, Any] = {
+            "content": "".join(self.content),
+            "refusal": "".join(self.refusal),
+            "reasoning": "".join(self.reasoning),
+            "tool_calls": [
+                {"id": "".join(call.ids), "function": call.function.whole()}
+                for _, call in sorted(self.calls.items())
+            ],
+            "function_call": None if self.function is None else self.function.whole(),
+            "annotations": self.annotations,
+        }
+        return Said(index=index, message=message, logprobs=self.logprobs)

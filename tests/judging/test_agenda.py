@@ -1,0 +1,190 @@
+"""Whatever the order of answers: asking ends, and nothing passes that was not asked about whole."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.judging.cases import policy, saying, scored
+from tollhouse.base.ids import PolicyId
+from tollhouse.judging.agenda import Agenda, Job
+from tollhouse.judging.types import Decision, FailureReason, Outcome
+from tollhouse.judging.windows import Sheet
+from tollhouse.policies.types import AppliedPolicy, Mode
+
+TEXT = "bread " * 1_000
+YES, NO = scored(9_000), scored(1_000)
+Answer = st.sampled_from(["no", "no", "no", "yes", "failed", "rejected"])
+
+
+@dataclass
+class Walk:
+    """A judge that answers in an order and a way that somebody else decides."""
+
+    agenda: Agenda
+    waiting: list[Job] = field(default_factory=list[Job])
+    answered: dict[PolicyId, list[Job]] = field(default_factory=dict[PolicyId, list[Job]])
+    begun: list[Job] = field(default_factory=list[Job])
+
+    def step(self, job: Job, answer: str) -> None:
+        self.waiting.remove(job)
+        if not job.standing.is_open:
+            self.waiting += self.agenda.passed_over(job)
+            return
+        self.begun.append(job)
+        match answer:
+            case "yes" | "no":
+                self.answered.setdefault(job.standing.policy.id, []).append(job)
+                self.waiting += self.agenda.answered(job, YES if answer == "yes" else NO)
+            case "rejected":
+                self.waiting += self.agenda.failed(job, FailureReason.REJECTED)
+            case _:
+                self.waiting += self.agenda.failed(job, FailureReason.UNREACHABLE)
+
+
+def walk_of(policies: list[AppliedPolicy], *, bytes_max: int = 2_048) -> tuple[Walk, Sheet]:
+    sheet = Sheet(saying(TEXT))
+    agenda = Agenda(policies, sheet, sheet.windows(bytes_max=bytes_max))
+    return Walk(agenda, agenda.first()), sheet
+
+
+POLICIES = st.lists(
+    st.builds(policy, st.sampled_from(["a?", "bb?", "ccc?"]), mode=st.sampled_from(Mode)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(st.data(), POLICIES)
+def test_every_walk_ends_and_only_what_was_asked_whole_passes(
+    data: st.DataObject, policies: list[AppliedPolicy]
+) -> None:
+    walk, sheet = walk_of(policies)
+
+    while not walk.agenda.is_over:
+        assert walk.waiting, "asking stands still"
+        walk.step(data.draw(st.sampled_from(walk.waiting)), data.draw(Answer))
+
+    decisions = walk.agenda.decisions()
+    assert [decision.policy for decision in decisions] == policies
+    is_refused = any(_refuses(decision) for decision in decisions)
+    for decision in decisions:
+        assert decision.outcome is not Outcome.SKIPPED or is_refused
+        if decision.outcome is Outcome.NO_MATCH:
+            assert _covered(walk.answered[decision.policy.id]) == sheet.characters
+        if decision.outcome is Outcome.MATCH:
+            assert decision.score == YES
+    for ahead in walk.begun:
+        if ahead.goes_ahead:
+            of_window = [job for job in walk.begun if job.window == ahead.window]
+            assert of_window[0].goes_ahead
+
+
+def _refuses(decision: Decision) -> bool:
+    return (
+        decision.policy.mode is Mode.ENFORCING
+        and decision.outcome in {Outcome.MATCH, Outcome.FAILED}
+    )  # fmt: skip
+
+
+def _covered(jobs: list[Job]) -> int:
+    """How far the windows reach without a gap."""
+    reach = 0
+    for job in sorted(jobs, key=lambda job: job.window.start):
+        if job.window.start <= reach:
+            reach = max(reach, job.window.end)
+    return reach
+
+
+def test_one_question_goes_ahead_on_every_window() -> None:
+    policies = [policy(f"{number}?") for number in range(10)]
+    walk, _ = walk_of(policies, bytes_max=100_000)
+
+    assert len(walk.waiting) == 1
+    walk.step(walk.waiting[0], "no")
+
+    assert len(walk.waiting) == 9
+    assert {job.standing.policy.id for job in walk.waiting} < {each.id for each in policies}
+
+
+def test_the_longest_question_goes_ahead() -> None:
+    walk, _ = walk_of([policy("a?"), policy("aaa?"), policy("aa?")])
+
+    assert {job.standing.policy.rule for job in walk.waiting} == {"aaa?"}
+
+
+def test_a_window_that_is_too_long_is_halved_before_others_are_asked() -> None:
+    walk, _ = walk_of([policy("a?"), policy("b?")], bytes_max=100_000)
+
+    walk.step(walk.waiting[0], "rejected")
+
+    assert len(walk.waiting) > 1
+    assert all(job.goes_ahead for job in walk.waiting)
+    while not walk.agenda.is_over:
+        walk.step(walk.waiting[0], "no")
+    assert {each.outcome for each in walk.agenda.decisions()} == {Outcome.NO_MATCH}
+
+
+def test_what_cannot_be_halved_any_more_failed() -> None:
+    walk, _ = walk_of([policy("a?", mode=Mode.MONITORING)])
+
+    while not walk.agenda.is_over:
+        walk.step(walk.waiting[0], "rejected")
+
+    (decision,) = walk.agenda.decisions()
+    assert (decision.outcome, decision.reason) == (Outcome.FAILED, FailureReason.REJECTED)
+
+
+@pytest.mark.parametrize("answer", ["yes", "failed"])
+def test_an_enforcing_refusal_ends_it(answer: str) -> None:
+    walk, _ = walk_of([policy("long one?"), policy("b?")], bytes_max=100_000)
+
+    walk.step(walk.waiting[0], answer)
+
+    assert walk.agenda.is_over
+    assert walk.agenda.decisions()[1].outcome is Outcome.SKIPPED
+
+
+@pytest.mark.parametrize("answer", ["yes", "failed"])
+def test_a_monitoring_policy_ends_nothing(answer: str) -> None:
+    walk, _ = walk_of(
+        [policy("long one?", mode=Mode.MONITORING), policy("b?", mode=Mode.MONITORING)],
+        bytes_max=100_000,
+    )
+
+    walk.step(walk.waiting[0], answer)
+
+    assert not walk.agenda.is_over
+
+
+def test_a_match_in_one_window_is_enough() -> None:
+    walk, _ = walk_of([policy("a?", mode=Mode.MONITORING)])
+
+    walk.step(walk.waiting[-1], "yes")
+
+    assert walk.agenda.is_over
+    assert walk.agenda.decisions()[0].outcome is Outcome.MATCH
+
+
+def test_the_score_is_the_highest_of_all_windows() -> None:
+    walk, _ = walk_of([policy("a?")])
+    scores = [scored(100 * number) for number, _ in enumerate(walk.waiting, 1)]
+
+    for job, score in zip(list(walk.waiting), reversed(scores), strict=True):
+        walk.agenda.answered(job, score)
+
+    (decision,) = walk.agenda.decisions()
+    assert decision.score == scores[-1]
+    assert decision.windows == len(scores)
+
+
+def test_whoever_gives_up_leaves_nothing_open() -> None:
+    walk, _ = walk_of([policy("long one?", mode=Mode.MONITORING), policy("b?")])
+    walk.step(walk.waiting[0], "yes")
+
+    walk.agenda.give_up(FailureReason.TIMED_OUT)
+
+    assert walk.agenda.is_over
+    found = [(each.outcome, each.reason) for each in walk.agenda.decisions()]
+    assert found == [(Outcome.MATCH, None), (Outcome.FAILED, FailureReason.TIMED_OUT)]

@@ -1,0 +1,249 @@
+"""A judge on loopback whose answers are known: it says yes where a rule finds what it asks for.
+
+It reads the prompt that it gets over the wire, and only that. A question such as `Does it say
+"bread"?` is answered by looking for the quoted word in the data.
+"""
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from aiohttp import web
+
+from tests.support.gateway import PATIENCE_SECONDS
+from tollhouse.backends.openai_http import OpenAiBackend
+from tollhouse.backends.transport import Transport
+from tollhouse.backends.types import BackendConfig
+from tollhouse.base.clock import SystemClock
+
+P_YES = 0.9
+P_NO = 0.05
+COVERAGE = 0.98
+TOKENS = {"Yes": 11, "No": 12, " Yes": 13, " No": 14, "yes": 15, "no": 16, "NO": 17, " yes": 18}
+"""Single tokens of its vocabulary; as in SmolLM2 there is no "YES", and here no " no" either."""
+
+_PROMPT = re.compile(r"DATA (?P<fence>\S+)\n(?P<data>.*)\nEND (?P=fence)\n", re.DOTALL)
+_QUESTION = re.compile(r'^Question: (?P<rule>".*")$', re.MULTILINE)
+_QUOTED = re.compile(r'"([^"]+)"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """One question as it was understood."""
+
+    fence: str
+    data: dict[str, Any]
+    rule: str
+    prompt: str
+    body: dict[str, Any]
+
+    @property
+    def texts(self) -> list[str]:
+        return [part["text"] for part in self.data["parts"]]
+
+    @property
+    def said(self) -> str:
+        """All parts, one after another without anything between them."""
+        return "".join(self.texts)
+
+
+class Fault(Enum):
+    """Ways in which a judge fails to answer."""
+
+    ERROR_500 = auto()
+    BUSY_429 = auto()
+    REFUSES_400 = auto()
+    HANGS_UP = auto()
+    STALLS = auto()
+    CUT_OFF = auto()
+    ERROR_IN_200 = auto()
+    NO_CHOICES = auto()
+    NO_LOGPROBS = auto()
+    EMPTY_LOGPROBS = auto()
+    NULL_LOGPROB = auto()
+    NAN = auto()
+    ABOVE_ONE = auto()
+    NOT_JSON = auto()
+    NEITHER_SIDE = auto()
+    LOW_COVERAGE = auto()
+    UNDECIDED = auto()
+
+
+def finds_quoted_word(heard: Heard) -> float:
+    """Yes if the word in the question's quotation marks is in the data."""
+    found = _QUOTED.search(heard.rule)
+    assert found is not None, f"no word in quotation marks: {heard.rule}"
+    return P_YES if found[1] in heard.said else P_NO
+
+
+@dataclass
+class ScriptedJudge:
+    """`answers` gives the probability of yes; `fails` may give a fault instead."""
+
+    answers: Callable[[Heard], float] = finds_quoted_word
+    fails: Callable[[Heard], Fault | None] = lambda _: None
+    prompt_characters_max: int = 2**62
+    heard: list[Heard] = field(default_factory=list[Heard])
+    at_once: int = 0
+    most_at_once: int = 0
+    holds_answers: bool = False
+    base_url: str = ""
+    _let: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def let(self, answers: int) -> None:
+        """Give so many of the answers that are held."""
+        for _ in range(answers):
+            self._let.release()
+
+    def let_all(self) -> None:
+        """Hold no answer any more."""
+        self.holds_answers = False
+        self.let(self.at_once)
+
+    async def has_heard(self, questions: int) -> None:
+        """Wait until so many have come."""
+        async with asyncio.timeout(PATIENCE_SECONDS), self._news:
+            await self._news.wait_for(lambda: len(self.heard) >= questions)
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        heard = _understood(body)
+        self.heard.append(heard)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            async with self._news:
+                self._news.notify_all()
+            if self.holds_answers:
+                await self._let.acquire()
+            return await self._answer(request, heard)
+        finally:
+            self.at_once -= 1
+
+    async def _answer(self, request: web.Request, heard: Heard) -> web.StreamResponse:
+        if len(heard.prompt) > self.prompt_characters_max:
+            return web.json_response({"error": {"message": "too long"}}, status=400)
+        fault = self.fails(heard)
+        if fault is not None:
+            return await _fault(request, fault)
+        return web.json_response(_completion(_entries(heard.body, self.answers(heard))))
+
+    async def tokenize(self, request: web.Request) -> web.Response:
+        text = (await request.json())["content"]
+        return web.json_response({"tokens": tokenize(text)})
+
+
+def tokenize(text: str) -> list[int]:
+    """One token for each word of the vocabulary, else one for each character."""
+    return [TOKENS[text]] if text in TOKENS else [1_000 + ord(character) for character in text]
+
+
+def _understood(body: dict[str, Any]) -> Heard:
+    prompt = body["messages"][-1]["content"]
+    found = _PROMPT.search(prompt)
+    assert found is not None, "the content is not inside its fence"
+    rules = _QUESTION.findall(prompt)
+    return Heard(
+        fence=found["fence"],
+        data=json.loads(found["data"]),
+        rule=json.loads(rules[-1]),
+        prompt=prompt,
+        body=body,
+    )
+
+
+def _entries(body: dict[str, Any], p_yes: float, coverage: float = COVERAGE) -> list[Any]:
+    yes, no = math.log(coverage * p_yes), math.log(coverage * (1 - p_yes))
+    if (numbers := body.get("logprob_token_ids")) is not None:
+        known = {TOKENS["Yes"]: yes, TOKENS["No"]: no}
+        return [
+            {"token": f"token_id:{number}", "logprob": known.get(number, -9999.0)}
+            for number in numbers
+        ]
+    others = body["top_logprobs"] - 2
+    rest = math.log((1 - coverage) / 2 / others)
+    return [
+        {"token": "Yes", "logprob": yes},
+        {"token": "No", "logprob": no},
+        *({"token": f"word {number}", "logprob": rest} for number in range(others)),
+    ]
+
+
+def _completion(entries: Any) -> dict[str, Any]:  # noqa: ANN401 - faults have any form
+    logprobs = None if entries is None else {"content": [{"token": "?", "top_logprobs": entries}]}
+    message = {"role": "assistant", "content": "Perhaps"}
+    return {"choices": [{"index": 0, "message": message, "logprobs": logprobs}]}
+
+
+_ENTRIES: dict[Fault, Any] = {
+    Fault.NO_LOGPROBS: None,
+    Fault.EMPTY_LOGPROBS: [],
+    Fault.NULL_LOGPROB: [{"token": "Yes", "logprob": None}],
+    Fault.NAN: [{"token": "No", "logprob": math.nan}],
+    Fault.ABOVE_ONE: [{"token": "No", "logprob": 1.5}],
+    Fault.NEITHER_SIDE: [{"token": "Perhaps", "logprob": -0.01}],
+    Fault.LOW_COVERAGE: [
+        {"token": "Perhaps", "logprob": -0.01},
+        {"token": "No", "logprob": -6.0},
+        {"token": "Yes", "logprob": -7.0},
+    ],
+    Fault.UNDECIDED: [{"token": "No", "logprob": math.log(0.5)}],
+}
+_STATUSES = {Fault.ERROR_500: 500, Fault.BUSY_429: 429, Fault.REFUSES_400: 400}
+_BODIES = {
+    Fault.ERROR_IN_200: '{"error": {"message": "out of memory"}}',
+    Fault.NO_CHOICES: '{"choices": []}',
+    Fault.NOT_JSON: "No",
+    Fault.CUT_OFF: '{"choices": [{"index": 0, "mess',
+}
+
+
+async def _fault(request: web.Request, fault: Fault) -> web.StreamResponse:
+    if fault in _STATUSES:
+        return web.json_response({"error": {"message": "no"}}, status=_STATUSES[fault])
+    if fault in _BODIES:
+        return web.Response(text=_BODIES[fault], content_type="application/json")
+    if fault is Fault.HANGS_UP:
+        assert request.transport is not None
+        request.transport.close()
+    if fault is Fault.STALLS:
+        await asyncio.Event().wait()
+    return web.json_response(_completion(_ENTRIES.get(fault)))
+
+
+@asynccontextmanager
+async def running_judge(judge: ScriptedJudge) -> AsyncGenerator[ScriptedJudge]:
+    """Serve until the block is left; whoever still waits for an answer is cut off."""
+    application = web.Application(client_max_size=64 * 1024 * 1024)
+    application.router.add_post("/v1/chat/completions", judge.complete)
+    application.router.add_post("/tokenize", judge.tokenize)
+    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    judge.base_url = f"http://{host}:{port}/v1"
+    try:
+        yield judge
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def backend_of(
+    *base_urls: str, total_seconds: float = PATIENCE_SECONDS
+) -> AsyncGenerator[OpenAiBackend]:
+    """The gateway's own way to the judge."""
+    transport = Transport()
+    config = BackendConfig(name="judge", replicas=base_urls, total_seconds=total_seconds)
+    try:
+        yield OpenAiBackend(config, transport, SystemClock())
+    finally:
+        await transport.close()

@@ -29,7 +29,9 @@ test-long: ## random tests with their full counts: hours
 	TOLLHOUSE_EVENTS=1000000 $(LONG) tests/reports/test_reports_equal_entries.py
 	TOLLHOUSE_EXAMPLES=2000 $(LONG) tests/ledger/test_bounds.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
-	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_FAULTS=10000 $(LONG) tests/backends/test_transport.py
+	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_FAULTS=10000 $(LONG) \
+		tests/backends/test_transport.py tests/faults/test_upstream_faults.py
+	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB

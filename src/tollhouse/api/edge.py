@@ -160,7 +160,9 @@ class Edge:
             documentation_url=self._house.documentation_url,
         )
         reply = errors.render(failure, presentation)
-        return dataclasses.replace(reply, headers=reply.headers + exchange.traffic.headers)
+        # A refusal for tokens has them already.
+        limits = tuple(pair for pair in exchange.traffic.headers if pair not in reply.headers)
+        return dataclasses.replace(reply, headers=reply.headers + limits)
 
     async def _serve(self, exchange: _Exchange) -> Reply | StreamReply:
         match = self._find(exchange)

@@ -93,6 +93,7 @@ class Pipeline:
             prepared = await self._prepare(call)
             reservation = await self._reserve(prepared)
         except BaseException:
+            call.traffic.correct_tokens(0)
             call.traffic.leave()
             raise
         await self._judge(prepared, reservation)

@@ -169,8 +169,10 @@ class StreamedAnswer:
         self._pending = None
         await self._upstream.close()
         if isinstance(failure, GatewayError):
-            self._reservation.trace.replica = self._upstream.replica
-            billed = not isinstance(failure, BackendError) or failure.may_have_been_billed
+            is_backends = isinstance(failure, BackendError)
+            replica = self._upstream.replica or (failure.replica if is_backends else None)
+            self._reservation.trace.replica = replica
+            billed = not is_backends or failure.may_have_been_billed
             await self._reservation.fail(failure, may_have_been_billed=billed)
         else:
             self._reservation.break_off()

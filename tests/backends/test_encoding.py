@@ -91,7 +91,7 @@ def test_legacy_functions_go_as_they_are() -> None:
         {"tools": []},
         {"tools": [], "tool_choice": "none", "parallel_tool_calls": True},
         {"functions": [], "function_call": "none"},
-        dict.fromkeys(set(FORWARDED) | {"stream_options", "thinking", "reasoning"}),
+        dict.fromkeys([*FORWARDED, "stream_options", "thinking", "reasoning"]),
     ],
     ids=str,
 )

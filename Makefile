@@ -28,6 +28,7 @@ test-long: ## random tests with their full counts: hours
 	TOLLHOUSE_SEEDS=100 $(LONG) tests/ledger/test_stampede.py
 	TOLLHOUSE_EVENTS=1000000 $(LONG) tests/reports/test_reports_equal_entries.py
 	TOLLHOUSE_EXAMPLES=2000 $(LONG) tests/ledger/test_bounds.py
+	TOLLHOUSE_EXAMPLES=5000 $(LONG) tests/inference/test_response_interleavings.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_FAULTS=10000 $(LONG) \
 		tests/backends/test_transport.py tests/faults/test_upstream_faults.py

@@ -1,5 +1,6 @@
 """Whatever a backend says in whatever order: the last event is what all events add up to."""
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai import omit
 from openai.lib.streaming.responses._responses import ResponseStreamState
@@ -15,6 +16,7 @@ from openai.lib.streaming.responses._responses import ResponseStreamState
 from tests.inference.answers import FINISH, events, rendering, sdk_events
 from tollhouse.backends.types import UpstreamChunk
 
+EXAMPLES = int(os.environ.get("TOLLHOUSE_EXAMPLES", "60"))
 TEXTS = st.text(max_size=8)
 CITATION = {"url": "u", "title": "t", "start_index": 0, "end_index": 1}
 ANNOTATION = {"type": "url_citation", "url_citation": CITATION}
@@ -156,6 +158,7 @@ def told(said: list[Piece], finish_reason: str | None, cuts: list[int]) -> list[
     return events(data + answer.closing(FINISH))
 
 
+@settings(max_examples=EXAMPLES)
 @given(said=answers, finish_reason=FINISHES, cuts=st.lists(st.integers(0, 30)))
 def test_the_last_event_is_what_all_events_add_up_to(
     said: list[Piece], finish_reason: str | None, cuts: list[int]
@@ -175,6 +178,7 @@ def test_the_last_event_is_what_all_events_add_up_to(
     assert stream[-1]["type"] == f"response.{'incomplete' if is_cut else 'completed'}"
 
 
+@settings(max_examples=EXAMPLES)
 @given(said=answers, cuts=st.lists(st.integers(0, 30)))
 def test_the_sdk_adds_it_up_to_the_same(said: list[Piece], cuts: list[int]) -> None:
     state: ResponseStreamState[Any] = ResponseStreamState(input_tools=omit, text_format=omit)

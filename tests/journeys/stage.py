@@ -17,13 +17,14 @@ import asyncpg
 import msgspec
 
 from tests.support import databases
-from tests.support.gateway import PATIENCE_SECONDS, Gateway, running_gateway, settings_for
+from tests.support.gateway import running_gateway, settings_for
 from tests.support.limits import set_limit
 from tests.support.policies import new_policy
 from tests.support.shop import EVERYTHING, MODEL, Shop, customer_of, model, offering
 from tests.support.upstream import running_upstream
 from tests.support.world import World, new_world
 from tollhouse.app import connect
+from tollhouse.base.ids import policy_id_text
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.keys.secrets import Peppers
 from tollhouse.limits.types import Scope
@@ -37,6 +38,7 @@ NOTHING: dict[str, object] = {name: [] for name in EVERYTHING}
 OWNED_BY = "example"
 CREATED = 1_700_000_000
 BODY_BYTES_MAX = 65_536
+DRIVER_SECONDS_MAX = 600.0
 BOUNDS = TrafficLimits(requests_per_minute=1_000, tokens_per_minute=1_000_000)
 
 
@@ -66,7 +68,7 @@ class Stage:
                 stderr=asyncio.subprocess.PIPE,
             )
             try:
-                async with asyncio.timeout(PATIENCE_SECONDS):
+                async with asyncio.timeout(DRIVER_SECONDS_MAX):
                     written, failed = await process.communicate(json.dumps(self.facts).encode())
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -117,32 +119,31 @@ async def open_stage(template: str) -> AsyncIterator[Stage]:
         async with (
             running_gateway(settings) as gateway,
             running_gateway(broken_settings) as broken,
-            contextlib.aclosing(worlds(settings)) as made,
+            organization(settings) as rich,
+            organization(settings) as poor,
+            organization(broken_settings) as unlucky,
         ):
+            shop = await customer_of(gateway, upstream, rich)
+            broken_shop = await customer_of(broken, upstream, unlucky)
             await break_down(broken_url)
-            shop = await customer_of(gateway, upstream, await anext(made))
-            poor = await anext(made)
-            yield Stage(await facts(shop, poor, broken))
+            yield Stage(await facts(shop, poor, broken_shop))
 
 
-async def worlds(settings: Settings) -> AsyncIterator[World]:
-    """Organizations, as many as are wanted."""
+@asynccontextmanager
+async def organization(settings: Settings) -> AsyncIterator[World]:
     database = await connect(settings)
-    try:
-        while True:
-            yield await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-    finally:
-        await database.close()
+    yield await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+    await database.close()
 
 
 async def break_down(database_url: str) -> None:
-    """Whatever the gateway does with a key from now on, it did not expect."""
+    """Whoever selects a policy meets what nobody expected."""
     connection = await asyncpg.connect(database_url)
-    await connection.execute("ALTER TABLE project_keys RENAME TO gone")
+    await connection.execute("ALTER TABLE policies RENAME COLUMN state TO gone")
     await connection.close()
 
 
-async def facts(shop: Shop, poor: World, broken: Gateway) -> dict[str, Any]:
+async def facts(shop: Shop, poor: World, broken: Shop) -> dict[str, Any]:
     world, project = shop.world, shop.project
     paused = await new_policy(world, ("publish", "pause"))
     bounded = await world.project_key(project)
@@ -156,7 +157,7 @@ async def facts(shop: Shop, poor: World, broken: Gateway) -> dict[str, Any]:
         await set_limit(world, limits, scope=Scope.KEY, scope_id=key.key.id)
     return {
         "base_url": shop.gateway.base_url,
-        "broken_base_url": broken.base_url,
+        "broken_base_url": broken.gateway.base_url,
         "model": MODEL,
         "plain_model": PLAIN_MODEL,
         "hasty_model": HASTY_MODEL,
@@ -164,7 +165,7 @@ async def facts(shop: Shop, poor: World, broken: Gateway) -> dict[str, Any]:
         "models": [MODEL, PLAIN_MODEL, HASTY_MODEL],
         "owned_by": OWNED_BY,
         "created": CREATED,
-        "paused_policy": str(paused.id),
+        "paused_policy": policy_id_text(paused.id),
         "requests_per_minute": BOUNDS.requests_per_minute,
         "tokens_per_minute": BOUNDS.tokens_per_minute,
         "keys": {
@@ -173,6 +174,7 @@ async def facts(shop: Shop, poor: World, broken: Gateway) -> dict[str, Any]:
             "poor": (await poor.project_key(await poor.project())).value,
             "reader": (await world.project_key(project, ("models:read",))).value,
             "bounded": bounded.value,
+            "broken": broken.key.value,
             "exhausted": exhausted.value,
             "narrow": narrow.value,
         },

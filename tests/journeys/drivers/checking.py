@@ -11,9 +11,10 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+TIMEOUT_SECONDS = 120.0
 TRACE_LINES_MAX = 12
 
 
@@ -31,20 +32,24 @@ class Client:
     factory: Callable[["Client", dict[str, Any]], Any]
     check: str = ""
     requests: int | None = None
-    opened: list[Any] = field(default_factory=list[Any])
+    connections: Any = None
 
     def open(self, **options: object) -> Any:  # noqa: ANN401 - whatever the SDK has
-        client = self.factory(self, options)
-        self.opened.append(client)
-        return client
+        """All of them share connections, since to make these takes longer than a check."""
+        if self.connections is None:
+            kind = "DefaultHttpxClient" if self.mode == "sync" else "DefaultAsyncHttpxClient"
+            self.connections = getattr(self.sdk, kind)(timeout=TIMEOUT_SECONDS)
+        return self.factory(self, {"http_client": self.connections, **options})
 
     @property
     def label(self) -> str:
         return f"{self.mode}.{self.check}"
 
     async def close(self) -> None:
-        while self.opened:
-            await got(self.opened.pop().close())
+        if self.mode == "sync":
+            self.connections.close()
+        else:
+            await self.connections.aclose()
 
 
 Check = Callable[[Client], Awaitable[None]]
@@ -97,6 +102,7 @@ async def run(checks: dict[str, Check], clients: list[Client]) -> None:
             client.check, client.requests = name, None
             fault = await _fault(check, client)
             tell(check=client.label, fault=fault, requests=client.requests)
+        await client.close()
     tell(checks=len(checks) * len(clients))
 
 
@@ -105,10 +111,7 @@ async def _fault(check: Check, client: Client) -> str | None:
         await check(client)
     except Exception:  # noqa: BLE001 - the line tells it
         return "\n".join(traceback.format_exc().splitlines()[-TRACE_LINES_MAX:])
-    else:
-        return None
-    finally:
-        await client.close()
+    return None
 
 
 def tell(**line: object) -> None:

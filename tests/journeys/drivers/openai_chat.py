@@ -30,7 +30,7 @@ WEATHER: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
-TOOL = {"type": "function", "function": WEATHER}
+TOOL = {"type": "function", "function": {**WEATHER, "strict": True}}
 
 
 class Toll(BaseModel):

@@ -3,6 +3,7 @@
 `bash .ci/run sdks` prepares them, by uv; the tests of journeys start them.
 """
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 HOME: Final = Path.home() / ".cache" / "tollhouse" / "sdks"
 LOCKS: Final = Path(__file__).parents[1] / "requirements" / "sdks"
 PYTHON_SDKS: Final = tuple(sorted(lock.stem for lock in LOCKS.glob("*.txt")))
+NODE_SDK: Final = "openai-node"
 INSTALL_SECONDS_MAX: Final = 600
 
 
@@ -31,17 +33,22 @@ def prepare(sdk: str) -> None:
         return
     print("installing", sdk, flush=True)
     home = HOME / sdk
-    _run("uv", "venv", "--quiet", "--clear", "--python", sys.executable, home)
-    _run(
-        *("uv", "pip", "sync", "--quiet", "--require-hashes"),
-        *("--python", python_of(sdk), LOCKS / f"{sdk}.txt"),
-    )
+    if sdk == NODE_SDK:
+        shutil.copytree(LOCKS / sdk, home, dirs_exist_ok=True)
+        _run("npm", "ci", "--silent", "--prefix", home)
+    else:
+        _run("uv", "venv", "--quiet", "--clear", "--python", sys.executable, home)
+        lock = _lock(sdk)
+        _run("uv", "pip", "sync", "--quiet", "--require-hashes", "--python", python_of(sdk), lock)
     (home / "installed").write_text(_recipe(sdk), encoding="utf-8")
 
 
 def _recipe(sdk: str) -> str:
-    lock = (LOCKS / f"{sdk}.txt").read_text(encoding="utf-8")
-    return f"{sys.version}\n{lock}"
+    return f"{sys.version}\n{_lock(sdk).read_text(encoding='utf-8')}"
+
+
+def _lock(sdk: str) -> Path:
+    return LOCKS / sdk / "package-lock.json" if sdk == NODE_SDK else LOCKS / f"{sdk}.txt"
 
 
 def _run(*arguments: str | Path) -> None:
@@ -49,6 +56,6 @@ def _run(*arguments: str | Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in PYTHON_SDKS:
+    for name in (*PYTHON_SDKS, NODE_SDK):
         prepare(name)
-    print(f"{len(PYTHON_SDKS)} SDKs are in {HOME}")
+    print(f"the SDKs are in {HOME}")

@@ -1,5 +1,6 @@
 """Official SDKs, unmodified, each version in its own environment, against a live gateway."""
 
+import shutil
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -10,6 +11,7 @@ from tools import sdks
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+NODE_DRIVER = "tests/journeys/drivers/openai_driver.mjs"
 Record = Callable[[str, object], None]
 
 
@@ -24,8 +26,18 @@ async def test_python_sdk_reads_what_was_said(
     stage: Stage, sdk: str, subtests: pytest.Subtests, record_property: Record
 ) -> None:
     assert sdks.is_prepared(sdk), "run `bash .ci/run sdks`"
-    family = sdk.split("-")[0]
+    family = sdk.split("-", maxsplit=1)[0]
     told = await stage.play(sdks.python_of(sdk), "-m", f"tests.journeys.drivers.{family}_driver")
+
+    judge(told, subtests, record_property)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node on this machine")
+async def test_node_sdk_reads_what_was_said(
+    stage: Stage, subtests: pytest.Subtests, record_property: Record
+) -> None:
+    assert sdks.is_prepared(sdks.NODE_SDK), "run `bash .ci/run sdks`"
+    told = await stage.play("node", NODE_DRIVER, sdks.HOME / sdks.NODE_SDK)
 
     judge(told, subtests, record_property)
 

@@ -210,9 +210,7 @@ async def breaks_mid_stream(client: Client) -> None:
     script = scripted(error={"message": "out of memory"}, error_after_events=3)
     opened, asked = client.open(max_retries=2), asking(script)
     stream = await got(
-        opened.chat.completions.create(
-            model=client.stage["model"], messages=asked, stream=True
-        )
+        opened.chat.completions.create(model=client.stage["model"], messages=asked, stream=True)
     )
     try:
         await items(stream)

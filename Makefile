@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long test-vllm bench console lint format types lock openapi
+.PHONY: help setup check test test-long test-vllm bench console lint format types lock lock-sdks openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -60,6 +60,11 @@ types: ## pyright, strict
 lock: ## resolve requirements/*.txt anew; versions that still fit stay
 	$(COMPILE) --output-file requirements/runtime.txt
 	$(COMPILE) --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+
+lock-sdks: ## resolve the SDKs in requirements/sdks anew
+	set -e; for lock in requirements/sdks/*.txt; do sdk=$$(basename $$lock .txt); \
+		echo "$${sdk%-*}==$${sdk##*-}" | uv pip compile --quiet --generate-hashes --universal \
+		--python-version 3.11 --no-header --no-emit-index-url --output-file $$lock -; done
 
 openapi: ## write docs/openapi.json from the types
 	$(BIN)/python -m tollhouse.contract.openapi > docs/openapi.json

@@ -34,6 +34,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in unwanted]
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many checks the official SDKs made, which no count of tests tells."""
+    passed: list[pytest.TestReport] = terminalreporter.getreports("passed")
+    counts = [
+        count
+        for report in passed
+        for name, count in report.user_properties
+        if report.when == "call" and name == "sdk_checks"
+    ]
+    if counts:
+        terminalreporter.write_line(f"{sum(counts)} checks of {len(counts)} SDK environments")
+
+
 @pytest.fixture(scope="session")
 def migrated_template() -> Iterator[str]:
     """The name of a database at the newest schema, to clone from."""

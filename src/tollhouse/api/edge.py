@@ -216,7 +216,8 @@ class Edge:
         if route.handler is None:
             raise NotBuiltYet
         call = await self._call(exchange, route.operation, caller, path)
-        return _success(await route.handler(call))
+        reply = _success(await route.handler(call))
+        return dataclasses.replace(reply, headers=reply.headers + exchange.traffic.headers)
 
     async def _infer(
         self, exchange: _Exchange, route: Route, surface: Surface

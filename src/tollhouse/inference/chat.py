@@ -79,11 +79,12 @@ class ChatRendering:
         )
 
     def _message(self, message: UpstreamMessage) -> wire.CompletionMessage:
+        """SDKs send it back as it is, where a refusal is no part of a message, not even null."""
         reasoning = self._reasoning(message)
         return wire.CompletionMessage(
             role="assistant",
             content=message.content,
-            refusal=message.refusal,
+            refusal=message.refusal or UNSET,
             reasoning=reasoning,
             reasoning_content=reasoning,
             tool_calls=message.tool_calls or UNSET,

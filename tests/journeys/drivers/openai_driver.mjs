@@ -1,0 +1,177 @@
+// Every check of OpenAI's SDK for Node, as openai_driver.py has them for Python. The stage comes on
+// standard input; the folder that holds the SDK is the only argument.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+
+const { default: OpenAI } = createRequire(join(process.argv[2], "x.js"))("openai");
+const stage = JSON.parse(await text(process.stdin));
+const TEXT = "The toll is paid, señor: 5 €\u2028[DONE]";
+const TOOL = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    strict: true,
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" } },
+      required: ["city"],
+      additionalProperties: false,
+    },
+  },
+};
+
+const scripted = (script) => JSON.stringify({ script });
+const asking = (content, rest = {}) => ({
+  model: stage.model,
+  messages: [{ role: "user", content }],
+  ...rest,
+});
+const tokens = (content) => content.split(/\s+/).length;
+
+let check = "";
+let requests = null;
+const client = (options = {}) =>
+  new OpenAI({
+    apiKey: stage.keys.sound,
+    baseURL: `${stage.base_url}/v1`,
+    maxRetries: 0,
+    defaultHeaders: { "X-Client-Request-Id": check },
+    ...options,
+  });
+
+async function all(stream) {
+  const found = [];
+  for await (const item of stream) found.push(item);
+  return found;
+}
+
+function areCalls(calls) {
+  assert.deepEqual(calls.map((call) => call.id), ["call_0", "call_1", "call_2"]);
+  for (const call of calls) {
+    assert.equal(call.function.name, "get_weather");
+    assert.deepEqual(Object.keys(JSON.parse(call.function.arguments)), ["city"]);
+  }
+}
+
+const checks = {
+  "chat.create": async () => {
+    const asked = scripted({ text: TEXT });
+    const answer = await client().chat.completions.create(asking(asked));
+    assert.equal(answer.choices[0].message.content, TEXT);
+    assert.equal(answer.choices[0].finish_reason, "stop");
+    assert.equal(answer.usage.prompt_tokens, 1 + tokens(asked));
+    assert.equal(answer.usage.completion_tokens, tokens(TEXT));
+    assert.match(answer._request_id, /^[0-9a-f-]{36}$/);
+  },
+  "chat.stream": async () => {
+    const rest = { stream: true, stream_options: { include_usage: true } };
+    const asked = asking(scripted({ text: TEXT }), rest);
+    const chunks = await all(await client().chat.completions.create(asked));
+    const said = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("");
+    assert.equal(said, TEXT);
+    assert.equal(chunks.at(-1).usage.completion_tokens, tokens(TEXT));
+  },
+  "chat.helper": async () => {
+    const stream = client().chat.completions.stream(asking(scripted({ text: TEXT }), { n: 2 }));
+    const final = await stream.finalChatCompletion();
+    assert.deepEqual(final.choices.map((choice) => choice.message.content), [TEXT, TEXT]);
+  },
+  "chat.tools": async () => {
+    const asked = asking(scripted({ tool_calls: 3 }), { tools: [TOOL] });
+    const { message } = (await client().chat.completions.create(asked)).choices[0];
+    areCalls(message.tool_calls);
+    const results = message.tool_calls.map((call) => ({
+      role: "tool",
+      tool_call_id: call.id,
+      content: "Rain.",
+    }));
+    const last = { role: "user", content: scripted({ text: TEXT }) };
+    const messages = [...asked.messages, message, ...results, last];
+    const answer = await client().chat.completions.create({ ...asked, messages });
+    assert.equal(answer.choices[0].message.content, TEXT);
+  },
+  "chat.tools_streamed": async () => {
+    const asked = asking(scripted({ tool_calls: 3 }), { tools: [TOOL] });
+    const final = await client().chat.completions.stream(asked).finalChatCompletion();
+    areCalls(final.choices[0].message.tool_calls);
+  },
+  "chat.breaks_mid_stream": async () => {
+    const script = scripted({ error: { message: "out of memory" }, error_after_events: 3 });
+    const asked = asking(script, { stream: true });
+    const stream = await client({ maxRetries: 2 }).chat.completions.create(asked);
+    await assert.rejects(all(stream), (error) => {
+      assert(error instanceof OpenAI.APIError);
+      assert.deepEqual([error.code, error.type], ["backend_error", "server_error"]);
+      return true;
+    });
+    requests = 1;
+  },
+  "responses.create": async () => {
+    const asked = { model: stage.model, input: scripted({ text: TEXT }) };
+    const answer = await client().responses.create(asked);
+    assert.equal(answer.status, "completed");
+    assert.equal(answer.output_text, TEXT);
+  },
+  "responses.stream": async () => {
+    const asked = { model: stage.model, input: scripted({ text: TEXT }) };
+    const final = await client().responses.stream(asked).finalResponse();
+    assert.equal(final.output_text, TEXT);
+  },
+  "models.retrieve": async () => {
+    const model = await client().models.retrieve(stage.model);
+    assert.deepEqual([model.id, model.owned_by], [stage.model, stage.owned_by]);
+  },
+  "models.list": async () => {
+    const models = await all(client().models.list());
+    assert.deepEqual(models.map((model) => model.id).sort(), [...stage.models].sort());
+  },
+};
+
+const stall = { how: "stall", after: "request" };
+const policies = { policy_ids: [stage.paused_policy] };
+// Status, class, code, what is asked, the client's options, and how many requests that makes.
+const failures = [
+  [400, "BadRequestError", "unknown_parameter", asking("Hi", { wish: 1 })],
+  [401, "AuthenticationError", "invalid_api_key", asking("Hi"), { apiKey: stage.keys.unknown }],
+  [402, "APIError", "credit_balance_exhausted", asking("Hi"), { apiKey: stage.keys.poor }],
+  [403, "PermissionDeniedError", "insufficient_permissions", asking("Hi"), { apiKey: stage.keys.reader }],
+  [404, "NotFoundError", "model_not_found", asking("Hi", { model: stage.unknown_model })],
+  [409, "ConflictError", "policy_paused", asking("Hi", policies)],
+  [413, "APIError", "request_too_large", asking("x".repeat(100_000))],
+  [422, "UnprocessableEntityError", "provider_validation_failed", asking(scripted({ status: 400 }))],
+  [
+    ...[500, "InternalServerError", "server_error", asking("Hi", policies)],
+    ...[{ apiKey: stage.keys.broken, baseURL: `${stage.broken_base_url}/v1`, maxRetries: 1 }, 2],
+  ],
+  [501, "InternalServerError", "unsupported_parameter", asking("Hi", { model: stage.plain_model, seed: 1 })],
+  [502, "InternalServerError", "backend_error", asking(scripted({ status: 500 })), { maxRetries: 1 }, 2],
+  [503, "InternalServerError", "server_is_overloaded", asking(scripted({ status: 429 })), { maxRetries: 1 }, 2],
+  [504, "InternalServerError", "deadline_exceeded", asking(scripted({ cut: stall }), { model: stage.hasty_model })],
+];
+for (const [status, kind, code, asked, options = {}, expected = 1] of failures) {
+  checks[`chat.${status}`] = async () => {
+    const failing = client({ maxRetries: 2, ...options }).chat.completions.create(asked);
+    await assert.rejects(failing, (error) => {
+      assert.deepEqual([error.status, error.constructor.name, error.code], [status, kind, code]);
+      assert.equal(error.requestID, error.error.request_id);
+      return true;
+    });
+    requests = expected;
+  };
+}
+
+for (const [name, run] of Object.entries(checks)) {
+  check = `node.${name}`;
+  requests = null;
+  let fault = null;
+  try {
+    await run();
+  } catch (error) {
+    fault = `${error.stack}`;
+  }
+  console.log(JSON.stringify({ check, fault, requests }));
+}
+console.log(JSON.stringify({ checks: Object.keys(checks).length }));

@@ -13,7 +13,7 @@ from bench.support.streams import CHUNKS
 
 CONNECTIONS: Final = 64
 REQUESTS_PER_SECOND: Final = 150
-PATIENCE_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 120.0
 _STARTED: Final = b"HTTP/1.1 200"
 _LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 
@@ -52,11 +52,23 @@ class Target:
 
 async def saturate(target: Target, folder: Path, *, seconds: float) -> tuple[int, float]:
     """Requests that were answered, and in how many seconds, on 64 connections without a pause."""
-    program = shutil.which("wrk")
-    assert program is not None, "wrk is not installed: apt-get install wrk"
     script = folder / f"{target.port}.lua"
     text = _SCRIPT.format(body=target.body.decode(), key=target.key)
     script.write_text(text, encoding="utf-8")
+    answered, taken_seconds = 0, 0.0
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        # A machine that stands still may answer nothing in so short a time.
+        while not answered:
+            counted = await _wrk(target, script, seconds=seconds)
+            assert counted["failed"] == 0, f"wrk counted failures: {counted}"
+            answered += counted["answered"]
+            taken_seconds += counted["microseconds"] / 1e6
+    return answered, taken_seconds
+
+
+async def _wrk(target: Target, script: Path, *, seconds: float) -> dict[str, int]:
+    program = shutil.which("wrk")
+    assert program is not None, "wrk is not installed: apt-get install wrk"
     process = await asyncio.create_subprocess_exec(
         *(program, "--threads", "1", "--connections", str(CONNECTIONS)),
         *("--duration", f"{max(1, round(seconds))}s", "--timeout", f"{PATIENCE_SECONDS:.0f}s"),
@@ -65,10 +77,7 @@ async def saturate(target: Target, folder: Path, *, seconds: float) -> tuple[int
     )
     output, _ = await process.communicate()
     line = next(line for line in output.splitlines() if line.startswith(b"{"))
-    counted = json.loads(line)  # noqa: TID251 - what the script above has written
-    assert counted["answered"] > 0, "nothing was answered"
-    assert counted["failed"] == 0, f"wrk counted failures: {line.decode()}"
-    return counted["answered"], counted["microseconds"] / 1e6
+    return json.loads(line)  # noqa: TID251 - what the script above has written
 
 
 async def paced_ms(target: Target, *, seconds: float) -> list[float]:

@@ -1,6 +1,6 @@
 """Chat completions: already in the pipeline's form on the way in; OQ-19 to OQ-30 on the way out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -101,22 +101,25 @@ class ChatRendering:
 
     def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:
         """What the backend added. Usage is kept for the end, and only if it was asked for."""
-        return b"".join(self._records(chunks))
-
-    def _records(self, chunks: Sequence[UpstreamChunk]) -> Iterator[bytes]:
+        records: list[bytes] = []
         for chunk in chunks:
             self._fingerprint = chunk.system_fingerprint or self._fingerprint
             self._tier = chunk.service_tier or self._tier
             for choice in chunk.choices:
-                yield from self._of_choice(choice)
+                records += self._of_choice(choice)
+        return b"".join(records)
 
-    def _of_choice(self, choice: UpstreamChunkChoice) -> Iterator[bytes]:
+    def _of_choice(self, choice: UpstreamChunkChoice) -> list[bytes]:
         """An end that comes together with content is told apart: SDKs expect it alone."""
+        records: list[bytes] = []
         delta = self._delta(choice.index, choice.delta)
         if delta is not None or choice.logprobs is not None:
-            yield self._record(choice.index, delta or wire.Delta(), logprobs=choice.logprobs)
+            told = self._record(choice.index, delta or _NOTHING, logprobs=choice.logprobs)
+            records.append(told)
         if choice.finish_reason is not None:
-            yield self._record(choice.index, wire.Delta(), finish_reason=choice.finish_reason)
+            end = self._record(choice.index, _NOTHING, finish_reason=choice.finish_reason)
+            records.append(end)
+        return records
 
     def _delta(self, index: int, delta: UpstreamDelta) -> wire.Delta | None:
         reasoning = self._reasoning(delta) or UNSET

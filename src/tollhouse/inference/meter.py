@@ -51,11 +51,12 @@ class Meter:
                 self._count(choice)
 
     def see_completion(self, completion: UpstreamCompletion) -> None:
-        """An answer that came whole."""
+        """An answer that came whole; its text is counted only where nobody else has."""
         self._total = completion.usage
-        for choice in completion.choices:
-            self._output_records += 1
-            self._output_characters += len(msgspec.json.encode(choice.message))
+        self._output_records += len(completion.choices)
+        if completion.usage is None:
+            for choice in completion.choices:
+                self._output_characters += len(msgspec.json.encode(choice.message))
 
     def usage(self) -> Usage:
         """As reported; else counted from the text that was seen, at least the prompt."""

@@ -21,13 +21,18 @@ class Tenant:
 
     def sealed(self, hint: str) -> str:
         """The same for the same tenant and hint, and for nobody else; 1 to 64 characters."""
-        return hmac.digest(self._key, b"hint" + hint.encode(), "sha256").hex()
+        return self._keyed(hint, b"hint").hex()
 
     def affinity(self, hint: str | None) -> bytes | None:
         """What draws calls to one replica; nothing where the caller gave no hint."""
         if hint is None:
             return None
-        return hmac.digest(self._key, b"affinity" + hint.encode(), "sha256")
+        return self._keyed(hint, b"affinity")
+
+    def _keyed(self, hint: str, purpose: bytes) -> bytes:
+        return hashlib.blake2b(
+            hint.encode(), key=self._key, person=purpose, digest_size=32
+        ).digest()
 
 
 class Tenancy:

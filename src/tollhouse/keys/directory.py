@@ -59,13 +59,13 @@ class KeyDirectory:
 
     async def find(self, value: str) -> KnownKey | None:
         """What is known of this secret. Garbage is unknown without a query."""
-        if not is_well_formed(value):
-            return None
         name = self._peppers.digest(value, self._peppers.versions[0])
         belief = self._beliefs.get(name)
         if belief is not None and self._is_fresh(belief):
             metrics.key_looked_up(LookupOutcome.BELIEVED)
             return belief.known
+        if not is_well_formed(value):
+            return None
         return await asyncio.shield(self._ask(name, value))
 
     def _is_fresh(self, belief: _Belief) -> bool:

@@ -6,6 +6,7 @@ start; the supervisor adds the files up. Without the variable a process counts f
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol, cast
 
@@ -207,6 +208,9 @@ class ActivityLoss(StrEnum):
 _requests_by_label: dict[tuple[str, int], Counter] = {}
 _request_seconds_by_operation: dict[str, Histogram] = {}
 _lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
+# Finding a child by its labels costs as much as counting; verdicts, kinds and outcomes are few.
+_admissions_of: Final = cache(_admissions.labels)
+_resolutions_of: Final = cache(_resolutions.labels)
 
 
 def request_answered(operation: str | None, *, status: int, seconds: float) -> None:
@@ -256,12 +260,12 @@ def ledger_batch_sent(size: int, *, is_retry: bool) -> None:
 
 def admission_decided(verdict: int) -> None:
     """Count one verdict, by its number: 0 admitted, 1 no credit, from 10 on a cap."""
-    _admissions.labels(verdict).inc()
+    _admissions_of(verdict).inc()
 
 
 def hold_resolved(kind: str, outcome: str) -> None:
     """Count the end of a hold."""
-    _resolutions.labels(kind, outcome).inc()
+    _resolutions_of(kind, outcome).inc()
 
 
 def resolution_set_aside() -> None:

@@ -1,4 +1,4 @@
-"""Chat by OpenAI's SDK: each check compares what it reads with what the upstream was told to say."""
+"""Chat by OpenAI's SDK: each check compares what it reads with what was to be said."""
 
 import json
 from typing import Any

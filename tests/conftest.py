@@ -38,7 +38,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How many checks the official SDKs made, which no count of tests tells."""
     passed: list[pytest.TestReport] = terminalreporter.getreports("passed")
     counts = [
-        count
+        int(str(count))
         for report in passed
         for name, count in report.user_properties
         if report.when == "call" and name == "sdk_checks"

@@ -1,4 +1,4 @@
-"""The SDKs that Tollhouse must serve, each in an environment of its own, installed once by its lock.
+"""The SDKs that Tollhouse must serve, each in its own environment, installed once by its lock.
 
 `bash .ci/run sdks` prepares them, by uv; the tests of journeys start them.
 """

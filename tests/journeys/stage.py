@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +78,7 @@ class Stage:
 
 
 @contextlib.contextmanager
-def request_lines() -> Iterator[io.StringIO]:
+def request_lines() -> Generator[io.StringIO]:
     """The gateway's own log of requests; the event loop that serves them is this one."""
     logger, log = logging.getLogger("tollhouse.requests"), io.StringIO()
     level = logger.level
@@ -108,7 +108,7 @@ def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
 
 
 @asynccontextmanager
-async def open_stage(template: str) -> AsyncIterator[Stage]:
+async def open_stage(template: str) -> AsyncGenerator[Stage]:
     async with (
         running_upstream() as upstream,
         databases.temporary(template=template) as url,
@@ -130,7 +130,7 @@ async def open_stage(template: str) -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
-async def organization(settings: Settings) -> AsyncIterator[World]:
+async def organization(settings: Settings) -> AsyncGenerator[World]:
     database = await connect(settings)
     yield await new_world(database, Peppers(settings.secrets.pepper_bytes()))
     await database.close()

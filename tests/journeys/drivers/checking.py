@@ -9,7 +9,7 @@ import inspect
 import json
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +66,7 @@ async def items(stream: Any) -> list[Any]:  # noqa: ANN401 - whatever the SDK ha
 
 
 @asynccontextmanager
-async def entered(manager: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - whatever the SDK has
+async def entered(manager: Any) -> AsyncGenerator[Any]:  # noqa: ANN401 - whatever the SDK has
     if hasattr(manager, "__aenter__"):
         async with manager as inner:
             yield inner
@@ -79,6 +79,10 @@ def equal(found: object, expected: object) -> None:
     if found != expected:
         message = f"found {found!r}, expected {expected!r}"
         raise AssertionError(message)
+
+
+def holds(condition: object) -> None:
+    equal(bool(condition), expected=True)
 
 
 def scripted(**fields: object) -> str:

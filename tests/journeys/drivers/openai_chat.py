@@ -1,4 +1,4 @@
-"""Chat by OpenAI's SDK: each check compares what it reads with what the upstream was told to say."""
+"""Chat by OpenAI's SDK: each check compares what it reads with what was to be said."""
 
 import json
 from typing import Any
@@ -13,6 +13,7 @@ from tests.journeys.drivers.checking import (
     entered,
     equal,
     got,
+    holds,
     items,
     prompt_tokens,
     scripted,
@@ -82,8 +83,8 @@ async def raw(client: Client) -> None:
 
     headers = answer.headers
     equal(headers["x-ratelimit-limit-requests"], str(client.stage["requests_per_minute"]))
-    equal(int(headers["x-ratelimit-remaining-requests"]) >= 0, True)
-    equal(headers["x-ratelimit-reset-requests"] != "", True)
+    holds(int(headers["x-ratelimit-remaining-requests"]) >= 0)
+    holds(headers["x-ratelimit-reset-requests"] != "")
     equal(headers["x-ratelimit-limit-tokens"], str(client.stage["tokens_per_minute"]))
     parsed = await got(answer.parse())
     equal(headers["x-request-id"], parsed._request_id)  # noqa: SLF001 - where the SDK keeps it
@@ -162,7 +163,7 @@ async def parse_tool(client: Client) -> None:
 
     (call,) = answer.choices[0].message.tool_calls
     equal(call.function.name, "Toll")
-    equal(isinstance(call.function.parsed_arguments, Toll), True)
+    holds(isinstance(call.function.parsed_arguments, Toll))
 
 
 def calls_are(calls: list[Any], count: int) -> None:
@@ -237,7 +238,7 @@ async def refusal(client: Client) -> None:
     answer = await got(client.open().chat.completions.create(**question(client, refuses=True)))
 
     equal(answer.choices[0].message.content, None)
-    equal(bool(answer.choices[0].message.refusal), True)
+    holds(bool(answer.choices[0].message.refusal))
 
 
 async def bounded(client: Client) -> None:

@@ -3,10 +3,19 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
-from tests.journeys.drivers.checking import Check, Client, asking, equal, got, items, scripted
+from tests.journeys.drivers.checking import (
+    Check,
+    Client,
+    asking,
+    equal,
+    got,
+    holds,
+    items,
+    scripted,
+)
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"
@@ -43,10 +52,9 @@ def named(client: Client, value: object) -> Any:  # noqa: ANN401 - of the same t
         case str() if value.startswith("$"):
             return client.stage[value[1:]]
         case list():
-            parts: list[Any] = value
-            return [named(client, part) for part in parts]
+            return [named(client, part) for part in cast("list[Any]", value)]
         case dict():
-            members: dict[str, Any] = value
+            members = cast("dict[str, Any]", value)
             return {name: named(client, member) for name, member in members.items()}
         case _:
             return value
@@ -203,7 +211,7 @@ def verify(raised: Any, case: Case) -> None:  # noqa: ANN401 - whatever the SDK 
     equal(str(UUID(raised.request_id)), raised.request_id)
     if case.waits:
         wait_seconds = int(raised.response.headers["retry-after"])
-        equal(1 <= wait_seconds <= RETRY_AFTER_SECONDS_MAX, True)
+        holds(1 <= wait_seconds <= RETRY_AFTER_SECONDS_MAX)
 
 
 async def breaks_mid_stream(client: Client) -> None:
@@ -218,7 +226,7 @@ async def breaks_mid_stream(client: Client) -> None:
         raised = error
     else:
         raise AssertionError("nothing was raised")
-    equal(isinstance(raised, client.sdk.APIStatusError), False)
+    holds(not isinstance(raised, client.sdk.APIStatusError))
     equal((raised.code, raised.type, raised.param), ("backend_error", SERVER, None))
     equal(raised.body["request_id"], stream.response.headers["x-request-id"])
     client.requests = 1

@@ -359,6 +359,22 @@ def test_a_single_plain_text_needs_no_parts() -> None:
     assert found == [{"role": "user", "content": "x"}]
 
 
+def test_an_output_that_was_parsed_can_be_sent_back() -> None:
+    part: dict[str, Any] = {"type": "output_text", "text": "{}", "parsed": {"a": 1}}
+    call: dict[str, Any] = {
+        "type": "function_call",
+        "call_id": "c",
+        "name": "f",
+        "arguments": "{}",
+        "parsed_arguments": {},
+    }
+
+    (found,) = messages({"role": "assistant", "content": [part]}, call)
+
+    assert found["content"] == "{}"
+    assert found["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+
+
 def test_an_empty_content_stays_empty() -> None:
     assert messages({"role": "user", "content": []}) == [{"role": "user", "content": ""}]
 

@@ -114,14 +114,20 @@ async def test_an_answer_that_meets_its_bound_is_incomplete(shop: Shop) -> None:
     assert answer.usage.output_tokens == 3
 
 
-async def test_an_answer_can_be_parsed(shop: Shop) -> None:
+async def test_an_answer_can_be_parsed_and_sent_back(shop: Shop) -> None:
     async with AsyncOpenAI(**options(shop)) as client:
         answer = await client.responses.parse(model=MODEL, input="Hi", text_format=Toll)
+        form = asked(shop)["response_format"]
+        history: list[Any] = [*answer.output, {"role": "user", "content": "Go on."}]
+        await client.responses.create(model=MODEL, input=history)
 
     assert isinstance(answer.output_parsed, Toll)
-    form = asked(shop)["response_format"]
     assert form["type"] == "json_schema"
     assert form["json_schema"]["strict"] is True
+    assert asked(shop)["messages"] == [
+        {"role": "assistant", "content": answer.output_text},
+        {"role": "user", "content": "Go on."},
+    ]
 
 
 async def test_a_function_is_called_and_its_output_is_sent_back(shop: Shop) -> None:

@@ -17,21 +17,8 @@ from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage
 
 _OWN_MEMBERS: Final = frozenset(
-    {
-        "type",
-        "text",
-        "refusal",
-        "image_url",
-        "detail",
-        "file_data",
-        "file_id",
-        "file_url",
-        "filename",
-        "annotations",
-        "logprobs",
-    }
+    {"type", "text", "image_url", "detail", "file_data", "file_id", "file_url", "filename"}
 )
-"""What is translated, or says something only about an earlier output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +145,24 @@ def _parts(content: str | list[FreeObject], path: str) -> list[_Part]:
 
 
 def _part(part: FreeObject) -> FreeObject:
-    """Further members go along, for backends that know them."""
-    others = _without_nulls(part, part.keys() - _OWN_MEMBERS)
+    """Further members of an input go along, for backends that know them.
+
+    Those of an earlier output do not: they say something about it that only its reader needs.
+    """
     match part["type"]:
+        case "output_text":
+            return {"type": "text", "text": part["text"]}
+        case "refusal":
+            return {"type": "text", "text": part["refusal"]}
         case "input_image":
             image = {"url": part["image_url"], **_without_nulls(part, ("detail",))}
-            return {"type": "image_url", "image_url": image, **others}
+            shown = {"type": "image_url", "image_url": image}
         case "input_file":
             file = _without_nulls(part, ("file_data", "filename"))
-            return {"type": "file", "file": file, **others}
-        case "refusal":
-            return {"type": "text", "text": part["refusal"], **others}
+            shown = {"type": "file", "file": file}
         case _:
-            return {"type": "text", "text": part["text"], **others}
+            shown = {"type": "text", "text": part["text"]}
+    return shown | _without_nulls(part, part.keys() - _OWN_MEMBERS)
 
 
 def _call(item: FreeObject) -> FreeObject:

@@ -64,7 +64,7 @@ async def _keys(world: World, project: Project) -> None:
     await world.suspend_project_key(await world.project_key(project, name="Suspended"))
     await world.revoke_project_key(await world.project_key(project, name="Revoked"))
     await world.project_key(
-        project, name="Until new year", expires_at=datetime.now(UTC) + timedelta(days=48)
+        project, name="Trial", expires_at=datetime.now(UTC) + timedelta(days=48)
     )
 
 

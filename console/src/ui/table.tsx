@@ -37,7 +37,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, foot }: TablePropert
             <th scope="row">{naming?.cell(row)}</th>
             {others.map(({ title, cell, isNumeric }) => (
               <td key={title} data-label={title} className={isNumeric ? "right number" : ""}>
-                {cell(row)}
+                <div>{cell(row)}</div>
               </td>
             ))}
           </tr>

@@ -1,18 +1,17 @@
 """The console at `/console`: files for anybody, since whoever has no key sees nothing with them."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from tollhouse.api.body import Receive, Send
+from tollhouse.api.edge import Scope
 from tollhouse.api.head import Head
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.console.files import INDEX, File
 from tollhouse.observability import log, metrics
 from tollhouse.observability.context import RequestContext
-
-Scope = MutableMapping[str, Any]
 
 ROOT: Final = b"/console"
 OPERATION: Final = "console"

@@ -1,6 +1,6 @@
 /** What was spent, by day and by whoever spent it. */
 
-import { lazy, Suspense, useCallback, useMemo } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo } from "react";
 import { type Api, answer } from "../../api/client";
 import type { CostBucket } from "../../api/types";
 import { walkReport } from "../../api/walking";
@@ -28,7 +28,8 @@ import {
   gathered,
 } from "./breakdown";
 
-const Chart = lazy(() => import("./chart"));
+const loadChart = () => import("./chart");
+const Chart = lazy(loadChart);
 
 const BUCKETS_MAX = 180;
 const GROUPINGS: ReadonlyArray<Option<Grouping>> = [
@@ -52,6 +53,10 @@ export function Costs() {
   );
   const [from, setFrom] = useText("from");
   const [to, setTo] = useText("to");
+  // While the report is on its way, so that the chart is not awaited after it.
+  useEffect(() => {
+    loadChart();
+  }, []);
   const span = useMemo(() => spanOf(range, now, from, to), [range, now, from, to]);
   return (
     <Page title="Costs" about="Settled costs by UTC day, to the last pico-dollar.">

@@ -76,7 +76,15 @@ const COLUMNS: ReadonlyArray<Column<RequestRecord>> = [
     ),
   },
   { title: "Status", cell: ({ status }) => <StatusBadge status={status} /> },
-  { title: "Model", cell: ({ model }) => <span className="anywhere">{model ?? "–"}</span> },
+  {
+    title: "Model",
+    cell: ({ model, operation }) =>
+      model === null ? (
+        <code className="quiet">{operation}</code>
+      ) : (
+        <span className="anywhere">{model}</span>
+      ),
+  },
   { title: "Failed by", cell: (record) => <Failing record={record} /> },
   {
     title: "Tokens",

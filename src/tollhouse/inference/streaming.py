@@ -58,6 +58,15 @@ class StreamParts:
     clock: Clock
 
 
+_First = Sequence[UpstreamChunk] | GatewayError
+
+
+def _chunks(first: _First) -> Sequence[UpstreamChunk]:
+    if isinstance(first, GatewayError):
+        raise first
+    return first
+
+
 class _Interruption(Exception):
     """Why waiting for the backend ended before the backend said anything."""
 
@@ -76,7 +85,7 @@ class StreamedAnswer:
         self._show = parts.show
         self._tasks = parts.tasks
         self._clock = parts.clock
-        self._pending: asyncio.Task[Sequence[UpstreamChunk]] | None = None
+        self._pending: asyncio.Task[_First] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._interruption: _Interruption | None = None
         self._has_begun = False
@@ -87,15 +96,25 @@ class StreamedAnswer:
 
         Raises what failed before anything was sent, with the money already decided.
         """
-        self._pending = self._tasks.start("first-records", self._upstream.next())
+        self._pending = self._tasks.start("first-records", self._first())
         try:
             await asyncio.wait({self._pending}, timeout=wait_seconds)
         except asyncio.CancelledError:
             self.abandon()
             raise
-        if self._pending.done() and (failure := self._pending.exception()) is not None:
-            await self._give_up(failure)
-            raise failure
+        if self._pending.done():
+            try:
+                _chunks(self._pending.result())
+            except BaseException as failure:
+                await self._give_up(failure)
+                raise
+
+    async def _first(self) -> "_First":
+        """A backend's failure is the caller's to hear of, not the log's."""
+        try:
+            return await self._upstream.next()
+        except GatewayError as failure:
+            return failure
 
     async def next(self) -> bytes | None:
         """Whole records, ready to be sent; nothing when the answer is over or nobody reads it."""
@@ -146,7 +165,7 @@ class StreamedAnswer:
         if self._pending is None:
             return await self._upstream.next()
         # Whoever waits may be cancelled; what is waited for goes on.
-        chunks = await asyncio.shield(self._pending)
+        chunks = _chunks(await asyncio.shield(self._pending))
         self._pending = None
         trace = self._reservation.trace
         trace.replica = self._upstream.replica

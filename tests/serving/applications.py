@@ -49,6 +49,9 @@ class Echo:
     async def startup(self) -> None:
         pass
 
+    def end_streams(self) -> None:
+        pass
+
     async def shutdown(self) -> None:
         pass
 

@@ -98,8 +98,8 @@ class Application:
             waiting_records_max=self._settings.activity.waiting_records_max,
             export=None if self._traces is None else self._traces.export,
         )
-        self._inference = await self._assemble()
         await self._enter()
+        self._inference = await self._assemble()
         self._edge = Edge(self._house(), Router(ROUTES))
         self._begin()
         self.is_ready = True

@@ -11,14 +11,17 @@ Kind = Literal["customer", "admin"]
 
 @dataclass(frozen=True)
 class Row:
-    """One operation: which kind of key may call it, and what that key must hold."""
+    """One operation: which kind of key may call it, and what that key must hold.
+
+    `needs_model`: an empty body is all that these tests send there, and it is refused.
+    """
 
     id: str
     method: str
     path: str
     kind: Kind
     permission: str
-    is_built: bool = False
+    needs_model: bool = False
     survives_archive: bool = False
 
 
@@ -35,33 +38,43 @@ _MANAGED_POLICIES = "/manage/v1/organization/policies"
 _MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
 
 ROWS = (
-    Row("createChatCompletion", "POST", "/v1/chat/completions", "customer", "inference:write"),
-    Row("createResponse", "POST", "/v1/responses", "customer", "inference:write"),
-    Row("countTokens", "POST", "/v1/messages/count_tokens", "customer", "inference:write"),
+    Row(
+        "createChatCompletion",
+        "POST",
+        "/v1/chat/completions",
+        "customer",
+        "inference:write",
+        needs_model=True,
+    ),
+    Row("createResponse", "POST", "/v1/responses", "customer", "inference:write", needs_model=True),
+    Row(
+        "countTokens",
+        "POST",
+        "/v1/messages/count_tokens",
+        "customer",
+        "inference:write",
+        needs_model=True,
+    ),
     Row(
         *("retrieveModel", "GET", "/v1/models/{model}", "customer", "models:read"),
-        is_built=True,
         survives_archive=True,
     ),
     Row(
         *("listModels", "GET", "/v1/models", "customer", "models:read"),
-        is_built=True,
         survives_archive=True,
     ),
     Row(
         *("createPolicy", "POST", "/v1/organization/policies", "admin", "policies:write"),
-        is_built=True,
     ),
-    Row("retrievePolicy", "GET", _POLICY, "admin", "policies:read", is_built=True),
-    Row("editPolicy", "PATCH", _POLICY, "admin", "policies:write", is_built=True),
-    Row("pausePolicy", "POST", f"{_POLICY}/pause", "admin", "policies:write", is_built=True),
+    Row("retrievePolicy", "GET", _POLICY, "admin", "policies:read"),
+    Row("editPolicy", "PATCH", _POLICY, "admin", "policies:write"),
+    Row("pausePolicy", "POST", f"{_POLICY}/pause", "admin", "policies:write"),
     Row(
         "listEffectivePolicies",
         "GET",
         "/v1/organization/projects/{project_id}/effective_policies",
         "admin",
         "policies:read",
-        is_built=True,
     ),
     Row(
         "createProjectKey",
@@ -69,7 +82,6 @@ ROWS = (
         "/v1/organization/projects/{project_id}/api_keys",
         "admin",
         "project_api_keys:create",
-        is_built=True,
     ),
     Row(
         "archiveProject",
@@ -77,7 +89,6 @@ ROWS = (
         "/v1/organization/projects/{project_id}/archive",
         "admin",
         "projects:create",
-        is_built=True,
     ),
     Row(
         "listAdminKeys",
@@ -85,7 +96,6 @@ ROWS = (
         "/v1/organization/admin_api_keys",
         "admin",
         "admin_api_keys:read",
-        is_built=True,
     ),
     Row(
         "revokeAdminKey",
@@ -93,37 +103,30 @@ ROWS = (
         "/v1/organization/admin_api_keys/{api_key_id}",
         "admin",
         "admin_api_keys:revoke",
-        is_built=True,
     ),
     Row(
         *("reportCosts", "GET", "/v1/organization/costs", "admin", "billing:read"),
-        is_built=True,
     ),
-    Row("listProjects", "GET", _PROJECTS, "admin", "projects:read", is_built=True),
-    Row("createProject", "POST", _PROJECTS, "admin", "projects:create", is_built=True),
-    Row("retrieveProject", "GET", _PROJECT, "admin", "projects:read", is_built=True),
-    Row("editProject", "PATCH", _PROJECT, "admin", "projects:create", is_built=True),
-    Row("listProjectKeys", "GET", _KEYS, "admin", "project_api_keys:read", is_built=True),
-    Row("retrieveProjectKey", "GET", _KEY, "admin", "project_api_keys:read", is_built=True),
+    Row("listProjects", "GET", _PROJECTS, "admin", "projects:read"),
+    Row("createProject", "POST", _PROJECTS, "admin", "projects:create"),
+    Row("retrieveProject", "GET", _PROJECT, "admin", "projects:read"),
+    Row("editProject", "PATCH", _PROJECT, "admin", "projects:create"),
+    Row("listProjectKeys", "GET", _KEYS, "admin", "project_api_keys:read"),
+    Row("retrieveProjectKey", "GET", _KEY, "admin", "project_api_keys:read"),
     Row(
         *("createManagedProjectKey", "POST", _KEYS, "admin", "project_api_keys:create"),
-        is_built=True,
     ),
     Row(
         *("rotateProjectKey", "POST", f"{_KEY}/rotate", "admin", "project_api_keys:create"),
-        is_built=True,
     ),
     Row(
         *("suspendProjectKey", "POST", f"{_KEY}/suspend", "admin", "project_api_keys:revoke"),
-        is_built=True,
     ),
     Row(
         *("resumeProjectKey", "POST", f"{_KEY}/resume", "admin", "project_api_keys:revoke"),
-        is_built=True,
     ),
     Row(
         *("revokeProjectKey", "POST", f"{_KEY}/revoke", "admin", "project_api_keys:revoke"),
-        is_built=True,
     ),
     Row(
         "createAdminKey",
@@ -131,13 +134,11 @@ ROWS = (
         "/manage/v1/organization/admin_api_keys",
         "admin",
         "admin_api_keys:create",
-        is_built=True,
     ),
-    Row("listAudit", "GET", "/manage/v1/organization/audit", "admin", "audit:read", is_built=True),
-    Row("listPolicies", "GET", _MANAGED_POLICIES, "admin", "policies:read", is_built=True),
+    Row("listAudit", "GET", "/manage/v1/organization/audit", "admin", "audit:read"),
+    Row("listPolicies", "GET", _MANAGED_POLICIES, "admin", "policies:read"),
     Row(
         *("listPolicyVersions", "GET", f"{_MANAGED_POLICY}/versions", "admin", "policies:read"),
-        is_built=True,
     ),
     Row(
         "retrievePolicyVersion",
@@ -145,40 +146,33 @@ ROWS = (
         f"{_MANAGED_POLICY}/versions/{{version}}",
         "admin",
         "policies:read",
-        is_built=True,
     ),
     Row(
         *("publishPolicy", "POST", f"{_MANAGED_POLICY}/publish", "admin", "policies:write"),
-        is_built=True,
     ),
     Row(
         *("resumePolicy", "POST", f"{_MANAGED_POLICY}/resume", "admin", "policies:write"),
-        is_built=True,
     ),
     Row(
         *("rollBackPolicy", "POST", f"{_MANAGED_POLICY}/rollback", "admin", "policies:write"),
-        is_built=True,
     ),
-    Row("retrieveCredits", "GET", _CREDITS, "admin", "billing:read", is_built=True),
-    Row("listCreditEntries", "GET", f"{_CREDITS}/entries", "admin", "billing:read", is_built=True),
+    Row("retrieveCredits", "GET", _CREDITS, "admin", "billing:read"),
+    Row("listCreditEntries", "GET", f"{_CREDITS}/entries", "admin", "billing:read"),
     Row(
         *("createTestPayment", "POST", f"{_CREDITS}/test_payments", "admin", "billing:write"),
-        is_built=True,
     ),
-    Row("listSpendingLimits", "GET", _LIMITS, "admin", "spending_limits:read", is_built=True),
-    Row("setSpendingLimit", "PUT", _LIMITS, "admin", "spending_limits:write", is_built=True),
-    Row("clearSpendingLimit", "DELETE", _LIMITS, "admin", "spending_limits:write", is_built=True),
-    Row("listRateLimits", "GET", _RATE_LIMITS, "admin", "rate_limits:read", is_built=True),
-    Row("setRateLimit", "PUT", _RATE_LIMITS, "admin", "rate_limits:write", is_built=True),
-    Row("clearRateLimit", "DELETE", _RATE_LIMITS, "admin", "rate_limits:write", is_built=True),
+    Row("listSpendingLimits", "GET", _LIMITS, "admin", "spending_limits:read"),
+    Row("setSpendingLimit", "PUT", _LIMITS, "admin", "spending_limits:write"),
+    Row("clearSpendingLimit", "DELETE", _LIMITS, "admin", "spending_limits:write"),
+    Row("listRateLimits", "GET", _RATE_LIMITS, "admin", "rate_limits:read"),
+    Row("setRateLimit", "PUT", _RATE_LIMITS, "admin", "rate_limits:write"),
+    Row("clearRateLimit", "DELETE", _RATE_LIMITS, "admin", "rate_limits:write"),
     Row(
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
-        is_built=True,
     ),
-    Row("listRequests", "GET", _REQUESTS, "admin", "activity:read", is_built=True),
+    Row("listRequests", "GET", _REQUESTS, "admin", "activity:read"),
     Row(
         *("retrieveRequest", "GET", f"{_REQUESTS}/{{request_id}}", "admin", "activity:read"),
-        is_built=True,
     ),
     Row(
         "reportRequests",
@@ -186,7 +180,6 @@ ROWS = (
         "/manage/v1/organization/request_rollups",
         "admin",
         "activity:read",
-        is_built=True,
     ),
 )
 

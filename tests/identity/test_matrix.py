@@ -61,8 +61,8 @@ def expected(row: Row, credential: str) -> Expected:
         return Expected(403, "insufficient_permissions", scope)
     if credential in {"suspended key", "key of an archived project"}:
         return _stopped(row, credential)
-    if not row.is_built:
-        return Expected(503, "service_unavailable")
+    if row.needs_model:
+        return Expected(400, "missing_required_parameter")
     return _foreign(row) if credential == "foreign" else Expected(200)
 
 
@@ -101,7 +101,7 @@ async def client(stage: Stage) -> AsyncIterator[httpx2.AsyncClient]:
 async def _ask(
     client: httpx2.AsyncClient, row: Row, path: str, headers: dict[str, str]
 ) -> httpx2.Response:
-    default: dict[str, object] | None = None if row.method == "GET" or row.is_built else {}
+    default: dict[str, object] | None = None if row.method == "GET" or not row.needs_model else {}
     return await client.request(
         row.method,
         path,

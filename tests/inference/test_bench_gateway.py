@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[2]
 
 
+@pytest.mark.clock
 def test_the_measurement_of_the_gateway_ends_with_one_json_object() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.gateway", "--json", "--rounds", "1", "--seconds", "0.5"],

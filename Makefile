@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long test-vllm bench console lint format types lock lock-sdks openapi
+.PHONY: help setup check test test-long test-vllm bench console lint format types lock lock-sdks reference docs sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -33,7 +33,10 @@ test-long: ## random tests with their full counts: hours
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_FAULTS=10000 $(LONG) \
 		tests/backends/test_transport.py tests/faults/test_upstream_faults.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
+	TOLLHOUSE_STREAMS=500 $(LONG) tests/faults/test_open_streams.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
+	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_JUDGE_FAULTS=10000 $(LONG) tests/faults/test_judge_faults.py
+	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_STREAMS=2000 $(LONG) tests/policing/test_held_streams.py
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm
@@ -65,6 +68,15 @@ lock-sdks: ## resolve the SDKs in requirements/sdks anew
 	set -e; for lock in requirements/sdks/*.txt; do sdk=$$(basename $$lock .txt); \
 		echo "$${sdk%-*}==$${sdk##*-}" | uv pip compile --quiet --generate-hashes --universal \
 		--python-version 3.11 --no-header --no-emit-index-url --output-file $$lock -; done
+
+reference: ## write docs/reference and docs/llms.txt from the program
+	$(BIN)/python -m tools.reference
+
+docs: ## build the documentation as a site into build/site
+	bash .ci/run docs
+
+sbom: ## write what the package is made of to build/sbom.json
+	mkdir -p build && $(BIN)/python -m tools.sbom > build/sbom.json
 
 openapi: ## write docs/openapi.json from the types
 	$(BIN)/python -m tollhouse.contract.openapi > docs/openapi.json

@@ -136,7 +136,7 @@ async def prepared(folder: Path) -> AsyncGenerator[Ground]:
         url = await stack.enter_async_context(databases.temporary())
         redis = stack.enter_context(running_redis())
         settings = _settings(url, redis.url, whole_port=ports[0], stream_port=ports[1])
-        world, key = await _customer(settings)
+        world, key = await customer(settings)
         stack.push_async_callback(world.database.close)
         interpreter = await asyncio.to_thread(interpreters.chosen)
         service = await stack.enter_async_context(
@@ -206,7 +206,7 @@ def _settings(url: str, redis_url: str, *, whole_port: int, stream_port: int) ->
     )
 
 
-async def _customer(settings: Settings) -> tuple[World, str]:
+async def customer(settings: Settings) -> tuple[World, str]:
     """Somebody with credit, with limits that count and never refuse, and the value of its key."""
     await schema.migrate(settings.database.url)
     database = await connect(settings)

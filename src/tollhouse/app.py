@@ -23,9 +23,14 @@ from tollhouse.catalog import rules as catalog
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site
 from tollhouse.contract.errors import ErrorBody, ErrorShape
+from tollhouse.decisions import recorder as decisions_recorder
+from tollhouse.decisions import retention as decisions_retention
+from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.inference import assembly
 from tollhouse.inference.assembly import Ground, Inference
+from tollhouse.inference.courts import judge_config
 from tollhouse.inference.pipeline import Patience
+from tollhouse.judging.fitting import objection_of
 from tollhouse.keys import last_used, pepper_versions
 from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory
@@ -61,7 +66,7 @@ class Application:
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self._settings = settings
-        self._catalog = catalog.parse(settings.backends, settings.models)
+        self._catalog = catalog.parse(settings.backends, settings.models, settings.judge)
         self._clock = clock or SystemClock()
         self._tasks = Tasks()
         self._calls = Tasks()
@@ -98,6 +103,10 @@ class Application:
             waiting_records_max=self._settings.activity.waiting_records_max,
             export=None if self._traces is None else self._traces.export,
         )
+        self._decisions = DecisionRecorder(
+            self._database,
+            waiting_decisions_max=self._settings.policies.waiting_decisions_max,
+        )
         await self._enter()
         self._inference = await self._assemble()
         self._edge = Edge(self._house(), Router(ROUTES))
@@ -119,6 +128,7 @@ class Application:
         await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
         await self._inference.close()
         await self._recorder.flush(deadline_seconds=STOPPING_SECONDS)
+        await self._decisions.flush(deadline_seconds=STOPPING_SECONDS)
         if self._traces is not None:
             await asyncio.to_thread(self._traces.close)
         try:
@@ -167,6 +177,7 @@ class Application:
                 head_wait_seconds=settings.inference.head_wait_seconds,
                 admission=timedelta(seconds=settings.inference.admission_seconds),
             ),
+            note=self._decisions.note,
             show=self._show,
         )
 
@@ -211,6 +222,7 @@ class Application:
             customer_header=settings.keys.customer_header.lower().encode(),
             record_days=settings.idempotency.record_days,
             default_threshold_basis_points=settings.policies.default_threshold_basis_points,
+            objection=objection_of(judge_config(self._catalog)),
             is_sandbox=settings.ledger.is_sandbox,
             keep_alive_seconds=settings.inference.keep_alive_seconds,
             documentation_url=settings.errors.documentation_url,
@@ -228,6 +240,7 @@ class Application:
         self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
         self._repeat("limits", self._limiter.tend, limiter.TEND_EVERY_SECONDS)
         self._repeat("activity", self._recorder.write, recorder.WRITE_EVERY_SECONDS)
+        self._repeat("decisions", self._decisions.write, decisions_recorder.WRITE_EVERY_SECONDS)
         for job in self._jobs():
             work = leases.run_while_held(self._database, job, self._instance_id)
             self._loops.append(self._tasks.start(f"job-{job.name}", work))
@@ -274,6 +287,7 @@ class Application:
         await keys.purge_expired_secrets(self._database, now)
         await self._sealer.destroy_old(now)
         await retention.remove_old_hours(self._database, now)
+        await decisions_retention.remove_old_sums(self._database, now)
 
     async def reap(self) -> None:
         """Mark and decide the holds that nobody will settle."""
@@ -288,6 +302,8 @@ class Application:
         )
         await ledger_partitions.remove_old(self._database, entry_days=entry_days)
         await retention.remove_old_days(self._database, record_days=record_days)
+        decision_days = self._settings.policies.decision_days
+        await decisions_retention.remove_old_days(self._database, decision_days=decision_days)
 
     async def _make_days(self) -> None:
         for table in DailyTable:

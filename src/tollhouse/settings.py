@@ -126,9 +126,14 @@ class IdempotencySettings(Section, frozen=True, kw_only=True):
 
 
 class PolicySettings(Section, frozen=True, kw_only=True):
-    """What a policy gets that leaves something to the deployment, frozen when it is published."""
+    """What a policy gets that leaves something to the deployment, frozen when it is published.
+
+    And how long single decisions are kept, and how many may wait to be written.
+    """
 
     default_threshold_basis_points: Annotated[int, Meta(ge=1, le=9999)] = 5000
+    decision_days: Annotated[int, Meta(ge=1, le=3650)] = 30
+    waiting_decisions_max: PositiveInt = 100_000
 
 
 class LedgerSettings(Section, frozen=True, kw_only=True):
@@ -189,7 +194,7 @@ class ErrorSettings(Section, frozen=True, kw_only=True):
 
 
 class Settings(Section, frozen=True, kw_only=True):
-    """The whole configuration of one deployment. The catalog reads `backends` and `models`.
+    """The whole configuration of one deployment. The catalog reads `backends`, `models`, `judge`.
 
     A file names where a backend's credential is found; here it stands as `api_key`.
     """
@@ -208,6 +213,7 @@ class Settings(Section, frozen=True, kw_only=True):
     otel: OtelSettings = OtelSettings()
     backends: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
+    judge: dict[str, Any] = {}
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Settings:

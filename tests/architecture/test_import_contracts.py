@@ -117,8 +117,8 @@ PLANTS = [
     Plant(
         contract="upstreams",
         module="api/planted.py",
-        line="from aiohttp import ClientSession",
-        named="tollhouse.api.planted -> aiohttp",
+        line="from httptools import HttpResponseParser",
+        named="tollhouse.api.planted -> httptools",
     ),
     Plant(
         contract="tracing",

@@ -33,13 +33,12 @@ from tests.backends.wire import (
     whole,
 )
 from tests.support.gateway import PATIENCE_SECONDS
-from tollhouse.backends.transport import (
+from tollhouse.backends.transport import Response, Transport
+from tollhouse.backends.transport_errors import (
     BodyTooLarge,
     ConnectionBroken,
     NotConnected,
     NotHttp,
-    Response,
-    Transport,
     TransportError,
 )
 
@@ -132,7 +131,8 @@ async def test_failures_carry_nothing_of_the_request(
 
 ONE_CALL = """
 import asyncio, sys
-from tollhouse.backends.transport import Transport, TransportError
+from tollhouse.backends.transport import Transport
+from tollhouse.backends.transport_errors import TransportError
 
 async def main():
     transport = Transport()

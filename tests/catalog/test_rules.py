@@ -197,6 +197,10 @@ REFUSED_BACKENDS: dict[str, tuple[Tables, str]] = {
     "a health path with a line break": (backend(health_path="/x\r\ny"), f"{E}.health_path: "),
     "an unknown extra": (backend(takes=["salt"]), f"{E}.takes[0]: Invalid enum value"),
     "an unknown counter": (backend(counts_tokens_by="hand"), f"{E}.counts_tokens_by: "),
+    "an exact count by nobody": (
+        backend(counts_exactly=True),
+        f"{E}.counts_exactly: it needs counts_tokens_by",
+    ),
     "no connections": (backend(connections_max=0), f"{E}.connections_max: Expected `int` >= 1"),
     "no time": (backend(idle_seconds=0), f"{E}.idle_seconds: Expected `float` > 0"),
     "endless time": (backend(total_seconds=math.inf), f"{E}.total_seconds: "),

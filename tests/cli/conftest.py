@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Operator, environment, install
+from tests.cli.commands import Operator, environment, free_port, install
 from tests.support import databases
 from tollhouse.cli.configuration import put_in_place, write_draft
+from tollhouse.cli.trial.place import Place
 from tollhouse.settings import load
 
 
@@ -30,6 +31,32 @@ def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def newcomer(tools: Path, bytecode: Path, tmp_path: Path) -> Operator:
     """Somebody in an empty directory."""
     return Operator(tmp_path, environment(tools, bytecode))
+
+
+def without_demo(directory: Path, variables: dict[str, str]) -> Operator:
+    """Somebody who has not installed the extra `demo`: it is found first, and missing."""
+    shadow = directory.with_name(f"{directory.name}-shadow")
+    shadow.mkdir()
+    (shadow / "xllamacpp.py").write_text("raise ModuleNotFoundError('xllamacpp')\n")
+    return Operator(
+        directory,
+        variables
+        | {
+            "PYTHONPATH": f"{shadow}:{variables['PYTHONPATH']}",
+            # Others try it at the same time.
+            "TOLLHOUSE_SERVER__PORT": str(free_port()),
+            "TOLLHOUSE_SERVER__PROBE_PORT": str(free_port()),
+        },
+    )
+
+
+@pytest.fixture
+def curious(tools: Path, bytecode: Path, tmp_path: Path) -> Generator[Operator]:
+    """Somebody who tries it with the scripted engine, and leaves nothing behind."""
+    operator = without_demo(tmp_path, environment(tools, bytecode))
+    yield operator
+    if Place(operator.settings_path).folder.exists():
+        operator.run("reset", "--yes")
 
 
 @pytest.fixture

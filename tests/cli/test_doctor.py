@@ -18,9 +18,9 @@ from tollhouse.limits.health import RedisHealth
 
 EVERY_CHECK = [
     *("settings", "file mode", "secrets", "traces", "listener", "probe listener", "catalog"),
-    *("redis", "database", "pooling", "database version", "clock", "durability", "schema"),
+    *("judge", "redis", "database", "pooling", "database version", "clock", "durability", "schema"),
     *("peppers", "workers", "job leases"),
-    *("ledger days", "request days", "data keys", "sealed values"),
+    *("ledger days", "request days", "decision days", "data keys", "sealed values"),
 ]
 
 

@@ -1,5 +1,6 @@
 """What `tollhouse doctor` says of the catalog, and of the replicas in it."""
 
+import asyncio
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import Operator, free_port
+from tests.support.judge import Fault, ScriptedJudge, running_judge
 from tollhouse.cli.catalog_checks import judge_replicas
 from tollhouse.cli.findings import Outcome
 
@@ -153,3 +155,37 @@ def test_a_long_list_of_faults_is_cut() -> None:
     assert most.found.startswith("1 of 9 replicas answer: http://engine-1 is down; http://engine-2")
     assert most.found.endswith("http://engine-5 is down; and 3 more")
     assert all_.outcome is Outcome.FAILURE
+
+
+def configure_judge(patient: Operator, judge: ScriptedJudge, *lines: str) -> None:
+    configure(
+        patient,
+        "[backends.judge]",
+        f'replicas = ["{judge.base_url}"]',
+        "[judge]",
+        'backend = "judge"',
+        'model = "a-judge"',
+        "context_length = 8192",
+        *lines,
+    )
+
+
+async def test_the_judge_is_asked_for_its_tokens_and_one_question(patient: Operator) -> None:
+    judge = ScriptedJudge(answers=lambda _: 0.9)
+    async with running_judge(judge):
+        configure_judge(patient, judge)
+        found = (await asyncio.to_thread(examined, patient))["judge"]
+        configure(patient, "coverage_min_basis_points = 9900")
+        wary = (await asyncio.to_thread(examined, patient))["judge"]
+        judge.fails = lambda _: Fault.NO_LOGPROBS
+        silent = (await asyncio.to_thread(examined, patient, exit_code=1))["judge"]
+
+    assert found["outcome"] == "ok"
+    assert found["found"] == "spellings that count: 3; of its answer 98.00 % is yes or no"
+    assert wary["outcome"] == "warning"
+    assert silent["outcome"] == "failure"
+    assert silent["found"] == "cannot be asked: garbled"
+
+
+def test_without_a_judge_that_is_said(patient: Operator) -> None:
+    assert examined(patient)["judge"]["found"].startswith("none")

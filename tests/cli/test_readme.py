@@ -12,7 +12,7 @@ from tollhouse.cli.main import VERBS
 from tollhouse.settings import Settings
 
 README = read("README.md")
-CATALOG = ("backends", "models")
+CATALOG = ("backends", "models", "judge")
 """Their settings stand in a guide of their own."""
 
 
@@ -22,10 +22,8 @@ EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 CURL = re.compile(r"^curl .+\n", re.MULTILINE)
 
 
-def test_the_five_minutes_work_and_so_does_what_init_prints(
-    newcomer: Operator, fresh_url: str
-) -> None:
-    init, serve, ask, look, complete = scripts(README)
+def test_setting_up_works_and_so_does_what_init_prints(newcomer: Operator, fresh_url: str) -> None:
+    *_, init, serve, ask, look, complete = scripts(README)
     newcomer.environment.update(
         {
             "DATABASE_URL": fresh_url,
@@ -57,6 +55,23 @@ def test_the_five_minutes_work_and_so_does_what_init_prints(
     assert "held: alerts, partitions, purge, reaper" in looked
     assert "failure" not in looked
     newcomer.bash(f"{complete}complete -p tollhouse")
+
+
+def test_trying_it_works_and_so_does_what_up_prints(curious: Operator) -> None:
+    up, look, end, *_ = scripts(README)
+
+    printed = curious.bash(up).stdout
+    curious.environment.update(EXPORT.findall(printed))
+    curl = printed[printed.index("\ncurl ") :].partition("\n\n")[0]
+    answer = json.loads(curious.bash(curl).stdout)
+    looked = curious.bash(look).stdout
+
+    assert answer["choices"][0]["message"]["content"]
+    assert answer["id"].removeprefix("chatcmpl-") in looked.replace("-", "")
+    assert "Total: " in looked
+    assert "Legal advice" in looked
+    curious.bash(end)
+    assert list(curious.directory.iterdir()) == []
 
 
 def json_documents(text: str) -> list[dict[str, Any]]:

@@ -30,6 +30,11 @@ CODE_STEMS = {"string": "string", "integer": "integer", "number": "decimal", "ar
 STEPS = {"string": 1, "array": 1, "integer": 1, "number": 0.001}
 ACCEPTED = ("accepted", None)
 
+Told = tuple[str, str | None]
+"""The code and the parameter of a refusal, or that there is none."""
+Cases = list[tuple[Any, Told]]
+"""What is tried, and what comes of it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:

@@ -9,6 +9,7 @@ from tests.contract.tables import (
     ACCEPTED,
     BOOLEAN,
     OBJECT,
+    Cases,
     Table,
     array,
     cases,
@@ -135,62 +136,62 @@ def test_each_field_of_chat_keeps_its_line_of_the_table(
     check_case(type_, body, outcome)
 
 
-@pytest.mark.parametrize(
-    ("value", "outcome"),
-    [
-        ({"type": "text"}, ACCEPTED),
-        ({"type": "json_object"}, ACCEPTED),
-        (FORMAT, ACCEPTED),
-        (None, ACCEPTED),
-        ({}, ("missing_required_parameter", "response_format.type")),
-        ({"type": "xml"}, ("invalid_value", "response_format.type")),
-        ({"type": 1}, ("invalid_type", "response_format.type")),
-        ({"type": "text", "extra": 1}, ("unknown_parameter", "response_format.extra")),
-        ({"type": "json_object", "extra": 1}, ("unknown_parameter", "response_format.extra")),
-        (
-            {"type": "text", "json_schema": SCHEMA},
-            ("unknown_parameter", "response_format.json_schema"),
-        ),
-        ({"type": "json_schema"}, ("missing_required_parameter", "response_format.json_schema")),
-        (FORMAT | {"extra": 1}, ("unknown_parameter", "response_format.extra")),
-        ("text", ("invalid_type", "response_format")),
-    ],
-)
+RESPONSE_FORMATS: Cases = [
+    ({"type": "text"}, ACCEPTED),
+    ({"type": "json_object"}, ACCEPTED),
+    (FORMAT, ACCEPTED),
+    (None, ACCEPTED),
+    ({}, ("missing_required_parameter", "response_format.type")),
+    ({"type": "xml"}, ("invalid_value", "response_format.type")),
+    ({"type": 1}, ("invalid_type", "response_format.type")),
+    ({"type": "text", "extra": 1}, ("unknown_parameter", "response_format.extra")),
+    ({"type": "json_object", "extra": 1}, ("unknown_parameter", "response_format.extra")),
+    (
+        {"type": "text", "json_schema": SCHEMA},
+        ("unknown_parameter", "response_format.json_schema"),
+    ),
+    ({"type": "json_schema"}, ("missing_required_parameter", "response_format.json_schema")),
+    (FORMAT | {"extra": 1}, ("unknown_parameter", "response_format.extra")),
+    ("text", ("invalid_type", "response_format")),
+]
+
+
+@pytest.mark.parametrize(("value", "outcome"), RESPONSE_FORMATS)
 def test_a_response_format_is_told_by_its_type(
     value: object, outcome: tuple[str, str | None]
 ) -> None:
     assert outcome_of(ChatRequest, MINIMAL | {"response_format": value}) == outcome
 
 
-@pytest.mark.parametrize(
-    ("value", "outcome"),
-    [
-        ({"50256": -100, "1": 100.0, "2": 0.5}, ACCEPTED),
-        ({}, ACCEPTED),
-        (None, ACCEPTED),
-        ({"50256": -100.5}, ("decimal_below_min_value", "logit_bias")),
-        ({"50256": 100.5}, ("decimal_above_max_value", "logit_bias")),
-        ({"50256": None}, ("invalid_type", "logit_bias")),
-        ({"50256": True}, ("invalid_type", "logit_bias")),
-        ([], ("invalid_type", "logit_bias")),
-    ],
-)
+LOGIT_BIASES: Cases = [
+    ({"50256": -100, "1": 100.0, "2": 0.5}, ACCEPTED),
+    ({}, ACCEPTED),
+    (None, ACCEPTED),
+    ({"50256": -100.5}, ("decimal_below_min_value", "logit_bias")),
+    ({"50256": 100.5}, ("decimal_above_max_value", "logit_bias")),
+    ({"50256": None}, ("invalid_type", "logit_bias")),
+    ({"50256": True}, ("invalid_type", "logit_bias")),
+    ([], ("invalid_type", "logit_bias")),
+]
+
+
+@pytest.mark.parametrize(("value", "outcome"), LOGIT_BIASES)
 def test_a_logit_bias_maps_tokens_to_bounded_numbers(
     value: object, outcome: tuple[str, str | None]
 ) -> None:
     assert outcome_of(ChatRequest, MINIMAL | {"logit_bias": value}) == outcome
 
 
-@pytest.mark.parametrize(
-    ("policy_ids", "outcome"),
-    [
-        (["é" * 120], ACCEPTED),
-        (["ok", "é" * 121], ("string_above_max_length", "policy_ids[1]")),
-        ([""], ("string_below_min_length", "policy_ids[0]")),
-        ([1], ("invalid_type", "policy_ids[0]")),
-        ([None], ("invalid_type", "policy_ids[0]")),
-    ],
-)
+POLICY_IDS: Cases = [
+    (["é" * 120], ACCEPTED),
+    (["ok", "é" * 121], ("string_above_max_length", "policy_ids[1]")),
+    ([""], ("string_below_min_length", "policy_ids[0]")),
+    ([1], ("invalid_type", "policy_ids[0]")),
+    ([None], ("invalid_type", "policy_ids[0]")),
+]
+
+
+@pytest.mark.parametrize(("policy_ids", "outcome"), POLICY_IDS)
 def test_each_policy_id_has_1_to_120_characters(
     policy_ids: list[Any], outcome: tuple[str, str | None]
 ) -> None:

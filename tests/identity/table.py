@@ -170,6 +170,12 @@ ROWS = (
     Row(
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
     ),
+    Row(
+        *("listPolicyDecisions", "GET", f"{_MANAGED_POLICY}/decisions", "admin", "policies:read"),
+    ),
+    Row(
+        *("reportPolicy", "GET", f"{_MANAGED_POLICY}/rollups", "admin", "policies:read"),
+    ),
     Row("listRequests", "GET", _REQUESTS, "admin", "activity:read"),
     Row(
         *("retrieveRequest", "GET", f"{_REQUESTS}/{{request_id}}", "admin", "activity:read"),
@@ -229,5 +235,6 @@ QUERIES: dict[str, dict[str, str]] = {
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
     "reportRequests": {"start_time": "0", "end_time": "1"},
+    "reportPolicy": {"start_time": "0", "end_time": "1"},
 }
 """A sound query for every operation that is built and demands one."""

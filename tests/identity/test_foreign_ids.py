@@ -50,6 +50,8 @@ POLICY_OPERATIONS: Operations = {
     "editPolicy": ("PATCH", GIVEN + "/policies/{id}", {"revision": 2, "name": "taken over"}),
     "pausePolicy": ("POST", GIVEN + "/policies/{id}/pause", {"revision": 2}),
     "listPolicyVersions": ("GET", MANAGE + "/policies/{id}/versions", None),
+    "listPolicyDecisions": ("GET", MANAGE + "/policies/{id}/decisions", None),
+    "reportPolicy": ("GET", MANAGE + "/policies/{id}/rollups?start_time=0&end_time=1", None),
     "retrievePolicyVersion": ("GET", MANAGE + "/policies/{id}/versions/1", None),
     "publishPolicy": ("POST", MANAGE + "/policies/{id}/publish", {"revision": 2}),
     "resumePolicy": ("POST", MANAGE + "/policies/{id}/resume", {"revision": 2}),

@@ -86,21 +86,35 @@ def test_a_selection_that_is_too_much_is_the_callers_to_shrink() -> None:
     sheet, applied, selected = Sheet(saying("b" * 3_000)), rules(10), rules(10)
     needed = budget.content_tokens(sheet, applied + selected, PROFILE)
 
-    assert (
-        budget.check_content(sheet, applied, PROFILE, selected=selected, tokens_max=needed)
-        == needed
-    )
+    budget.check_selection(sheet, applied, selected, PROFILE, tokens_max=needed)
+
     with pytest.raises(SelectionTooLarge) as failure:
-        budget.check_content(sheet, applied, PROFILE, selected=selected, tokens_max=needed - 1)
+        budget.check_selection(sheet, applied, selected, PROFILE, tokens_max=needed - 1)
     assert failure.value.kind == 400
     assert failure.value.param == "policy_ids"
 
 
-def test_content_that_is_too_long_without_a_selection_fails_closed() -> None:
+def test_an_answer_that_is_not_there_yet_counts_as_one_window() -> None:
+    sheet, selected = Sheet(saying("b")), rules(10, Direction.RESPONSE)
+    needed = WINDOW_TOKENS + 10 * 140
+
+    budget.check_selection(sheet, [], selected, PROFILE, tokens_max=needed)
+
+    with pytest.raises(SelectionTooLarge):
+        budget.check_selection(sheet, [], selected, PROFILE, tokens_max=needed - 1)
+
+
+def test_a_selection_is_not_to_blame_for_what_is_too_much_without_it() -> None:
+    sheet = Sheet(saying("b" * 300_000))
+
+    budget.check_selection(sheet, rules(1), rules(1), PROFILE, tokens_max=1_000)
+
+
+def test_content_that_is_too_long_fails_closed() -> None:
     sheet = Sheet(saying("b" * 300_000))
 
     with pytest.raises(TooLongToJudge) as failure:
-        budget.check_content(sheet, rules(1), PROFILE, selected=rules(1), tokens_max=1_000)
+        budget.check_content(sheet, rules(1), PROFILE, tokens_max=1_000)
 
     assert failure.value.kind == 503
     assert failure.value.is_policy_failure

@@ -9,7 +9,7 @@ from hypothesis.strategies import DrawFn
 
 from tollhouse.limits import rules, scripts, shared
 from tollhouse.limits.rules import MINUTE_US
-from tollhouse.limits.types import Ask, Decision, Draw, Scope, Slot
+from tollhouse.limits.types import Ask, Corrections, Decision, Draw, Scope, Slot
 
 INSTANT_US = 1_800_000_000_000_000
 LEASE_MS = 30_000
@@ -36,9 +36,8 @@ class Side(Protocol):
     """Somebody who counts."""
 
     def count(self, ask: Ask) -> Decision: ...
-    def correct(self, corrections: Sequence[tuple[Draw, int]]) -> None: ...
     def renew(self, key: str, members: Sequence[str]) -> None: ...
-    def leave(self, keys: Sequence[str], member: str) -> None: ...
+    def leave(self, ask: Ask, corrections: Corrections) -> None: ...
 
 
 @dataclass
@@ -63,7 +62,9 @@ class Model:
                 self.renew(slot.key, [ask.member])
         return decision
 
-    def correct(self, corrections: Sequence[tuple[Draw, int]]) -> None:
+    def leave(self, ask: Ask, corrections: Corrections) -> None:
+        for slot in ask.slots:
+            self.leases.get(slot.key, {}).pop(ask.member, None)
         for draw, more_us in corrections:
             full_at_us = self.full_at_us.get(draw.key, self.now_us)
             missing_us = rules.missing_us(draw, full_at_us, self.now_us)
@@ -73,10 +74,6 @@ class Model:
     def renew(self, key: str, members: Sequence[str]) -> None:
         for member in members:
             self.leases.setdefault(key, {})[member] = self.now_us + LEASE_US
-
-    def leave(self, keys: Sequence[str], member: str) -> None:
-        for key in keys:
-            self.leases.get(key, {}).pop(member, None)
 
     def _living(self, key: str) -> int:
         return sum(expires_us > self.now_us for expires_us in self.leases.get(key, {}).values())
@@ -97,15 +94,12 @@ class Scripts:
         arguments = shared.count_arguments(ask, LEASE_MS)
         return shared.read_decision(ask, self._run(scripts.COUNT, keys, arguments))
 
-    def correct(self, corrections: Sequence[tuple[Draw, int]]) -> None:
-        keys = [draw.key for draw, _ in corrections]
-        self._run(scripts.CORRECT, keys, shared.correct_arguments(corrections))
-
     def renew(self, key: str, members: Sequence[str]) -> None:
         self._run(scripts.RENEW, [key], [LEASE_MS, " ".join(members)])
 
-    def leave(self, keys: Sequence[str], member: str) -> None:
-        self._run(scripts.LEAVE, keys, [member])
+    def leave(self, ask: Ask, corrections: Corrections) -> None:
+        keys = shared.leave_keys(ask, corrections)
+        self._run(scripts.LEAVE, keys, shared.leave_arguments(ask, corrections))
 
     def _run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int]) -> bytes:
         answer = self.client.eval(self.before + script, len(keys), *keys, *arguments)
@@ -122,14 +116,6 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Correct:
-    corrections: tuple[tuple[Draw, int], ...]
-
-    def happen_to(self, side: Side) -> None:
-        side.correct(self.corrections)
-
-
-@dataclass(frozen=True)
 class Renew:
     key: str
     members: tuple[str, ...]
@@ -140,14 +126,14 @@ class Renew:
 
 @dataclass(frozen=True)
 class Leave:
-    keys: tuple[str, ...]
-    member: str
+    ask: Ask
+    corrections: Corrections
 
     def happen_to(self, side: Side) -> None:
-        side.leave(self.keys, self.member)
+        side.leave(self.ask, self.corrections)
 
 
-Step = Count | Correct | Renew | Leave
+Step = Count | Renew | Leave
 
 NAMES = ("a", "b", "c")
 MEMBERS = st.sampled_from("klmnop")
@@ -182,17 +168,17 @@ def token_draws(draw: DrawFn, name: str) -> Draw:
 
 
 @st.composite
-def corrections(draw: DrawFn) -> Correct:
-    names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))
+def corrections(draw: DrawFn) -> Corrections:
+    names = draw(st.lists(st.sampled_from(NAMES), unique=True))
     more_us = st.integers(-MINUTE_US, MINUTE_US)
-    return Correct(tuple((draw(token_draws(name)), draw(more_us)) for name in names))
+    return tuple((draw(token_draws(name)), draw(more_us)) for name in names)
 
 
 steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Count, asks()),
     st.builds(Count, asks()),
-    corrections(),
     st.builds(Renew, PLACES, st.lists(MEMBERS, min_size=1, unique=True).map(tuple)),
-    st.builds(Leave, st.lists(PLACES, min_size=1).map(tuple), MEMBERS),
+    st.builds(Leave, asks(), corrections()),
+    st.builds(Leave, asks(), corrections()),
 )
 pauses = st.one_of(st.just(0), st.integers(0, 1000), st.integers(0, 2 * MINUTE_US))

@@ -134,7 +134,7 @@ async def test_tokens_are_taken_refused_and_given_back(door: Gate) -> None:
         "The project's limit of 100 tokens per minute cannot cover the 30 that this request may"
         " use. Try again in 6 s."
     )
-    first.correct_tokens(20)
+    first.leave(used_tokens=20)
     third = await door.limiter.enter(caller.request())
     await third.take_tokens(80)
 
@@ -144,8 +144,8 @@ async def test_what_was_used_beyond_what_was_taken_is_taken_later(door: Gate) ->
     first = await door.limiter.enter(caller.request())
     await first.take_tokens(10)
 
-    first.correct_tokens(100_000)
-    first.correct_tokens(0)
+    first.leave(used_tokens=100_000)
+    first.leave(used_tokens=0)
     second = await door.limiter.enter(caller.request())
 
     with pytest.raises(TokensLimited) as refused:
@@ -201,8 +201,7 @@ async def test_who_has_no_limit_costs_nothing(redis_server: RedisServer) -> None
     async with gate(redis_server.url) as door:
         entered = await door.limiter.enter(caller.request())
         await entered.take_tokens(10**12)
-        entered.correct_tokens(1)
-        entered.leave()
+        entered.leave(used_tokens=1)
         with redis_server.client() as client:
             others = [one for one in client.client_list() if one["cmd"] != "client|list"]
 

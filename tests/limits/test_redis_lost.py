@@ -201,15 +201,13 @@ async def test_corrections_and_departures_are_lost_with_redis_and_fail_nobody(
     await entered.take_tokens(10)
     redis_server.kill()
 
-    entered.correct_tokens(5)
-    entered.leave()
+    entered.leave(used_tokens=5)
     await door.settle()
     again = await door.limiter.enter(caller.request())
     await again.take_tokens(10)
     redis_server.start()
     await returned(door)
-    again.correct_tokens(5)
-    again.leave()
+    again.leave(used_tokens=5)
     await door.settle()
 
     assert slots_taken(redis_server) == 0
@@ -234,7 +232,7 @@ async def test_nobody_fails_and_no_slot_is_left_while_redis_comes_and_goes(
             try:
                 await entered.take_tokens(chance.randrange(1000))
                 await asyncio.sleep(0)
-                entered.correct_tokens(chance.randrange(1000))
+                entered.leave(used_tokens=chance.randrange(1000))
             finally:
                 entered.leave()
             served += 1

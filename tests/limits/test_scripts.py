@@ -43,7 +43,7 @@ def test_nothing_stays_for_ever(redis_server: RedisServer) -> None:
     with redis_server.client() as client:
         real = Scripts(client, before=scripts.SERVER_CLOCK)
         real.count(Ask(draws=(request,), slots=(SLOT,), member="m"))
-        real.correct([(token, 5_000_000)])
+        real.leave(Ask(draws=()), ((token, 5_000_000),))
 
         left_ms = {key: client.pttl(key) for key in ("requests", "tokens", "slots")}
 

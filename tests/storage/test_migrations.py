@@ -18,6 +18,8 @@ from tollhouse.storage import revisions, schema
 from tollhouse.storage.errors import DatabaseUnavailable, SchemaMismatch
 from tollhouse.storage.schema import Progress
 
+TRIED_AGAIN_EVERY = 10
+"""After how many kills the whole is migrated once more: nothing that a kill leaves could differ."""
 WHAT_EXISTS = """
     SELECT relname::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace
     UNION ALL
@@ -86,9 +88,10 @@ async def test_a_migration_killed_at_any_statement_leaves_the_old_schema(empty_u
             assert await next_word(line) == [-signal.SIGKILL]
             assert await what_exists(empty_url) == []
 
-            assert await schema.migrate(empty_url) == applied
-            assert await what_exists(empty_url) == whole
-            await empty(empty_url)
+            if number % TRIED_AGAIN_EVERY == 0 or number == len(shown):
+                assert await schema.migrate(empty_url) == applied
+                assert await what_exists(empty_url) == whole
+                await empty(empty_url)
 
 
 async def test_of_two_migrations_at_once_one_applies_and_the_other_finds_nothing_to_do(

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +49,17 @@ class Engine:
     def tokens_of(self, text: str) -> list[int]:
         """Of the text alone, without any that the model's template adds."""
         return self.post("/tokenize", {"content": text, "add_special": False})["tokens"]
+
+    def metrics(self) -> dict[str, float]:
+        """What the engine counts of itself, by name; the series of one name are added up."""
+        with urlopen(f"{self.origin}/metrics", timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
+            lines = [
+                line for line in answer.read().decode().splitlines() if line[:1] not in ("", "#")
+            ]
+        counted: dict[str, float] = defaultdict(float)
+        for name, value in (line.rsplit(" ", 1) for line in lines):
+            counted[name.split("{", 1)[0]] += float(value)
+        return counted
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Ask the engine itself, past any gateway."""

@@ -93,9 +93,18 @@ class ScriptedJudge:
     at_once: int = 0
     most_at_once: int = 0
     holds_answers: bool = False
+    tokenizer_fails: bool = False
     base_url: str = ""
     _let: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def reset(self) -> None:
+        """Answer as at first, and forget what was asked."""
+        self.answers, self.fails = finds_quoted_word, lambda _: None
+        self.prompt_characters_max = 2**62
+        self.heard.clear()
+        self.holds_answers = False
+        self.most_at_once = 0
 
     def let(self, answers: int) -> None:
         """Give so many of the answers that are held."""
@@ -136,6 +145,8 @@ class ScriptedJudge:
         return web.json_response(_completion(_entries(heard.body, self.answers(heard))))
 
     async def tokenize(self, request: web.Request) -> web.Response:
+        if self.tokenizer_fails:
+            return web.json_response({"error": {"message": "not yet"}}, status=500)
         text = (await request.json())["content"]
         return web.json_response({"tokens": tokenize(text)})
 

@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 import msgspec
 
 from tests.identity.waiting import until
-from tests.support.gateway import Gateway, running_gateway
+from tests.support.gateway import running_gateway
 from tests.support.world import HeldAdminKey, HeldProjectKey, World
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
@@ -71,11 +71,20 @@ def offering(
     )
 
 
+class Door(Protocol):
+    """Where customers come in: a gateway on the test's own loop, or a service of processes."""
+
+    @property
+    def base_url(self) -> str: ...
+
+    def client(self, key: str | None = None) -> httpx2.AsyncClient: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shop:
     """Everything that a journey needs."""
 
-    gateway: Gateway
+    gateway: Door
     upstream: ScriptedUpstream
     world: World
     project: Project
@@ -94,22 +103,43 @@ class Shop:
         async with self.world.database.transaction() as tx:
             return await ledger.credit(tx, self.world.organization_id)
 
+    async def leave_credit(self, amount: int) -> None:
+        """Take back all but so much of what was granted."""
+        world = self.world
+        async with world.database.mutation(world.authority()) as tx:
+            await ledger.grant(
+                tx,
+                grant_id=GrantId(time_ordered_uuid()),
+                kind=GrantKind.CORRECTION,
+                amount=PicoUsd(amount - CREDIT),
+                reason="too much",
+            )
+
+    async def admitted(self) -> int:
+        """How many requests were ever admitted."""
+        return await self._entries(phase=0)
+
     async def settled(self, requests: int) -> Credit:
         """The account once nothing is held and so many requests are resolved."""
         credit: Credit | None = None
 
         async def is_settled() -> bool:
             nonlocal credit
-            resolved = await self.world.database.fetch_all(
-                "SELECT count(*) FROM ledger_entries WHERE organization_id = $1 AND phase = 1",
-                self.world.organization_id,
-            )
+            resolved = await self._entries(phase=1)
             credit = await self.credit()
-            return resolved[0][0] == requests and credit.reserved_pico_usd == 0
+            return resolved == requests and credit.reserved_pico_usd == 0
 
         await until(is_settled)
         assert credit is not None
         return credit
+
+    async def _entries(self, *, phase: int) -> int:
+        rows = await self.world.database.fetch_all(
+            "SELECT count(*) FROM ledger_entries WHERE organization_id = $1 AND phase = $2",
+            self.world.organization_id,
+            phase,
+        )
+        return rows[0][0]
 
     async def record(self, request_id: str) -> dict[str, Any]:
         """What the activity says of a request, once it is written."""
@@ -131,7 +161,7 @@ def chat(content: str = "Say something.", **fields: object) -> dict[str, Any]:
     return {"model": MODEL, "messages": [{"role": "user", "content": content}], **fields}
 
 
-async def customer_of(gateway: Gateway, upstream: ScriptedUpstream, world: World) -> Shop:
+async def customer_of(gateway: Door, upstream: ScriptedUpstream, world: World) -> Shop:
     """A customer with credit in a gateway that is already open."""
     async with world.database.mutation(world.authority()) as tx:
         await ledger.grant(

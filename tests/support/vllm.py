@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -33,22 +34,33 @@ OPTIONS = (
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VllmEngine(Engine):
+    """A replica that can be lost."""
+
+    group_id: int
+
+    def kill(self) -> None:
+        """At once, with all its workers."""
+        os.killpg(self.group_id, signal.SIGKILL)
+
+
 @contextmanager
-def running_vllm() -> Generator[Engine]:
+def running_vllm(*options: str) -> Generator[VllmEngine]:
     """Yields when the engine answers; its log goes to standard error."""
     vllm.prepared()
     port = _free_port()
     process = subprocess.Popen(
         [
             *(vllm.PYTHON, "-m", "vllm.entrypoints.openai.api_server"),
-            *(*OPTIONS, "--host", "127.0.0.1", "--port", str(port)),
+            *(*OPTIONS, *options, "--host", "127.0.0.1", "--port", str(port)),
         ],
         stdout=2,
         env=os.environ | ENVIRONMENT,
         start_new_session=True,
     )
     try:
-        engine = Engine(base_url=f"http://127.0.0.1:{port}/v1")
+        engine = VllmEngine(base_url=f"http://127.0.0.1:{port}/v1", group_id=process.pid)
         _wait_for(engine, process)
         yield engine
     finally:

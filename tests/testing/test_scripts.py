@@ -207,6 +207,18 @@ async def test_records_split_at_every_byte(upstream: ScriptedUpstream) -> None:
     assert stream.said() == text_of(2)
 
 
+@pytest.mark.parametrize("at_byte", [1, 100, 100_000])
+async def test_all_records_in_two_pieces(upstream: ScriptedUpstream, at_byte: int) -> None:
+    upstream.queue(Script(split_at_byte=at_byte, tokens=2))
+
+    stream = await ask(upstream, STREAM)
+
+    assert [len(chunk) for chunk in stream.chunks[:-1]] == [at_byte][: len(stream.chunks) - 1]
+    assert len(stream.chunks) == (1 if at_byte > len(stream.body) else 2)
+    assert stream.said() == text_of(2)
+    assert upstream.seen[-1].events_sent == len(stream.payloads())
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 async def test_lines_end_as_the_script_says(upstream: ScriptedUpstream, end: LineEnd) -> None:
     upstream.queue(Script(line_end=end))

@@ -5,6 +5,8 @@ from datetime import date, datetime
 from enum import StrEnum
 from uuid import UUID
 
+from msgspec import Struct
+
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId, minted_at
 from tollhouse.base.money import PicoUsd
 
@@ -21,8 +23,8 @@ class Culprit(StrEnum):
     BACKEND = "backend"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RequestRecord:
+# Made for every request, which a Struct is in a tenth of the time.
+class RequestRecord(Struct, frozen=True, kw_only=True):
     """One request of a customer, as it ended. Times are milliseconds; unknown ones are nothing.
 
     `status` is what the caller got; 499 where the caller left before the answer was complete.

@@ -14,6 +14,7 @@ from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
 from tollhouse.limits.limiter import Limiter
+from tollhouse.policies.sets import Objection
 from tollhouse.reports.cursors import Cursors
 from tollhouse.storage.database import Database
 from tollhouse.storage.sealing import Sealer
@@ -50,6 +51,7 @@ class House:
     customer_header: bytes
     record_days: int
     default_threshold_basis_points: int
+    objection: Objection
     is_sandbox: bool
     keep_alive_seconds: float
     documentation_url: str | None

@@ -22,12 +22,11 @@ from tollhouse.backends.errors import (
 )
 from tollhouse.backends.routing import Lease, Replica, Replicas
 from tollhouse.backends.rules import RetryBudget
-from tollhouse.backends.transport import (
+from tollhouse.backends.transport import Response, Transport
+from tollhouse.backends.transport_errors import (
     ConnectionBroken,
     NotConnected,
     NotHttp,
-    Response,
-    Transport,
     TransportError,
 )
 from tollhouse.backends.types import Ask, BackendConfig

@@ -110,7 +110,7 @@ def encode(request: ChatRequest, forward: Forwarding) -> bytes:
     return _encode(
         _UpstreamRequest(
             model=forward.upstream_model,
-            messages=[_message(message) for message in request.messages],
+            messages=[forwarded_message(message) for message in request.messages],
             max_tokens=forward.output_tokens,
             stream=request.stream,
             stream_options=_stream_options(request, forward),
@@ -153,7 +153,7 @@ def _stream_options(request: ChatRequest, forward: Forwarding) -> _StreamOptions
     return _CONTINUOUS_USAGE if forward.takes_continuous_usage else _USAGE
 
 
-def _message(message: ChatMessage) -> ChatMessage:
+def forwarded_message(message: ChatMessage) -> ChatMessage:
     """Null counts as absent, and which model wrote a message is not the upstream's business."""
     optional = (
         message.content,

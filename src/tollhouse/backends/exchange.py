@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from tollhouse.backends.calling import Caller
+from tollhouse.backends.deadline import Deadline
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendError,
@@ -13,7 +14,8 @@ from tollhouse.backends.errors import (
     BackendTimedOut,
 )
 from tollhouse.backends.routing import Lease, Replica
-from tollhouse.backends.transport import BodyTooLarge, Response, TransportError
+from tollhouse.backends.transport import Response
+from tollhouse.backends.transport_errors import BodyTooLarge, TookTooLong, TransportError
 from tollhouse.backends.types import Ask
 from tollhouse.observability.metrics import BackendMetrics
 
@@ -31,6 +33,7 @@ class Exchange:
     __slots__ = (
         "_began_at_seconds",
         "_caller",
+        "_deadline",
         "_has_begun",
         "_lease",
         "_loop",
@@ -45,6 +48,7 @@ class Exchange:
         self._metrics = metrics
         self._loop = asyncio.get_running_loop()
         self._began_at_seconds = self._loop.time()
+        self._deadline = Deadline(self._give_up)
         self._tried: list[Replica] = []
         self._lease: Lease | None = None
         self._response: Response | None = None
@@ -78,21 +82,23 @@ class Exchange:
         # Bytes that have already arrived are given without waiting, however late it is.
         if self._loop.time() >= until_seconds:
             raise self.failed(BackendTimedOut(replica=self.replica))
+        self._deadline.move(until_seconds)
         try:
-            async with asyncio.timeout_at(until_seconds):
-                return await self._response.next_bytes()
-        except TimeoutError:
+            return await self._response.next_bytes()
+        except TookTooLong:
             raise self.failed(BackendTimedOut(replica=self.replica)) from None
         except TransportError:
             raise self.failed(BackendBroke(replica=self.replica)) from None
+        finally:
+            self._deadline.rest()
 
     async def read(self, *, bytes_max: int, seconds: float) -> bytes:
         """The whole body, `seconds` after the exchange began at the latest."""
         assert self._response is not None, "an exchange is opened before it is read"
+        self._deadline.move(self._began_at_seconds + seconds)
         try:
-            async with asyncio.timeout_at(self._began_at_seconds + seconds):
-                return await self._response.read(bytes_max)
-        except TimeoutError:
+            return await self._response.read(bytes_max)
+        except TookTooLong:
             raise self.failed(BackendTimedOut(replica=self.replica)) from None
         except BodyTooLarge:
             raise self.failed(BackendNonsense(replica=self.replica)) from None
@@ -120,18 +126,23 @@ class Exchange:
     async def linger(self) -> None:
         """Give the end of a finished answer a moment to arrive."""
         assert self._response is not None, "an exchange is opened before it is read"
-        with suppress(TimeoutError, TransportError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                while await self._response.next_bytes():
-                    pass
+        self._deadline.move(self._loop.time() + LINGER_SECONDS)
+        with suppress(TransportError):
+            while await self._response.next_bytes():
+                pass
 
     def close(self) -> None:
         """Give the connection back or cut it, make room, and count."""
+        self._deadline.cancel()
         if self._response is not None:
             self._response.close()
         if self._lease is not None:
             self._lease.end()
         self._metrics.call_ended(self._outcome)
+
+    def _give_up(self) -> None:
+        if self._response is not None:
+            self._response.give_up()
 
 
 def _is_plain(response: Response, media_type: str) -> bool:

@@ -4,7 +4,8 @@ import asyncio
 from typing import Final
 from urllib.parse import urlsplit
 
-from tollhouse.backends.transport import NotConnected, NotHttp, Transport, TransportError
+from tollhouse.backends.transport import Transport
+from tollhouse.backends.transport_errors import NotConnected, NotHttp, TransportError
 
 WITHOUT_HEALTH_ROUTE: Final = frozenset({404, 405})
 """It answers, and more cannot be known: such a replica is judged by calls alone."""

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from tollhouse.backends import rules
 from tollhouse.backends.errors import BackendBusy
 from tollhouse.backends.rules import CLOSED
-from tollhouse.backends.transport import Transport, TransportError
+from tollhouse.backends.transport import Transport
+from tollhouse.backends.transport_errors import TransportError
 from tollhouse.backends.types import BackendConfig
 from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks, repeated

@@ -25,20 +25,30 @@ class EventDecoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The payloads of the records that end in `data`, several lines of one joined by LF."""
-        # Only the last byte of what was searched before can be part of an end.
-        searched = max(len(self._rest) - 1, 0)
-        self._rest += self._with_plain_ends(data)
-        end = self._rest.rfind(b"\n\n", searched)
-        if end < 0:
-            if len(self._rest) > self._bytes_max:
-                raise RecordTooLong
+        data = self._with_plain_ends(data)
+        # Most engines send whole records, which need not be kept and cut.
+        ended = data[:-2] if data.endswith(b"\n\n") and not self._rest else self._kept(data)
+        if ended is None:
             return []
-        records = bytes(self._rest[:end]).split(b"\n\n")
-        del self._rest[: end + 2]
+        records = ended.split(b"\n\n")
         if self._is_first:
             self._is_first = False
             records[0] = records[0].removeprefix(_BYTE_ORDER_MARK)
         return [payload for record in records if (payload := _payload(record)) is not None]
+
+    def _kept(self, data: bytes) -> bytes | None:
+        """All records that have ended, if any has; what has not is kept."""
+        # Only the last byte of what was searched before can be part of an end.
+        searched = max(len(self._rest) - 1, 0)
+        self._rest += data
+        end = self._rest.rfind(b"\n\n", searched)
+        if end < 0:
+            if len(self._rest) > self._bytes_max:
+                raise RecordTooLong
+            return None
+        ended = bytes(self._rest[:end])
+        del self._rest[: end + 2]
+        return ended
 
     def _with_plain_ends(self, data: bytes) -> bytes:
         if self._ended_with_cr and data.startswith(b"\n"):

@@ -1,74 +1,54 @@
-"""Connections to upstreams: the one module that knows the HTTP client.
+"""The way to upstreams and back: HTTP/1.1 over connections that are kept for a while.
 
 What follows from a URL, and only that, is asked: no redirect is followed, no proxy variable, cookie
 or compression is taken up. Another client can replace this one without touching a caller.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
-from io import BytesIO
+import asyncio
+import ssl
+from collections.abc import Coroutine, Mapping
+from functools import cache
+from typing import Any, Final
 
-from aiohttp import (
-    ClientConnectorError,
-    ClientError,
-    ClientResponse,
-    ClientResponseError,
-    ClientSession,
-    ClientTimeout,
-    ConnectionTimeoutError,
-    DummyCookieJar,
-    TCPConnector,
-)
-from aiohttp.http_exceptions import HttpProcessingError
+from tollhouse.backends.connection import Connection
+from tollhouse.backends.http_request import Method, Origin, request_head
+from tollhouse.backends.idle import IdleConnections
+from tollhouse.backends.transport_errors import BodyTooLarge, NotConnected
 
-IDLE_SECONDS = 4.0
-"""Shorter than the 5 s after which uvicorn and llama.cpp close: a connection must not be reused
-while its other end is closing it."""
-SENT_AT_ONCE_BYTES = 1_048_576
-"""A larger body is written in pieces, so that other requests come in between."""
-_CLIENT_FAILURES = (ClientError, HttpProcessingError, OSError)
-_AUTOMATIC_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")
-
-
-class TransportError(Exception):
-    """What can happen on the way; says nothing of where, since callers may be told."""
-
-
-class NotConnected(TransportError):
-    """No connection came about: not a byte of the request was sent."""
-
-
-class ConnectionBroken(TransportError):
-    """The connection ended before the answer did."""
-
-
-class NotHttp(TransportError):
-    """What came back cannot be read as HTTP."""
-
-
-class BodyTooLarge(TransportError):
-    """The answer is larger than the caller would take."""
+CONNECTING_FAILURES: Final = (OSError, UnicodeError)
+"""A name that is none cannot even be asked for."""
 
 
 class Response:
     """An answer whose head has arrived. Whoever got it must close it."""
 
-    __slots__ = ("_response", "status")
+    __slots__ = ("_connection", "_headers", "_idle", "_is_closed", "_origin", "status")
 
-    def __init__(self, response: ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
+    def __init__(
+        self,
+        idle: IdleConnections,
+        origin: Origin,
+        connection: Connection,
+        *,
+        status: int,
+        headers: Mapping[bytes, bytes],
+    ) -> None:
+        self._idle = idle
+        self._origin = origin
+        self._connection = connection
+        self._headers = headers
+        self._is_closed = False
+        self.status = status
 
     def header(self, name: str) -> str | None:
         """The first value of a header, whatever the case of its name."""
-        return self._response.headers.get(name)
+        value = self._headers.get(name.lower().encode())
+        return None if value is None else value.decode("latin-1").strip(" \t")
 
-    async def next_bytes(self) -> bytes:
+    def next_bytes(self) -> Coroutine[Any, Any, bytes]:
         """What has arrived, waiting for some; empty at the end of the body."""
-        try:
-            return await self._response.content.readany()
-        except _CLIENT_FAILURES as failure:
-            raise _translated(failure) from None
+        assert not self._is_closed, "the connection may already be another's"
+        return self._connection.next_bytes()
 
     async def read(self, bytes_max: int) -> bytes:
         """The whole body, or `BodyTooLarge` as soon as it is longer than that."""
@@ -81,9 +61,20 @@ class Response:
             pieces.append(piece)
         return b"".join(pieces)
 
+    def give_up(self) -> None:
+        """Whoever waits for more shall hear that it took too long."""
+        if not self._is_closed:
+            self._connection.give_up()
+
     def close(self) -> None:
-        """Give the connection back if the body was read to its end, else cut it at once."""
-        self._response.close()
+        """Give the connection back if the body came to its end, else cut it at once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._connection.is_reusable:
+            self._idle.put(self._origin, self._connection)
+        else:
+            self._connection.abort()
 
 
 class Transport:
@@ -91,70 +82,54 @@ class Transport:
 
     def __init__(self) -> None:
         # Connections are bounded where they are asked for, by backend.
-        connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS)
-        self._session = ClientSession(
-            connector=connector,
-            cookie_jar=DummyCookieJar(),
-            response_class=_Cut,
-            skip_auto_headers=_AUTOMATIC_HEADERS,
-            auto_decompress=False,
-            trust_env=False,
-        )
+        self._open: set[Connection] = set()
+        self._idle = IdleConnections()
 
     async def open(
         self,
-        method: str,
+        method: Method,
         url: str,
         *,
         headers: Mapping[str, str],
         body: bytes | None,
         connect_seconds: float,
     ) -> Response:
-        """Send a request and wait for the head of its answer."""
+        """Send a request and wait for the head of its answer. Only connecting is timed here."""
+        head = request_head(method, url, tuple(headers.items()))
+        origin = head.origin
+        connection = self._idle.take(origin) or await self._connected(origin, connect_seconds)
         try:
-            response = await self._session.request(
-                method,
-                url,
-                headers=headers,
-                data=_payload(body),
-                allow_redirects=False,
-                timeout=_timeout(connect_seconds),
-            )
-        except _CLIENT_FAILURES as failure:
-            raise _translated(failure) from None
-        return Response(response)
+            status, received = await connection.ask(head.with_body(body), body)
+        except BaseException:
+            connection.abort()
+            raise
+        return Response(self._idle, origin, connection, status=status, headers=received)
 
     async def close(self) -> None:
         """Close every connection, those of unfinished answers too."""
-        await self._session.close()
+        self._idle.close()
+        for connection in tuple(self._open):
+            connection.abort()
+
+    async def _connected(self, origin: Origin, connect_seconds: float) -> Connection:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(connect_seconds):
+                _, connection = await loop.create_connection(
+                    lambda: Connection(self._open.discard),
+                    origin.host,
+                    origin.port,
+                    ssl=_tls() if origin.is_tls else None,
+                )
+        except CONNECTING_FAILURES:
+            raise NotConnected from None
+        self._open.add(connection)
+        return connection
 
 
-class _Cut(ClientResponse):
-    """Closing does not wait until an upstream has read the rest of the request."""
-
-    def close(self) -> None:
-        connection = self.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        super().close()
-
-
-def _translated(failure: Exception) -> TransportError:
-    """The client's failures carry headers and addresses, so that none of them is passed on."""
-    match failure:
-        case ClientConnectorError() | ConnectionTimeoutError():
-            return NotConnected()
-        case ClientResponseError() | HttpProcessingError():
-            return NotHttp()
-        case _:
-            return ConnectionBroken()
-
-
-def _payload(body: bytes | None) -> bytes | BytesIO | None:
-    return body if body is None or len(body) <= SENT_AT_ONCE_BYTES else BytesIO(body)
-
-
-@lru_cache
-def _timeout(connect_seconds: float) -> ClientTimeout:
-    """Only connecting is timed here: how long an answer may take depends on what it is."""
-    return ClientTimeout(total=None, connect=connect_seconds)
+@cache
+def _tls() -> ssl.SSLContext:
+    """Made once: reading the system's authorities takes 50 ms."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

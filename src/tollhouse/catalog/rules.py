@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -11,13 +11,17 @@ from msgspec import Struct
 from tollhouse.base.suggestions import did_you_mean
 from tollhouse.catalog import pricing, replicas
 from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.catalog.types import Backend, Catalog, Model, Pricing
+from tollhouse.catalog.types import Backend, Catalog, Judge, Model, Pricing
 
 Tables = Mapping[str, Mapping[str, Any]]
 """A table for each name, as TOML has them."""
 
+NO_JUDGE: Final[Mapping[str, Any]] = {}
 MODEL_ID_LENGTH_MAX: Final = 200
 REVISION_LENGTH: Final = 16
+JUDGED_TOKENS_MIN: Final = 512
+HELD_SHARE: Final = 4
+"""One organization may hold back this part of what a worker may."""
 _BACKEND_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HEALTH_PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
 _FAULT_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<place>[^`]*)`\Z")
@@ -27,21 +31,24 @@ _FIELDS: Final = (
     *(name for name in Backend.__struct_fields__ if name != "api_key"),
     *Model.__struct_fields__,
     *Pricing.__struct_fields__,
+    *Judge.__struct_fields__,
 )
 """As a configuration may have them."""
 
 StructT = TypeVar("StructT", bound=Struct)
 
 
-def parse(backends: Tables, models: Tables) -> Catalog:
-    """Read both parts of the configuration; `InvalidCatalog` names the first thing that is wrong.
+def parse(backends: Tables, models: Tables, judge: Mapping[str, Any] = NO_JUDGE) -> Catalog:
+    """Read these parts of the configuration; `InvalidCatalog` names the first thing that is wrong.
 
     Credentials have been looked up before: each backend has its `api_key`, if it needs one.
+    Without a judge every request that a policy would have to decide is refused.
     """
     sound = {name: _backend(name, table) for name, table in backends.items()}
     return Catalog(
         backends=sound,
         models={model_id: _model(model_id, table, sound) for model_id, table in models.items()},
+        judge=_judge(judge, sound) if judge else None,
     )
 
 
@@ -60,6 +67,8 @@ def _backend(name: str, table: Mapping[str, Any]) -> Backend:
     if _HEALTH_PATH.fullmatch(backend.health_path) is None:
         reason = "expected visible ASCII that begins with '/' and has no '#'"
         raise InvalidCatalog(f"{path}.health_path", reason)
+    if backend.counts_exactly and backend.counts_tokens_by == "none":
+        raise InvalidCatalog(f"{path}.counts_exactly", "it needs counts_tokens_by")
     urls = replicas.checked(f"{path}.replicas", backend.replicas)
     return msgspec.structs.replace(backend, replicas=urls)
 
@@ -71,14 +80,62 @@ def _model(model_id: str, table: Mapping[str, Any], backends: Mapping[str, Backe
         raise InvalidCatalog(path, reason)
     model = _converted(path, table, Model)
     pricing.check(f"{path}.pricing", model.pricing)
-    backend = backends.get(model.backend)
+    backend = _named(path, model.backend, backends)
+    _check(path, (*_demands(model), *_demands_on(backend, model)))
+    return model
+
+
+def _judge(table: Mapping[str, Any], backends: Mapping[str, Backend]) -> Judge:
+    judge = _converted("judge", table, Judge)
+    _named("judge", judge.backend, backends)
+    _check("judge", _demands_of_judge(judge))
+    return judge
+
+
+def _named(path: str, name: str, backends: Mapping[str, Backend]) -> Backend:
+    backend = backends.get(name)
     if backend is None:
-        reason = f"there is no such backend{did_you_mean(model.backend, backends)}"
+        reason = f"there is no such backend{did_you_mean(name, backends)}"
         raise InvalidCatalog(f"{path}.backend", reason)
-    for field, holds, reason in (*_demands(model), *_demands_on(backend, model)):
+    return backend
+
+
+def _check(path: str, demands: Iterable[tuple[str, bool, str]]) -> None:
+    for field, holds, reason in demands:
         if not holds:
             raise InvalidCatalog(f"{path}.{field}", reason)
-    return model
+
+
+def _demands_of_judge(judge: Judge) -> tuple[tuple[str, bool, str], ...]:
+    """A judge that could not read any content beside its longest question would refuse all."""
+    left_over = judge.context_length - judge.question_tokens_max
+    return (
+        (
+            "question_tokens_max",
+            left_over >= JUDGED_TOKENS_MIN,
+            f"leaves less than {JUDGED_TOKENS_MIN} tokens of context_length for the content",
+        ),
+        (
+            "reads",
+            judge.reads == "top_logprobs" or judge.has_tokenizer,
+            "'token_ids' needs has_tokenizer",
+        ),
+        (
+            "request_questions_max",
+            judge.request_questions_max <= judge.organization_questions_max,
+            "more than organization_questions_max",
+        ),
+        (
+            "organization_questions_max",
+            judge.organization_questions_max <= judge.worker_questions_max,
+            "more than worker_questions_max",
+        ),
+        (
+            "held_request_bytes_max",
+            judge.held_request_bytes_max * HELD_SHARE <= judge.held_worker_bytes_max,
+            f"more than a share of 1 in {HELD_SHARE} of held_worker_bytes_max",
+        ),
+    )
 
 
 def _demands(model: Model) -> tuple[tuple[str, bool, str], ...]:

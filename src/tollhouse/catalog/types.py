@@ -76,7 +76,8 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `replicas` are base URLs such as `http://10.0.0.7:8000/v1`. `bills_without_answer`: it may
     charge for a call whose answer never came. `stops_when_cancelled`: it stops billing when the
-    connection closes. `takes` lists what its dialect has beyond OpenAI's.
+    connection closes. `takes` lists what its dialect has beyond OpenAI's. `counts_exactly`: it
+    bills a prompt as it counts it.
     """
 
     replicas: Annotated[tuple[str, ...], Meta(min_length=1, max_length=REPLICAS_MAX)]
@@ -89,6 +90,7 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bills_prompt_per_choice: bool = False
     takes: frozenset[Extra] = frozenset()
     counts_tokens_by: Counter = "none"
+    counts_exactly: bool = False
     connections_max: PositiveInt = 1_000
     connect_seconds: Seconds = 5.0
     first_event_seconds: Seconds = 120.0
@@ -142,9 +144,38 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parent: Text | None = None
 
 
+class Judge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The model that answers the questions of policies, on one of the backends.
+
+    `model` is the backend's own name for it. `request_tokens_max` is what all questions about one
+    request may take, `deadline_seconds` how long all questions about one content may.
+    """
+
+    backend: str
+    model: Text
+    context_length: PositiveInt
+    question_tokens_max: PositiveInt = 1_024
+    asks: Literal["content_first", "question_first"] = "content_first"
+    reads: Literal["top_logprobs", "token_ids"] = "top_logprobs"
+    has_tokenizer: bool = True
+    bytes_per_token: Annotated[int, Meta(ge=1, le=16)] = 3
+    coverage_min_basis_points: Annotated[int, Meta(ge=1, le=10_000)] = 5_000
+    deadline_seconds: Seconds = 30.0
+    request_tokens_max: PositiveInt = 1_000_000
+    request_questions_max: PositiveInt = 8
+    organization_questions_max: PositiveInt = 64
+    worker_questions_max: PositiveInt = 256
+    verdicts_max: PositiveInt = 100_000
+    verdict_seconds: Seconds = 600.0
+    held_request_bytes_max: PositiveInt = 8 * 1024 * 1024
+    held_worker_bytes_max: PositiveInt = 256 * 1024 * 1024
+    watched_max: PositiveInt = 1_000
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Catalog:
     """All that is configured; sound as a whole, or it was not made."""
 
     models: Mapping[str, Model]
     backends: Mapping[str, Backend]
+    judge: Judge | None = None

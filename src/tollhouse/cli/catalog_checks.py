@@ -8,6 +8,7 @@ from tollhouse.backends.probing import probe
 from tollhouse.catalog import rules
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.catalog.types import Backend, Catalog
+from tollhouse.cli import judge_checks
 from tollhouse.cli.findings import Finding, failure, ok, warning
 from tollhouse.settings import Settings
 
@@ -19,9 +20,9 @@ REMEDY: Final = "Look at the engine there, or correct replicas, health_path or c
 
 
 async def findings(settings: Settings) -> AsyncIterator[Finding]:
-    """One for the catalog; one for each backend, if the catalog is sound."""
+    """One for the catalog; one for each backend and for the judge, if the catalog is sound."""
     try:
-        catalog = rules.parse(settings.backends, settings.models)
+        catalog = rules.parse(settings.backends, settings.models, settings.judge)
     except InvalidCatalog as error:
         remedy = "Correct the file. No worker starts with it, and a reload keeps the last good one."
         yield failure("catalog", str(error), remedy)
@@ -29,6 +30,7 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
     yield ok("catalog", f"models: {len(catalog.models)}, backends: {len(catalog.backends)}")
     async for finding in _backends(catalog):
         yield finding
+    yield await judge_checks.judge(catalog)
 
 
 async def _backends(catalog: Catalog) -> AsyncIterator[Finding]:

@@ -13,7 +13,13 @@ from typing import Final
 import msgspec
 
 from tollhouse.base.errors import GatewayError, Kind
-from tollhouse.settings import DatabaseSettings, KeySettings, SecretSettings, ServerSettings
+from tollhouse.settings import (
+    DatabaseSettings,
+    KeySettings,
+    LedgerSettings,
+    SecretSettings,
+    ServerSettings,
+)
 
 SECRET_BYTES: Final = 48
 OWNER_ONLY: Final = 0o600
@@ -31,12 +37,12 @@ url = {url}
 [server]
 # Where clients are served. Put TLS in front of it before it leaves this machine.
 # host = "{server.host}"
-# port = {server.port}
+{port}
 # Where the platform asks /livez, /readyz and /metrics.
 # probe_host = "{server.probe_host}"
-# probe_port = {server.probe_port}
+{probe_port}
 # Processes; about one for each core.
-# workers = {server.workers}
+{workers}
 # How long running requests may take to finish at a stop or a reload.
 # drain_seconds = {server.drain_seconds}
 
@@ -46,8 +52,21 @@ url = {url}
 
 [ledger]
 # In a sandbox Admin keys may give their organization credit by test payments.
-# is_sandbox = false
+{is_sandbox}
 
+{catalog}
+[secrets]
+# Keep a copy of this section apart from the database's backups.
+# `master` opens what is kept for a day to replay the creation of a key.
+master = {master}
+
+[secrets.peppers]
+# Keys are stored as digests made with the newest version. Without it they are all lost.
+1 = {pepper}
+"""
+
+
+NO_CATALOG: Final = """\
 # Where models are served: any server that speaks OpenAI's dialect. The credential, if it asks for
 # one, stands in a variable of the environment or in a file, never here.
 # [backends.engine]
@@ -59,16 +78,7 @@ url = {url}
 # backend = "engine"
 # context_length = 8192
 # max_output_length = 4096
-# pricing = {{ prompt = "0.0000005", completion = "0.0000015" }}
-
-[secrets]
-# Keep a copy of this section apart from the database's backups.
-# `master` opens what is kept for a day to replay the creation of a key.
-master = {master}
-
-[secrets.peppers]
-# Keys are stored as digests made with the newest version. Without it they are all lost.
-1 = {pepper}
+# pricing = { prompt = "0.0000005", completion = "0.0000015" }
 """
 
 
@@ -98,8 +108,19 @@ def draft_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.partial")
 
 
-def write_draft(path: Path, *, database_url: str) -> Path:
-    """Write the file beside its place, with the secrets of an earlier try if there was one."""
+def write_draft(
+    path: Path,
+    *,
+    database_url: str,
+    server: ServerSettings | None = None,
+    ledger: LedgerSettings | None = None,
+    catalog: str = NO_CATALOG,
+) -> Path:
+    """Write the file beside its place, with the secrets of an earlier try if there was one.
+
+    Of `server` the ports and workers are written, of `ledger` whether it is a sandbox.
+    """
+    server, ledger = server or ServerSettings(), ledger or LedgerSettings()
     draft = draft_path(path)
     chosen = _secrets_of(draft) or new_secrets()
     text = TEMPLATE.format(
@@ -107,8 +128,13 @@ def write_draft(path: Path, *, database_url: str) -> Path:
         master=_quoted(chosen.master),
         pepper=_quoted(chosen.peppers["1"]),
         database=DatabaseSettings(url=database_url),
-        server=ServerSettings(),
+        server=server,
+        port=_line(server, "port"),
+        probe_port=_line(server, "probe_port"),
+        workers=_line(server, "workers"),
+        is_sandbox=_line(ledger, "is_sandbox"),
         keys=KeySettings(),
+        catalog=catalog,
     )
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -136,6 +162,13 @@ def _secrets_of(draft: Path) -> SecretSettings | None:
     except (FileNotFoundError, tomllib.TOMLDecodeError, KeyError, msgspec.ValidationError):
         # Cut off while it was written, before anything could depend on it.
         return None
+
+
+def _line(section: ServerSettings | LedgerSettings, name: str) -> str:
+    """A setting as it is, behind a comment sign if nothing but the default is said."""
+    value = getattr(section, name)
+    sign = "# " if value == getattr(type(section)(), name) else ""
+    return f"{sign}{name} = {msgspec.json.encode(value).decode()}"
 
 
 def _quoted(text: str) -> str:

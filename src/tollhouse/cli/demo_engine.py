@@ -17,6 +17,7 @@ CONFIGURATION: Final = """\
 [backends.demo]
 replicas = ["{base_url}"]
 counts_tokens_by = "messages"
+counts_exactly = true
 
 [models.{model}]
 backend = "demo"

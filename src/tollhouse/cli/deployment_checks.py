@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from tollhouse.cli import workers
-from tollhouse.cli.findings import Finding, failure, ok, warning
+from tollhouse.cli.findings import Finding, Outcome, failure, ok, warning
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
 from tollhouse.keys.pepper_versions import PepperMismatch
@@ -74,6 +74,13 @@ async def ledger_days(operator: Session) -> Finding:
 async def request_days(operator: Session) -> Finding:
     """A request of a day without its table is in no record."""
     return await _days(operator, "request days", DailyTable.REQUESTS)
+
+
+async def decision_days(operator: Session) -> Finding:
+    """What is decided on a day without its tables is in no record."""
+    first = await _days(operator, "decision days", DailyTable.EXAMINATIONS)
+    second = await _days(operator, "decision days", DailyTable.POLICY_DECISIONS)
+    return second if first.outcome is Outcome.OK else first
 
 
 async def _days(operator: Session, check: str, table: DailyTable) -> Finding:

@@ -25,7 +25,7 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MIN: Final = 21
+CHECKS_MIN: Final = 23
 """When nothing fails; and one for each backend."""
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
@@ -34,6 +34,7 @@ DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = 
     deployment_checks.leases,
     deployment_checks.ledger_days,
     deployment_checks.request_days,
+    deployment_checks.decision_days,
     deployment_checks.data_keys,
     deployment_checks.sealed_values,
 )

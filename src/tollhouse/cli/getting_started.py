@@ -51,7 +51,7 @@ class GettingStarted(Struct, frozen=True, kw_only=True):
 
 def first_steps(settings_path: Path, server: ServerSettings) -> GettingStarted:
     """As they have to be for this file and these addresses."""
-    base_url = _url(server)
+    base_url = url(server)
     is_default = settings_path == DEFAULT_CONFIG_PATH
     config = "" if is_default else f" --config {shlex.quote(str(settings_path))}"
     return GettingStarted(
@@ -63,6 +63,7 @@ def first_steps(settings_path: Path, server: ServerSettings) -> GettingStarted:
     )
 
 
-def _url(server: ServerSettings) -> str:
+def url(server: ServerSettings) -> str:
+    """Where a client on this machine finds it."""
     host = EVERYWHERE.get(server.host, server.host)
     return f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"

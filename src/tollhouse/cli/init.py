@@ -10,7 +10,6 @@ from rich.progress import Progress
 
 from tollhouse import settings as configuration
 from tollhouse.api import money_wire, wire
-from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
 from tollhouse.cli import getting_started, output, progress
@@ -24,13 +23,11 @@ from tollhouse.cli.migrate import watched
 from tollhouse.cli.org import Organization, create_organization
 from tollhouse.cli.org import shown as shown_organization
 from tollhouse.cli.project import create_project
-from tollhouse.cli.provisioning import ensure_database
+from tollhouse.cli.provisioning import ensure_database, refuse_taken
 from tollhouse.cli.session import Session, opened
 from tollhouse.contract.credits import CreditEntry
 from tollhouse.contract.keys import AdminKey, ProjectKey
 from tollhouse.contract.projects import Project
-from tollhouse.keys import pepper_versions
-from tollhouse.keys.pepper_versions import PepperMismatch
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import Grant, GrantKind
 from tollhouse.organizations import service as organizations
@@ -39,26 +36,13 @@ from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.projects import service as projects
 from tollhouse.projects import types as project_nouns
 from tollhouse.settings import Settings
-from tollhouse.storage import revisions, schema
+from tollhouse.storage import schema
 
 DEFAULT_DATABASE_URL: Final = "postgresql://127.0.0.1:5432/tollhouse"
 DATABASE_URL_VARIABLE: Final = "TOLLHOUSE_DATABASE__URL"
 KEY_NAME: Final = "made by tollhouse init"
 FIRST_CREDIT_PICO_USD: Final = PicoUsd(10 * PICO_USD_PER_USD)
 """So that the first call is not refused for want of credit."""
-
-
-class DatabaseTaken(GatewayError):
-    """Keys in it were made with secrets that this file would not have."""
-
-    kind = Kind.CONFLICT
-    code = "database_taken"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The database belongs to a deployment with other secrets. Name another database, "
-            "or use that deployment's own configuration file."
-        )
 
 
 class Initialized(Struct, frozen=True, kw_only=True):
@@ -136,7 +120,7 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
     draft = write_draft(wanted.settings_path, database_url=wanted.database_url)
     settings = _load(draft, wanted.database_url)
     async with opened(settings) as operator:
-        await _refuse_taken(operator)
+        await refuse_taken(operator)
         applied = await schema.migrate(wanted.database_url, show=watched(bars))
         owner = await _organization(operator, wanted.organization)
         project = await _project(operator, owner.id, wanted.project)
@@ -163,17 +147,6 @@ def _load(draft: Path, database_url: str) -> Settings:
         message = f"{DATABASE_URL_VARIABLE} names another database than --database-url."
         raise click.UsageError(message)
     return settings
-
-
-async def _refuse_taken(operator: Session) -> None:
-    """Before anything is changed: another deployment's database must not even be migrated."""
-    if await revisions.current(operator.database) is None:
-        return
-    try:
-        async with operator.database.transaction() as tx:
-            await pepper_versions.verify(tx, operator.peppers)
-    except PepperMismatch:
-        raise DatabaseTaken from None
 
 
 async def _organization(operator: Session, name: str) -> organization_nouns.Organization:

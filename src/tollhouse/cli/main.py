@@ -12,6 +12,9 @@ from tollhouse.cli.arguments import example
 from tollhouse.settings import CONFIG_PATH_VARIABLE, DEFAULT_CONFIG_PATH
 
 VERBS: Final = (
+    "up",
+    "down",
+    "reset",
     "init",
     "serve",
     "migrate",
@@ -53,7 +56,7 @@ class Verbs(click.Group):
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-    epilog=example("tollhouse init", "tollhouse serve"),
+    epilog=example("tollhouse up"),
 )
 @click.option(
     "--config",

@@ -28,7 +28,10 @@ from tollhouse.cli.policy_arguments import (
     noun,
     revision_option,
 )
+from tollhouse.cli.policy_calibrating import calibrate
 from tollhouse.cli.policy_text import Fields
+from tollhouse.cli.policy_trying import backtest, lint, test
+from tollhouse.cli.policy_whatif import whatif
 from tollhouse.cli.session import Session
 from tollhouse.contract.policies import (
     CreatePolicy,
@@ -60,7 +63,11 @@ Change = Callable[[Session, Mutation, int], Awaitable[Policy]]
 
 @click.group("policy", epilog=example("tollhouse policy list"))
 def command() -> None:
-    """Write, publish, pause and list policies."""
+    """Write, try, publish, pause and list policies."""
+
+
+for verb in (lint, test, backtest, calibrate, whatif):
+    command.add_command(verb)
 
 
 @command.command(
@@ -166,7 +173,11 @@ def publish(
     async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
         default = operator.settings.policies.default_threshold_basis_points
         return await service.publish(
-            tx, policy, revision=latest, default_threshold_basis_points=default
+            tx,
+            policy,
+            revision=latest,
+            default_threshold_basis_points=default,
+            objection=operator.objection(),
         )
 
     changed = _changed(settings_path, organization, policy, revision, change)
@@ -212,8 +223,8 @@ def resume(
 ) -> None:
     """Apply a paused policy again, in the mode of its current version."""
 
-    async def change(_: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.resume(tx, policy, revision=latest)
+    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
+        return await service.resume(tx, policy, revision=latest, objection=operator.objection())
 
     changed = _changed(settings_path, organization, policy, revision, change)
     policy_views.show(changed, as_json=as_json)
@@ -237,8 +248,10 @@ def rollback(
 ) -> None:
     """Publish what an older version said under the next number. The draft stays."""
 
-    async def change(_: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.roll_back(tx, policy, revision=latest, version=version)
+    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
+        return await service.roll_back(
+            tx, policy, revision=latest, version=version, objection=operator.objection()
+        )
 
     changed = _changed(settings_path, organization, policy, revision, change)
     policy_views.show(changed, as_json=as_json)

@@ -10,25 +10,43 @@ from msgspec import Struct
 
 from tollhouse.activity import service
 from tollhouse.activity.types import RequestRecord
-from tollhouse.api import request_wire
-from tollhouse.base.ids import RequestId
+from tollhouse.api import decision_wire, request_wire
+from tollhouse.base.ids import RequestId, policy_id_text
 from tollhouse.base.money import to_decimal_string
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import EXAMPLE_ID, IDENTIFIER, example, json_option
 from tollhouse.cli.output import JsonValue
 from tollhouse.cli.session import Session
 from tollhouse.contract import requests as wire
+from tollhouse.decisions import service as decisions
+from tollhouse.decisions.types import Examination
 
 BAR_CELLS: Final = 40
 BUSY: Final = "█"
 IDLE: Final = "·"
 CALLER_LEFT: Final = 499
+DECISION_COLUMNS: Final = (
+    *("direction", "policy_id", "version", "mode", "outcome", "action", "score_basis_points"),
+)
+
+
+class Decided(Struct, frozen=True, kw_only=True):
+    """What one policy decided about the request or its answer."""
+
+    direction: str
+    policy_id: str
+    version: int
+    mode: str
+    outcome: str
+    action: str
+    score_basis_points: int | None
 
 
 class Whole(wire.RequestRecord, frozen=True, kw_only=True):
-    """As `/manage/v1` shows it, with whose it is."""
+    """As `/manage/v1` shows it, with whose it is and what policies decided about it."""
 
     organization_id: str
+    decisions: list[Decided]
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -66,21 +84,28 @@ class Step(Struct, frozen=True, kw_only=True):
 def command(settings_path: Path, *, request_id: UUID, as_json: bool) -> None:
     """Show what became of a request, by its X-Request-ID, whosever it is.
 
-    Says who failed, if anybody did: the caller, the gateway or the backend. A record is there a
-    second after its request has ended, for as many days as activity.record_days says.
+    Says who failed, if anybody did: the caller, the gateway or the backend, and what every policy
+    decided. A record is there a second after its request has ended, for as many days as
+    activity.record_days says, decisions for as many as policies.decision_days.
     """
 
-    async def read(operator: Session) -> RequestRecord:
+    async def read(operator: Session) -> tuple[RequestRecord, list[Examination]]:
         async with operator.database.transaction() as tx:
-            return await service.find(tx, RequestId(request_id))
+            record = await service.find(tx, RequestId(request_id))
+            examined = await decisions.of_request(tx, record.organization_id, record.request_id)
+            return record, examined
 
-    found = session.run(settings_path, read)
+    found, examined = session.run(settings_path, read)
+    decided = [one for examination in examined for one in _decided(examination)]
     if as_json:
-        output.show(_whole(found), as_json=True)
+        output.show(_whole(found, decided), as_json=True)
         return
     output.show(_facts(found), as_json=False)
     click.echo()
     output.show_rows(_rows(found), ("step", "ms", "when"))
+    if decided:
+        click.echo()
+        output.show_rows([msgspec.structs.asdict(one) for one in decided], DECISION_COLUMNS)
 
 
 def outcome(record: RequestRecord) -> str:
@@ -162,6 +187,21 @@ def _facts(record: RequestRecord) -> Facts:
     )
 
 
-def _whole(record: RequestRecord) -> Whole:
+def _whole(record: RequestRecord, decided: list[Decided]) -> Whole:
     shown = msgspec.structs.asdict(request_wire.record(record))
-    return Whole(**shown, organization_id=str(record.organization_id))
+    return Whole(**shown, organization_id=str(record.organization_id), decisions=decided)
+
+
+def _decided(examination: Examination) -> list[Decided]:
+    return [
+        Decided(
+            direction=examination.direction,
+            policy_id=policy_id_text(decision.policy_id),
+            version=decision.version,
+            mode=decision.mode,
+            outcome=decision.outcome,
+            action=decision_wire.action(decision.mode, decision.outcome),
+            score_basis_points=decision.score,
+        )
+        for decision in examination.decisions
+    ]

@@ -14,12 +14,16 @@ from tollhouse import settings as configuration
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import OrganizationId
+from tollhouse.catalog import rules
 from tollhouse.cli.connecting import connected
+from tollhouse.inference.courts import judge_config
+from tollhouse.judging.fitting import objection_of
 from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import KeyKind, NewSecret
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization
+from tollhouse.policies.sets import Objection
 from tollhouse.settings import Settings
 from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation
 from tollhouse.storage.revisions import refuse_other_schema
@@ -76,6 +80,12 @@ class Session:
         async with self.database.mutation(self.authority(organization_id)) as tx:
             await organizations.require_open(tx)
             yield tx
+
+    def objection(self) -> Objection:
+        """What the judge of the configuration has to say against policies."""
+        settings = self.settings
+        catalog = rules.parse(settings.backends, settings.models, settings.judge)
+        return objection_of(judge_config(catalog))
 
     async def mint(self, kind: KeyKind) -> NewSecret:
         """A secret that the workers will know, or `PepperMismatch` when theirs are others."""

@@ -19,6 +19,7 @@ from tollhouse.contract.faults import MEMBER_NAME_LENGTH_MAX, refusal
 DEPTH_MAX = 128
 ELEMENTS_MAX = 2_000_000
 PIECE_BYTES = 1_048_576
+NESTING_PIECE = 4_096
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -37,7 +38,7 @@ def screen(body: bytes) -> Any:  # noqa: ANN401 - JSON
     Size and depth are bounded by a scan of the bytes, before the parser allocates anything.
     """
     structure = _structure(body)
-    if _depth(structure) > DEPTH_MAX:
+    if _is_too_deep(structure):
         raise _not_json(f"it is nested more than {DEPTH_MAX} levels deep")
     try:
         tree = msgspec.json.decode(body)
@@ -132,13 +133,21 @@ def punctuation(piece: bytes) -> bytes:
     return piece.translate(None, _NOT_PUNCTUATION)
 
 
-def _depth(structure: bytes) -> int:
-    """How deep the brackets nest; few brackets cannot nest deep, which saves the walk."""
-    openings = structure.count(b"[") + structure.count(b"{")
-    if openings <= DEPTH_MAX:
-        return openings
-    steps = structure.translate(_NESTING_STEPS, b",:")
-    return max(accumulate(memoryview(steps).cast("b")))
+def _is_too_deep(structure: bytes) -> bool:
+    """Whether brackets nest too deep; few brackets cannot, which saves the walk.
+
+    Walked piece by piece, so that what is much too deep costs no more than what is just too deep.
+    """
+    if structure.count(b"[") + structure.count(b"{") <= DEPTH_MAX:
+        return False
+    steps = memoryview(structure.translate(_NESTING_STEPS, b",:")).cast("b")
+    depth = 0
+    for start in range(0, len(steps), NESTING_PIECE):
+        depths = [*accumulate(steps[start : start + NESTING_PIECE], initial=depth)]
+        if max(depths) > DEPTH_MAX:
+            return True
+        depth = depths[-1]
+    return False
 
 
 def _member_count(tree: Any) -> int:  # noqa: ANN401 - JSON

@@ -1,7 +1,7 @@
 """The management extension for policies: what leads from a draft to what applies, and back."""
 
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import listing, policies
+from tollhouse.contract import decisions, listing, policies
 from tollhouse.contract.operation import Access, Credential, Operation
 from tollhouse.contract.origins import Origin
 from tollhouse.contract.statuses import READING, WRITING
@@ -87,4 +87,30 @@ ROLL_BACK_POLICY = Operation(
     body=policies.RollBackPolicy,
     result=policies.Policy,
     statuses=WRITING,
+)
+LIST_POLICY_DECISIONS = Operation(
+    id="listPolicyDecisions",
+    method="GET",
+    path=f"{_POLICY}/decisions",
+    tag="Policies",
+    summary="List a policy's matches and failures",
+    access=_READ,
+    origin=Origin.EXTENSION,
+    questions=("OQ-176",),
+    query=listing.ListQuery,
+    result=decisions.PolicyDecisionList,
+    statuses=READING,
+)
+REPORT_POLICY = Operation(
+    id="reportPolicy",
+    method="GET",
+    path=f"{_POLICY}/rollups",
+    tag="Policies",
+    summary="Count a policy's decisions and scores by the day",
+    access=_READ,
+    origin=Origin.EXTENSION,
+    questions=("OQ-177",),
+    query=decisions.PolicyRollupsQuery,
+    result=decisions.PolicyRollupPage,
+    statuses=READING,
 )

@@ -44,6 +44,7 @@ TAGS = (
     "Project keys",
     "Admin keys",
     "Spending limits",
+    "Rate limits",
     "Reports",
     "Requests",
     "Policies",

@@ -48,8 +48,10 @@ from tollhouse.contract.manage_operations import (
 )
 from tollhouse.contract.manage_policy_operations import (
     LIST_POLICIES,
+    LIST_POLICY_DECISIONS,
     LIST_POLICY_VERSIONS,
     PUBLISH_POLICY,
+    REPORT_POLICY,
     RESUME_POLICY,
     RETRIEVE_POLICY_VERSION,
     ROLL_BACK_POLICY,
@@ -300,6 +302,8 @@ OPERATIONS: tuple[Operation, ...] = (
     PUBLISH_POLICY,
     RESUME_POLICY,
     ROLL_BACK_POLICY,
+    LIST_POLICY_DECISIONS,
+    REPORT_POLICY,
     RETRIEVE_CREDITS,
     LIST_CREDIT_ENTRIES,
     CREATE_TEST_PAYMENT,

@@ -12,7 +12,9 @@ from tollhouse.base.ids import InstanceId, RequestId
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Backend, Catalog
 from tollhouse.contract.errors import ErrorBody
+from tollhouse.decisions.types import Examination
 from tollhouse.inference.counting import TokenCounter
+from tollhouse.inference.courts import court_of, courtroom_of
 from tollhouse.inference.offers import Offers, price_list
 from tollhouse.inference.pipeline import Patience, Pipeline
 from tollhouse.inference.policing import Policing
@@ -46,16 +48,22 @@ class Inference:
         *,
         price_revision: int,
         patience: Patience,
+        note: Callable[[Examination], None],
         show: Callable[[GatewayError, RequestId], ErrorBody],
     ) -> None:
         self._ground = ground
         self._transport = Transport()
         self._backends = {
-            name: OpenAiBackend(_config(name, backend), self._transport, ground.clock)
+            name: OpenAiBackend(backend_config(name, backend), self._transport, ground.clock)
             for name, backend in catalog.backends.items()
         }
         self.offers = Offers(catalog, self._backends, price_revision=price_revision)
-        policing = Policing(ground.database, PolicySnapshots(ground.database, ground.tasks))
+        self._court = court_of(catalog, self._backends, ground.clock, secret=ground.secret)
+        policing = Policing(
+            ground.database,
+            PolicySnapshots(ground.database, ground.tasks),
+            courtroom_of(catalog.judge, self._court, ground.clock, ground.calls, note=note),
+        )
         self.token_counter = TokenCounter(self.offers, policing)
         self.pipeline = Pipeline(
             clock=ground.clock,
@@ -74,9 +82,11 @@ class Inference:
         )
 
     def start(self) -> None:
-        """Begin to watch the health of every replica."""
+        """Begin to watch the health of every replica, and get the judge ready."""
         for backend in self._backends.values():
             backend.start(self._ground.tasks)
+        if self._court is not None:
+            self._ground.tasks.start("judge-preparation", self._court.prepare())
 
     async def stop_watching(self) -> None:
         """Ask no replica for its health any more; calls under way go on."""
@@ -94,7 +104,8 @@ async def price_revision(database: Database, catalog: Catalog) -> int:
         return await ledger.price_revision(tx, price_list(catalog))
 
 
-def _config(name: str, backend: Backend) -> BackendConfig:
+def backend_config(name: str, backend: Backend) -> BackendConfig:
+    """How a backend of the catalog is reached."""
     return BackendConfig(
         name=name,
         replicas=backend.replicas,

@@ -60,16 +60,13 @@ class TokenCounter:
             return self._estimate(body, offer)
 
     async def _is_guarded(self, customer: Customer) -> bool:
-        policies = await self._policing.applied(
+        applied = await self._policing.applied(
             customer.organization_id,
             customer.project_id,
             policy_version=customer.policy_version,
             selected=(),
         )
-        return any(
-            policy.mode is Mode.ENFORCING and policy.direction is not Direction.RESPONSE
-            for policy in policies
-        )
+        return applied is not None and bool(applied.of(Direction.REQUEST, Mode.ENFORCING))
 
     def _estimate(self, body: CountTokens, offer: Offer) -> int:
         return estimate(body, image_tokens=offer.model.image_tokens or IMAGE_TOKENS)

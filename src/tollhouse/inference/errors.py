@@ -1,18 +1,31 @@
 """How the pipeline itself fails."""
 
 from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+from tollhouse.judging.errors import PolicyEvaluatorUnavailable
 
 
-class PolicyEvaluatorUnavailable(GatewayError):
-    """A policy would have to decide and nothing can ask it: never a silent pass."""
+class AnswerTooLongToHold(GatewayError):
+    """A policy would have to judge all of the answer, and no more of it can be held back."""
 
     kind = Kind.UNAVAILABLE
-    code = "policy_evaluator_unavailable"
+    code = "policy_answer_too_long"
     is_policy_failure = True
     should_retry = False
 
     def __init__(self) -> None:
-        super().__init__("A policy applies to this request and cannot be evaluated now.")
+        super().__init__(
+            "A policy applies, and the answer is too long to be held back until it is judged. "
+            "The model's work is charged. Ask for less."
+        )
+
+
+class NoRoomToHold(PolicyEvaluatorUnavailable):
+    """The worker, or this organization in it, holds back as many answers as it can."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A policy applies, and too many answers are being judged now. Nothing is charged."
+        )
 
 
 class SessionInvalid(GatewayError):

@@ -1,7 +1,10 @@
 """Which options of a request its model does not have: 501 each, with the option's name (OQ-42)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any, cast
+
+from msgspec import UNSET
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.catalog.types import Backend, Model
@@ -34,6 +37,8 @@ _FEATURES = {
     "web_search_options": "web_search",
     "cache_salt": "cache_salt",
 }
+_sampling_of = attrgetter(*_SAMPLING)
+_featured_of = attrgetter(*_FEATURES)
 _MODALITIES_OF_PARTS = {
     None: "text",
     "text": "text",
@@ -77,18 +82,25 @@ def asks_for_reasoning(request: ChatRequest) -> bool:
 
 
 def _unsupported(request: ChatRequest, model: Model) -> Iterator[str]:
-    for name in _SAMPLING:
+    for name, value in _sent(_SAMPLING, _sampling_of(request)):
         # A request for no log-probabilities is not a request for them.
-        value = getattr(request, name)
-        if is_set(value) and value is not False and name not in model.sampling_parameters:
+        if value is not False and name not in model.sampling_parameters:
             yield name
     if (request.n or 1) > 1 and "n" not in model.sampling_parameters:
         yield "n"
-    for name, feature in _FEATURES.items():
-        value = getattr(request, name)
-        if is_set(value) and value not in ([], False, 0) and feature not in model.features:
+    for name, value in _sent(_FEATURES, _featured_of(request)):
+        if value not in ([], False, 0) and _FEATURES[name] not in model.features:
             yield name
     yield from _unsupported_forms(request, model)
+
+
+def _sent(names: Iterable[str], values: Iterable[Any]) -> list[tuple[str, Any]]:
+    """The few that were sent with a meaning, of the many that could have been."""
+    return [
+        (name, value)
+        for name, value in zip(names, values, strict=True)
+        if value is not UNSET and value is not None
+    ]
 
 
 def _unsupported_forms(request: ChatRequest, model: Model) -> Iterator[str]:

@@ -5,13 +5,13 @@ and activity exist once. The order is that of the whole gateway (docs/architectu
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from weakref import WeakSet
 
 from tollhouse.backends.encoding import Forwarding, encode
 from tollhouse.backends.errors import BackendError
-from tollhouse.backends.types import Ask
+from tollhouse.backends.types import Ask, UpstreamCompletion
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId, ReservationId
@@ -20,6 +20,8 @@ from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
 from tollhouse.inference.errors import ShuttingDown
+from tollhouse.inference.hearing import Hearing, Matter
+from tollhouse.inference.holding import judge_whole, through
 from tollhouse.inference.meter import CHARACTERS_PER_TOKEN, Meter
 from tollhouse.inference.offers import Offer, Offers
 from tollhouse.inference.options import check_options, check_output_bound
@@ -28,12 +30,13 @@ from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import StreamedAnswer, StreamParts, Upstream
 from tollhouse.inference.surface import Finish, Rendering
 from tollhouse.inference.tenancy import Tenancy
+from tollhouse.inference.tightening import tightened
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds, pricing
 from tollhouse.ledger.batcher import Batcher
+from tollhouse.ledger.errors import Uncovered
 from tollhouse.ledger.pricing import TokenBound
 from tollhouse.ledger.types import Hold
-from tollhouse.policies.types import AppliedPolicy
 
 CHAT_PATH = "/chat/completions"
 SETTLING_GRACE = timedelta(seconds=30)
@@ -57,7 +60,7 @@ class _Prepared:
     request: ChatRequest
     rendering: Rendering
     offer: Offer
-    policies: tuple[AppliedPolicy, ...]
+    hearing: Hearing | None
     bound: TokenBound
     ask: Ask
 
@@ -93,8 +96,7 @@ class Pipeline:
             prepared = await self._prepare(call)
             reservation = await self._reserve(prepared)
         except BaseException:
-            call.traffic.correct_tokens(0)
-            call.traffic.leave()
+            call.traffic.leave(used_tokens=0)
             raise
         await self._judge(prepared, reservation)
         if prepared.request.stream:
@@ -112,7 +114,7 @@ class Pipeline:
         customer = await call.recheck()
         offer = self._offers.find(request.model, customer)
         call.trace.backend = offer.model.backend
-        policies = await self._policing.applied(
+        applied = await self._policing.applied(
             customer.organization_id,
             customer.project_id,
             policy_version=customer.policy_version,
@@ -120,15 +122,27 @@ class Pipeline:
         )
         check_options(request, offer.model, offer.backend, translated.name_of)
         check_output_bound(request, offer.model, translated.name_of)
+        ask = self._ask(call, customer, request, offer)
         prepared = _Prepared(
             call=call,
             customer=customer,
             request=request,
             rendering=translated.rendering,
             offer=offer,
-            policies=policies,
+            hearing=None
+            if applied is None
+            else self._policing.hearing(
+                Matter(
+                    request_id=call.request_id,
+                    customer=customer,
+                    request=request,
+                    name_of=translated.name_of,
+                    size_bytes=len(ask.body),
+                ),
+                applied,
+            ),
             bound=bounds.of_chat_request(request, offer.bounds),
-            ask=self._ask(call, customer, request, offer),
+            ask=ask,
         )
         await call.traffic.take_tokens(_estimated_tokens(prepared))
         return prepared
@@ -164,8 +178,23 @@ class Pipeline:
     # Money
 
     async def _reserve(self, prepared: _Prepared) -> Reservation:
+        """What does not fit by its bytes may fit by its tokens."""
+        prepared.call.trace.queued_seconds = self._clock.monotonic_seconds()
+        try:
+            return await self._admit(prepared)
+        except Uncovered as refusal:
+            # While a policy must judge the request first, no backend sees it in any form.
+            if prepared.hearing is not None and prepared.hearing.guards_request:
+                raise
+            bound = await tightened(
+                prepared.request, prepared.offer, prepared.bound, available=refusal.available
+            )
+            if bound is None:
+                raise
+        return await self._admit(replace(prepared, bound=bound))
+
+    async def _admit(self, prepared: _Prepared) -> Reservation:
         call, offer = prepared.call, prepared.offer
-        call.trace.queued_seconds = self._clock.monotonic_seconds()
         admitted_at = self._clock.now()
         hold = Hold(
             organization_id=prepared.customer.organization_id,
@@ -176,7 +205,7 @@ class Pipeline:
             price_revision=offer.price_revision,
             amount_pico_usd=pricing.reserve(offer.prices, prepared.bound),
             admitted_at=admitted_at,
-            deadline_at=admitted_at + self._longest(offer),
+            deadline_at=admitted_at + self._longest(prepared),
             bills_without_answer=offer.backend.bills_without_answer,
         )
         await self._batcher.admit(hold, patience=self._patience.admission)
@@ -193,16 +222,18 @@ class Pipeline:
             trace=call.trace,
         )
 
-    def _longest(self, offer: Offer) -> timedelta:
-        calling = timedelta(seconds=offer.backend.total_seconds)
-        return self._patience.admission + calling + SETTLING_GRACE
+    def _longest(self, prepared: _Prepared) -> timedelta:
+        calling = timedelta(seconds=prepared.offer.backend.total_seconds)
+        longest = self._patience.admission + calling + SETTLING_GRACE
+        if prepared.hearing is not None:
+            longest += timedelta(seconds=prepared.hearing.longest_seconds)
+        return longest
 
     async def _judge(self, prepared: _Prepared, reservation: Reservation) -> None:
         """Whatever is refused here has cost nothing: no backend has heard of it."""
         try:
-            await self._policing.judge_request(
-                prepared.policies, has_selected=bool(prepared.request.policy_ids)
-            )
+            if prepared.hearing is not None:
+                await prepared.hearing.judge_request()
         except GatewayError as failure:
             await reservation.fail(failure, may_have_been_billed=False)
             raise
@@ -228,15 +259,35 @@ class Pipeline:
         trace.replica = replica
         trace.first_byte_seconds = self._clock.monotonic_seconds()
         reservation.meter.see_completion(completion)
+        if prepared.hearing is not None:
+            await self._judge_answer(prepared.hearing, completion, reservation)
         reservation.complete()
         finish = Finish(usage=reservation.meter.usage(), at=self._clock.now())
         return WholeAnswer(body=prepared.rendering.complete(completion, finish))
+
+    async def _judge_answer(
+        self, hearing: Hearing, completion: UpstreamCompletion, reservation: Reservation
+    ) -> None:
+        """What is refused here was generated all the same."""
+        reservation.answer_ended()
+        try:
+            await judge_whole(hearing, completion)
+        except GatewayError as failure:
+            await reservation.fail(failure, may_have_been_billed=True)
+            raise
+        except BaseException:
+            reservation.break_off()
+            raise
 
     async def _stream(self, prepared: _Prepared, reservation: Reservation) -> StreamedAnswer:
         request_id = prepared.call.request_id
         answer = StreamedAnswer(
             StreamParts(
-                upstream=Upstream(prepared.offer.port, prepared.ask),
+                upstream=through(
+                    Upstream(prepared.offer.port, prepared.ask, reservation.meter),
+                    prepared.hearing,
+                    reservation,
+                ),
                 rendering=prepared.rendering,
                 reservation=reservation,
                 show=lambda failure: self._show(failure, request_id),
@@ -244,12 +295,12 @@ class Pipeline:
                 clock=self._clock,
             )
         )
-        await answer.prime(wait_seconds=self._patience.head_wait_seconds)
         self._open.add(answer)
+        await answer.prime(wait_seconds=self._patience.head_wait_seconds)
         return answer
 
     def end_streams(self) -> None:
-        """The worker stops: what is still open ends by an event."""
+        """The worker stops: what is open ends by an event, or by a status if none has left."""
         for answer in tuple(self._open):
             answer.interrupt(ShuttingDown())
 

@@ -1,22 +1,24 @@
-"""The seam where policies decide. Nothing judges yet, so whatever would have to is refused."""
+"""Where policies decide: which apply to a request, and the hearing that it gets."""
 
 from collections.abc import Sequence
 
 from tollhouse.base.ids import OrganizationId, ProjectId, parse_policy_id
-from tollhouse.inference.errors import PolicyEvaluatorUnavailable
+from tollhouse.inference.hearing import Applied, Courtroom, Hearing, Matter
 from tollhouse.policies import service
 from tollhouse.policies.errors import SelectedPolicyNotFound
 from tollhouse.policies.snapshots import PolicySnapshots
-from tollhouse.policies.types import AppliedPolicy, Mode
 from tollhouse.storage.database import Database
 
 
 class Policing:
     """One per worker."""
 
-    def __init__(self, database: Database, snapshots: PolicySnapshots) -> None:
+    def __init__(
+        self, database: Database, snapshots: PolicySnapshots, courtroom: Courtroom
+    ) -> None:
         self._database = database
         self._snapshots = snapshots
+        self._courtroom = courtroom
 
     async def applied(
         self,
@@ -25,23 +27,28 @@ class Policing:
         *,
         policy_version: int,
         selected: Sequence[str],
-    ) -> tuple[AppliedPolicy, ...]:
-        """What applies by scope, and what the request adds by `policy_ids`; each policy once."""
+    ) -> Applied | None:
+        """What applies by scope, and what the request adds by `policy_ids`; nothing if none do."""
         snapshot = await self._snapshots.find(
             organization_id, project_id, policy_version=policy_version
         )
         if not selected:
-            return snapshot.policies
+            return Applied(by_scope=snapshot.policies) if snapshot.policies else None
         ids = {parse_policy_id(text) for text in selected}
         if None in ids:
             raise SelectedPolicyNotFound
-        added = await service.selected(
+        found = await service.selected(
             self._database, organization_id, [found for found in ids if found is not None]
         )
         known = {policy.id for policy in snapshot.policies}
-        return snapshot.policies + tuple(policy for policy in added if policy.id not in known)
+        return Applied(
+            by_scope=snapshot.policies,
+            selected=tuple(policy for policy in found if policy.id not in known),
+            has_selection=True,
+        )
 
-    async def judge_request(self, policies: Sequence[AppliedPolicy], *, has_selected: bool) -> None:
-        """Refuse wherever a policy would have to decide: never a silent pass."""
-        if has_selected or any(policy.mode is Mode.ENFORCING for policy in policies):
-            raise PolicyEvaluatorUnavailable
+    def hearing(self, matter: Matter, applied: Applied) -> Hearing:
+        """Refuses a selection that no judge could be asked about."""
+        hearing = Hearing(self._courtroom, matter, applied)
+        hearing.weigh()
+        return hearing

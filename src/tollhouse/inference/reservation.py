@@ -8,11 +8,13 @@ from tollhouse.base.money import PicoUsd
 from tollhouse.inference.meter import Meter
 from tollhouse.inference.offers import Offer
 from tollhouse.inference.trace import Trace
+from tollhouse.judging.errors import PolicyEvaluatorUnavailable
 from tollhouse.ledger import pricing, rules
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.rules import Ending
 from tollhouse.ledger.types import NOTHING, ZERO, Charge, Hold, Resolution, ResolutionKind
 from tollhouse.limits.limiter import Pass
+from tollhouse.observability import metrics
 
 logger = logging.getLogger("tollhouse.inference")
 
@@ -28,6 +30,11 @@ class Reservation:
     traffic: Pass
     trace: Trace
     _is_ended: bool = field(default=False)
+    _has_whole_answer: bool = field(default=False)
+
+    def answer_ended(self) -> None:
+        """The backend has said all, whether or not the caller gets it."""
+        self._has_whole_answer = True
 
     def complete(self) -> None:
         """The backend's answer came to its end."""
@@ -40,7 +47,12 @@ class Reservation:
     async def fail(self, failure: GatewayError, *, may_have_been_billed: bool) -> None:
         """As `break_off`, and wait a moment for the commit: SDKs retry an error at once."""
         self.trace.failure = failure
-        if (resolution := self._decide(may_have_been_billed=may_have_been_billed)) is not None:
+        resolution = self._decide(
+            may_have_been_billed=may_have_been_billed,
+            # Nobody could judge it: the house pays the backend, and the caller nobody.
+            is_charged=not isinstance(failure, PolicyEvaluatorUnavailable),
+        )
+        if resolution is not None:
             await self.batcher.resolve_before_answer(resolution)
 
     def _end(self, *, is_complete: bool, may_have_been_billed: bool) -> None:
@@ -51,16 +63,24 @@ class Reservation:
             self.batcher.resolve(resolution)
 
     def _decide(
-        self, *, is_complete: bool = False, may_have_been_billed: bool
+        self, *, is_complete: bool = False, may_have_been_billed: bool, is_charged: bool = True
     ) -> Resolution | None:
         """Nothing when it was decided before, or nobody can know yet."""
         if self._is_ended:
             return None
         self._is_ended = True
-        self.traffic.leave()
+        try:
+            if not is_charged:
+                return self._absorb()
+            return self._decided(is_complete=is_complete, may_have_been_billed=may_have_been_billed)
+        finally:
+            # Where it is not known what was used, what was taken for it stays taken.
+            self.traffic.leave()
+
+    def _decided(self, *, is_complete: bool, may_have_been_billed: bool) -> Resolution | None:
         ending = rules.ending(
             bills_without_answer=self.offer.backend.bills_without_answer and may_have_been_billed,
-            is_complete=is_complete,
+            is_complete=is_complete or self._has_whole_answer,
             has_output=self.meter.has_output,
             has_usage=self.meter.has_usage,
         )
@@ -77,6 +97,15 @@ class Reservation:
         )
         return self._resolution(ResolutionKind.POST, charge, excess)
 
+    def _absorb(self) -> Resolution:
+        """The hold is given back whole, whatever the backend bills."""
+        if self.meter.has_output or self.meter.has_usage:
+            charge, excess = pricing.charge(
+                self.offer.prices, self.meter.usage(), self.hold.amount_pico_usd
+            )
+            metrics.unjudged_absorbed(charge.total_pico_usd + excess)
+        return self._resolution(ResolutionKind.VOID, NOTHING)
+
     def _resolution(
         self, kind: ResolutionKind, charge: Charge, excess: PicoUsd = ZERO
     ) -> Resolution:
@@ -85,8 +114,8 @@ class Reservation:
         trace.cached_input_tokens = charge.cached_input_tokens
         trace.output_tokens = charge.output_tokens
         trace.cost_pico_usd = charge.total_pico_usd
-        self.traffic.correct_tokens(
-            charge.input_tokens + charge.cached_input_tokens + charge.output_tokens
+        self.traffic.leave(
+            used_tokens=charge.input_tokens + charge.cached_input_tokens + charge.output_tokens
         )
         trace.money_decided()
         return Resolution(

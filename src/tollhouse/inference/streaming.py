@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
 from tollhouse.backends.errors import BackendError
 from tollhouse.backends.port import BackendPort, ChunkStream
@@ -17,16 +18,35 @@ from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.errors import ErrorBody
+from tollhouse.inference.meter import Meter
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.surface import Finish, Rendering
 
 
-class Upstream:
-    """A call to a backend with its connection: opened once, closed once."""
+class Source(Protocol):
+    """Where an answer's records come from: a backend, or what stands between it and the caller."""
 
-    def __init__(self, port: BackendPort, ask: Ask) -> None:
+    @property
+    def replica(self) -> str | None:
+        """Which replica answers, once one does."""
+        ...
+
+    async def next(self) -> Sequence[UpstreamChunk]:
+        """The next records; none at the end of the answer."""
+        ...
+
+    async def close(self) -> None:
+        """Nothing is read any more."""
+        ...
+
+
+class Upstream:
+    """A call to a backend with its connection: opened once, closed once, metered as it comes."""
+
+    def __init__(self, port: BackendPort, ask: Ask, meter: Meter) -> None:
         self._port = port
         self._ask = ask
+        self._meter = meter
         self._open = AsyncExitStack()
         self._stream: ChunkStream | None = None
 
@@ -39,7 +59,9 @@ class Upstream:
         """The next records; none at the end of the answer. The first call opens the stream."""
         if self._stream is None:
             self._stream = await self._open.enter_async_context(self._port.stream(self._ask))
-        return await self._stream.next()
+        chunks = await self._stream.next()
+        self._meter.see(chunks)
+        return chunks
 
     async def close(self) -> None:
         """Let the connection go; an engine that still generates stops."""
@@ -50,7 +72,7 @@ class Upstream:
 class StreamParts:
     """What an answer is made of."""
 
-    upstream: Upstream
+    upstream: Source
     rendering: Rendering
     reservation: Reservation
     show: Callable[[GatewayError], ErrorBody]
@@ -97,17 +119,28 @@ class StreamedAnswer:
         Raises what failed before anything was sent, with the money already decided.
         """
         self._pending = self._tasks.start("first-records", self._first())
+        self._waiting = asyncio.current_task()
         try:
             await asyncio.wait({self._pending}, timeout=wait_seconds)
         except asyncio.CancelledError:
-            self.abandon()
-            raise
-        if self._pending.done():
-            try:
-                _chunks(self._pending.result())
-            except BaseException as failure:
-                await self._give_up(failure)
+            if self._interruption is None or self._waiting is None:
+                self.abandon()
                 raise
+            self._waiting.uncancel()
+        finally:
+            self._waiting = None
+        try:
+            self._refuse_interrupted()
+            if self._pending.done():
+                _chunks(self._pending.result())
+        except BaseException as failure:
+            await self._give_up(failure)
+            raise
+
+    def _refuse_interrupted(self) -> None:
+        """Whoever must stop before anything was sent can still say so by a status."""
+        if self._interruption is not None and self._interruption.failure is not None:
+            raise self._interruption.failure
 
     async def _first(self) -> "_First":
         """A backend's failure is the caller's to hear of, not the log's."""
@@ -156,7 +189,6 @@ class StreamedAnswer:
     async def _advance(self) -> bytes:
         """Until there is something to say: a record may hold nothing that the caller may see."""
         while chunks := await self._fetch():
-            self._reservation.meter.see(chunks)
             if told := self._rendering.records(chunks):
                 return told
         return await self._finish()
@@ -185,7 +217,10 @@ class StreamedAnswer:
 
     async def _give_up(self, failure: BaseException) -> None:
         self._is_over = True
-        self._pending = None
+        if self._pending is not None:
+            # Nobody will read it; one that has failed is not changed by this.
+            self._pending.cancel()
+            self._pending = None
         await self._upstream.close()
         if isinstance(failure, GatewayError):
             is_backends = isinstance(failure, BackendError)
@@ -206,8 +241,8 @@ class StreamedAnswer:
         """Go on until the usage is known, and to the end where the backend bills to the end."""
         reservation = self._reservation
         try:
-            while not self._may_cancel() and (chunks := await self._fetch()):
-                reservation.meter.see(chunks)
+            while not self._may_cancel() and await self._fetch():
+                pass
             # Also where it is cancelled: leaving is no failure, and what was said last is exact.
             reservation.complete()
         except GatewayError as failure:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tollhouse.base.ids import OrganizationId
@@ -78,6 +79,14 @@ class Asking:
             await self._ask_all(subject, agenda)
         found = known | {decision.policy.id: decision for decision in agenda.decisions()}
         return tuple(found[policy.id] for policy in policies)
+
+    async def warm(self, subject: Subject, policy: AppliedPolicy) -> None:
+        """Let the judge read a content that still grows. What it says of it counts for nothing."""
+        windows = subject.sheet.windows(bytes_max=layout.window_bytes(self._judge.profile))
+        question = Question(rule=policy.rule, window=windows[-1], seal=subject.seal)
+        async with self._slots.one(subject.organization_id):
+            with suppress(JudgeFailed):
+                await self._judge.ask(question)
 
     def _remembered(self, subject: Subject, policy: AppliedPolicy) -> Decision | None:
         score = self._cache.find(policy, subject.seal.digest, self._judge.identity)

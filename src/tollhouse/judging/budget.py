@@ -31,30 +31,36 @@ def check_rule(rule: str, profile: Profile) -> None:
 
 def check_set(policies: Sequence[AppliedPolicy], profile: Profile, *, tokens_max: int) -> None:
     """Refuse a set that leaves no room for a window of content in each direction it judges."""
-    window_tokens = layout.window_bytes(profile) // profile.bytes_per_token
-    tokens = sum(
-        _tokens(window_tokens, 1, applying(policies, direction), profile)
-        for direction in DIRECTIONS
-    )
+    tokens = sum(_window_tokens(policies, direction, profile) for direction in DIRECTIONS)
     if tokens > tokens_max:
         raise PolicySetTooLarge(tokens=tokens, tokens_max=tokens_max)
 
 
-def check_content(
+def check_selection(
     sheet: Sheet,
-    policies: Sequence[AppliedPolicy],
+    by_scope: Sequence[AppliedPolicy],
+    selected: Sequence[AppliedPolicy],
     profile: Profile,
     *,
-    selected: Sequence[AppliedPolicy] = (),
     tokens_max: int,
-) -> int:
-    """What judging will take, about. Refuses what is too much: `selected` is to blame first."""
-    tokens = content_tokens(sheet, (*policies, *selected), profile)
-    if tokens <= tokens_max:
-        return tokens
-    if selected and content_tokens(sheet, policies, profile) <= tokens_max:
+) -> None:
+    """Refuse what a request adds, if that is what makes it too much; else it is not to blame.
+
+    The answer is not there yet and counts as one window.
+    """
+    tokens = _both_tokens(sheet, (*by_scope, *selected), profile)
+    if tokens > tokens_max and _both_tokens(sheet, by_scope, profile) <= tokens_max:
         raise SelectionTooLarge(tokens=tokens, tokens_max=tokens_max)
-    raise TooLongToJudge
+
+
+def check_content(
+    sheet: Sheet, policies: Sequence[AppliedPolicy], profile: Profile, *, tokens_max: int
+) -> int:
+    """What judging will take, about; refuses what is too much."""
+    tokens = content_tokens(sheet, policies, profile)
+    if tokens > tokens_max:
+        raise TooLongToJudge
+    return tokens
 
 
 def content_tokens(sheet: Sheet, policies: Sequence[AppliedPolicy], profile: Profile) -> int:
@@ -73,6 +79,18 @@ def applying(
 ) -> tuple[AppliedPolicy, ...]:
     """Those that are asked in this direction."""
     return tuple(each for each in policies if each.direction in {direction, Direction.BOTH})
+
+
+def _both_tokens(sheet: Sheet, policies: Sequence[AppliedPolicy], profile: Profile) -> int:
+    asked = content_tokens(sheet, applying(policies, Direction.REQUEST), profile)
+    return asked + _window_tokens(policies, Direction.RESPONSE, profile)
+
+
+def _window_tokens(
+    policies: Sequence[AppliedPolicy], direction: JudgedDirection, profile: Profile
+) -> int:
+    window_tokens = layout.window_bytes(profile) // profile.bytes_per_token
+    return _tokens(window_tokens, 1, applying(policies, direction), profile)
 
 
 def _tokens(

@@ -20,13 +20,21 @@ class Seals:
     def __init__(self, secret: bytes) -> None:
         self._secret = hmac.digest(secret, _PURPOSE, "sha256")
 
-    def of(self, organization_id: OrganizationId, content: Content, sheet: Sheet) -> Seal:
-        """The same for the same organization and content, and for no other."""
+    def of(
+        self,
+        organization_id: OrganizationId,
+        content: Content,
+        sheet: Sheet,
+        *,
+        opening: bytes | None = None,
+    ) -> Seal:
+        """The same for the same organization, content and opening, and for no other."""
         key = hmac.digest(self._secret, organization_id.bytes, "sha256")
-        opening = hmac.digest(key, b"opening" + _opening(content), "sha256")
+        told = b"opening" + _opening(content) if opening is None else b"given" + opening
+        begun = hmac.digest(key, told, "sha256")
         return Seal(
-            fence=hmac.digest(opening, b"fence", "sha256").hex()[:_FENCE_LENGTH],
-            affinity=hmac.digest(opening, b"affinity", "sha256"),
+            fence=hmac.digest(begun, b"fence", "sha256").hex()[:_FENCE_LENGTH],
+            affinity=hmac.digest(begun, b"affinity", "sha256"),
             digest=hmac.digest(key, b"content" + sheet.text.encode(), "sha256"),
             cache_salt=hmac.digest(key, b"salt", "sha256").hex(),
         )

@@ -120,6 +120,7 @@ class FailureReason(StrEnum):
     UNCOVERED = auto()
     UNDECIDED = auto()
     NOT_EVALUABLE = auto()
+    OVER_BUDGET = auto()
 
 
 class Outcome(StrEnum):

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from msgspec import Struct
+
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
 from tollhouse.base.traffic import ScopedLimits
@@ -95,8 +97,8 @@ class KnownKey:
     limits: ScopedLimits
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Customer:
+# Made for every request, which a Struct is in a tenth of the time.
+class Customer(Struct, frozen=True, kw_only=True):
     """The holder of a project key, allowed to do what was asked."""
 
     organization_id: OrganizationId

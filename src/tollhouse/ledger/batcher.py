@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tollhouse.base.ids import InstanceId, OrganizationId
-from tollhouse.base.tasks import Tasks
+from tollhouse.base.tasks import Tasks, is_done
 from tollhouse.ledger import batches
 from tollhouse.ledger.batches import BatchResult, Decision
 from tollhouse.ledger.errors import (
@@ -117,11 +117,11 @@ class Batcher:
         admission = _Admission(hold, asyncio.get_running_loop().create_future())
         self._enqueue(admission)
         try:
-            await asyncio.wait({admission.done}, timeout=patience.total_seconds())
+            is_known = await is_done(admission.done, within_seconds=patience.total_seconds())
         except asyncio.CancelledError:
             self._abandon(admission)
             raise
-        if not admission.done.done():
+        if not is_known:
             self._abandon(admission)
             raise AdmissionUndecided
         _raise_refusal(hold, admission.done.result())
@@ -138,7 +138,8 @@ class Batcher:
 
     async def resolve_before_answer(self, resolution: Resolution) -> None:
         """End a hold before an error leaves, since SDKs retry at once; but wait 2 s at most."""
-        await asyncio.wait({self.resolve(resolution)}, timeout=ANSWER_WAITS_AT_MOST.total_seconds())
+        answer = self.resolve(resolution)
+        await is_done(answer, within_seconds=ANSWER_WAITS_AT_MOST.total_seconds())
 
     def _abandon(self, admission: _Admission) -> None:
         admission.is_abandoned = True

@@ -4,21 +4,11 @@ Redis can delay a request for a moment, but not fail it.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
 
 from tollhouse.limits.errors import CountingLost
 from tollhouse.limits.local import LocalCounting
 from tollhouse.limits.shared import SharedCounting
-from tollhouse.limits.types import Ask, Decision, Draw
-
-
-class Correctable(Protocol):
-    """Whoever granted tokens, and is told what was used of them."""
-
-    def correct(self, corrections: Sequence[tuple[Draw, int]]) -> None:
-        """Take more from buckets, or give back."""
-        ...
+from tollhouse.limits.types import Ask, Corrections, Decision
 
 
 class Counting:
@@ -28,28 +18,30 @@ class Counting:
         self._local = local
         self._shared = shared
 
-    async def count(self, ask: Ask) -> tuple[Decision, Correctable]:
-        """Grant all that is asked for or nothing, and tell who has."""
+    async def count(self, ask: Ask) -> tuple[Decision, bool]:
+        """Grant all that is asked for or nothing, and tell whether Redis has decided."""
         if self._shared is not None and self._shared.is_up and (ask.draws or ask.slots):
             try:
-                return await self._shared.count(ask), self._shared
+                return await self._shared.count(ask), True
             except CountingLost:
                 pass
             except asyncio.CancelledError:
                 # Granted or not, the caller has gone.
                 self._shared.leave(ask)
                 raise
-        return self._local.count(ask), self._local
+        return self._local.count(ask), False
 
     def hold(self, ask: Ask) -> None:
         """Remember granted slots until they are left, whoever has granted them."""
         self._local.hold(ask)
 
-    def leave(self, ask: Ask) -> None:
-        """Give the slots back; nobody waits."""
+    def leave(self, ask: Ask, corrections: Corrections, *, are_shared: bool) -> None:
+        """Give the slots back, and correct what the same side has granted; nobody waits."""
         self._local.leave(ask)
+        if not are_shared:
+            self._local.correct(corrections)
         if self._shared is not None:
-            self._shared.leave(ask)
+            self._shared.leave(ask, corrections if are_shared else ())
 
     async def tend(self) -> None:
         """Renew what is held; see whether Redis is back."""

@@ -7,12 +7,12 @@ from tollhouse.base.ids import ProjectKeyId
 from tollhouse.base.tasks import Tasks
 from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
 from tollhouse.limits import rules
-from tollhouse.limits.counting import Correctable, Counting
+from tollhouse.limits.counting import Counting
 from tollhouse.limits.errors import ConcurrencyLimited, RequestsLimited, TokensLimited
 from tollhouse.limits.local import LocalCounting
 from tollhouse.limits.rules import Headers
 from tollhouse.limits.shared import LEASE_SECONDS, SharedCounting
-from tollhouse.limits.types import Ask, Counted, Decision, Entrant, Slot, Terms
+from tollhouse.limits.types import Ask, Corrections, Counted, Decision, Entrant, Slot, Terms
 from tollhouse.observability import metrics
 
 TEND_EVERY_SECONDS: Final = 5.0
@@ -27,11 +27,11 @@ class Pass:
     async def take_tokens(self, tokens: int) -> None:
         """Take, once, what the request may use at most; raises TokensLimited."""
 
-    def correct_tokens(self, used: int) -> None:
-        """Say what it has used after all; nobody waits."""
+    def leave(self, *, used_tokens: int | None = None) -> None:
+        """Give the slots back, and say what was used of the tokens, if that is known.
 
-    def leave(self) -> None:
-        """Give the slots back; a second time changes nothing, and nobody waits."""
+        A second time changes nothing, and nobody waits.
+        """
 
 
 UNCOUNTED: Final = Pass()
@@ -102,30 +102,28 @@ class _CountedPass(Pass):
         self._terms = terms
         self._entered = entered
         self._is_inside = True
-        self._taken: tuple[Ask, Correctable] | None = None
+        self._taken: Ask | None = None
+        self._is_taken_from_redis = False
         self.headers = headers
 
     async def take_tokens(self, tokens: int) -> None:
         if not self._terms.token_limits:
             return
         ask = rules.token_ask(self._terms, tokens)
-        decision, granter = await self._counting.count(ask)
+        decision, is_from_redis = await self._counting.count(ask)
         self.headers += rules.headers(Counted.TOKENS, ask.draws, decision.missing_us)
         _refuse_tokens(decision, tokens, self.headers)
-        self._taken = (ask, granter)
+        self._taken, self._is_taken_from_redis = ask, is_from_redis
 
-    def correct_tokens(self, used: int) -> None:
-        if self._taken is None:
+    def leave(self, *, used_tokens: int | None = None) -> None:
+        if not self._is_inside:
             return
-        (taken, granter), self._taken = self._taken, None
-        corrections = rules.correction(taken, rules.token_ask(self._terms, used))
-        if corrections:
-            granter.correct(corrections)
-
-    def leave(self) -> None:
-        if self._is_inside:
-            self._is_inside = False
-            self._counting.leave(self._entered)
+        self._is_inside = False
+        corrections: Corrections = ()
+        if self._taken is not None and used_tokens is not None:
+            used = rules.token_ask(self._terms, used_tokens)
+            corrections = rules.correction(self._taken, used)
+        self._counting.leave(self._entered, corrections, are_shared=self._is_taken_from_redis)
 
 
 def _refuse_entry(decision: Decision, headers: Headers) -> None:

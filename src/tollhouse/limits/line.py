@@ -9,6 +9,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Protocol, cast
 
 from redis.asyncio.connection import ConnectionPool
@@ -22,6 +23,7 @@ from tollhouse.limits.errors import CountingLost
 from tollhouse.observability import metrics
 
 BATCH_CALLS_MAX: Final = 128
+BEGINNINGS_MAX: Final = 10_000
 _BROKEN: Final = (RedisError, OSError, TimeoutError)
 
 
@@ -39,14 +41,18 @@ class Script:
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    script: Script
-    keys: Sequence[str]
-    arguments: Sequence[str | int]
-    done: "asyncio.Future[bytes]"
+    """Ready for the wire. Without `done`, nobody waits for it."""
 
-    @property
-    def command(self) -> tuple[str | int, ...]:
-        return ("EVALSHA", self.script.digest, len(self.keys), *self.keys, *self.arguments)
+    packed: bytes
+    done: "asyncio.Future[bytes] | None"
+
+    def answer(self, answer: bytes) -> None:
+        if self.done is not None and not self.done.done():
+            self.done.set_result(answer)
+
+    def fail(self) -> None:
+        if self.done is not None and not self.done.done():
+            self.done.set_exception(CountingLost())
 
 
 class RedisLine:
@@ -72,24 +78,25 @@ class RedisLine:
         self._is_busy = False
 
     def ask(
-        self, script: Script, keys: Sequence[str], arguments: Sequence[str | int]
+        self, script: Script, keys: tuple[str, ...], arguments: Sequence[str | int]
     ) -> "asyncio.Future[bytes]":
         """Run a script behind all that was asked for before; its answer, or CountingLost.
 
         Whoever no longer waits for the answer does not undo it.
         """
         done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(script, keys, arguments, done))
+        self._put(_Call(_call(script, keys, arguments), done))
+        return done
+
+    def tell(self, script: Script, keys: tuple[str, ...], arguments: Sequence[str | int]) -> None:
+        """Run a script without waiting for it; it may be lost with Redis."""
+        self._put(_Call(_call(script, keys, arguments), None))
+
+    def _put(self, call: _Call) -> None:
+        self._waiting.append(call)
         if not self._is_busy:
             self._is_busy = True
             self._tasks.start("limits-line", self._run())
-        return done
-
-    def tell(self, script: Script, keys: Sequence[str], arguments: Sequence[str | int]) -> None:
-        """Run a script without waiting for it; it may be lost with Redis."""
-        done = self.ask(script, keys, arguments)
-        # Read once, so that an answer nobody waits for does not make the loop complain.
-        done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def close(self) -> None:
         """Hang up."""
@@ -121,8 +128,7 @@ class RedisLine:
             return
         metrics.redis_answered(self._clock.monotonic_seconds() - started_seconds)
         for call, answer in zip(batch, answers, strict=True):
-            if not call.done.done():
-                call.done.set_result(answer)
+            call.answer(answer)
 
     async def _connect(self) -> None:
         """A server that was restarted while nobody asked has hung up; that is no failure."""
@@ -134,23 +140,28 @@ class RedisLine:
 
     async def _load(self) -> None:
         """All at once: were some known and others not, a batch would lose its order."""
-        await self._send([("SCRIPT", "LOAD", script.text) for script in self._scripts])
+        await self._send(
+            [
+                f"*3\r\n{_packed(('SCRIPT', 'LOAD', script.text))}".encode()
+                for script in self._scripts
+            ]
+        )
 
     async def _exchange(self, batch: Sequence[_Call]) -> list[bytes]:
         """The answers of all. What the server has forgotten has not run, and runs now."""
-        answers = await self._send([call.command for call in batch])
+        answers = await self._send([call.packed for call in batch])
         unknown = [
             position for position, answer in enumerate(answers) if isinstance(answer, NoScriptError)
         ]
         if unknown:
             await self._load()
-            again = await self._send([batch[position].command for position in unknown])
+            again = await self._send([batch[position].packed for position in unknown])
             for position, answer in zip(unknown, again, strict=True):
                 answers[position] = answer
         return [_sound(answer) for answer in answers]
 
-    async def _send(self, commands: Sequence[tuple[str | int, ...]]) -> list[bytes | ResponseError]:
-        await self._connection.send_packed_command([_packed(command) for command in commands])
+    async def _send(self, commands: list[bytes]) -> list[bytes | ResponseError]:
+        await self._connection.send_packed_command(commands)
         return [await self._answer() for _ in commands]
 
     async def _answer(self) -> bytes | ResponseError:
@@ -162,18 +173,27 @@ class RedisLine:
     def _fail(self, batch: Sequence[_Call]) -> None:
         """Whoever waits shall wait no longer, the next batch included."""
         for call in (*batch, *self._waiting):
-            if not call.done.done():
-                call.done.set_exception(CountingLost())
+            call.fail()
         self._waiting.clear()
 
 
-def _packed(command: Sequence[str | int]) -> bytes:
-    """As the protocol wants it; the library takes three times as long for the same bytes."""
-    parts = [f"*{len(command)}\r\n".encode()]
-    for argument in command:
-        text = str(argument).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(text), text))
-    return b"".join(parts)
+def _call(script: Script, keys: tuple[str, ...], arguments: Sequence[str | int]) -> bytes:
+    """As the protocol wants it; the library takes several times as long for the same bytes."""
+    return (_beginning(script.digest, keys, len(arguments)) + _packed(arguments)).encode()
+
+
+@lru_cache(maxsize=BEGINNINGS_MAX)
+def _beginning(digest: str, keys: tuple[str, ...], arguments: int) -> str:
+    """The same for every request of a key, as long as its limits stay the same."""
+    words = ("EVALSHA", digest, len(keys), *keys)
+    return f"*{len(words) + arguments}\r\n{_packed(words)}"
+
+
+def _packed(words: Sequence[str | int]) -> str:
+    texts = map(str, words)
+    packed = "".join([f"${len(text)}\r\n{text}\r\n" for text in texts])
+    assert packed.isascii(), "lengths on the wire are those of bytes"
+    return packed
 
 
 def _sound(answer: bytes | ResponseError) -> bytes:

@@ -1,11 +1,11 @@
 """Counting in this process alone: where there is no Redis, and while it is lost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from tollhouse.base.clock import Clock
 from tollhouse.limits import rules
-from tollhouse.limits.types import Ask, Decision, Draw
+from tollhouse.limits.types import Ask, Corrections, Decision, Draw
 
 BUCKETS_MAX: Final = 100_000
 """The ones drawn from longest ago are forgotten first, which is to say full."""
@@ -38,7 +38,7 @@ class LocalCounting:
                 self._fill_later(draw, missing_us, now_us)
         return decision
 
-    def correct(self, corrections: Sequence[tuple[Draw, int]]) -> None:
+    def correct(self, corrections: Corrections) -> None:
         """Take more from buckets, or give back."""
         now_us = self._now_us()
         for draw, more_us in corrections:

@@ -9,7 +9,17 @@ from typing import Final
 
 from tollhouse.base.errors import RETRY_AFTER_SECONDS_MAX
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.limits.types import Ask, Counted, Decision, Draw, Entrant, Scope, Slot, Terms
+from tollhouse.limits.types import (
+    Ask,
+    Corrections,
+    Counted,
+    Decision,
+    Draw,
+    Entrant,
+    Scope,
+    Slot,
+    Terms,
+)
 
 MINUTE_US: Final = 60_000_000
 SECOND_US: Final = 1_000_000
@@ -86,8 +96,8 @@ def decide(
     )
 
 
-def correction(taken: Ask, used: Ask) -> tuple[tuple[Draw, int], ...]:
-    """For each bucket how much more is missing from it than was taken; negative: less."""
+def correction(taken: Ask, used: Ask) -> Corrections:
+    """Where another number of tokens was used than taken."""
     return tuple(
         (after, after.cost_us - before.cost_us)
         for before, after in zip(taken.draws, used.draws, strict=True)

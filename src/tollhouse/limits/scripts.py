@@ -66,18 +66,6 @@ return {ok = table.concat({refusing, wait, unpack(missing)}, ' ')}
 """
 )
 
-# KEYS: buckets. ARGV: how much more is missing from each, and its size.
-CORRECT: Final = (
-    _BUCKETS
-    + """
-for i, key in ipairs(KEYS) do
-    local more, full = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
-    fill_later(key, math.min(math.max(missing_of(key, full) + more, 0), full))
-end
-return {ok = ''}
-"""
-)
-
 # KEYS: one place of slots. ARGV: the length of a lease in milliseconds; names of requests.
 RENEW: Final = """
 local expires = string.format('%.0f', now + ARGV[1] * 1000)
@@ -88,13 +76,22 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return {ok = ''}
 """
 
-# KEYS: places of slots. ARGV: the name of a request.
-LEAVE: Final = """
-for _, key in ipairs(KEYS) do
-    redis.call('ZREM', key, ARGV[1])
+# KEYS: the buckets to correct, then the slots to give back.
+# ARGV: how many buckets; how much more is missing from each, and its size; the request's name.
+LEAVE: Final = (
+    _BUCKETS
+    + """
+local buckets = tonumber(ARGV[1])
+for i = 1, buckets do
+    local more, full = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    fill_later(KEYS[i], math.min(math.max(missing_of(KEYS[i], full) + more, 0), full))
+end
+for i = buckets + 1, #KEYS do
+    redis.call('ZREM', KEYS[i], ARGV[#ARGV])
 end
 return {ok = ''}
 """
+)
 
 # KEYS: one that nobody reads. Says whether Redis takes writes at all.
 PROBE: Final = """

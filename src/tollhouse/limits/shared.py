@@ -6,7 +6,7 @@ Redis has forgotten them. So a killed worker's come back, and a flushed Redis le
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -15,7 +15,7 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.limits import scripts
 from tollhouse.limits.errors import CountingLost
 from tollhouse.limits.line import RedisLine, Script
-from tollhouse.limits.types import Ask, Decision, Draw
+from tollhouse.limits.types import Ask, Corrections, Decision
 from tollhouse.observability import metrics
 
 logger = logging.getLogger("tollhouse.limits")
@@ -27,11 +27,10 @@ _REASON_LENGTH_MAX: Final = 200
 _PROBE_KEY: Final = "tollhouse:probe"
 
 _COUNT: Final = Script(scripts.SERVER_CLOCK + scripts.COUNT)
-_CORRECT: Final = Script(scripts.SERVER_CLOCK + scripts.CORRECT)
 _RENEW: Final = Script(scripts.SERVER_CLOCK + scripts.RENEW)
-_LEAVE: Final = Script(scripts.LEAVE)
+_LEAVE: Final = Script(scripts.SERVER_CLOCK + scripts.LEAVE)
 _PROBE: Final = Script(scripts.PROBE)
-_SCRIPTS: Final = (_COUNT, _CORRECT, _RENEW, _LEAVE, _PROBE)
+_SCRIPTS: Final = (_COUNT, _RENEW, _LEAVE, _PROBE)
 
 
 class _State(StrEnum):
@@ -68,16 +67,16 @@ class SharedCounting:
         answer = await self._line.ask(_COUNT, _keys(ask), count_arguments(ask, self._lease_ms))
         return read_decision(ask, answer)
 
-    def correct(self, corrections: Sequence[tuple[Draw, int]]) -> None:
-        """Take more from buckets, or give back; lost while Redis is."""
-        if self._state is _State.UP:
-            keys = [draw.key for draw, _ in corrections]
-            self._line.tell(_CORRECT, keys, correct_arguments(corrections))
+    def leave(self, ask: Ask, corrections: Corrections = ()) -> None:
+        """Give the slots back, and take more from buckets or give back to them.
 
-    def leave(self, ask: Ask) -> None:
-        """Give the slots back; while Redis is lost they come back with their lease."""
-        if ask.slots and self._state is not _State.DOWN:
-            self._line.tell(_LEAVE, [slot.key for slot in ask.slots], [ask.member])
+        While Redis is lost slots come back with their lease, and corrections are lost too.
+        """
+        if self._state is _State.DOWN:
+            return
+        corrected = corrections if self._state is _State.UP else ()
+        if keys := leave_keys(ask, corrected):
+            self._line.tell(_LEAVE, keys, leave_arguments(ask, corrected))
 
     async def tend(self, held: Mapping[str, set[str]]) -> None:
         """Renew the leases of what runs; where Redis was lost, see whether it is back."""
@@ -85,7 +84,7 @@ class SharedCounting:
             self._state = _State.RETURNING
         try:
             if self._state is _State.RETURNING:
-                await self._line.ask(_PROBE, [_PROBE_KEY], [])
+                await self._line.ask(_PROBE, (_PROBE_KEY,), ())
             await self._renew(held)
         except CountingLost:
             return
@@ -110,7 +109,7 @@ class SharedCounting:
                 count += len(members)
                 if members:
                     arguments = [self._lease_ms, " ".join(members)]
-                    asked.append(self._line.ask(_RENEW, [key], arguments))
+                    asked.append(self._line.ask(_RENEW, (key,), arguments))
             await asyncio.gather(*asked)
 
     def _fall(self, failure: BaseException) -> None:
@@ -132,9 +131,18 @@ def count_arguments(ask: Ask, lease_ms: int) -> list[str | int]:
     ]
 
 
-def correct_arguments(corrections: Sequence[tuple[Draw, int]]) -> list[str | int]:
-    """In the order that `scripts.CORRECT` reads them."""
-    return [number for draw, more_us in corrections for number in (more_us, draw.full_us)]
+def leave_keys(ask: Ask, corrections: Corrections) -> tuple[str, ...]:
+    """In the order that `scripts.LEAVE` reads them."""
+    return (*(draw.key for draw, _ in corrections), *(slot.key for slot in ask.slots))
+
+
+def leave_arguments(ask: Ask, corrections: Corrections) -> list[str | int]:
+    """In the order that `scripts.LEAVE` reads them."""
+    return [
+        len(corrections),
+        *(number for draw, more_us in corrections for number in (more_us, draw.full_us)),
+        ask.member,
+    ]
 
 
 def read_decision(ask: Ask, answer: bytes) -> Decision:
@@ -148,5 +156,5 @@ def read_decision(ask: Ask, answer: bytes) -> Decision:
     )
 
 
-def _keys(ask: Ask) -> list[str]:
-    return [counted.key for counted in (*ask.draws, *ask.slots)]
+def _keys(ask: Ask) -> tuple[str, ...]:
+    return tuple([counted.key for counted in (*ask.draws, *ask.slots)])

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
 
 from tollhouse.base.ids import (
     OrganizationId,
@@ -67,8 +70,10 @@ class RateLimit:
         return LimitPlace(scope=self.scope, scope_id=self.scope_id, owner=self.owner)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entrant:
+# From here on what is made for every request, which a Struct is in a tenth of the time.
+
+
+class Entrant(Struct, frozen=True, kw_only=True):
     """Who wants to enter, and the limits that its key came with."""
 
     organization_id: OrganizationId
@@ -78,8 +83,7 @@ class Entrant:
     request_id: RequestId
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Draw:
+class Draw(Struct, frozen=True, kw_only=True):
     """What a request takes out of one bucket, both as the time that refilling takes."""
 
     scope: Scope
@@ -89,8 +93,7 @@ class Draw:
     full_us: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True, kw_only=True):
     """One of so many requests at once."""
 
     scope: Scope
@@ -111,8 +114,7 @@ class Terms:
     token_limits: tuple[tuple[Scope, str, int], ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """All that one step of a request needs at once; `member` names the request in its slots."""
 
     draws: tuple[Draw, ...]
@@ -120,8 +122,11 @@ class Ask:
     member: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+Corrections: TypeAlias = tuple[tuple[Draw, int], ...]
+"""For each bucket how many microseconds more are missing from it; negative: less."""
+
+
+class Decision(Struct, frozen=True, kw_only=True):
     """Granted whole, or refused by one limit and nothing taken.
 
     `missing_us` says of each bucket how long it needs to be full, after what was taken.

@@ -58,6 +58,7 @@ async def publish(call: Call[Admin, policies_wire.PublishPolicy, NoQuery]) -> An
             parameters.policy_id(call),
             revision=call.body.revision,
             default_threshold_basis_points=call.house.default_threshold_basis_points,
+            objection=call.house.objection,
         )
     return Answer(body=wire.policy(policy))
 
@@ -65,7 +66,12 @@ async def publish(call: Call[Admin, policies_wire.PublishPolicy, NoQuery]) -> An
 async def resume(call: Call[Admin, policies_wire.ResumePolicy, NoQuery]) -> Answer:
     """POST /manage/v1/organization/policies/{policy_id}/resume"""
     async with mutation(call) as tx:
-        policy = await service.resume(tx, parameters.policy_id(call), revision=call.body.revision)
+        policy = await service.resume(
+            tx,
+            parameters.policy_id(call),
+            revision=call.body.revision,
+            objection=call.house.objection,
+        )
     return Answer(body=wire.policy(policy))
 
 
@@ -77,5 +83,6 @@ async def roll_back(call: Call[Admin, policies_wire.RollBackPolicy, NoQuery]) ->
             parameters.policy_id(call),
             revision=call.body.revision,
             version=call.body.version,
+            objection=call.house.objection,
         )
     return Answer(body=wire.policy(policy))

@@ -5,6 +5,7 @@ from tollhouse.contract import operations
 from tollhouse.manage import (
     admin_keys,
     audit,
+    decisions,
     policies,
     project_keys,
     projects,
@@ -35,6 +36,8 @@ ROUTES = (
     Route(operation=operations.PUBLISH_POLICY, handler=policies.publish),
     Route(operation=operations.RESUME_POLICY, handler=policies.resume),
     Route(operation=operations.ROLL_BACK_POLICY, handler=policies.roll_back),
+    Route(operation=operations.LIST_POLICY_DECISIONS, handler=decisions.page),
+    Route(operation=operations.REPORT_POLICY, handler=decisions.report),
     Route(operation=operations.RETRIEVE_CREDITS, handler=credits_.retrieve),
     Route(operation=operations.LIST_CREDIT_ENTRIES, handler=credits_.page),
     Route(operation=operations.CREATE_TEST_PAYMENT, handler=credits_.create_test_payment),

@@ -209,7 +209,9 @@ def _bounded(text: str | None) -> str | None:
     """What a caller wrote. Redacted before it is cut: a cut could hide the shape of a key."""
     if not text:
         return None
-    return redact(_UNPRINTABLE.sub("?", text))[:CALLERS_TEXT_LENGTH_MAX]
+    if not (text.isascii() and text.isprintable()):
+        text = _UNPRINTABLE.sub("?", text)
+    return redact(text)[:CALLERS_TEXT_LENGTH_MAX]
 
 
 def _log_uncaught(

@@ -4,13 +4,21 @@ Workers write to files in the folder named by PROMETHEUS_MULTIPROC_DIR, which is
 start; the supervisor adds the files up. Without the variable a process counts for itself.
 """
 
+import os
 from collections.abc import Iterator
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, Protocol, cast
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    values,
+)
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -20,6 +28,10 @@ UNROUTED: Final = "none"
 
 _SUM_OF_THE_DEAD: Final = "0"
 """No process has this ID, so a file named by it can hold what dead workers counted."""
+
+if values.ValueClass is not values.MutexValue:
+    # The library asks the kernel at every count whether the process was forked. Ours are started.
+    values.ValueClass = values.MultiProcessValue(partial(int, os.getpid()))  # pyright: ignore[reportUnknownMemberType] - theirs
 
 _registry = CollectorRegistry()
 
@@ -103,7 +115,7 @@ _resolutions_set_aside = Counter(
 )
 _absorbed = Counter(
     "tollhouse_absorbed_pico_usd_total",
-    "What the house paid: above the hold, or held and never known.",
+    "What the house paid: above the hold, held and never known, or for answers left unjudged.",
     ["account"],
     registry=_registry,
 )
@@ -179,6 +191,25 @@ _activity_dropped = Counter(
     ["reason"],
     registry=_registry,
 )
+_policy_decisions = Counter(
+    "tollhouse_policy_decisions_total",
+    "What policies decided.",
+    ["direction", "mode", "outcome"],
+    registry=_registry,
+)
+_policy_decisions_dropped = Counter(
+    "tollhouse_policy_decisions_dropped_total",
+    "What policies should have decided or have decided, and is in no record, by reason.",
+    ["reason"],
+    registry=_registry,
+)
+_judging_seconds = Histogram(
+    "tollhouse_judging_seconds",
+    "Time that all questions about one content took together.",
+    ["direction", "mode"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+    registry=_registry,
+)
 
 
 class LookupOutcome(StrEnum):
@@ -205,12 +236,26 @@ class ActivityLoss(StrEnum):
     STOPPED = "stopped"
 
 
+class DecisionLoss(StrEnum):
+    """Why a decision is in no record.
+
+    There is no judge, too much waited, asking failed, the database refused, or the worker ended.
+    """
+
+    NO_JUDGE = "no_judge"
+    NO_ROOM = "no_room"
+    FAILED = "failed"
+    REFUSED = "refused"
+    STOPPED = "stopped"
+
+
 _requests_by_label: dict[tuple[str, int], Counter] = {}
 _request_seconds_by_operation: dict[str, Histogram] = {}
 _lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
 # Finding a child by its labels costs as much as counting; verdicts, kinds and outcomes are few.
 _admissions_of: Final = cache(_admissions.labels)
 _resolutions_of: Final = cache(_resolutions.labels)
+_decisions_of: Final = cache(_policy_decisions.labels)
 
 
 def request_answered(operation: str | None, *, status: int, seconds: float) -> None:
@@ -283,6 +328,11 @@ def unknown_absorbed(amount: int) -> None:
     _absorbed.labels("unknown").inc(amount)
 
 
+def unjudged_absorbed(amount: int) -> None:
+    """Count what an answer cost that nobody could judge, and for which nobody is charged."""
+    _absorbed.labels("unjudged").inc(amount)
+
+
 def unsettled(count: int) -> None:
     """Set how many holds wait for evidence or a decision."""
     _unsettled_holds.set(count)
@@ -316,6 +366,21 @@ def activity_written(count: int) -> None:
 def activity_dropped(count: int, loss: ActivityLoss) -> None:
     """Add records that nobody will find."""
     _activity_dropped.labels(loss).inc(count)
+
+
+def policy_decided(direction: str, mode: str, outcome: str) -> None:
+    """Count what one policy decided."""
+    _decisions_of(direction, mode, outcome).inc()
+
+
+def decisions_dropped(count: int, loss: DecisionLoss) -> None:
+    """Count decisions that nobody will read of."""
+    _policy_decisions_dropped.labels(loss).inc(count)
+
+
+def judged(direction: str, mode: str, *, seconds: float) -> None:
+    """Time the questions about one content."""
+    _judging_seconds.labels(direction, mode).observe(seconds)
 
 
 def job_ran(job: str, outcome: JobOutcome) -> None:

@@ -12,6 +12,7 @@ from tollhouse.policies.errors import (
     SelectedPolicyPaused,
     TargetNotFound,
 )
+from tollhouse.policies.sets import Objection, no_objection, require_room
 from tollhouse.policies.types import (
     AppliedPolicy,
     EffectivePolicy,
@@ -120,7 +121,12 @@ async def edit(tx: Mutation, policy_id: PolicyId, *, revision: int, changes: Pol
 
 
 async def publish(
-    tx: Mutation, policy_id: PolicyId, *, revision: int, default_threshold_basis_points: int
+    tx: Mutation,
+    policy_id: PolicyId,
+    *,
+    revision: int,
+    default_threshold_basis_points: int,
+    objection: Objection = no_objection,
 ) -> Policy:
     """Make the draft the next version and let it apply, unless the policy is paused."""
     policy = await _held(tx, policy_id)
@@ -130,37 +136,49 @@ async def publish(
         default_threshold_basis_points=default_threshold_basis_points,
         now=tx.now,
     )
-    return await _put_in_force(tx, "policy.publish", before=policy, after=published)
+    return await _put_in_force(tx, "policy.publish", objection, before=policy, after=published)
 
 
 async def pause(tx: Mutation, policy_id: PolicyId, *, revision: int) -> Policy:
     """Stop applying a published policy until it is resumed."""
     policy = await _held(tx, policy_id)
     paused = rules.pause(policy, revision=revision, now=tx.now)
-    return await _put_in_force(tx, "policy.pause", before=policy, after=paused)
+    return await _put_in_force(tx, "policy.pause", no_objection, before=policy, after=paused)
 
 
-async def resume(tx: Mutation, policy_id: PolicyId, *, revision: int) -> Policy:
+async def resume(
+    tx: Mutation, policy_id: PolicyId, *, revision: int, objection: Objection = no_objection
+) -> Policy:
     """Apply a paused policy again, in the mode of its current version."""
     policy = await _held(tx, policy_id)
     resumed = rules.resume(policy, revision=revision, now=tx.now)
-    return await _put_in_force(tx, "policy.resume", before=policy, after=resumed)
+    return await _put_in_force(tx, "policy.resume", objection, before=policy, after=resumed)
 
 
-async def roll_back(tx: Mutation, policy_id: PolicyId, *, revision: int, version: int) -> Policy:
+async def roll_back(
+    tx: Mutation,
+    policy_id: PolicyId,
+    *,
+    revision: int,
+    version: int,
+    objection: Objection = no_objection,
+) -> Policy:
     """Publish what an older version said under the next number."""
     policy = await _held(tx, policy_id)
     older = await store.get_version(tx, tx.organization_id, policy_id, version)
     rolled_back = rules.roll_back(policy, older, revision=revision, now=tx.now)
-    return await _put_in_force(tx, "policy.roll_back", before=policy, after=rolled_back)
+    return await _put_in_force(tx, "policy.roll_back", objection, before=policy, after=rolled_back)
 
 
-async def _put_in_force(tx: Mutation, action: str, *, before: Policy, after: Policy) -> Policy:
+async def _put_in_force(
+    tx: Mutation, action: str, objection: Objection, *, before: Policy, after: Policy
+) -> Policy:
     if after.published is not None and after.published != before.published:
         await store.insert_version(tx, after.published)
     await store.save_state(tx, after)
     await store.retarget(tx, after)
     await store.raise_policy_version(tx, tx.organization_id)
+    await require_room(tx, after, objection)
     await _audit(tx, action, before=before, after=after)
     return after
 

@@ -26,6 +26,7 @@ from uvicorn.server import ServerState
 from tollhouse.api.edge_errors import HeadTimedOut, HeadTooLarge, MalformedRequest
 from tollhouse.base.errors import GatewayError
 from tollhouse.serving import refusals
+from tollhouse.serving.cycle import Cycle
 
 LINGER_SECONDS: Final = 2.0
 """How long a peer that still sends may take to notice that it was answered."""
@@ -199,7 +200,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.scope["query_string"] = url.query or b""
 
     def _new_cycle(self, *, keeps_alive: bool) -> RequestResponseCycle:
-        return RequestResponseCycle(
+        return Cycle(
             scope=self.scope,
             transport=self._outlet,
             flow=self.flow,

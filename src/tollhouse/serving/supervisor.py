@@ -216,7 +216,7 @@ class Supervisor:
 def _sound_settings(path: Path | None) -> Settings:
     """Their catalog is sound too: workers would refuse it, one after the other."""
     settings = load(path)
-    catalog.parse(settings.backends, settings.models)
+    catalog.parse(settings.backends, settings.models, settings.judge)
     return settings
 
 

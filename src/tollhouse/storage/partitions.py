@@ -28,6 +28,8 @@ class DailyTable(StrEnum):
 
     LEDGER_ENTRIES = "ledger_entries"
     REQUESTS = "requests"
+    EXAMINATIONS = "examinations"
+    POLICY_DECISIONS = "policy_decisions"
 
 
 class PartitionState(StrEnum):

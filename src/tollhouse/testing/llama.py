@@ -46,5 +46,6 @@ def _parameters(xllamacpp: Any, model: Path, port: int, name: str) -> Any:  # no
     parameters.cpuparams.n_threads = THREADS
     parameters.cpuparams_batch.n_threads = THREADS
     parameters.warmup = False
+    parameters.endpoint_metrics = True
     parameters.verbosity = 0
     return parameters

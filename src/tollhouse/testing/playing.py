@@ -16,6 +16,8 @@ EVENTS: Final = "text/event-stream; charset=utf-8"
 COMMENT: Final = ": still here"
 DRAIN_EVENTS: Final = 32
 """So many events are written at most before others have a turn."""
+SPLIT_PAUSE_MS: Final = 1
+"""Between two pieces, so that they are read as two."""
 
 
 class _Broken(Exception):
@@ -54,6 +56,9 @@ class Player:
             await self._before_head()
             self.connection.head(self.script.status, self._headers(EVENTS), None)
             await self._before_first_event()
+            if self.script.split_at_byte is not None:
+                await self._send_in_two(payloads, self.script.split_at_byte)
+                payloads = ()
             for payload in self._played(payloads):
                 await self._send(self._framed(payload))
         except _Broken:
@@ -152,6 +157,16 @@ class Player:
         await self._sent_one()
         if number % DRAIN_EVENTS == 0:
             await self.connection.drain()
+
+    async def _send_in_two(self, payloads: Iterable[bytes], at_byte: int) -> None:
+        records = [self._framed(payload) for payload in self._played(payloads)]
+        stream = b"".join(records)
+        for piece in (stream[:at_byte], stream[at_byte:]):
+            # An empty chunk would be the end.
+            if piece:
+                self.connection.write_chunk(piece)
+            await self._wait(SPLIT_PAUSE_MS)
+        self.exchange.events_sent = len(records)
 
     async def _write(self, record: bytes) -> None:
         size = self.script.split_bytes

@@ -38,6 +38,7 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `error` stands in place of a JSON answer, or is a record that ends a stream. `inserted` is put
     between two records as it stands. `usage` may be null for none, an object that is laid over the
     true one, or any text in its place. `padding_bytes` make the first record a huge one.
+    `split_at_byte` counts from the beginning of all records, which then leave in two pieces.
     """
 
     status: Annotated[int, Meta(ge=200, le=599)] = 200
@@ -70,6 +71,7 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     line_end: Literal["\n", "\r\n", "\r"] = "\n"
     comments: bool = False
     split_bytes: Annotated[int, Meta(ge=1)] | None = None
+    split_at_byte: Annotated[int, Meta(ge=1)] | None = None
     padding_bytes: Annotated[int, Meta(ge=0, le=RECORD_BYTES_MAX)] = 0
 
     @property

@@ -1,0 +1,1 @@
+"""What `tollhouse up` starts, `tollhouse down` stops and `tollhouse reset` takes away."""

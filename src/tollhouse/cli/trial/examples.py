@@ -1,0 +1,201 @@
+"""What a trial has to look at: an organization with a past that is made up, and says so."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from rich.progress import Progress
+
+from tollhouse.base.ids import OrganizationId, PolicyId, time_ordered_uuid
+from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
+from tollhouse.cli.admin_key import create_admin_key
+from tollhouse.cli.credits import grant_credit
+from tollhouse.cli.key import create_project_key
+from tollhouse.cli.org import create_organization
+from tollhouse.cli.project import create_project
+from tollhouse.cli.session import Session
+from tollhouse.contract.bounds import ALERT_PERCENT_DEFAULT
+from tollhouse.keys.types import ProjectKey
+from tollhouse.ledger import backfill
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import CapPlace, Charge, GrantKind, PastUsage, Period, Scope
+from tollhouse.policies import service as policies
+from tollhouse.policies.types import Direction, Mode, PolicyContent
+from tollhouse.policies.types import Scope as PolicyScope
+from tollhouse.projects import service as projects
+
+ORGANIZATION: Final = "Example organization"
+PROJECTS: Final = ("Website", "Experiments")
+KEY_NAME: Final = "made by tollhouse up"
+EXAMPLE_KEY_NAME: Final = "Example usage, made up"
+EXAMPLE_MODELS: Final = ("example/large", "example/small")
+REASON: Final = "example usage, made up by tollhouse up"
+DAYS: Final = 30
+CREDIT: Final = PicoUsd(25 * PICO_USD_PER_USD)
+CAP: Final = PicoUsd(100 * PICO_USD_PER_USD)
+DESCRIPTION: Final = "An example."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """A policy, and how far it is on its way."""
+
+    name: str
+    rule: str
+    direction: Direction
+    mode: Mode
+    is_published: bool
+    is_paused: bool
+
+
+EXAMPLES: Final = (
+    Example(
+        name="Competitors",
+        rule="Does the text recommend a product of another company?",
+        direction=Direction.RESPONSE,
+        mode=Mode.MONITORING,
+        is_published=False,
+        is_paused=False,
+    ),
+    Example(
+        name="Legal advice",
+        rule="Does the text ask for legal advice?",
+        direction=Direction.REQUEST,
+        mode=Mode.MONITORING,
+        is_published=True,
+        is_paused=False,
+    ),
+    # An enforcing one would refuse the newcomer's first call where no judge is configured.
+    Example(
+        name="Card numbers",
+        rule="Does the text contain the number of a payment card?",
+        direction=Direction.BOTH,
+        mode=Mode.ENFORCING,
+        is_published=True,
+        is_paused=True,
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Keys:
+    """The values, which are stored nowhere. A project key for each project."""
+
+    admin: str
+    projects: tuple[str, ...]
+
+
+async def put(operator: Session, bars: Progress) -> None:
+    """Fill an empty deployment."""
+    owner = await create_organization(operator, ORGANIZATION)
+    reason = KEY_NAME
+    await grant_credit(operator, owner.id, kind=GrantKind.SANDBOX, amount=CREDIT, reason=reason)
+    await _cap(operator, owner.id)
+    users: list[ProjectKey] = []
+    for name in PROJECTS:
+        project = await create_project(operator, owner.id, name)
+        user, _ = await create_project_key(operator, owner.id, project.id, EXAMPLE_KEY_NAME)
+        users.append(user)
+    for one in EXAMPLES:
+        await _policy(operator, owner.id, one)
+    await _use(operator, owner.id, users, bars)
+
+
+async def issue_keys(operator: Session) -> Keys:
+    """When all else stands: what is shown once must not be lost to a later step that fails."""
+    owner = await operator.organization(None)
+    async with operator.database.transaction() as tx:
+        found = await projects.page(tx, owner.id, after=None, limit=len(PROJECTS))
+    values: list[str] = []
+    for project in found:
+        _, secret = await create_project_key(operator, owner.id, project.id, KEY_NAME)
+        values.append(secret.value)
+    _, admin = await create_admin_key(operator, owner.id, KEY_NAME)
+    return Keys(admin=admin.value, projects=tuple(values))
+
+
+async def _cap(operator: Session, organization_id: OrganizationId) -> None:
+    place = CapPlace(scope=Scope.ORGANIZATION, scope_id=organization_id, period=Period.MONTH)
+    async with operator.database.mutation(operator.authority(organization_id)) as tx:
+        await ledger.set_cap(tx, place, limit_pico_usd=CAP, alert_percent=ALERT_PERCENT_DEFAULT)
+
+
+async def _policy(operator: Session, organization_id: OrganizationId, one: Example) -> None:
+    policy_id = PolicyId(time_ordered_uuid())
+    content = PolicyContent(
+        rule=one.rule,
+        direction=one.direction,
+        mode=one.mode,
+        scope=PolicyScope.ORGANIZATION,
+        project_ids=(),
+        match_threshold_basis_points=None,
+    )
+    threshold = operator.settings.policies.default_threshold_basis_points
+    authority = operator.authority(organization_id)
+    async with operator.database.mutation(authority) as tx:
+        policy = await policies.create(
+            tx, policy_id=policy_id, name=one.name, description=DESCRIPTION, content=content
+        )
+    if one.is_published:
+        async with operator.database.mutation(authority) as tx:
+            policy = await policies.publish(
+                tx,
+                policy_id,
+                revision=policy.revision,
+                default_threshold_basis_points=threshold,
+            )
+    if one.is_paused:
+        async with operator.database.mutation(authority) as tx:
+            await policies.pause(tx, policy_id, revision=policy.revision)
+
+
+async def _use(
+    operator: Session, organization_id: OrganizationId, users: list[ProjectKey], bars: Progress
+) -> None:
+    """Entered as an operator enters it: with credit of its own, so that the balance stays."""
+    now = operator.clock.now()
+    task = bars.add_task("Making up example usage", total=DAYS * len(users))
+    for days_ago in range(DAYS, 0, -1):
+        for number, user in enumerate(users):
+            await _enter(operator, organization_id, _usage(user, number, days_ago, now))
+            bars.advance(task)
+
+
+async def _enter(operator: Session, organization_id: OrganizationId, usage: PastUsage) -> None:
+    await backfill.prepare(
+        operator.database,
+        usage,
+        now=operator.clock.now(),
+        entry_days=operator.settings.ledger.entry_days,
+    )
+    async with operator.database.mutation(operator.authority(organization_id)) as tx:
+        await backfill.enter(tx, usage, reason=REASON)
+
+
+def _usage(user: ProjectKey, number: int, days_ago: int, now: datetime) -> PastUsage:
+    day = _day(now, days_ago)
+    return PastUsage(
+        project_id=user.project_id,
+        api_key_id=user.id,
+        model=EXAMPLE_MODELS[number],
+        day=day,
+        charge=_charge(number, days_ago, is_weekend=day.weekday() >= 5),  # noqa: PLR2004 - Saturday
+    )
+
+
+def _day(now: datetime, days_ago: int) -> date:
+    return (now.astimezone(UTC) - timedelta(days=days_ago)).date()
+
+
+def _charge(number: int, days_ago: int, *, is_weekend: bool) -> Charge:
+    """A slow rise with a wave on it and quiet weekends, the same in every trial."""
+    level = (60 - days_ago + days_ago * 7 % 13) * (1 if is_weekend else 3) // (number + 1)
+    thousandth = PICO_USD_PER_USD // 1_000
+    return Charge(
+        input_tokens=level * 4_000,
+        cached_input_tokens=level * 900,
+        output_tokens=level * 700,
+        input_pico_usd=PicoUsd(level * 4 * thousandth),
+        cached_input_pico_usd=PicoUsd(level * thousandth // 4),
+        output_pico_usd=PicoUsd(level * 3 * thousandth),
+    )

@@ -1,0 +1,1 @@
+"""What policies decided: kept without a word of what was decided about."""

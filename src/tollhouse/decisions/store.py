@@ -1,0 +1,279 @@
+"""What was decided, in SQL."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Final
+
+from tollhouse.base.ids import (
+    OrganizationId,
+    PolicyId,
+    ProjectId,
+    ProjectKeyId,
+    RequestId,
+)
+from tollhouse.decisions.types import (
+    Counted,
+    Days,
+    Direction,
+    Examination,
+    Mode,
+    Outcome,
+    Place,
+    PolicyDecision,
+    ToldDecision,
+    day_of,
+)
+from tollhouse.storage.database import Database, Row, Transaction
+
+# Whoever writes twice, because the first answer was lost, counts once. All write days in one
+# order, so that workers wait for each other, and never in a circle.
+_INSERT: Final = """
+    WITH examined AS (
+        SELECT *
+          FROM unnest($1::uuid[], $2::date[], $3::uuid[], $4::text[], $5::text[], $6::uuid[],
+                      $7::uuid[], $8::timestamptz[], $9::real[], $10::bigint[], $11::bytea[])
+               WITH ORDINALITY
+            AS e (organization_id, day, request_id, direction, mode, project_id, api_key_id,
+                  examined_at, judging_ms, characters, content_digest, number)
+    ), decided AS (
+        SELECT *
+          FROM unnest($12::bigint[], $13::uuid[], $14::integer[], $15::text[], $16::integer[],
+                      $17::integer[], $18::integer[], $19::integer[], $20::integer[], $21::text[],
+                      $22::integer[], $23::boolean[])
+               WITH ORDINALITY
+            AS d (number, policy_id, version, outcome, threshold, score, lowest, highest, coverage,
+                  reason, windows, is_cached, place)
+    ), inserted AS (
+        INSERT INTO examinations (
+            organization_id, day, request_id, direction, mode, project_id, api_key_id,
+            examined_at, judging_ms, characters, content_digest,
+            policy_ids, versions, outcomes, scores)
+        SELECT e.organization_id, e.day, e.request_id, e.direction, e.mode, e.project_id,
+               e.api_key_id, e.examined_at, e.judging_ms, e.characters, e.content_digest,
+               d.policy_ids, d.versions, d.outcomes, d.scores
+          FROM examined e
+          JOIN (SELECT number, array_agg(policy_id ORDER BY place) AS policy_ids,
+                       array_agg(version ORDER BY place) AS versions,
+                       array_agg(outcome ORDER BY place) AS outcomes,
+                       array_agg(score ORDER BY place) AS scores
+                  FROM decided
+                 GROUP BY number) d USING (number)
+            ON CONFLICT DO NOTHING
+        RETURNING organization_id, day, request_id, direction, mode
+    ), fresh AS (
+        SELECT *
+          FROM examined
+          JOIN inserted USING (organization_id, day, request_id, direction, mode)
+          JOIN decided USING (number)
+    ), told AS (
+        INSERT INTO policy_decisions (
+            organization_id, policy_id, day, request_id, direction, version, mode, outcome,
+            threshold, score, lowest, highest, coverage, reason, windows, is_cached, project_id,
+            api_key_id, examined_at)
+        SELECT organization_id, policy_id, day, request_id, direction, version, mode, outcome,
+               threshold, score, lowest, highest, coverage, reason, windows, is_cached, project_id,
+               api_key_id, examined_at
+          FROM fresh
+         WHERE outcome IN ('match', 'failed')
+            ON CONFLICT DO NOTHING
+    ), rolled_up AS (
+        INSERT INTO policy_days AS known (
+            organization_id, policy_id, day, version, direction, mode, outcome, bin, decisions)
+        SELECT organization_id, policy_id, day, version, direction, mode, outcome,
+               CASE WHEN score IS NULL THEN -1 ELSE least(score / 100, 99) END, count(*)
+          FROM fresh
+         GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+         ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
+            ON CONFLICT (organization_id, policy_id, day, version, direction, mode, outcome, bin)
+            DO UPDATE SET decisions = known.decisions + EXCLUDED.decisions
+    )
+    SELECT count(*) AS written FROM fresh
+"""
+
+
+async def insert(database: Database, examinations: Sequence[Examination]) -> int:
+    """Write those that are not there yet and add them to their days.
+
+    Returns how many decisions were new.
+    """
+    decisions = [
+        (number, decision)
+        for number, examination in enumerate(examinations, 1)
+        for decision in examination.decisions
+    ]
+    found = await database.fetch_all(
+        _INSERT,
+        [each.organization_id for each in examinations],
+        [day_of(each.request_id) for each in examinations],
+        [each.request_id for each in examinations],
+        [each.direction for each in examinations],
+        [each.mode for each in examinations],
+        [each.project_id for each in examinations],
+        [each.api_key_id for each in examinations],
+        [each.examined_at for each in examinations],
+        [each.judging_ms for each in examinations],
+        [each.characters for each in examinations],
+        [each.content_digest for each in examinations],
+        [number for number, _ in decisions],
+        [each.policy_id for _, each in decisions],
+        [each.version for _, each in decisions],
+        [each.outcome for _, each in decisions],
+        [each.threshold for _, each in decisions],
+        [each.score for _, each in decisions],
+        [each.lowest for _, each in decisions],
+        [each.highest for _, each in decisions],
+        [each.coverage for _, each in decisions],
+        [each.reason for _, each in decisions],
+        [each.windows for _, each in decisions],
+        [each.is_cached for _, each in decisions],
+    )
+    return found[0]["written"]
+
+
+async def told_of_policy(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    policy_id: PolicyId,
+    *,
+    before: Place,
+    limit: int,
+) -> list[ToldDecision]:
+    """Matches and failures, newest request first; of one request the answer comes first."""
+    rows = await tx.fetch_all(
+        """
+        SELECT *
+          FROM policy_decisions
+         WHERE organization_id = $1
+           AND policy_id = $2
+           AND day <= $3
+           AND (request_id, direction) < ($4, $5)
+         ORDER BY day DESC, request_id DESC, direction DESC
+         LIMIT $6
+        """,
+        organization_id,
+        policy_id,
+        before.day,
+        before.request_id,
+        before.direction,
+        limit,
+    )
+    return [_told(row) for row in rows]
+
+
+async def examinations_of(
+    tx: Transaction, organization_id: OrganizationId, request_id: RequestId, day: date
+) -> list[Examination]:
+    """All that was decided about one request, as it was packed."""
+    rows = await tx.fetch_all(
+        """
+        SELECT *
+          FROM examinations
+         WHERE organization_id = $1
+           AND day = $2
+           AND request_id = $3
+         ORDER BY direction, mode
+        """,
+        organization_id,
+        day,
+        request_id,
+    )
+    return [_examination(row) for row in rows]
+
+
+async def counted(
+    tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, days: Days
+) -> list[Counted]:
+    """Sums of these days, in order."""
+    rows = await tx.fetch_all(
+        """
+        SELECT day, version, direction, mode, outcome, bin, decisions
+          FROM policy_days
+         WHERE organization_id = $1
+           AND policy_id = $2
+           AND day >= $3
+           AND day < $4
+         ORDER BY day, version, direction, mode, outcome, bin
+        """,
+        organization_id,
+        policy_id,
+        days.first,
+        days.end,
+    )
+    return [
+        Counted(
+            day=row["day"],
+            version=row["version"],
+            direction=Direction(row["direction"]),
+            mode=Mode(row["mode"]),
+            outcome=Outcome(row["outcome"]),
+            bin=None if row["bin"] < 0 else row["bin"],
+            decisions=row["decisions"],
+        )
+        for row in rows
+    ]
+
+
+async def remove_days(  # all organizations: retention is the deployment's
+    tx: Transaction, rows_max: int, *, first_kept: date
+) -> int:
+    """Forget some of the sums of earlier days; returns how many."""
+    return await tx.execute(
+        """
+        DELETE FROM policy_days
+         WHERE ctid = ANY (ARRAY(SELECT ctid FROM policy_days WHERE day < $1 LIMIT $2))
+        """,
+        first_kept,
+        rows_max,
+    )
+
+
+def _told(row: Row) -> ToldDecision:
+    return ToldDecision(
+        request_id=RequestId(row["request_id"]),
+        direction=Direction(row["direction"]),
+        project_id=ProjectId(row["project_id"]),
+        api_key_id=ProjectKeyId(row["api_key_id"]),
+        examined_at=row["examined_at"],
+        decision=PolicyDecision(
+            policy_id=PolicyId(row["policy_id"]),
+            version=row["version"],
+            mode=Mode(row["mode"]),
+            outcome=Outcome(row["outcome"]),
+            threshold=row["threshold"],
+            score=row["score"],
+            lowest=row["lowest"],
+            highest=row["highest"],
+            coverage=row["coverage"],
+            reason=row["reason"],
+            windows=row["windows"],
+            is_cached=row["is_cached"],
+        ),
+    )
+
+
+def _examination(row: Row) -> Examination:
+    """Of what is packed, the threshold is not kept: the policy's version has it."""
+    mode = Mode(row["mode"])
+    packed = zip(row["policy_ids"], row["versions"], row["outcomes"], row["scores"], strict=True)
+    return Examination(
+        organization_id=OrganizationId(row["organization_id"]),
+        request_id=RequestId(row["request_id"]),
+        project_id=ProjectId(row["project_id"]),
+        api_key_id=ProjectKeyId(row["api_key_id"]),
+        direction=Direction(row["direction"]),
+        mode=mode,
+        examined_at=row["examined_at"],
+        judging_ms=row["judging_ms"],
+        characters=row["characters"],
+        content_digest=row["content_digest"],
+        decisions=tuple(
+            PolicyDecision(
+                policy_id=PolicyId(policy_id),
+                version=version,
+                mode=mode,
+                outcome=Outcome(outcome),
+                score=score,
+            )
+            for policy_id, version, outcome, score in packed
+        ),
+    )

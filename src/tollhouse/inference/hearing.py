@@ -1,0 +1,270 @@
+"""One request before its policies: what is asked about it, what came of that, and who is told."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tollhouse.base.clock import Clock
+from tollhouse.base.ids import RequestId
+from tollhouse.base.tasks import Tasks
+from tollhouse.contract.chat import ChatRequest
+from tollhouse.decisions.types import Examination
+from tollhouse.inference import examinations
+from tollhouse.inference.allowance import Allowance, HeldBytes
+from tollhouse.inference.surface import NameOf
+from tollhouse.inference.watching import Watcher
+from tollhouse.judging import content as contents
+from tollhouse.judging.asking import Subject
+from tollhouse.judging.budget import applying
+from tollhouse.judging.court import Court
+from tollhouse.judging.errors import NotEvaluable, PolicyEvaluatorUnavailable, TooLongToJudge
+from tollhouse.judging.types import Content, Decision, FailureReason, JudgedDirection
+from tollhouse.judging.verdict import refusal, unanswered
+from tollhouse.keys.types import Customer
+from tollhouse.observability import metrics
+from tollhouse.observability.metrics import DecisionLoss
+from tollhouse.policies.types import AppliedPolicy, Direction, Mode
+
+CHECKPOINT_BYTES = 65_536
+"""Of what is held: some hundred tokens of a stream."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Applied:
+    """What applies to a request: by its project, and what it adds by `policy_ids`.
+
+    It may select what applies anyway, and then adds nothing.
+    """
+
+    by_scope: tuple[AppliedPolicy, ...]
+    selected: tuple[AppliedPolicy, ...] = ()
+    has_selection: bool = False
+
+    @property
+    def all(self) -> tuple[AppliedPolicy, ...]:
+        """Each policy once."""
+        return self.by_scope + self.selected
+
+    def of(self, direction: JudgedDirection, mode: Mode) -> tuple[AppliedPolicy, ...]:
+        """Those that are asked in this direction and count in this way."""
+        return tuple(each for each in applying(self.all, direction) if each.mode is mode)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Courtroom:
+    """What every hearing of a worker needs. Without a court nothing can be decided."""
+
+    court: Court | None
+    watcher: Watcher
+    held_bytes: HeldBytes
+    tasks: Tasks
+    clock: Clock
+    note: Callable[[Examination], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Matter:
+    """The request that is heard. `name_of` finds a field by the name that its caller used."""
+
+    request_id: RequestId
+    customer: Customer
+    request: ChatRequest
+    name_of: NameOf
+    size_bytes: int
+
+
+class Hearing:
+    """One per request to which policies apply."""
+
+    def __init__(self, courtroom: Courtroom, matter: Matter, applied: Applied) -> None:
+        self._courtroom = courtroom
+        self._matter = matter
+        self._applied = applied
+        self._subject: Subject | None = None
+        self._spent_tokens = 0
+        self._read_bytes = 0
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def guards_request(self) -> bool:
+        """Whether no backend may see the request in any form before it is judged."""
+        return bool(self._applied.of(Direction.REQUEST, Mode.ENFORCING))
+
+    @property
+    def holds_answer(self) -> bool:
+        """Whether nothing of the answer may leave before it is judged."""
+        return bool(self._applied.of(Direction.RESPONSE, Mode.ENFORCING))
+
+    @property
+    def watches_answer(self) -> bool:
+        """Whether the answer is looked at afterwards."""
+        return bool(self._applied.of(Direction.RESPONSE, Mode.MONITORING))
+
+    @property
+    def longest_seconds(self) -> float:
+        """By how long judging can lengthen a request at most: two contents, one after the other."""
+        court = self._courtroom.court
+        return 0.0 if court is None else 2 * court.longest_seconds
+
+    def allowance(self) -> Allowance:
+        """What the answer may hold back."""
+        return self._courtroom.held_bytes.of(self._matter.customer.organization_id)
+
+    def weigh(self) -> None:
+        """Refuse a selection that the judge's budget does not allow; costs nothing without one."""
+        court = self._courtroom.court
+        if court is None or not self._applied.selected:
+            return
+        try:
+            subject = self._request_subject(court)
+        except NotEvaluable:
+            # Told later, in its turn among the refusals.
+            return
+        court.weigh_selection(subject, self._applied.by_scope, self._applied.selected)
+
+    async def judge_request(self) -> None:
+        """Raises why the request goes nowhere. Monitoring looks at it either way."""
+        if self._courtroom.court is None:
+            self._refuse_unjudged()
+        try:
+            await self._enforce(Direction.REQUEST, self._request_subject)
+        finally:
+            self._watch(Direction.REQUEST, self._request_content, self._matter.size_bytes)
+
+    async def judge_answer(self, content: Callable[[], Content], size_bytes: int) -> None:
+        """The same of what came back."""
+        try:
+            await self._enforce(Direction.RESPONSE, lambda court: self._of_answer(court, content()))
+        finally:
+            self.watch_answer(content, size_bytes)
+
+    def checkpoint(self, content: Callable[[], Content], size_bytes: int) -> None:
+        """Now and then, while an answer grows, let the judge read what there is of it.
+
+        The verdict is over the whole answer; this only spares it reading all of that at the end.
+        """
+        court = self._courtroom.court
+        is_due = size_bytes - self._read_bytes >= CHECKPOINT_BYTES
+        if court is None or not is_due or not (self._reading is None or self._reading.done()):
+            return
+        self._read_bytes = size_bytes
+        policy = self._applied.of(Direction.RESPONSE, Mode.ENFORCING)[0]
+        try:
+            subject = self._of_answer(court, content())
+            court.weigh(subject, [policy], spent_tokens=self._spent_tokens)
+        except (NotEvaluable, TooLongToJudge):
+            # The verdict will tell.
+            return
+        self._reading = self._courtroom.tasks.start("checkpoint", court.warm(subject, policy))
+
+    def watch_answer(self, content: Callable[[], Content], size_bytes: int) -> None:
+        """Let monitoring look at what came back, later."""
+        self._watch(Direction.RESPONSE, content, size_bytes)
+
+    # Enforcing
+
+    def _refuse_unjudged(self) -> None:
+        """Never a silent pass: neither of what must be decided nor of what was asked for."""
+        is_enforced = any(policy.mode is Mode.ENFORCING for policy in self._applied.all)
+        if is_enforced or self._applied.has_selection:
+            raise PolicyEvaluatorUnavailable
+
+    async def _enforce(
+        self, direction: JudgedDirection, subject_of: Callable[[Court], Subject]
+    ) -> None:
+        policies = self._applied.of(direction, Mode.ENFORCING)
+        court = self._courtroom.court
+        if not policies:
+            return
+        if court is None:
+            raise PolicyEvaluatorUnavailable
+        began_seconds = self._courtroom.clock.monotonic_seconds()
+        try:
+            subject = subject_of(court)
+            self._spent_tokens += court.weigh(subject, policies, spent_tokens=self._spent_tokens)
+        except (NotEvaluable, TooLongToJudge) as failure:
+            reason = _reason(failure)
+            self._note(direction, unanswered(policies, reason), None, began_seconds)
+            raise self._named(failure) from None
+        decisions = await court.examine(subject, policies)
+        self._note(direction, decisions, subject, began_seconds)
+        if (refused := refusal(decisions, direction)) is not None:
+            raise refused
+
+    def _request_content(self) -> Content:
+        return contents.of_request(self._matter.request)
+
+    def _request_subject(self, court: Court) -> Subject:
+        """Laid out once, however often it is needed."""
+        if self._subject is None:
+            self._subject = self._of_answer(court, self._request_content())
+        return self._subject
+
+    def _of_answer(self, court: Court, content: Content) -> Subject:
+        matter = self._matter
+        return court.subject(matter.customer.organization_id, matter.request_id, content)
+
+    def _named(self, failure: PolicyEvaluatorUnavailable) -> PolicyEvaluatorUnavailable:
+        if failure.param is not None:
+            failure.param = self._matter.name_of(failure.param)
+        return failure
+
+    # Monitoring
+
+    def _watch(
+        self, direction: JudgedDirection, content: Callable[[], Content], size_bytes: int
+    ) -> None:
+        policies = self._applied.of(direction, Mode.MONITORING)
+        court = self._courtroom.court
+        if not policies:
+            return
+        if court is None:
+            metrics.decisions_dropped(len(policies), DecisionLoss.NO_JUDGE)
+            return
+        self._courtroom.watcher.take(
+            partial(self._look, court, direction, content, policies),
+            policies=len(policies),
+            size_bytes=size_bytes,
+        )
+
+    async def _look(
+        self,
+        court: Court,
+        direction: JudgedDirection,
+        content: Callable[[], Content],
+        policies: Sequence[AppliedPolicy],
+    ) -> None:
+        began_seconds = self._courtroom.clock.monotonic_seconds()
+        try:
+            subject = self._of_answer(court, content())
+            court.weigh(subject, policies)
+        except (NotEvaluable, TooLongToJudge) as failure:
+            self._note(direction, unanswered(policies, _reason(failure)), None, began_seconds)
+            return
+        decisions = await court.watch(subject, policies)
+        self._note(direction, decisions, subject, began_seconds)
+
+    def _note(
+        self,
+        direction: JudgedDirection,
+        decisions: Sequence[Decision],
+        subject: Subject | None,
+        began_seconds: float,
+    ) -> None:
+        clock = self._courtroom.clock
+        examination = examinations.of(
+            self._matter.customer,
+            self._matter.request_id,
+            direction,
+            decisions,
+            subject,
+            examined_at=clock.now(),
+            seconds=clock.monotonic_seconds() - began_seconds,
+        )
+        self._courtroom.note(examination)
+
+
+def _reason(failure: PolicyEvaluatorUnavailable) -> FailureReason:
+    is_too_long = isinstance(failure, TooLongToJudge)
+    return FailureReason.OVER_BUDGET if is_too_long else FailureReason.NOT_EVALUABLE

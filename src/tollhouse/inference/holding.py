@@ -1,0 +1,122 @@
+"""Between a backend's answer and its caller: held back until it is judged, or looked at in passing.
+
+While an enforcing policy applies, nothing that the backend said leaves before the verdict over all
+of it. To whoever reads the answer this is a backend that takes long and then says all at once.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
+from tollhouse.inference.hearing import Hearing
+from tollhouse.inference.reservation import Reservation
+from tollhouse.inference.streaming import Source
+from tollhouse.judging.content import of_completion
+from tollhouse.judging.gathering import Gathered
+
+_encoder = msgspec.json.Encoder()
+
+
+def through(source: Source, hearing: Hearing | None, reservation: Reservation) -> Source:
+    """What the caller reads from, by what applies to the answer."""
+    if hearing is None:
+        return source
+    if hearing.holds_answer:
+        return HeldSource(source, hearing, reservation)
+    return WatchedSource(source, hearing) if hearing.watches_answer else source
+
+
+async def judge_whole(hearing: Hearing, completion: UpstreamCompletion) -> None:
+    """An answer that came in one piece is held too, for as long as it is being judged."""
+    if not hearing.holds_answer and not hearing.watches_answer:
+        return
+    size_bytes = len(_encoder.encode(completion))
+    if not hearing.holds_answer:
+        hearing.watch_answer(lambda: of_completion(completion), size_bytes)
+        return
+    allowance = hearing.allowance()
+    try:
+        allowance.take(size_bytes)
+        await hearing.judge_answer(lambda: of_completion(completion), size_bytes)
+    finally:
+        allowance.give_back()
+
+
+class HeldSource:
+    """One answer. What is counted is all that is held, not only the text in it."""
+
+    def __init__(self, source: Source, hearing: Hearing, reservation: Reservation) -> None:
+        self._source = source
+        self._hearing = hearing
+        self._reservation = reservation
+        self._allowance = hearing.allowance()
+        self._gathered = Gathered()
+        self._held: list[Sequence[UpstreamChunk]] = []
+        self._size_bytes = 0
+        self._released: Iterator[Sequence[UpstreamChunk]] | None = None
+
+    @property
+    def replica(self) -> str | None:
+        """Which replica answers, once one does."""
+        return self._source.replica
+
+    async def next(self) -> Sequence[UpstreamChunk]:
+        """The first time, wait for the end of the answer and for the verdict."""
+        if self._released is None:
+            await self._hold()
+            self._released = iter(self._held)
+        return next(self._released, ())
+
+    async def close(self) -> None:
+        """Nothing is held any more."""
+        self._allowance.give_back()
+        self._held.clear()
+        await self._source.close()
+
+    async def _hold(self) -> None:
+        while chunks := await self._source.next():
+            self._held.append(chunks)
+            self._gathered.see(chunks)
+            size_bytes = len(_encoder.encode(chunks))
+            self._allowance.take(size_bytes)
+            self._size_bytes += size_bytes
+            self._hearing.checkpoint(self._gathered.content, self._size_bytes)
+        self._reservation.answer_ended()
+        await self._hearing.judge_answer(self._gathered.content, self._size_bytes)
+
+
+class WatchedSource:
+    """One answer that nobody holds back. What is seen of it is judged when it is over."""
+
+    def __init__(self, source: Source, hearing: Hearing) -> None:
+        self._source = source
+        self._hearing = hearing
+        self._gathered = Gathered()
+        self._size_bytes = 0
+        self._is_over = False
+
+    @property
+    def replica(self) -> str | None:
+        """Which replica answers, once one does."""
+        return self._source.replica
+
+    async def next(self) -> Sequence[UpstreamChunk]:
+        """As they come."""
+        chunks = await self._source.next()
+        if chunks:
+            self._gathered.see(chunks)
+            self._size_bytes += len(_encoder.encode(chunks))
+        else:
+            self._end()
+        return chunks
+
+    async def close(self) -> None:
+        """What was said until now is all that will be."""
+        self._end()
+        await self._source.close()
+
+    def _end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._hearing.watch_answer(self._gathered.content, self._size_bytes)

@@ -1,0 +1,94 @@
+"""The guide to the first completion, followed from a migrated database to its end."""
+
+import json
+import re
+import shlex
+import shutil
+from decimal import Decimal
+
+import pytest
+
+from tests.cli.commands import ROOT, Operator, free_port
+from tests.cli.documents import read, scripts
+from tests.cli.engines import running
+from tollhouse.cli.demo_engine import configuration
+from tollhouse.testing.model_file import model_file
+from tools import sdks
+
+GUIDE = read("docs/guides/first-completion.md")
+PYTHON_SDK = sdks.PYTHON_SDKS[-1]
+PROMPT_USD = Decimal("0.0000001")
+COMPLETION_USD = Decimal("0.0000004")
+WORDS_AROUND = 4
+"""Lines that the engine prints around its configuration."""
+
+
+def program(language: str) -> str:
+    """The one that the guide has in this language."""
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    return block
+
+
+def value(printed: str, name: str) -> str:
+    """What stands beside a name in the last table that has it."""
+    return re.findall(rf"^{name} +(\S+)", printed, re.MULTILINE)[-1]
+
+
+def prepare(reader: Operator) -> None:
+    """Ports that are free, and the SDKs where a reader would have installed them."""
+    reader.environment["TOLLHOUSE_SERVER__PORT"] = port = str(free_port())
+    reader.environment["TOLLHOUSE_URL"] = f"http://127.0.0.1:{port}"
+    reader.environment["PATH"] = f"{sdks.python_of(PYTHON_SDK).parent}:{reader.environment['PATH']}"
+    (reader.directory / "completion.py").write_text(program("python"), encoding="utf-8")
+    (reader.directory / "completion.mjs").write_text(program("js"), encoding="utf-8")
+    for sdk in (PYTHON_SDK, sdks.NODE_SDK):
+        assert sdks.is_prepared(sdk), "run `bash .ci/run sdks`"
+    modules = sdks.HOME / sdks.NODE_SDK / "node_modules"
+    (reader.directory / "node_modules").symlink_to(modules)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node on this machine")
+def test_a_new_reader_gets_from_a_migrated_database_to_a_paid_answer(patient: Operator) -> None:
+    customer, key, engine, doctor, serve, *asking, look = scripts(GUIDE)
+    model, whole, stream, python, node = asking
+    prepare(patient)
+
+    patient.environment["PROJECT_ID"] = value(patient.bash(customer).stdout, "id")
+    secret = value(patient.bash(key).stdout, "value")
+    patient.environment["TOLLHOUSE_PROJECT_KEY"] = secret
+    patient.secrets.append(secret)
+
+    # The port and the model are the machine's, not the guide's.
+    _, *words = shlex.split(engine)
+    here = ("--port", "0", "--model-file", str(model_file()))
+    lines = configuration("").count("\n") + WORDS_AROUND
+    with running(patient, *words, *here, lines=lines) as printed:
+        tables = printed[printed.index("[backends") : printed.index("CTRL-C")]
+        with patient.settings_path.open("a", encoding="utf-8") as file:
+            file.write(tables)
+        assert "failure" not in patient.bash(doctor).stdout
+        assert serve == "tollhouse serve\n"
+        with patient.serving():
+            assert json.loads(patient.bash(model).stdout)["is_ready"]
+            usage = json.loads(patient.bash(whole).stdout)["usage"]
+            streamed = patient.bash(stream).stdout
+            assert re.search(r"^\d+ tokens$", patient.bash(python).stdout, re.MULTILINE)
+            assert patient.bash(node).stdout.strip()
+
+    assert streamed.endswith("data: [DONE]\n\n")
+    looked = patient.bash(look).stdout
+    found = patient.json("requests")["data"]
+    records = [record for record in found if record["operation"] == "createChatCompletion"]
+    cost = usage["prompt_tokens"] * PROMPT_USD + usage["completion_tokens"] * COMPLETION_USD
+    costs = [Decimal(record["cost"]["value"]) for record in records]
+    assert [record["status"] for record in records] == [200] * 4
+    assert all(record["id"] in looked for record in records)
+    assert cost == costs[-1]
+    assert 5 - sum(costs) == Decimal(value(looked, "balance"))
+
+
+def test_its_links_lead_somewhere() -> None:
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", GUIDE)]
+
+    assert links
+    assert [link for link in links if not (ROOT / "docs/guides" / link).exists()] == []

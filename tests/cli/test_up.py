@@ -1,0 +1,185 @@
+"""`tollhouse up`, `down` and `reset`, as a newcomer meets them."""
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import SECONDS_MAX, Operator, environment
+from tests.cli.conftest import without_demo
+from tests.identity.waiting import until
+from tests.support import databases
+from tollhouse.cli.trial.place import Place, Trial
+from tollhouse.cli.trial.processes import is_running
+
+HIDING_POSTGRES = "mount -t tmpfs none /usr/lib/postgresql && exec "
+
+
+@pytest.fixture(scope="module")
+def trial(
+    tools: Path, bytecode: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[tuple[Operator, dict[str, Any]]]:
+    """A trial that is up, and what was said when it was made."""
+    operator = without_demo(tmp_path_factory.mktemp("trial"), environment(tools, bytecode))
+    made = operator.json("up")
+    operator.secrets.extend(made["keys"].values())
+    yield operator, made
+    operator.run("reset", "--yes")
+
+
+def keys_of(made: dict[str, Any]) -> dict[str, str]:
+    return {
+        "TOLLHOUSE_URL": made["base_url"],
+        "TOLLHOUSE_ADMIN_KEY": made["keys"]["admin_key"],
+        "TOLLHOUSE_PROJECT_KEY": made["keys"]["project_key"],
+    }
+
+
+def state(operator: Operator) -> Trial:
+    found = Place(operator.settings_path).read()
+    assert found is not None
+    return found
+
+
+def test_the_printed_command_gets_an_answer(trial: tuple[Operator, dict[str, Any]]) -> None:
+    operator, made = trial
+
+    answer = operator.bash(made["commands"]["curl"], keys_of(made))
+
+    assert json.loads(answer.stdout)["choices"][0]["message"]["content"]
+
+
+def test_it_has_something_to_look_at(trial: tuple[Operator, dict[str, Any]]) -> None:
+    operator, _ = trial
+
+    projects = operator.json("project", "list")["data"]
+    policies = operator.json("policy", "list")["data"]
+    caps = operator.json("caps", "show")["data"]
+
+    assert len(projects) == 2
+    assert [policy["state"] for policy in policies] == ["draft", "monitoring", "paused"]
+    assert len(caps) == 1
+    assert operator.json("credits", "show")["available"]["value"].startswith("2")
+
+
+def test_a_month_of_usage_is_marked_as_made_up(trial: tuple[Operator, dict[str, Any]]) -> None:
+    operator, _ = trial
+
+    history = operator.json("credits", "history")["data"]
+    past = [entry for entry in history if entry["kind"] == "backfill"]
+
+    assert len(past) == 60
+    assert {entry["reason"] for entry in past} == {"example usage, made up by tollhouse up"}
+
+
+def test_all_is_well_says_the_doctor(trial: tuple[Operator, dict[str, Any]]) -> None:
+    operator, _ = trial
+
+    findings = operator.json("doctor")["data"]
+
+    assert {finding["outcome"] for finding in findings} == {"ok"}
+
+
+def test_a_second_up_changes_nothing_and_shows_no_key(
+    trial: tuple[Operator, dict[str, Any]],
+) -> None:
+    operator, made = trial
+    before = state(operator)
+
+    again = operator.json("up")
+
+    assert state(operator) == before
+    assert again == made | {"keys": None}
+    assert "admin-key create" in operator.run("up").stdout
+
+
+def test_down_stops_it_up_goes_on_and_reset_leaves_nothing(curious: Operator) -> None:
+    before = set(curious.directory.iterdir())
+    made = curious.json("up")
+    running, server = state(curious).processes.values(), state(curious).server
+    assert server is not None
+
+    curious.run("down")
+    assert not any(map(is_running, running))
+
+    curious.json("up")
+    answer = curious.bash(made["commands"]["curl"], keys_of(made))
+    assert json.loads(answer.stdout)["choices"]
+
+    removed = curious.json("reset", "--yes")
+    assert removed["is_database_kept"] is False
+    assert not Path(server.folder).exists()
+    assert set(curious.directory.iterdir()) == before
+
+
+def test_keys_are_not_lost_to_a_port_that_is_taken(curious: Operator) -> None:
+    port = int(curious.environment["TOLLHOUSE_SERVER__PORT"])
+    with socket.create_server(("127.0.0.1", port)):
+        refused = curious.run("up", exit_code=1)
+
+    assert "Cannot listen" in refused.stderr
+    assert curious.json("up")["keys"]
+
+
+def test_a_given_server_is_used_and_left_as_it_was(curious: Operator, fresh_url: str) -> None:
+    curious.json("up", "--database-url", fresh_url)
+
+    assert state(curious).server is None
+    curious.run("reset", "--yes")
+    # Which would fail if it were still there.
+    asyncio.run(databases.create(fresh_url.rpartition("/")[2]))
+
+
+def test_a_killed_up_is_begun_anew(curious: Operator) -> None:
+    process = subprocess.Popen(
+        [curious.tollhouse, "up"],
+        cwd=curious.directory,
+        env=curious.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    draft = curious.directory / "tollhouse.toml.partial"
+
+    async def has_begun() -> bool:
+        return draft.exists()
+
+    asyncio.run(until(has_begun))
+    process.send_signal(signal.SIGKILL)
+    process.wait(SECONDS_MAX)
+    forsaken = state(curious)
+    assert forsaken.server is not None
+
+    made = curious.json("up")
+
+    assert not Path(forsaken.server.folder).exists()
+    assert not any(map(is_running, forsaken.processes.values()))
+    assert json.loads(curious.bash(made["commands"]["curl"], keys_of(made)).stdout)["choices"]
+
+
+def test_what_up_did_not_make_is_not_touched(newcomer: Operator) -> None:
+    newcomer.settings_path.write_text("# of value\n", encoding="utf-8")
+
+    for verb in (["up"], ["down"], ["reset", "--yes"]):
+        newcomer.run(*verb, exit_code=1)
+
+    assert newcomer.settings_path.read_text(encoding="utf-8") == "# of value\n"
+    assert [path.name for path in newcomer.directory.iterdir()] == ["tollhouse.toml"]
+
+
+def test_without_postgresql_it_says_exactly_what_to_do(newcomer: Operator) -> None:
+    unshare = ["/usr/bin/unshare", "--mount"]
+    hidden = [*unshare, "bash", "-c", HIDING_POSTGRES + f"{newcomer.tollhouse} up"]
+    allowed = subprocess.run([*unshare, "true"], check=False, capture_output=True)
+    if allowed.returncode or not Path("/usr/lib/postgresql").is_dir():
+        pytest.skip("this machine lets nobody hide a folder")
+
+    refused = newcomer.shell(hidden, {"PATH": "/usr/bin:/bin:/usr/sbin"}, exit_code=1)
+
+    assert "sudo apt-get install postgresql" in refused.stderr
+    assert "tollhouse up --database-url postgresql://" in refused.stderr

@@ -1,0 +1,127 @@
+"""The reference configuration of nginx, with a real nginx in front of a real gateway."""
+
+import ssl
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from bench.support import nginx
+from tests.cli.commands import free_port
+from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.shop import Shop, chat, offering, open_shop
+from tests.support.upstream import running_upstream
+from tests.support.world import World
+from tollhouse.settings import Settings
+from tollhouse.testing.scripts import Cut, Script
+
+REFERENCE = Path(__file__).parents[2] / "deploy" / "nginx.conf"
+
+
+def certificate(folder: Path) -> None:
+    """One for this test, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "certificate.pem").write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+
+
+def fitted(shop: Shop, folder: Path, port: int) -> str:
+    """The reference with the addresses of this test, and nothing else of it changed."""
+    text = REFERENCE.read_text(encoding="utf-8")
+    for stated, here in (
+        ("server 127.0.0.1:8080;", f"server {urlsplit(shop.gateway.base_url).netloc};"),
+        ("listen 8443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
+        ("/etc/tollhouse/tls/", f"{folder}/"),
+    ):
+        assert stated in text
+        text = text.replace(stated, here)
+    return text
+
+
+@pytest.fixture
+async def fronted(
+    settings: Settings, world: World, tmp_path: Path
+) -> AsyncGenerator[tuple[Shop, httpx2.AsyncClient]]:
+    """A customer whose requests come through nginx."""
+    certificate(tmp_path)
+    trusted = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+    port = free_port()
+    async with running_upstream() as upstream:
+        offered = offering(settings, upstream.base_url)
+        async with (
+            open_shop(offered, upstream, world) as shop,
+            nginx.running(tmp_path / "nginx", fitted(shop, tmp_path, port)),
+            httpx2.AsyncClient(
+                base_url=f"https://localhost:{port}",
+                headers={"authorization": f"Bearer {shop.key.value}"},
+                verify=trusted,
+                timeout=PATIENCE_SECONDS,
+                trust_env=False,
+            ) as client,
+        ):
+            yield shop, client
+
+
+async def test_an_answer_comes_through(fronted: tuple[Shop, httpx2.AsyncClient]) -> None:
+    shop, client = fronted
+
+    answer = await client.post("/v1/chat/completions", json=chat())
+
+    assert answer.status_code == 200
+    assert answer.headers["x-request-id"]
+    await shop.settled(1)
+
+
+async def test_a_stream_is_not_kept_until_its_end(
+    fronted: tuple[Shop, httpx2.AsyncClient],
+) -> None:
+    shop, client = fronted
+    shop.upstream.queue(Script(cut=Cut(how="stall", after=3)))
+
+    async with client.stream("POST", "/v1/chat/completions", json=chat(stream=True)) as stream:
+        lines = stream.aiter_lines()
+        first = await anext(lines)
+
+    # The upstream stalls until the caller leaves: a proxy that buffers would never have shown it.
+    assert first.startswith("data: ")
+    credit = await shop.settled(1)
+    assert credit.settled_pico_usd > 0
+
+
+async def test_what_the_gateway_takes_and_refuses_is_left_to_it(
+    fronted: tuple[Shop, httpx2.AsyncClient],
+) -> None:
+    _, client = fronted
+
+    large = await client.post("/v1/chat/completions", json=chat("x" * 2_000_000))
+    unknown = await client.get("/v1/unknown")
+
+    # More than nginx takes by itself, which is one megabyte.
+    assert large.status_code == 200
+    assert unknown.json()["error"]["code"] == "unknown_url"

@@ -1,0 +1,155 @@
+"""Redis flushed, killed and brought back under load through the whole gateway."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.identity.waiting import until
+from tests.inference.test_chat import PATH, cost, records
+from tests.ledger.invariants import assert_conserved
+from tests.limits.test_redis_lost import is_alone, slots_taken
+from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.limits import set_limit
+from tests.support.redis_server import RedisServer, running_redis
+from tests.support.shop import Shop, chat, offering, open_shop
+from tests.support.world import HeldProjectKey, World
+from tollhouse.base.traffic import TrafficLimits
+from tollhouse.limits.types import Scope
+from tollhouse.settings import RedisSettings, Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+CLIENTS = 6
+ANSWERS_BETWEEN = 30
+AMPLE = TrafficLimits(
+    requests_per_minute=10_000_000, tokens_per_minute=2_000_000_000, concurrent_requests=100
+)
+TWO_AT_ONCE = TrafficLimits(concurrent_requests=2)
+STALL = json.dumps({"script": {"cut": {"how": "stall", "after": 3}}})
+
+
+@pytest.fixture
+def redis_server() -> Iterator[RedisServer]:
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture
+async def shop(
+    settings: Settings, upstream: ScriptedUpstream, world: World, redis_server: RedisServer
+) -> AsyncIterator[Shop]:
+    """A Redis that is slow because the machine is does not count as lost here."""
+    redis = RedisSettings(url=redis_server.url, answer_seconds=PATIENCE_SECONDS)
+    offered = msgspec.structs.replace(offering(settings, upstream.base_url), redis=redis)
+    async with open_shop(offered, upstream, world) as opened:
+        await set_limit(world, AMPLE)
+        yield opened
+
+
+class Load:
+    """Callers without a pause, whole and streamed in turns; every one of them is served."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+        self._is_over = False
+        self._callers = [asyncio.create_task(self._call()) for _ in range(CLIENTS)]
+        self.usages: list[dict[str, Any]] = []
+
+    async def _call(self) -> None:
+        while not self._is_over:
+            is_stream = len(self.usages) % 2 == 0
+            options = {"include_usage": True} if is_stream else None
+            body = chat(stream=is_stream, stream_options=options)
+            answer = await self._client.post(PATH, json=body)
+            assert answer.is_success, answer.text
+            told = records(answer.text)[-2] if is_stream else answer.json()
+            self.usages.append(told["usage"])
+
+    async def go_on(self) -> None:
+        enough = len(self.usages) + ANSWERS_BETWEEN
+
+        async def is_so() -> bool:
+            assert not any(caller.done() for caller in self._callers)
+            return len(self.usages) >= enough
+
+        await until(is_so)
+
+    async def stop(self) -> list[dict[str, Any]]:
+        self._is_over = True
+        await asyncio.gather(*self._callers)
+        return self.usages
+
+
+async def turned(*, alone: bool) -> None:
+    """Until the worker has noticed that Redis is gone, or back."""
+
+    async def is_so() -> bool:
+        return is_alone() == alone
+
+    await until(is_so)
+
+
+async def narrow_key(shop: Shop) -> HeldProjectKey:
+    held = await shop.world.project_key(shop.project)
+    await set_limit(shop.world, TWO_AT_ONCE, scope=Scope.KEY, scope_id=held.key.id)
+    return held
+
+
+async def assert_two_at_once(shop: Shop, redis_server: RedisServer) -> None:
+    """Counted in Redis: another worker would be refused too."""
+    held = await narrow_key(shop)
+    before, body = slots_taken(redis_server), chat(STALL, stream=True)
+    shop.upstream.seen.clear()
+    async with (
+        shop.gateway.client(held.value) as client,
+        client.stream("POST", PATH, json=body) as first,
+        client.stream("POST", PATH, json=body) as second,
+    ):
+        assert first.is_success
+        assert second.is_success
+        refused = await client.post(PATH, json=body)
+        taken = slots_taken(redis_server) - before
+        for exchange in shop.upstream.seen:
+            exchange.release()
+        await first.aread()
+        await second.aread()
+
+    assert refused.json()["error"]["code"] == "concurrency_limit_exceeded"
+    # The organization's limit counts the same two.
+    assert taken == 4
+
+    async def is_given_back() -> bool:
+        return slots_taken(redis_server) == before
+
+    await until(is_given_back)
+
+
+async def test_money_does_not_drift_and_limits_return(
+    shop: Shop, redis_server: RedisServer
+) -> None:
+    await assert_two_at_once(shop, redis_server)
+    spent = (await shop.settled(2)).settled_pico_usd
+
+    async with shop.customer() as client:
+        load = Load(client)
+        await load.go_on()
+        with redis_server.client() as redis:
+            redis.flushall()
+            redis.script_flush()
+        await load.go_on()
+        redis_server.kill()
+        await turned(alone=True)
+        await load.go_on()
+        redis_server.start()
+        await turned(alone=False)
+        await load.go_on()
+        usages = await load.stop()
+
+    credit = await shop.settled(2 + len(usages))
+    assert credit.settled_pico_usd - spent == sum(map(cost, usages))
+    await assert_conserved(shop.world.database)
+    await assert_two_at_once(shop, redis_server)

@@ -1,0 +1,88 @@
+"""What of a chat request a backend is to receive, field by field, beside a model with everything.
+
+Said anew here, from the register, so that what is forwarded is held against something else than
+itself.
+"""
+
+from typing import Any
+
+Body = dict[str, Any]
+
+UPSTREAM_MODEL = "upstream-name"
+OUTPUT_TOKENS_DEFAULT = 1024
+AS_GIVEN = {
+    *("temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "seed"),
+    *("stop", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
+    *("response_format", "verbosity", "audio", "prediction", "service_tier"),
+    *("prompt_cache_retention", "top_logprobs", "prompt_logprobs", "web_search_options"),
+}
+"""Null and empty lists of tools count as absent."""
+NOT_WHEN_USUAL: Body = {"n": 1, "logprobs": False, "modalities": ["text"]}
+"""As given, unless it asks for what is so anyway."""
+IN_OTHER_WORDS = {
+    *("model", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options"),
+    *("reasoning", "reasoning_effort", "thinking"),
+}
+SEALED = {"prompt_cache_key", "cache_salt"}
+"""What arrives belongs to one tenant and says nothing of what was given."""
+KEPT = {
+    *("policy_ids", "include_reasoning", "safety_identifier", "user", "structuredOutputs"),
+    *("metadata", "store"),
+}
+"""Nobody's business behind the gateway."""
+EFFORT_NAMES = {"ultracode": "xhigh"}
+
+
+WAYS = (AS_GIVEN, set(NOT_WHEN_USUAL), IN_OTHER_WORDS, SEALED, KEPT)
+
+
+def sent(body: Body) -> Body:
+    """Without what is sealed."""
+    wanted = {name: value for name, value in body.items() if value is not None}
+    given = {
+        name: value
+        for name, value in wanted.items()
+        if name in AS_GIVEN or (name in NOT_WHEN_USUAL and value != NOT_WHEN_USUAL[name])
+    }
+    for tools, choices in (
+        ("tools", ("tool_choice", "parallel_tool_calls")),
+        ("functions", ("function_call",)),
+    ):
+        if not given.get(tools):
+            given = {name: value for name, value in given.items() if name not in (tools, *choices)}
+    bound = wanted.get("max_completion_tokens") or wanted.get("max_tokens")
+    return {
+        "model": UPSTREAM_MODEL,
+        "messages": [_message(message) for message in body["messages"]],
+        "max_tokens": bound or OUTPUT_TOKENS_DEFAULT,
+        **given,
+        **_streaming(wanted),
+        **_reasoning(wanted),
+    }
+
+
+def _message(message: Body) -> Body:
+    return {
+        name: value for name, value in message.items() if value is not None and name != "model_id"
+    }
+
+
+def _streaming(wanted: Body) -> Body:
+    """Usage is asked for whoever wants it."""
+    if not wanted.get("stream"):
+        return {}
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    return {"stream": True, "stream_options": options}
+
+
+def _reasoning(wanted: Body) -> Body:
+    """An effort says more than a budget, and a budget more than a switch."""
+    nested: Body = wanted.get("reasoning", {})
+    if effort := wanted.get("reasoning_effort") or nested.get("effort"):
+        return {"reasoning_effort": EFFORT_NAMES.get(effort, effort)}
+    if budget := nested.get("max_tokens"):
+        return {"reasoning": {"max_tokens": budget}}
+    for switch in (wanted.get("thinking"), nested.get("enabled")):
+        if switch is not None:
+            return {"chat_template_kwargs": {"enable_thinking": switch}}
+    return {}

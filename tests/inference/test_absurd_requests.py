@@ -1,0 +1,110 @@
+"""Numbers, sizes and nesting that nobody means: refused by a real worker before they cost it."""
+
+from pathlib import Path
+from statistics import median
+
+import httpx2
+
+from tests.support.processes import Service, running_service
+from tests.support.shop import MODEL, offering
+from tests.support.world import World
+from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+PATH = "/v1/chat/completions"
+CPU_MS_MAX = 10.0
+ROUNDS = 7
+ABOVE, BELOW = "integer_above_max_value", "integer_below_min_value"
+NO_JSON = ("invalid_json", None)
+
+ABSURD: dict[str, tuple[bytes, tuple[str, str | None]]] = {
+    "n 129": (b'"n":129', (ABOVE, "n")),
+    "n 0": (b'"n":0', (BELOW, "n")),
+    "n -0": (b'"n":-0', (BELOW, "n")),
+    "n -0.0": (b'"n":-0.0', ("invalid_type", "n")),
+    "n 1.0": (b'"n":1.0', ("invalid_type", "n")),
+    "n 1e2": (b'"n":1e2', ("invalid_type", "n")),
+    "n 10^30": (b'"n":1%b' % (b"0" * 30), (ABOVE, "n")),
+    "n -10^30": (b'"n":-1%b' % (b"0" * 30), (BELOW, "n")),
+    "n 1e400": (b'"n":1e400', NO_JSON),
+    "n NaN": (b'"n":NaN', NO_JSON),
+    "n of 4000 digits": (b'"n":%b' % (b"9" * 4_000), (ABOVE, "n")),
+    "n of 5000 digits": (b'"n":%b' % (b"9" * 5_000), NO_JSON),
+    "n of 200000 digits": (b'"n":%b' % (b"9" * 200_000), NO_JSON),
+    "a bound of 2^64": (b'"max_tokens":18446744073709551616', (ABOVE, "max_tokens")),
+    "a bound of 4000 digits": (b'"max_tokens":%b' % (b"9" * 4_000), (ABOVE, "max_tokens")),
+    "a penalty of 4000 digits": (
+        b'"frequency_penalty":%b' % (b"9" * 4_000),
+        ("invalid_value", "frequency_penalty"),
+    ),
+    "a penalty of 1e308": (
+        b'"presence_penalty":1e308',
+        ("decimal_above_max_value", "presence_penalty"),
+    ),
+    "a temperature of 4000 digits": (
+        b'"temperature":-%b' % (b"9" * 4_000),
+        ("invalid_value", "temperature"),
+    ),
+    "a bias of 4000 digits": (
+        b'"logit_bias":{"1":%b}' % (b"9" * 4_000),
+        ("invalid_value", "logit_bias"),
+    ),
+    "a seed of 5000 digits": (b'"seed":%b' % (b"9" * 5_000), NO_JSON),
+    "nested 128 deep": (b'"metadata":%b1%b' % (b'{"a":' * 128, b"}" * 128), NO_JSON),
+    "nested 20000 deep": (b'"metadata":%b1%b' % (b'{"a":' * 20_000, b"}" * 20_000), NO_JSON),
+    "nested 200000 deep and not closed": (b'"tools":%b' % (b"[" * 200_000), NO_JSON),
+    "a name twice": (b'"n":1,"n":1', NO_JSON),
+    "1001 policies": (
+        b'"policy_ids":[%b"x"]' % (b'"x",' * 1_000),
+        ("array_above_max_length", "policy_ids"),
+    ),
+    "a user of 200000 characters": (
+        b'"user":"%b"' % (b"x" * 200_000),
+        ("string_above_max_length", "user"),
+    ),
+}
+
+
+async def test_what_is_absurd_is_refused_in_under_10_ms_of_cpu(
+    settings: Settings, upstream: ScriptedUpstream, world: World, tmp_path: Path
+) -> None:
+    key = await world.project_key(await world.project())
+    costs_ms: dict[str, float] = {}
+    async with (
+        running_service(offering(settings, upstream.base_url), tmp_path) as service,
+        service.client(key.value) as client,
+    ):
+        for name, (member, refusal) in ABSURD.items():
+            costs_ms[name] = await refused_cpu_ms(service, client, member, refusal)
+        assert await service.stop() == 0
+
+    assert {name: cost for name, cost in costs_ms.items() if cost >= CPU_MS_MAX} == {}
+    assert len(upstream.seen) == 0
+
+
+async def refused_cpu_ms(
+    service: Service, client: httpx2.AsyncClient, member: bytes, refusal: tuple[str, str | None]
+) -> float:
+    """Median of what each refusal adds, with what the worker does after its answer."""
+    body = b'{"model":"%b","messages":[{"role":"user","content":"Hi"}],%b}' % (
+        MODEL.encode(),
+        member,
+    )
+    (worker,) = service.started_workers()
+    taken_ms: list[float] = []
+    used_ms = cpu_ms(worker)
+    for _ in range(ROUNDS):
+        answer = await client.post(PATH, content=body, headers={"content-type": "application/json"})
+        error = answer.json()["error"]
+        assert (error["code"], error["param"]) == refusal
+        assert answer.status_code == httpx2.codes.BAD_REQUEST
+        before_ms, used_ms = used_ms, cpu_ms(worker)
+        taken_ms.append(used_ms - before_ms)
+    return median(taken_ms)
+
+
+def cpu_ms(process: int) -> float:
+    """Of all its threads; the kernel counts nanoseconds here, and hundredths elsewhere."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    used = (int((thread / "schedstat").read_text().split()[0]) for thread in threads)
+    return sum(used) / 1e6

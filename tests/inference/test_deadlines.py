@@ -1,0 +1,206 @@
+"""Each deadline of a call over HTTP, on both surfaces and in both forms: told, and settled once."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.ledger.invariants import assert_conserved
+from tests.support.shop import Shop, customer_of, model, offering, open_shop
+from tests.support.world import World, new_world
+from tollhouse.keys.secrets import Peppers
+from tollhouse.settings import InferenceSettings, Settings
+from tollhouse.storage.database import Database
+from tollhouse.testing.upstream import ScriptedUpstream
+
+SHORT_SECONDS = 0.3
+HEAD_WAIT_SECONDS = 0.4
+LATE = (504, "deadline_exceeded")
+UNREACHABLE = (502, "backend_error")
+DEADLINES = {
+    "connect": "connect_seconds",
+    "first": "first_event_seconds",
+    "idle": "idle_seconds",
+    "total": "total_seconds",
+}
+SURFACES = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
+EACH_SURFACE = pytest.mark.parametrize("surface", SURFACES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Late:
+    """Which deadline of a backend passes, and how: before the first byte, or after it."""
+
+    deadline: str
+    is_stream: bool
+    script: dict[str, Any]
+    told: tuple[int, str] = LATE
+    has_begun: bool = False
+
+
+def stall(after: int | str, *, inside: bool = False) -> dict[str, Any]:
+    return {"cut": {"how": "stall", "after": after, "inside": inside}}
+
+
+CASES = {
+    "connect, whole": Late(deadline="connect", is_stream=False, script={}, told=UNREACHABLE),
+    "connect, streamed": Late(deadline="connect", is_stream=True, script={}, told=UNREACHABLE),
+    "no head, whole": Late(deadline="total", is_stream=False, script=stall("request")),
+    "no head, streamed": Late(deadline="first", is_stream=True, script=stall("request")),
+    "a head and no event": Late(deadline="first", is_stream=True, script=stall(0)),
+    "half an event": Late(deadline="first", is_stream=True, script=stall(0, inside=True)),
+    "half a body": Late(deadline="total", is_stream=False, script=stall(0, inside=True)),
+    "a pause between events": Late(
+        deadline="idle", is_stream=True, script=stall(3), has_begun=True
+    ),
+    "a pause inside an event": Late(
+        deadline="idle", is_stream=True, script=stall(3, inside=True), has_begun=True
+    ),
+    "a stream without end": Late(
+        deadline="total",
+        is_stream=True,
+        script={"tokens": 4_000, "between_events_ms": 5},
+        has_begun=True,
+    ),
+}
+
+
+@pytest.fixture
+def deaf_replica() -> Iterator[str]:
+    """Its queue of connections is full, so that the next one is not even refused."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for waiting in (first, second):
+            waiting.settimeout(0)
+            waiting.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+
+@pytest.fixture
+async def shop(
+    settings: Settings, upstream: ScriptedUpstream, world: World, deaf_replica: str
+) -> AsyncIterator[Shop]:
+    """A model for each deadline, whose backend has no other that could pass."""
+    offered = offering(
+        settings,
+        upstream.base_url,
+        models={f"example/{name}": model(backend=name, features=[]) for name in DEADLINES},
+    )
+    patient = dict.fromkeys(DEADLINES.values(), 600.0)
+    backends = {
+        name: {"replicas": [upstream.base_url], **patient, field: SHORT_SECONDS}
+        for name, field in DEADLINES.items()
+    }
+    backends["connect"]["replicas"] = [deaf_replica]
+    inference = InferenceSettings(head_wait_seconds=HEAD_WAIT_SECONDS, keep_alive_seconds=0.1)
+    offered = msgspec.structs.replace(
+        offered, backends=offered.backends | backends, inference=inference
+    )
+    async with open_shop(offered, upstream, world) as opened:
+        yield opened
+
+
+def asked(
+    surface: str, model_id: str, script: dict[str, Any], *, is_stream: bool
+) -> dict[str, Any]:
+    text = json.dumps({"script": script})
+    content = {"messages": [{"role": "user", "content": text}]}
+    said: dict[str, Any] = content if surface == "chat" else {"input": text}
+    return {"model": model_id, "max_tokens": 4_000, "stream": is_stream, **said}
+
+
+def error_of(answer: httpx2.Response) -> dict[str, Any]:
+    """Of a refusal, or of the last event of a stream; a response tells less of it."""
+    if not answer.is_success:
+        return answer.json()["error"]
+    last = answer.text.strip().rpartition("data: ")[2]
+    told = json.loads(last)
+    return told["response"]["error"] if "response" in told else told["error"]
+
+
+@EACH_SURFACE
+async def test_a_deadline_that_passes_is_told_and_settled_once(
+    shop: Shop, database: Database, peppers: Peppers, surface: str
+) -> None:
+    """Each by a customer of its own and none after the other, so that they take as long as one."""
+    async with asyncio.TaskGroup() as group:
+        for late in CASES.values():
+            world = await new_world(database, peppers)
+            customer = await customer_of(shop.gateway, shop.upstream, world)
+            group.create_task(pass_by(customer, surface, late))
+
+    await assert_conserved(database)
+
+
+async def pass_by(shop: Shop, surface: str, late: Late) -> None:
+    body = asked(surface, f"example/{late.deadline}", late.script, is_stream=late.is_stream)
+    begun_seconds = time.monotonic()
+    async with shop.customer() as client:
+        answer = await client.post(SURFACES[surface], json=body)
+
+    assert time.monotonic() - begun_seconds >= SHORT_SECONDS, late
+    error = error_of(answer)
+    if late.has_begun:
+        assert answer.status_code == httpx2.codes.OK, late
+        assert error["message"] == "The backend did not answer in time."
+    else:
+        assert (answer.status_code, error["code"]) == late.told, late
+    credit = await shop.settled(1)
+    assert (credit.settled_pico_usd > 0) == late.has_begun, late
+    record = await shop.record(answer.headers["x-request-id"])
+    assert record["failed_by"] == "backend", late
+
+
+async def test_the_head_waits_for_the_first_event_ten_seconds_by_default() -> None:
+    assert InferenceSettings().head_wait_seconds == 10.0
+
+
+@EACH_SURFACE
+async def test_the_head_leaves_before_a_first_event_that_takes_longer(
+    shop: Shop, surface: str
+) -> None:
+    """And nothing but comments after it, until the event comes."""
+    body = asked(surface, "example/idle", stall(0), is_stream=True)
+    async with (
+        shop.customer() as client,
+        client.stream("POST", SURFACES[surface], json=body) as answer,
+    ):
+        exchange = await shop.upstream.seen.arrival()
+        await exchange.stall()
+        lines = answer.aiter_lines()
+        read: list[str] = []
+        async for line in lines:
+            read.append(line)
+            if line.startswith(":"):
+                break
+        exchange.release()
+        read += [line async for line in lines]
+
+    assert answer.status_code == httpx2.codes.OK
+    assert ": keep-alive" in read
+    assert "[DONE]" in read[-2] or "response.completed" in read[-2]
+    assert (await shop.settled(1)).settled_pico_usd > 0
+
+
+@EACH_SURFACE
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_failure_keeps_its_status_only_until_the_head_has_left(
+    shop: Shop, surface: str, *, is_late: bool
+) -> None:
+    waiting = {"before_head_ms": int(2_000 * HEAD_WAIT_SECONDS)} if is_late else {}
+    body = asked(surface, "example/idle", {"status": 500} | waiting, is_stream=True)
+    async with shop.customer() as client:
+        answer = await client.post(SURFACES[surface], json=body)
+
+    expected = httpx2.codes.OK if is_late else httpx2.codes.BAD_GATEWAY
+    assert answer.status_code == expected
+    assert error_of(answer)["message"] == "The backend failed to answer."
+    assert (await shop.settled(1)).settled_pico_usd == 0

@@ -1,0 +1,263 @@
+"""Near the end of credit the engine's own count takes the place of bytes; no cap is crossed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.support.policies import CONTENT, new_policy
+from tests.support.shop import (
+    COMPLETION_PICO_USD,
+    MODEL,
+    PROMPT_PICO_USD,
+    Shop,
+    chat,
+    offering,
+    open_shop,
+)
+from tests.support.world import World
+from tollhouse.base.money import PicoUsd
+from tollhouse.catalog.types import Counter
+from tollhouse.contract.chat import ChatRequest
+from tollhouse.inference.tightening import counting_body
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import CapPlace, Period
+from tollhouse.ledger.types import Scope as CapScope
+from tollhouse.policies.types import Direction, Mode
+from tollhouse.settings import Settings
+from tollhouse.testing.scripts import Script
+from tollhouse.testing.upstream import ScriptedUpstream
+
+PATH = "/v1/chat/completions"
+COUNTERS = {"messages": "/v1/messages/count_tokens", "tokenize": "/tokenize"}
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+PROMPT_TOKENS = 13
+OUTPUT_TOKENS = 5
+NEEDED = PROMPT_TOKENS * PROMPT_PICO_USD + OUTPUT_TOKENS * COMPLETION_PICO_USD
+
+
+def question(**fields: object) -> dict[str, Any]:
+    """Thirteen tokens by the upstream's count, more than a thousand by its bytes."""
+    return chat(WORDS, max_tokens=OUTPUT_TOKENS, **fields)
+
+
+async def asked(shop: Shop, **fields: object) -> httpx2.Response:
+    async with shop.customer() as client:
+        return await client.post(PATH, json=question(**fields))
+
+
+def paths(shop: Shop) -> list[str]:
+    """What the upstream was asked, in order."""
+    return [exchange.path for exchange in shop.upstream.seen]
+
+
+@pytest.fixture
+async def backend(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What is declared of the backend; a test may declare something else."""
+    return getattr(request, "param", {"counts_tokens_by": "messages", "counts_exactly": True})
+
+
+@pytest.fixture
+async def shop(
+    settings: Settings, upstream: ScriptedUpstream, world: World, backend: dict[str, Any]
+) -> AsyncIterator[Shop]:
+    shelf = offering(settings, upstream.base_url, **backend)
+    async with open_shop(shelf, upstream, world) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "backend",
+    [{"counts_tokens_by": counter, "counts_exactly": True} for counter in COUNTERS],
+    indirect=True,
+)
+async def test_the_last_credit_pays_for_what_it_covers_exactly(
+    shop: Shop, backend: dict[str, Any], stream: bool
+) -> None:
+    await shop.leave_credit(NEEDED)
+
+    answer = await asked(shop, stream=stream)
+
+    assert answer.is_success, answer.text
+    assert paths(shop) == [COUNTERS[backend["counts_tokens_by"]], PATH]
+    credit = await shop.settled(1)
+    assert credit.settled_pico_usd == NEEDED
+    assert credit.available_pico_usd == 0
+
+
+async def test_one_pico_dollar_less_is_refused_by_the_exact_price(shop: Shop) -> None:
+    await shop.leave_credit(NEEDED - 1)
+
+    refused = await asked(shop)
+
+    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+    assert "0.000023 USD needed" in refused.json()["error"]["message"]
+    assert PATH not in paths(shop)
+    assert (await shop.credit()).reserved_pico_usd == 0
+
+
+async def test_a_cap_is_held_as_tightly_as_credit(shop: Shop) -> None:
+    world = shop.world
+    place = CapPlace(scope=CapScope.KEY, scope_id=shop.key.key.id, period=Period.MONTH)
+    async with world.database.mutation(world.authority()) as tx:
+        await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(NEEDED), alert_percent=80)
+
+    answers = [await asked(shop), await asked(shop)]
+
+    assert [answer.status_code for answer in answers] == [200, 402]
+    assert answers[1].json()["error"]["code"] == "api_key_spend_limit_exceeded"
+    assert (await shop.settled(1)).settled_pico_usd == NEEDED
+
+
+async def test_many_at_once_share_the_last_credit_and_no_more(shop: Shop) -> None:
+    await shop.leave_credit(3 * NEEDED)
+
+    answers = await asyncio.gather(*(asked(shop) for _ in range(20)))
+
+    statuses = sorted(answer.status_code for answer in answers)
+    assert statuses == [200] * 3 + [402] * 17
+    assert (await shop.settled(3)).available_pico_usd == 0
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [{"counts_tokens_by": "messages", "counts_exactly": True, "bills_prompt_per_choice": True}],
+    indirect=True,
+)
+@pytest.mark.parametrize(("missing", "status"), [(0, 200), (1, 402)])
+async def test_a_prompt_that_is_billed_for_each_choice_is_held_for_each(
+    shop: Shop, missing: int, status: int
+) -> None:
+    await shop.leave_credit(2 * NEEDED - missing)
+
+    answer = await asked(shop, n=2)
+
+    assert answer.status_code == status, answer.text
+
+
+# Nobody is asked
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [{}, {"counts_tokens_by": "messages"}, {"counts_tokens_by": "tokenize"}],
+    indirect=True,
+)
+async def test_a_count_that_is_not_declared_to_be_exact_is_no_bound(shop: Shop) -> None:
+    await shop.leave_credit(NEEDED)
+
+    refused = await asked(shop)
+
+    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+    assert paths(shop) == []
+
+
+async def test_who_has_too_little_for_any_prompt_makes_nobody_count(shop: Shop) -> None:
+    await shop.leave_credit(OUTPUT_TOKENS * COMPLETION_PICO_USD)
+
+    refused = await asked(shop)
+
+    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+    assert paths(shop) == []
+
+
+@pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.BOTH])
+async def test_what_a_policy_must_judge_first_is_shown_to_no_counter(
+    shop: Shop, direction: Direction
+) -> None:
+    content = replace(CONTENT, mode=Mode.ENFORCING, direction=direction)
+    await new_policy(shop.world, ("publish",), content=content)
+    await shop.leave_credit(NEEDED)
+
+    refused = await asked(shop)
+
+    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+    assert paths(shop) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        Script(status=500),
+        Script(status=400),
+        Script(body={"input_tokens": 0}),
+        Script(body={"input_tokens": -1}),
+        Script(body={}),
+        Script(body="no JSON"),
+    ],
+    ids=["fails", "refuses", "zero", "negative", "nothing", "nonsense"],
+)
+async def test_a_counter_that_says_nothing_sound_changes_nothing(
+    shop: Shop, script: Script
+) -> None:
+    await shop.leave_credit(NEEDED)
+    shop.upstream.queue(script, path=COUNTERS["messages"], times=None)
+
+    refused = await asked(shop)
+
+    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+    assert "credit" in refused.json()["error"]["message"]
+    assert PATH not in paths(shop)
+
+
+# What a counter is shown
+
+SAID = [{"role": "user", "content": "Hi."}]
+SYSTEM = {"role": "system", "content": "Be brief."}
+REPLY = {"role": "assistant", "content": "Hello."}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+TOOLS: list[Any] = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+BOTH: set[Counter] = {"messages", "tokenize"}
+CASES: dict[str, tuple[dict[str, Any], set[Counter]]] = {
+    "text": ({"messages": SAID}, BOTH),
+    "a system prompt": ({"messages": [SYSTEM, *SAID]}, BOTH),
+    "turns": ({"messages": [*SAID, REPLY, *SAID]}, BOTH),
+    "plain form": ({"messages": SAID, "response_format": {"type": "text"}}, BOTH),
+    "parts": (
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]},
+        {"tokenize"},
+    ),
+    "a later system prompt": ({"messages": [*SAID, SYSTEM, *SAID]}, {"tokenize"}),
+    "another role": ({"messages": [{"role": "developer", "content": "x"}, *SAID]}, {"tokenize"}),
+    "a name": ({"messages": [{"role": "user", "content": "Hi.", "name": "x"}]}, {"tokenize"}),
+    "an open turn": ({"messages": [*SAID, REPLY]}, {"tokenize"}),
+    "only a system prompt": ({"messages": [SYSTEM]}, {"tokenize"}),
+    "calls": (
+        {"messages": [*SAID, {"role": "assistant", "tool_calls": [CALL]}, *SAID]},
+        {"tokenize"},
+    ),
+    "tools": ({"messages": SAID, "tools": TOOLS}, {"tokenize"}),
+    "functions": ({"messages": SAID, "functions": [{"name": "f"}]}, set()),
+    "a schema": (
+        {
+            "messages": SAID,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}},
+        },
+        set(),
+    ),
+    "reasoning": ({"messages": SAID, "reasoning_effort": "low"}, set()),
+    "web search": ({"messages": SAID, "web_search_options": {}}, set()),
+    "an image": ({"messages": [{"role": "user", "content": [IMAGE]}]}, set()),
+}
+
+
+@pytest.mark.parametrize("counter", sorted(BOTH))
+@pytest.mark.parametrize(("fields", "counters"), CASES.values(), ids=CASES)
+def test_a_counter_is_shown_the_whole_prompt_or_nothing(
+    fields: dict[str, Any], counters: set[Counter], counter: Counter
+) -> None:
+    request = msgspec.convert({"model": MODEL, **fields}, ChatRequest)
+
+    body = counting_body(request, "upstream-name", counter)
+
+    assert (body is not None) is (counter in counters)
+    if body is not None:
+        assert len(body["messages"]) + ("system" in body) == len(fields["messages"])
+        assert body.get("tools") == fields.get("tools")
+        assert body["model"] == "upstream-name"

@@ -1,0 +1,73 @@
+"""One database and one gateway for each module of journeys to real engines."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.journeys.till import Till
+from tests.support.engine import Engine
+from tests.support.gateway import Gateway, running_gateway
+from tests.support.shared_gateway import (
+    database,
+    database_url,
+    other_world,
+    peppers,
+    settings,
+    world,
+)
+from tests.support.shop import MODEL, customer_of, model, offering
+from tests.support.upstream import running_upstream
+from tests.support.vllm import NAME
+from tests.support.world import World
+from tollhouse.settings import Settings
+from tollhouse.testing.llama import SLOT_TOKENS
+from tollhouse.testing.upstream import ScriptedUpstream
+
+ENGINES = ["llama_engine", pytest.param("vllm_engine", marks=pytest.mark.vllm)]
+
+__all__ = ["database", "database_url", "other_world", "peppers", "settings", "world"]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    """A shop has one; here nobody asks it anything."""
+    async with running_upstream() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each real engine in turn; a module may have another."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def gateway(settings: Settings, engine: Engine) -> AsyncIterator[Gateway]:
+    """With what both engines do with this model; no more is declared."""
+    offered = model(
+        context_length=SLOT_TOKENS,
+        max_output_length=256,
+        upstream_model=NAME,
+        features=["json_mode", "structured_outputs"],
+        sampling_parameters=[
+            *("temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias"),
+            *("seed", "stop", "logprobs", "top_logprobs"),
+        ],
+    )
+    shelf = offering(
+        settings,
+        engine.base_url,
+        models={MODEL: offered},
+        takes=[],
+        counts_tokens_by="messages",
+        counts_exactly=True,
+    )
+    async with running_gateway(shelf) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def till(gateway: Gateway, engine: Engine, upstream: ScriptedUpstream, world: World) -> Till:
+    """A customer of the test's own; nobody else asks the engine meanwhile."""
+    return Till(await customer_of(gateway, upstream, world), engine)

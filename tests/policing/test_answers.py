@@ -1,0 +1,324 @@
+"""Response policies through the whole gateway: what leaves, what it costs, and when."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.support.courthouse import (
+    BODIES,
+    CHAT,
+    RESPONSES,
+    Courthouse,
+    events_of,
+    open_courthouse,
+)
+from tests.support.judge import Fault
+from tests.support.world import World
+from tollhouse.policies.types import Direction, Mode
+from tollhouse.settings import InferenceSettings, Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATHS = pytest.mark.parametrize("path", [CHAT, RESPONSES])
+STREAMS = pytest.mark.parametrize("is_stream", [False, True])
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def hasty(
+    settings: Settings, upstream: ScriptedUpstream, world: World
+) -> AsyncIterator[Courthouse]:
+    """A gateway that keeps nobody waiting for a status line, and may hold little."""
+    upstream.scripts.clear()
+    quick = msgspec.structs.replace(
+        settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
+    )
+    async with open_courthouse(
+        quick, upstream, world, held_request_bytes_max=20_000, held_worker_bytes_max=80_000
+    ) as opened:
+        yield opened
+
+
+def error_of(answer: httpx2.Response) -> dict[str, Any]:
+    error: dict[str, Any] = answer.json()["error"]
+    assert error["type"] == "policy_error"
+    return error
+
+
+@PATHS
+@STREAMS
+async def test_an_answer_that_matches_does_not_leave_and_is_charged(
+    courthouse: Courthouse, path: str, *, is_stream: bool
+) -> None:
+    policy_id = await courthouse.forbid("bread", direction=Direction.RESPONSE)
+    courthouse.answers("You will find bread there.")
+
+    answer = await courthouse.send(path, BODIES[path]("Hi", stream=is_stream))
+
+    assert answer.status_code == 403, answer.text
+    assert error_of(answer)["code"] == "policy_violation"
+    assert error_of(answer)["message"] == (
+        f"The answer was withheld by policy {policy_id}. The model's work is charged."
+    )
+    assert "bread" not in answer.text
+    assert "there" not in answer.text
+    assert (await courthouse.shop.settled(1)).settled_pico_usd > 0
+
+
+@PATHS
+@STREAMS
+async def test_an_answer_that_does_not_match_leaves_whole(
+    courthouse: Courthouse, path: str, *, is_stream: bool
+) -> None:
+    courthouse.answers("You will find wine there.")
+    body = BODIES[path]("Hi", stream=is_stream)
+    unjudged = await courthouse.send(path, body)
+    await courthouse.forbid("bread", direction=Direction.RESPONSE)
+    key = await courthouse.shop.world.project_key(courthouse.shop.project)
+
+    async with courthouse.shop.gateway.client(key.value) as client:
+        answer = await client.post(path, json=body)
+
+    assert answer.status_code == 200
+    assert _without_ids(answer, is_stream=is_stream) == _without_ids(unjudged, is_stream=is_stream)
+    assert len(courthouse.judge.heard) == 1
+
+
+@PATHS
+@STREAMS
+async def test_a_judge_that_fails_lets_no_answer_through_and_nobody_pays(
+    courthouse: Courthouse, path: str, *, is_stream: bool
+) -> None:
+    await courthouse.forbid("bread", direction=Direction.RESPONSE)
+    courthouse.answers("You will find wine there.")
+    courthouse.judge.fails = lambda _: Fault.LOW_COVERAGE
+
+    answer = await courthouse.send(path, BODIES[path]("Hi", stream=is_stream))
+
+    assert answer.status_code == 503
+    assert error_of(answer)["code"] == "policy_evaluator_unavailable"
+    assert answer.headers["x-should-retry"] == "false"
+    assert "wine" not in answer.text
+    credit = await courthouse.shop.settled(1)
+    assert (credit.settled_pico_usd, credit.reserved_pico_usd) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"text": "bread " * 3, "reasoning_tokens": 0},
+        {"reasoning_tokens": 5},
+        {"tool_calls": 2},
+        {"refuses": True},
+    ],
+)
+@STREAMS
+async def test_every_channel_is_judged(
+    courthouse: Courthouse, script: dict[str, Any], *, is_stream: bool
+) -> None:
+    """Whatever the caller would read is in front of the judge."""
+    courthouse.answers(**{"text": "Well.", **script})
+    tool = {"type": "function", "function": {"name": "look"}}
+    body = BODIES[CHAT]("Hi", stream=is_stream, tools=[tool], n=2)
+    seen = await courthouse.send(CHAT, body)
+    told = _texts(seen, is_stream=is_stream)
+    await courthouse.forbid("no such word", direction=Direction.RESPONSE)
+    key = await courthouse.shop.world.project_key(courthouse.shop.project)
+
+    async with courthouse.shop.gateway.client(key.value) as client:
+        assert (await client.post(CHAT, json=body)).status_code == 200
+
+    (heard,) = courthouse.judge.heard
+    shown = "\n".join(heard.texts)
+    assert told
+    assert all(text in shown for text in told)
+
+
+async def test_log_probabilities_are_judged(courthouse: Courthouse) -> None:
+    await courthouse.forbid("bread", direction=Direction.RESPONSE)
+    guesses = [{"token": "br", "logprob": -1.0}, {"token": "ead", "logprob": -1.0}]
+    content = [
+        {"token": word, "logprob": -0.1, "top_logprobs": [{"token": word, "logprob": -0.1}, guess]}
+        for word, guess in zip(("wi", "ne"), guesses, strict=True)
+    ]
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "wine"},
+        "logprobs": {"content": content},
+        "finish_reason": "stop",
+    }
+    courthouse.answers("", body={"choices": [choice]})
+
+    answer = await courthouse.send(CHAT, BODIES[CHAT]("Hi", logprobs=True, top_logprobs=2))
+
+    assert answer.status_code == 403
+
+
+@PATHS
+async def test_after_the_status_line_a_match_is_an_event_and_the_wait_is_commented(
+    hasty: Courthouse, path: str
+) -> None:
+    policy_id = await hasty.forbid("bread", direction=Direction.RESPONSE)
+    hasty.answers("You will find bread there.")
+    hasty.judge.holds_answers = True
+    received = b""
+
+    async with (
+        hasty.shop.customer() as client,
+        client.stream("POST", path, json=BODIES[path]("Hi", stream=True)) as answer,
+    ):
+        assert answer.status_code == 200
+        async for piece in answer.aiter_bytes():
+            received += piece
+            if received.count(b": keep-alive") == 2:
+                hasty.judge.let_all()
+
+    text = received.decode()
+    assert "bread" not in text
+    assert "there" not in text
+    last = events_of(text)[-1]
+    error = last["error"] if path == CHAT else last["response"]["error"]
+    assert error["type"] == "policy_error"
+    assert policy_id in error["message"]
+    assert "[DONE]" not in text
+    assert (await hasty.shop.settled(1)).settled_pico_usd > 0
+
+
+@STREAMS
+async def test_an_answer_longer_than_may_be_held_is_charged_and_does_not_leave(
+    hasty: Courthouse, *, is_stream: bool
+) -> None:
+    """What is counted is all that is held, not only the text: log probabilities too."""
+    await hasty.forbid("bread", direction=Direction.RESPONSE)
+    hasty.answers("word " * 4_000)
+
+    answer = await hasty.send(CHAT, BODIES[CHAT]("Hi", stream=is_stream, max_tokens=4_000))
+
+    assert "word" not in answer.text
+    assert "policy_answer_too_long" in answer.text
+    assert (await hasty.shop.settled(1)).settled_pico_usd > 0
+
+
+async def test_an_organization_holds_at_most_its_share_and_nobody_pays_for_the_rest(
+    hasty: Courthouse,
+) -> None:
+    await hasty.forbid("bread", direction=Direction.RESPONSE)
+    hasty.answers("word " * 40)
+    hasty.judge.holds_answers = True
+    body = BODIES[CHAT]("Hi", stream=True)
+
+    held = asyncio.ensure_future(hasty.send(CHAT, body))
+    await hasty.judge.has_heard(1)
+    refused = await hasty.send(CHAT, body)
+    hasty.judge.let_all()
+    passed = await held
+
+    assert "word" not in refused.text
+    assert "policy_evaluator_unavailable" in refused.text
+    assert passed.text.count("word") == 40
+    again = await hasty.send(CHAT, body)
+    assert "[DONE]" in again.text, "what was held is given back"
+
+
+async def test_who_leaves_before_the_verdict_is_judged_and_charged_all_the_same(
+    hasty: Courthouse,
+) -> None:
+    await hasty.forbid("bread", direction=Direction.RESPONSE)
+    hasty.answers("You will find wine there.")
+    hasty.judge.holds_answers = True
+
+    async with (
+        hasty.shop.customer() as client,
+        client.stream("POST", CHAT, json=BODIES[CHAT]("Hi", stream=True)) as answer,
+    ):
+        assert answer.status_code == 200
+        await hasty.judge.has_heard(1)
+    hasty.judge.let_all()
+
+    assert (await hasty.shop.settled(1)).settled_pico_usd > 0
+
+
+async def test_a_long_answer_is_read_by_the_judge_while_it_grows(courthouse: Courthouse) -> None:
+    """What a checkpoint finds counts for nothing: an absence would match every prefix."""
+    await courthouse.forbid("the end", direction=Direction.RESPONSE)
+    courthouse.answers("word " * 400 + "wine.")
+    courthouse.judge.answers = lambda heard: 0.05 if "wine" in heard.said else 0.95
+
+    answer = await courthouse.send(CHAT, BODIES[CHAT]("Hi", stream=True, max_tokens=1_000))
+    await courthouse.judge.has_heard(2)
+
+    assert answer.status_code == 200
+    assert "[DONE]" in answer.text
+    *_, last = said = sorted((heard.said for heard in courthouse.judge.heard), key=len)
+    assert last.endswith("wine.")
+    assert all(last.startswith(each) for each in said)
+    assert len({heard.fence for heard in courthouse.judge.heard}) == 1
+    heads = {heard.prompt.split('"}]}')[0][:200] for heard in courthouse.judge.heard}
+    assert len(heads) == 1, "what the judge has read is how the next prompt begins"
+
+
+@STREAMS
+async def test_monitoring_delays_nothing_and_sees_everything(
+    hasty: Courthouse, *, is_stream: bool
+) -> None:
+    await hasty.forbid("bread", direction=Direction.RESPONSE, mode=Mode.MONITORING)
+    hasty.answers("You will find bread there.")
+    hasty.judge.holds_answers = True
+
+    answer = await hasty.send(CHAT, BODIES[CHAT]("Hi", stream=is_stream))
+    await hasty.judge.has_heard(1)
+    hasty.judge.let_all()
+
+    assert answer.status_code == 200
+    assert "bread" in answer.text
+    assert hasty.judge.heard[0].texts == ["You will find bread there."]
+
+
+def _texts(answer: httpx2.Response, *, is_stream: bool) -> list[str]:
+    """All that a caller reads of all choices, pieces put together."""
+    if not is_stream:
+        messages = [choice["message"] for choice in answer.json()["choices"]]
+        found = [message.get(name) for message in messages for name in ("content", "reasoning")]
+        found += [message.get("refusal") for message in messages]
+        found += [
+            call["function"]["arguments"]
+            for message in messages
+            for call in message.get("tool_calls") or ()
+        ]
+        return [text for text in found if text]
+    joined: dict[tuple[int, str, int], str] = {}
+    for event in events_of(answer.text):
+        for choice in event["choices"] if event != "[DONE]" else ():
+            delta, index = choice["delta"], choice["index"]
+            for name in ("content", "reasoning", "refusal"):
+                place = index, name, 0
+                joined[place] = joined.get(place, "") + (delta.get(name) or "")
+            for call in delta.get("tool_calls") or ():
+                place = index, "call", call["index"]
+                joined[place] = joined.get(place, "") + call["function"]["arguments"]
+    return [text for text in joined.values() if text]
+
+
+def _without_ids(answer: httpx2.Response, *, is_stream: bool) -> list[Any]:
+    events = events_of(answer.text) if is_stream else [answer.json()]
+    return [_anonymous(event) for event in events]
+
+
+def _anonymous(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    hidden = {"id", "created", "created_at", "completed_at", "item_id"}
+    match value:
+        case dict():
+            return {
+                name: _anonymous(member)
+                for name, member in value.items()  # pyright: ignore[reportUnknownVariableType]
+                if name not in hidden
+            }
+        case list():
+            return [_anonymous(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value

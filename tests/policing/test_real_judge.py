@@ -1,0 +1,45 @@
+"""A real model as judge through the whole gateway: it proves the plumbing, and no accuracy."""
+
+import pytest
+
+from tests.support.courthouse import BODIES, CHAT, RESPONSES, Courthouse, judged_by
+from tests.support.engine import Engine
+from tests.support.judge import ScriptedJudge
+from tests.support.shop import offering, open_shop
+from tests.support.world import World
+from tollhouse.policies.types import Direction
+from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize(("threshold", "status"), [(1, 403), (9_999, 200)])
+@pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
+async def test_its_scores_decide(
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    world: World,
+    llama_engine: Engine,
+    direction: Direction,
+    threshold: int,
+    status: int,
+) -> None:
+    """At the lowest threshold any score matches that rounds to more than nothing."""
+    upstream.scripts.clear()
+    judged = judged_by(
+        offering(settings, upstream.base_url),
+        llama_engine.base_url,
+        model="smollm2-135m",
+        context_length=2_048,
+        question_tokens_max=100,
+        coverage_min_basis_points=1,
+        request_questions_max=1,
+    )
+    async with open_shop(judged, upstream, world) as shop:
+        courthouse = Courthouse(shop=shop, judge=ScriptedJudge())
+        await courthouse.forbid("bread", direction=direction, threshold_basis_points=threshold)
+        for path in (CHAT, RESPONSES):
+            for is_stream in (False, True):
+                body = BODIES[path]("How is bread baked?", stream=is_stream)
+                assert (await courthouse.send(path, body)).status_code == status

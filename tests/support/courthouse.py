@@ -1,0 +1,113 @@
+"""A shop whose requests and answers are judged, and what its tests look at."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx2
+import msgspec
+
+from tests.support.judge import ScriptedJudge, running_judge
+from tests.support.policies import CONTENT, new_policy
+from tests.support.shop import MODEL, Shop, chat, offering, open_shop
+from tests.support.world import World
+from tollhouse.base.ids import policy_id_text
+from tollhouse.policies.types import Direction, Mode, Scope
+from tollhouse.settings import Settings
+from tollhouse.testing.scripts import Script
+from tollhouse.testing.upstream import ScriptedUpstream
+
+CHAT = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
+
+
+def judged_by(settings: Settings, *replicas: str, **judge: object) -> Settings:
+    """The same settings with a judge on these replicas."""
+    backends = settings.backends | {"judge": {"replicas": list(replicas)}}
+    table: dict[str, Any] = {
+        "backend": "judge",
+        "model": "a-judge",
+        "context_length": 32_000,
+        "question_tokens_max": 8_000,
+        **judge,
+    }
+    return msgspec.structs.replace(settings, backends=backends, judge=table)
+
+
+def response(content: str = "Say something.", **fields: object) -> dict[str, Any]:
+    """The same request as `chat` makes, of the other operation."""
+    return {"model": MODEL, "input": content, **fields}
+
+
+BODIES = {CHAT: chat, RESPONSES: response}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Courthouse:
+    """A shop and its judge."""
+
+    shop: Shop
+    judge: ScriptedJudge
+
+    async def forbid(
+        self,
+        word: str,
+        *,
+        mode: Mode = Mode.ENFORCING,
+        direction: Direction = Direction.BOTH,
+        scope: Scope = Scope.ORGANIZATION,
+        threshold_basis_points: int = 5_000,
+    ) -> str:
+        """Publish a policy that the scripted judge understands; returns its ID."""
+        content = replace(
+            CONTENT,
+            rule=f'Does it say "{word}"?',
+            mode=mode,
+            direction=direction,
+            scope=scope,
+            match_threshold_basis_points=threshold_basis_points,
+        )
+        policy = await new_policy(self.shop.world, ("publish",), content=content)
+        return policy_id_text(policy.id)
+
+    async def send(self, path: str, body: dict[str, Any]) -> httpx2.Response:
+        """One request of the customer."""
+        async with self.shop.customer() as client:
+            return await client.post(path, json=body)
+
+    def answers(self, text: str, **script: object) -> None:
+        """What the backend says from now on."""
+        self.shop.upstream.scripts.clear()
+        self.shop.upstream.queue(msgspec.convert({"text": text, **script}, Script), times=None)
+
+    @property
+    def asked_of_backend(self) -> int:
+        return len(self.shop.upstream.seen)
+
+
+def courthouse_of(shop: Shop, judge: ScriptedJudge) -> Courthouse:
+    return Courthouse(shop=shop, judge=judge)
+
+
+@asynccontextmanager
+async def open_courthouse(
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    world: World,
+    judge: ScriptedJudge | None = None,
+    **bounds: object,
+) -> AsyncGenerator[Courthouse]:
+    """With bounds of the test's own."""
+    async with running_judge(judge or ScriptedJudge()) as running:
+        judged = judged_by(offering(settings, upstream.base_url), running.base_url, **bounds)
+        async with open_shop(judged, upstream, world) as shop:
+            yield courthouse_of(shop, running)
+
+
+def events_of(text: str) -> list[Any]:
+    """What a stream says, without its comments."""
+    lines = [line for line in text.splitlines() if line.startswith("data: ")]
+    payloads = [line.removeprefix("data: ") for line in lines]
+    return [payload if payload == "[DONE]" else json.loads(payload) for payload in payloads]

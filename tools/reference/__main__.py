@@ -1,0 +1,50 @@
+"""Write the pages; with `--check`, only say which of them are not as they would be written."""
+
+import sys
+from pathlib import Path
+
+from tools.reference import api, errors, llms, metrics, settings
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def pages() -> dict[Path, str]:
+    """Every page by its place. The list of all pages comes last, it reads the others."""
+    made = {
+        DOCS / "reference" / name: text
+        for name, text in {
+            "operations.md": api.operations(),
+            "schemas.md": api.schemas(),
+            "settings.md": settings.page((ROOT / "README.md").read_text(encoding="utf-8")),
+            "metrics.md": metrics.page(),
+            **errors.pages(),
+        }.items()
+    }
+    return made | {DOCS / "llms.txt": llms.page(DOCS, made)}
+
+
+def main() -> int:
+    """Whether anything was not as it should be, when it was only to be checked."""
+    made = pages()
+    kept = set((DOCS / "reference").rglob("*.md")) | {DOCS / "llms.txt"}
+    stale = [
+        path
+        for path in sorted(kept | set(made))
+        if path not in made or not path.exists() or path.read_text(encoding="utf-8") != made[path]
+    ]
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is out of date; run `make reference`")
+        return 1 if stale else 0
+    for path in stale:
+        if path in made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(made[path], encoding="utf-8")
+        else:
+            path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

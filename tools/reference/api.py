@@ -1,0 +1,143 @@
+"""The interface, rendered from the OpenAPI document."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tollhouse.contract.openapi import document
+from tools.reference.tables import code, table
+
+Json = dict[str, Any]
+METHODS = ("get", "post", "put", "patch", "delete")
+CREDENTIALS = {
+    "customerKey": "project key",
+    "customerHeaderKey": "project key",
+    "adminKey": "Admin key",
+}
+OPERATIONS_HEAD = """\
+# Operations
+
+Every route, what it needs and what it answers. The same as a document for programs:
+[openapi.json](../openapi.json). *Given* stands in the specification, *adopted* follows a public
+convention, *extension* is Tollhouse's own. Failures have one form, and
+[a page for each code](errors/index.md).
+"""
+SCHEMAS_HEAD = """\
+# Types
+
+What bodies, answers and events hold. Members that are not listed are refused in requests.
+"""
+
+
+def operations() -> str:
+    """By their tags, in the order of the document."""
+    tree = document()
+    parts = [OPERATIONS_HEAD]
+    for tag in tree["tags"]:
+        found = [one for one in _operations(tree) if tag["name"] in one[2]["tags"]]
+        if found:
+            parts.append(f"\n## {tag['name']}\n")
+        parts += [_operation(path, method, one) for path, method, one in found]
+    return "".join(parts)
+
+
+def schemas() -> str:
+    """By their names."""
+    found: dict[str, Json] = document()["components"]["schemas"]
+    return SCHEMAS_HEAD + "".join(_schema(name, found[name]) for name in sorted(found))
+
+
+def _operations(tree: Json) -> Iterator[tuple[str, str, Json]]:
+    for path, methods in tree["paths"].items():
+        for method in METHODS:
+            if method in methods:
+                yield path, method, methods[method]
+
+
+def _operation(path: str, method: str, one: Json) -> str:
+    parts = [f"\n### {one['summary']}\n\n`{method.upper()} {path}`: `{one['operationId']}`, "]
+    parts.append(f"{one.get('x-tollhouse-origin', 'given')}. {_needs(one)}\n")
+    if parameters := one.get("parameters"):
+        parts.append("\n" + table(("parameter", "in", "form"), map(_parameter, parameters)))
+    if body := one.get("requestBody"):
+        parts.append(f"\nBody: {_contents(body)}.\n")
+    parts.append(f"\nAnswers: {_answers(one['responses'])}.\n")
+    return "".join(parts)
+
+
+def _needs(one: Json) -> str:
+    needed = {
+        f"{CREDENTIALS[name]} with `{'`, `'.join(permissions)}`"
+        if permissions
+        else CREDENTIALS[name]
+        for alternative in one.get("security", [])
+        for name, permissions in alternative.items()
+    }
+    return f"Needs a {' or a '.join(sorted(needed))}." if needed else "Open to anybody."
+
+
+def _parameter(one: Json) -> tuple[str, str, str]:
+    name = code(one["name"]) + (" (required)" if one.get("required") else "")
+    return name, one["in"], _form(one["schema"])
+
+
+def _contents(body: Json) -> str:
+    return " or ".join(
+        f"{_form(content['schema'])} (`{kind}`)" for kind, content in body["content"].items()
+    )
+
+
+def _answers(answers: Json) -> str:
+    good = [
+        f"{status}{f' {_contents(answer)}' if 'content' in answer else ''}"
+        for status, answer in answers.items()
+        if status.startswith("2")
+    ]
+    bad = [status for status in answers if status[0] in "45"]
+    return "; ".join([*good, ", ".join(bad)])
+
+
+def _schema(name: str, schema: Json) -> str:
+    parts = [f"\n## {name}\n"]
+    if text := schema.get("description"):
+        parts.append(f"\n{text}\n")
+    if "properties" not in schema:
+        return "".join([*parts, f"\n{_form(schema)}\n"])
+    required = set(schema.get("required", []))
+    rows = [
+        (code(field) + (" (required)" if field in required else ""), _form(form))
+        for field, form in schema["properties"].items()
+    ]
+    return "".join([*parts, "\n", table(("member", "form"), rows)])
+
+
+def _form(schema: Json) -> str:
+    if reference := schema.get("$ref"):
+        name = reference.rpartition("/")[2]
+        return f"[{name}](schemas.md#{name.lower()})"
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            return " or ".join(map(_form, schema[union]))
+    if "const" in schema or "enum" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return ", ".join(code(str(value)) for value in values)
+    return " ".join(filter(None, [_kind(schema), *_bounds(schema)]))
+
+
+def _kind(schema: Json) -> str:
+    kinds: str | list[str] = schema.get("type", "anything")
+    named = kinds if isinstance(kinds, str) else " or ".join(kinds)
+    return f"array of {_form(schema['items'])}" if named == "array" and "items" in schema else named
+
+
+def _bounds(schema: Json) -> Iterator[str]:
+    for low, high, unit in (
+        ("minimum", "maximum", ""),
+        ("minLength", "maxLength", " characters"),
+        ("minItems", "maxItems", " items"),
+    ):
+        if low in schema or high in schema:
+            yield f"{schema.get(low, '')}..{schema.get(high, '')}{unit}"
+    if "exclusiveMinimum" in schema:
+        yield f"above {schema['exclusiveMinimum']}"
+    if "default" in schema:
+        yield f"(default `{schema['default']}`)"

@@ -1,0 +1,92 @@
+"""A page for every `code` that a caller of the API can get."""
+
+import importlib
+import pkgutil
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from http import HTTPStatus
+from importlib import resources
+from typing import get_args
+
+import tollhouse
+from tollhouse.base.errors import GatewayError, InvalidCode, InvalidRequest
+from tools.reference.tables import table
+
+NOT_OF_THE_API = ("tollhouse.cli", "tollhouse.testing", "tollhouse.storage.migrations")
+HEAD = """\
+# Errors
+
+Every failure has one form: an object `error` with `message`, `type`, `param`, `code` and
+`doc_url`. Act on `code`; `message` is for people and may change. With `errors.documentation_url`
+set to where these pages are served, `doc_url` leads to the page of the code.
+
+"""
+PAGE = """\
+# {code}
+
+Status {statuses}.
+
+## What it means
+
+{meanings}
+
+## What to do
+
+{remedy}
+"""
+
+
+def pages() -> dict[str, str]:
+    """By their names below docs/reference."""
+    remedies = tomllib.loads(
+        (resources.files("tools.reference") / "remedies.toml").read_text(encoding="utf-8")
+    )
+    found = by_code()
+    rows = [
+        (f"[{code}]({code}.md)", _statuses(classes), remedies[code])
+        for code, classes in found.items()
+    ]
+    return {
+        "errors/index.md": HEAD + table(("code", "status", "what to do"), rows),
+        **{
+            f"errors/{code}.md": PAGE.format(
+                code=code,
+                statuses=_statuses(classes),
+                meanings=_meanings(classes),
+                remedy=remedies[code],
+            )
+            for code, classes in found.items()
+        },
+    }
+
+
+def by_code() -> dict[str, list[type[GatewayError]]]:
+    """The classes that carry each code, of those that the API can raise."""
+    for module in pkgutil.walk_packages(tollhouse.__path__, "tollhouse."):
+        if not module.name.startswith(NOT_OF_THE_API):
+            importlib.import_module(module.name)
+    found: dict[str, list[type[GatewayError]]] = defaultdict(list)
+    for code in get_args(InvalidCode):
+        found[code].append(InvalidRequest)
+    for failure in _below(GatewayError):
+        code = getattr(failure, "code", None)
+        if isinstance(code, str) and not failure.__module__.startswith(NOT_OF_THE_API):
+            found[code].append(failure)
+    return dict(sorted(found.items()))
+
+
+def _below(failure: type[GatewayError]) -> Iterator[type[GatewayError]]:
+    for derived in failure.__subclasses__():
+        yield derived
+        yield from _below(derived)
+
+
+def _statuses(classes: list[type[GatewayError]]) -> str:
+    kinds = sorted({int(failure.kind) for failure in classes})
+    return ", ".join(f"{kind} {HTTPStatus(kind).phrase}" for kind in kinds)
+
+
+def _meanings(classes: list[type[GatewayError]]) -> str:
+    said = dict.fromkeys(" ".join((failure.__doc__ or "").split()) for failure in classes)
+    return "\n".join(said) if len(said) == 1 else "\n".join(f"- {text}" for text in said)

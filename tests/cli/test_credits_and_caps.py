@@ -8,6 +8,8 @@ import pytest
 from tests.cli.commands import Operator, new_project, refusal
 from tests.cli.documents import read, scripts
 from tests.cli.test_readme import json_documents
+from tollhouse.base.money import PicoUsd
+from tollhouse.ledger.errors import CAP_ERRORS, CreditExhausted, ProjectCapReached
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +102,14 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     payment, balance = json_documents(paid)
     assert payment["kind"] == "test_payment"
     assert balance["available"] == {"value": "32.5", "currency": "usd"}
+
+
+def test_the_guide_explains_every_402_in_its_own_words() -> None:
+    guide = read("docs/guides/credits-and-caps.md")
+    needed, available, held = (PicoUsd(milli_usd * 10**9) for milli_usd in (12, 4, 10))
+    shown = ProjectCapReached(needed=needed, available=available, held=held)
+
+    assert f"> {shown}\n" in guide
+    assert shown.retry_after_seconds is not None
+    for refusal_class in (CreditExhausted, *CAP_ERRORS.values()):
+        assert f"| [`{refusal_class.code}`]" in guide

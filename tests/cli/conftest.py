@@ -1,13 +1,14 @@
 """Deployments to operate on."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.commands import Operator, environment, free_port, install
 from tests.support import databases
+from tests.support.judge import ScriptedJudge, running_judge
 from tollhouse.cli.configuration import put_in_place, write_draft
 from tollhouse.cli.trial.place import Place
 from tollhouse.settings import load
@@ -95,3 +96,15 @@ def deployed(database_url: str, directory: Path, variables: dict[str, str]) -> O
     server = {"PORT": "0", "PROBE_PORT": "0", "WORKERS": "1"}
     overlay = {f"TOLLHOUSE_SERVER__{name}": value for name, value in server.items()}
     return Operator(directory, variables | overlay, [secrets.master, *secrets.peppers.values()])
+
+
+@pytest.fixture
+async def judge(patient: Operator) -> AsyncGenerator[ScriptedJudge]:
+    """The deployment's judge, named in its configuration."""
+    async with running_judge(ScriptedJudge()) as running:
+        with patient.settings_path.open("a", encoding="utf-8") as file:
+            file.write(
+                f'\n[backends.judge]\nreplicas = ["{running.base_url}"]\n'
+                '[judge]\nbackend = "judge"\nmodel = "scripted"\ncontext_length = 8192\n'
+            )
+        yield running

@@ -4,30 +4,17 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.commands import Operator
-from tests.support.judge import Fault, Heard, ScriptedJudge, running_judge
+from tests.support.judge import Fault, Heard, ScriptedJudge
 
 RULE = 'Does it say "bread"?'
 TRUE_THRESHOLD = 1_800
 """The judge below says yes much too rarely."""
-
-
-@pytest.fixture
-async def judge(patient: Operator) -> AsyncGenerator[ScriptedJudge]:
-    """The deployment's judge, named in its configuration."""
-    async with running_judge(ScriptedJudge()) as running:
-        with patient.settings_path.open("a", encoding="utf-8") as file:
-            file.write(
-                f'\n[backends.judge]\nreplicas = ["{running.base_url}"]\n'
-                '[judge]\nbackend = "judge"\nmodel = "scripted"\ncontext_length = 8192\n'
-            )
-        yield running
 
 
 async def run(operator: Operator, *arguments: str) -> Any:  # noqa: ANN401 - JSON

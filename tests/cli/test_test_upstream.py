@@ -1,10 +1,12 @@
 """`tollhouse test-upstream`, as people start it."""
 
+import shlex
 import socket
 import tomllib
 from urllib.request import urlopen
 
 from tests.cli.commands import SECONDS_MAX, Operator, free_port
+from tests.cli.documents import read, scripts
 from tests.cli.engines import offered, running
 
 
@@ -35,3 +37,16 @@ def test_a_port_that_is_taken_is_said_to_be(newcomer: Operator) -> None:
         refused = newcomer.run("test-upstream", "--port", port, exit_code=1)
 
     assert "address already in use" in refused.stderr
+
+
+def test_the_commands_of_its_guide_work(newcomer: Operator) -> None:
+    start, script = scripts(read("docs/guides/test-upstream.md"))
+    stated, here = "8090", str(free_port())
+    _, *words = shlex.split(start.replace(stated, here))
+
+    with running(newcomer, *words):
+        answered = newcomer.bash(script.replace("curl ", "curl --fail ").replace(stated, here))
+
+    assert stated in start
+    assert stated in script
+    assert answered.stdout.count("{") == script.count("curl")

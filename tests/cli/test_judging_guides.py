@@ -1,0 +1,127 @@
+"""The guides to a judge and from monitoring to enforcing, followed to their ends."""
+
+import asyncio
+import re
+from contextlib import AbstractContextManager
+from typing import Any
+
+import httpx2
+
+from tests.cli.commands import SECONDS_MAX, Operator, Server, free_port
+from tests.cli.documents import read, scripts
+from tests.cli.engines import offered, running
+from tests.cli.test_readme import json_documents
+from tests.identity.waiting import until
+from tests.support.judge import P_NO, P_YES, Heard, ScriptedJudge
+
+RULE = "Does the text name a person?"
+
+
+def finds_person(heard: Heard) -> float:
+    return P_YES if re.search("Mary|John", heard.said) else P_NO
+
+
+def prepare(reader: Operator) -> str:
+    """An organization with credit, keys and a draft; yields the value of the project key."""
+    reader.environment["TOLLHOUSE_SERVER__PORT"] = port = str(free_port())
+    reader.environment["TOLLHOUSE_URL"] = f"http://127.0.0.1:{port}"
+    reader.json("org", "create", "Example Ltd")
+    reader.json("credits", "grant", "5", "--reason", "a trial")
+    project = reader.json("project", "create", "Bakery")["id"]
+    admin = reader.created("admin-key", "create", "An admin", "--permission", "policies:read")
+    reader.environment["TOLLHOUSE_ADMIN_KEY"] = admin["value"]
+    policy = reader.json(
+        *("policy", "create", "No names", "--rule", RULE),
+        *("--scope", "organization", "--direction", "request"),
+    )
+    reader.environment["POLICY_ID"] = policy["id"]
+    return reader.created("key", "create", "A key", "--project", project)["value"]
+
+
+def engine(reader: Operator) -> AbstractContextManager[str]:
+    return running(reader, "test-upstream", "--port", "0", "--json")
+
+
+def offer(reader: Operator, announced: str) -> str:
+    """Write the engine into the configuration; its model is what callers ask for."""
+    _, backend, _ = offered(announced)
+    name = "example/guide"
+    with reader.settings_path.open("a", encoding="utf-8") as file:
+        file.write(
+            f'\n[backends.guide]\nreplicas = ["{backend.replicas[0]}"]\n'
+            f'[models."{name}"]\nbackend = "guide"\ncontext_length = 8192\n'
+            'max_output_length = 64\ntokenizer = "bytes"\n'
+            'pricing = { prompt = "0.000001", completion = "0.000002" }\n'
+        )
+    return name
+
+
+async def say(reader: Operator, key: str, model: str, text: str) -> httpx2.Response:
+    async with httpx2.AsyncClient(trust_env=False, timeout=SECONDS_MAX) as client:
+        return await client.post(
+            f"{reader.environment['TOLLHOUSE_URL']}/v1/chat/completions",
+            headers={"authorization": f"Bearer {key}"},
+            json={"model": model, "messages": [{"role": "user", "content": text}]},
+        )
+
+
+async def looked_at(reader: Operator, look: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Decisions and days, once the two that monitoring makes beside the requests are written."""
+    found: list[dict[str, Any]] = []
+
+    async def are_written() -> bool:
+        found[:] = json_documents((await bash(reader, look)).stdout)
+        return sum(day["matches"] + day["no_matches"] for day in found[1]["data"]) == 2
+
+    await until(are_written)
+    return found[0], found[1]
+
+
+async def bash(reader: Operator, script: str) -> Any:  # noqa: ANN401 - what it printed
+    return await asyncio.to_thread(reader.bash, script)
+
+
+async def test_a_question_is_tried_watched_and_put_in_force(
+    patient: Operator, judge: ScriptedJudge
+) -> None:
+    guide = scripts(read("docs/guides/monitoring-to-enforcing.md"))
+    trial, calibrate, backtest, watch, look, other, enforce, stop = guide
+    doctor, reload = scripts(read("docs/guides/judging.md"))
+    judge.answers = finds_person
+    key = await asyncio.to_thread(prepare, patient)
+
+    with engine(patient) as announced:
+        model = await asyncio.to_thread(offer, patient, announced)
+        assert "failure" not in (await bash(patient, doctor)).stdout
+        assert "match" in (await bash(patient, trial)).stdout
+        assert "30" in (await bash(patient, calibrate)).stdout
+        assert (patient.directory / "curve.png").stat().st_size > 0
+        assert "texts" in (await bash(patient, backtest)).stdout
+        await bash(patient, watch)
+        with patient.serving() as server:
+            assert reload == 'kill -HUP "$TOLLHOUSE_PID"\n'
+            await watched(patient, key, model, look)
+            assert re.search("^6000 +1", (await bash(patient, other)).stdout, re.MULTILINE)
+            await bash(patient, enforce)
+            await enforced(patient, server, key, model)
+            assert "paused" in (await bash(patient, stop)).stdout
+
+
+async def watched(reader: Operator, key: str, model: str, look: str) -> None:
+    """Both pass, and both are in the figures."""
+    for text in ("Call Mary.", "The bridge is closed."):
+        assert (await say(reader, key, model, text)).status_code == 200
+    decisions, days = await looked_at(reader, look)
+    assert [one["action"] for one in decisions["data"]] == ["would_block"]
+    assert sum(day["matches"] for day in days["data"]) == 1
+
+
+async def enforced(reader: Operator, server: Server, key: str, model: str) -> None:
+    """The publication is felt within a second."""
+
+    async def is_refused() -> bool:
+        return (await say(reader, key, model, "Call Mary.")).status_code == 403
+
+    await until(is_refused)
+    assert (await say(reader, key, model, "The bridge is closed.")).status_code == 200
+    assert server.process.poll() is None

@@ -28,7 +28,8 @@ def prepare(reader: Operator) -> str:
     reader.json("org", "create", "Example Ltd")
     reader.json("credits", "grant", "5", "--reason", "a trial")
     project = reader.json("project", "create", "Bakery")["id"]
-    admin = reader.created("admin-key", "create", "An admin", "--permission", "policies:read")
+    may = ("--permission", "policies:read", "--permission", "policies:write")
+    admin = reader.created("admin-key", "create", "An admin", *may)
     reader.environment["TOLLHOUSE_ADMIN_KEY"] = admin["value"]
     policy = reader.json(
         *("policy", "create", "No names", "--rule", RULE),
@@ -65,18 +66,6 @@ async def say(reader: Operator, key: str, model: str, text: str) -> httpx2.Respo
         )
 
 
-async def looked_at(reader: Operator, look: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Decisions and days, once the two that monitoring makes beside the requests are written."""
-    found: list[dict[str, Any]] = []
-
-    async def are_written() -> bool:
-        found[:] = json_documents((await bash(reader, look)).stdout)
-        return sum(day["matches"] + day["no_matches"] for day in found[1]["data"]) == 2
-
-    await until(are_written)
-    return found[0], found[1]
-
-
 async def bash(reader: Operator, script: str) -> Any:  # noqa: ANN401 - what it printed
     return await asyncio.to_thread(reader.bash, script)
 
@@ -85,7 +74,7 @@ async def test_a_question_is_tried_watched_and_put_in_force(
     patient: Operator, judge: ScriptedJudge
 ) -> None:
     guide = scripts(read("docs/guides/monitoring-to-enforcing.md"))
-    trial, calibrate, backtest, watch, look, other, enforce, stop = guide
+    trial, over_http, calibrate, backtest, watch, look, other, enforce, stop = guide
     doctor, reload = scripts(read("docs/guides/judging.md"))
     judge.answers = finds_person
     key = await asyncio.to_thread(prepare, patient)
@@ -93,13 +82,15 @@ async def test_a_question_is_tried_watched_and_put_in_force(
     with engine(patient) as announced:
         model = await asyncio.to_thread(offer, patient, announced)
         assert "failure" not in (await bash(patient, doctor)).stdout
-        assert "match" in (await bash(patient, trial)).stdout
-        assert "30" in (await bash(patient, calibrate)).stdout
-        assert (patient.directory / "curve.png").stat().st_size > 0
-        assert "texts" in (await bash(patient, backtest)).stdout
-        await bash(patient, watch)
         with patient.serving() as server:
             assert reload == 'kill -HUP "$TOLLHOUSE_PID"\n'
+            assert "match" in (await bash(patient, trial)).stdout
+            (tried,) = json_documents((await bash(patient, over_http)).stdout)
+            assert [verdict["outcome"] for verdict in tried["data"]] == ["match"]
+            assert "30" in (await bash(patient, calibrate)).stdout
+            assert (patient.directory / "curve.png").stat().st_size > 0
+            assert "texts" in (await bash(patient, backtest)).stdout
+            await bash(patient, watch)
             await watched(patient, key, model, look)
             assert re.search("^6000 +1", (await bash(patient, other)).stdout, re.MULTILINE)
             await bash(patient, enforce)
@@ -108,16 +99,25 @@ async def test_a_question_is_tried_watched_and_put_in_force(
 
 
 async def watched(reader: Operator, key: str, model: str, look: str) -> None:
-    """Both pass, and both are in the figures."""
-    for text in ("Call Mary.", "The bridge is closed."):
-        assert (await say(reader, key, model, text)).status_code == 200
-    decisions, days = await looked_at(reader, look)
-    assert [one["action"] for one in decisions["data"]] == ["would_block"]
-    assert sum(day["matches"] for day in days["data"]) == 1
+    """Both pass, and both are in the figures; the publication is felt within a second."""
+    found: list[dict[str, Any]] = []
+
+    async def are_counted(outcome: str) -> bool:
+        found[:] = json_documents((await bash(reader, look)).stdout)
+        return sum(day[outcome] for day in found[1]["data"]) > 0
+
+    async def is_watched() -> bool:
+        assert (await say(reader, key, model, "The bridge is closed.")).status_code == 200
+        return await are_counted("no_matches")
+
+    await until(is_watched)
+    assert (await say(reader, key, model, "Call Mary.")).status_code == 200
+    await until(lambda: are_counted("matches"))
+    assert [one["action"] for one in found[0]["data"]] == ["would_block"]
 
 
 async def enforced(reader: Operator, server: Server, key: str, model: str) -> None:
-    """The publication is felt within a second."""
+    """So is this one."""
 
     async def is_refused() -> bool:
         return (await say(reader, key, model, "Call Mary.")).status_code == 403

@@ -4,6 +4,7 @@ What a backend says is drawn by chance: choices, channels, where pieces end, in 
 come, and where the network cuts them.
 """
 
+import asyncio
 import json
 import os
 import random
@@ -30,6 +31,9 @@ SEED = int(os.environ.get("TOLLHOUSE_SEED", "11"))
 WORD = "forbidden"
 SAID = "\u00e9"
 """A letter that only the backend says: it is in every answer, wherever pieces are cut."""
+LONG_CHARACTERS = 6_000
+LONG_PIECES = 4_000
+"""In so many records it is looked at while it grows."""
 CHANNELS = ("content", "reasoning_content", "refusal", "arguments")
 DROPPED = "tollhouse_policy_decisions_dropped_total{"
 
@@ -42,6 +46,7 @@ class Answer:
     events: str
     choices: int
     is_forbidden: bool
+    is_long: bool
 
 
 def drawn(chance: random.Random, number: int, *, choices_max: int) -> Answer:
@@ -52,6 +57,10 @@ def drawn(chance: random.Random, number: int, *, choices_max: int) -> Answer:
         place: f"{SAID}{number}x{index}q " + "".join(chance.choices(SAID * 4 + "ab \n\\", k=40))
         for index, place in enumerate(spoken)
     }
+    is_long = chance.random() < 0.2
+    if is_long:
+        place = chance.choice(spoken)
+        said[place] += "".join(chance.choices(SAID + "ab ", k=LONG_CHARACTERS))
     is_forbidden = chance.random() < 0.5
     if is_forbidden:
         place = chance.choice(spoken)
@@ -71,11 +80,13 @@ def drawn(chance: random.Random, number: int, *, choices_max: int) -> Answer:
         events=events + "data: [DONE]\n\n",
         choices=choices,
         is_forbidden=is_forbidden,
+        is_long=is_long,
     )
 
 
 def _cut(chance: random.Random, text: str) -> list[str]:
-    ends = sorted(chance.sample(range(1, len(text)), min(len(text) - 1, chance.randint(0, 12))))
+    cuts = LONG_PIECES if len(text) > LONG_CHARACTERS else chance.randint(0, 12)
+    ends = sorted(chance.sample(range(1, len(text)), min(len(text) - 1, cuts)))
     return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
@@ -128,10 +139,25 @@ async def received_while_judged(
     return before, received.decode()
 
 
+async def go_on_after_first_question(hasty: Courthouse, number: int) -> None:
+    """Let the half of an answer that is held back come when the first half was judged."""
+    exchange = await hasty.shop.upstream.seen.arrival(nth=number)
+    await exchange.stall()
+    await hasty.judge.has_heard(1)
+
+    async def has_answered() -> bool:
+        return not hasty.judge.at_once
+
+    await until(has_answered)
+    exchange.release()
+
+
+@pytest.mark.parametrize("ends_answer_early", [False, True])
 async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
-    hasty: Courthouse,
+    hasty: Courthouse, *, ends_answer_early: bool
 ) -> None:
-    await hasty.forbid(WORD, direction=Direction.RESPONSE)
+    """What a policy has ended before its end is not judged to its end, and nothing of it leaves."""
+    await hasty.forbid(WORD, direction=Direction.RESPONSE, ends_answer_early=ends_answer_early)
     await hasty.forbid("no such word", direction=Direction.RESPONSE, mode=Mode.MONITORING)
     chance = random.Random(SEED)  # noqa: S311 - a test
     dropped_before = dropped()
@@ -145,21 +171,28 @@ async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
             body=answer.events,
             content_type="text/event-stream",
             split_bytes=chance.choice([None, 1, 7, 50]),
+            cut={"how": "stall", "after": 0, "inside": True} if answer.is_long else None,
         )
         fields = {"n": answer.choices} if path == CHAT else {}
         body = BODIES[path]("Hi", stream=True, **fields)
 
-        before, after = await received_while_judged(hasty, path, body)
+        async with asyncio.TaskGroup() as beside:
+            if answer.is_long:
+                beside.create_task(go_on_after_first_question(hasty, hasty.asked_of_backend + 1))
+            before, after = await received_while_judged(hasty, path, body)
 
         assert before, "the judge was asked while the caller waited"
         assert SAID not in before
         assert (SAID in after) is not answer.is_forbidden
         assert ("policy_violation" in after or "policy_error" in after) is answer.is_forbidden
-        enforced = next(heard for heard in hasty.judge.heard if WORD in heard.rule)
-        total += sum(map(len, answer.said.values()))
-        shown = "\n".join(enforced.texts)
-        judged += sum(len(text) for text in answer.said.values() if text in shown)
+        asked = [heard for heard in hasty.judge.heard if WORD in heard.rule]
+        shown = "\n".join(max(asked, key=lambda heard: len(heard.said)).texts)
         expected += 2
+        if ends_answer_early and answer.is_long and answer.is_forbidden:
+            assert WORD in shown
+            continue
+        total += sum(map(len, answer.said.values()))
+        judged += sum(len(text) for text in answer.said.values() if text in shown)
     assert judged / total == 1.0
 
     async def are_all_there() -> bool:

@@ -59,6 +59,7 @@ class Courthouse:
         direction: Direction = Direction.BOTH,
         scope: Scope = Scope.ORGANIZATION,
         threshold_basis_points: int = 5_000,
+        ends_answer_early: bool = False,
     ) -> str:
         """Publish a policy that the scripted judge understands; returns its ID."""
         content = replace(
@@ -68,6 +69,7 @@ class Courthouse:
             direction=direction,
             scope=scope,
             match_threshold_basis_points=threshold_basis_points,
+            ends_answer_early=ends_answer_early,
         )
         policy = await new_policy(self.shop.world, ("publish",), content=content)
         return policy_id_text(policy.id)

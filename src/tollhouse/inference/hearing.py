@@ -1,6 +1,5 @@
 """One request before its policies: what is asked about it, what came of that, and who is told."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from tollhouse.contract.chat import ChatRequest
 from tollhouse.decisions.types import Examination
 from tollhouse.inference import examinations
 from tollhouse.inference.allowance import Allowance, HeldBytes
+from tollhouse.inference.checkpoints import Bench, Checkpoints, EarlyMatch
 from tollhouse.inference.surface import NameOf
 from tollhouse.inference.watching import Watcher
 from tollhouse.judging import content as contents
@@ -25,9 +25,6 @@ from tollhouse.keys.types import Customer
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import DecisionLoss
 from tollhouse.policies.types import AppliedPolicy, Direction, Mode
-
-CHECKPOINT_BYTES = 65_536
-"""Of what is held: some hundred tokens of a stream."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,8 +80,6 @@ class Hearing:
         self._applied = applied
         self._subject: Subject | None = None
         self._spent_tokens = 0
-        self._read_bytes = 0
-        self._reading: asyncio.Task[None] | None = None
 
     @property
     def guards_request(self) -> bool:
@@ -139,24 +134,30 @@ class Hearing:
         finally:
             self.watch_answer(content, size_bytes)
 
-    def checkpoint(self, content: Callable[[], Content], size_bytes: int) -> None:
-        """Now and then, while an answer grows, let the judge read what there is of it.
-
-        The verdict is over the whole answer; this only spares it reading all of that at the end.
-        """
+    def checkpoints(self) -> Checkpoints:
+        """For an answer that is held back and comes in pieces."""
         court = self._courtroom.court
-        is_due = size_bytes - self._read_bytes >= CHECKPOINT_BYTES
-        if court is None or not is_due or not (self._reading is None or self._reading.done()):
-            return
-        self._read_bytes = size_bytes
-        policy = self._applied.of(Direction.RESPONSE, Mode.ENFORCING)[0]
-        try:
-            subject = self._of_answer(court, content())
-            court.weigh(subject, [policy], spent_tokens=self._spent_tokens)
-        except (NotEvaluable, TooLongToJudge):
-            # The verdict will tell.
-            return
-        self._reading = self._courtroom.tasks.start("checkpoint", court.warm(subject, policy))
+        assert court is not None, "without one the request was refused"
+        return Checkpoints(
+            Bench(
+                court=court,
+                tasks=self._courtroom.tasks,
+                clock=self._courtroom.clock,
+                policies=self._applied.of(Direction.RESPONSE, Mode.ENFORCING),
+                lay_out=partial(self._of_answer, court),
+                spent_tokens=self._spent_tokens,
+            )
+        )
+
+    def refuse_early(
+        self, match: EarlyMatch, content: Callable[[], Content], size_bytes: int
+    ) -> None:
+        """Raises what `judge_answer` would have, for what there is of the answer."""
+        self._note(Direction.RESPONSE, match.decisions, match.subject, match.began_seconds)
+        self.watch_answer(content, size_bytes)
+        refused = refusal(match.decisions, Direction.RESPONSE)
+        assert refused is not None, "a match refuses"
+        raise refused
 
     def watch_answer(self, content: Callable[[], Content], size_bytes: int) -> None:
         """Let monitoring look at what came back, later."""

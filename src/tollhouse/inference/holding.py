@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
+from tollhouse.inference.checkpoints import Checkpoints
 from tollhouse.inference.hearing import Hearing
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import Source
@@ -75,15 +76,26 @@ class HeldSource:
         await self._source.close()
 
     async def _hold(self) -> None:
+        checkpoints = self._hearing.checkpoints()
+        async with checkpoints.until_match():
+            await self._gather(checkpoints)
+        self._reservation.answer_ended()
+        if checkpoints.match is not None:
+            self._hearing.refuse_early(checkpoints.match, self._gathered.content, self._size_bytes)
+        await self._hearing.judge_answer(self._gathered.content, self._size_bytes)
+
+    async def _gather(self, checkpoints: Checkpoints) -> None:
         while chunks := await self._source.next():
             self._held.append(chunks)
             self._gathered.see(chunks)
             size_bytes = len(_encoder.encode(chunks))
             self._allowance.take(size_bytes)
             self._size_bytes += size_bytes
-            self._hearing.checkpoint(self._gathered.content, self._size_bytes)
-        self._reservation.answer_ended()
-        await self._hearing.judge_answer(self._gathered.content, self._size_bytes)
+            checkpoints.look(
+                self._gathered.content,
+                self._size_bytes,
+                may_end=self._reservation.may_be_cut_short,
+            )
 
 
 class WatchedSource:

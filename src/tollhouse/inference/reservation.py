@@ -32,8 +32,15 @@ class Reservation:
     _is_ended: bool = field(default=False)
     _has_whole_answer: bool = field(default=False)
 
+    @property
+    def may_be_cut_short(self) -> bool:
+        """Whether to hang up ends what the backend bills, at what is known to have been used."""
+        backend = self.offer.backend
+        is_known = self.meter.has_usage or not backend.bills_without_answer
+        return backend.stops_when_cancelled and is_known
+
     def answer_ended(self) -> None:
-        """The backend has said all, whether or not the caller gets it."""
+        """The backend has said all that is asked of it, whether or not the caller gets it."""
         self._has_whole_answer = True
 
     def complete(self) -> None:

@@ -18,6 +18,7 @@ def in_force(version: PolicyVersion) -> AppliedPolicy:
         direction=content.direction,
         mode=content.mode,
         match_threshold_basis_points=version.threshold_in_force_basis_points,
+        ends_answer_early=content.ends_answer_early,
     )
 
 

@@ -1,6 +1,6 @@
 """How verbs on policies fail."""
 
-from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, ServiceUnavailable
 
 
 class PolicyNotFound(GatewayError):
@@ -52,6 +52,17 @@ class TargetNotFound(GatewayError):
 
     def __init__(self) -> None:
         super().__init__("No such project in this organization.", param="project_ids")
+
+
+class NoAnswerToEnd(InvalidRequest):
+    """A policy that judges requests alone has no answer that it could end early."""
+
+    def __init__(self, param: str) -> None:
+        super().__init__(
+            "invalid_parameter_combination",
+            "Only a policy that judges answers can have 'ends_answer_early'.",
+            param=param,
+        )
 
 
 class StaleRevision(GatewayError):

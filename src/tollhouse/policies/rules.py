@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from tollhouse.base.ids import OrganizationId, PolicyId
 from tollhouse.policies.errors import (
+    NoAnswerToEnd,
     PolicyStateConflict,
     PolicyVersionNotFound,
     RevisionsExhausted,
@@ -18,6 +19,7 @@ from tollhouse.policies.errors import (
     VersionIsCurrent,
 )
 from tollhouse.policies.types import (
+    Direction,
     Policy,
     PolicyContent,
     PolicyEdit,
@@ -26,6 +28,7 @@ from tollhouse.policies.types import (
 )
 
 REVISION_MAX = 2_147_483_647
+_EARLY = "ends_answer_early"
 _CONTENT_FIELDS = frozenset(field.name for field in fields(PolicyContent))
 
 
@@ -39,6 +42,7 @@ def create(
     now: datetime,
 ) -> Policy:
     """A draft, without effect."""
+    _require_answer_to_end(content, param=_EARLY)
     return Policy(
         organization_id=organization_id,
         id=policy_id,
@@ -61,6 +65,7 @@ def edit(policy: Policy, *, revision: int, changes: PolicyEdit, now: datetime) -
     content = {name: value for name, value in given.items() if name in _CONTENT_FIELDS}
     own = {name: value for name, value in given.items() if name not in _CONTENT_FIELDS}
     draft = _with_each_project_once(replace(policy.draft, **content))
+    _require_answer_to_end(draft, param=_EARLY if _EARLY in given else "direction")
     edited = replace(policy, draft=draft, **own)
     return policy if edited == policy else _changed(edited, now)
 
@@ -115,6 +120,11 @@ def _check_revision(policy: Policy, revision: int) -> None:
 def _given(changes: PolicyEdit) -> dict[str, Any]:
     values = {field.name: getattr(changes, field.name) for field in fields(changes)}
     return {name: value for name, value in values.items() if value is not UNSET}
+
+
+def _require_answer_to_end(content: PolicyContent, *, param: str) -> None:
+    if content.ends_answer_early and content.direction is Direction.REQUEST:
+        raise NoAnswerToEnd(param)
 
 
 def _with_each_project_once(content: PolicyContent) -> PolicyContent:

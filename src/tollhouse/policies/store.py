@@ -29,8 +29,9 @@ async def insert(tx: Mutation, policy: Policy) -> None:
         """
         INSERT INTO policies (organization_id, id, name, description, state, revision,
                               rule, direction, mode, scope, project_ids,
-                              match_threshold_basis_points, base_version, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                              match_threshold_basis_points, ends_answer_early, base_version,
+                              created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
         """,
         policy.organization_id,
         policy.id,
@@ -44,6 +45,7 @@ async def insert(tx: Mutation, policy: Policy) -> None:
         draft.scope,
         draft.project_ids,
         draft.match_threshold_basis_points,
+        draft.ends_answer_early,
         policy.base_version,
         policy.created_at,
         policy.updated_at,
@@ -71,7 +73,7 @@ async def get(
         """
         SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
                p.direction, p.mode, p.scope, p.project_ids, p.match_threshold_basis_points,
-               p.base_version, p.created_at, p.updated_at, v.published
+               p.ends_answer_early, p.base_version, p.created_at, p.updated_at, v.published
           FROM policies p
           LEFT JOIN LATERAL (
                SELECT one AS published FROM policy_versions one
@@ -95,7 +97,7 @@ async def page(
         """
         SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
                p.direction, p.mode, p.scope, p.project_ids, p.match_threshold_basis_points,
-               p.base_version, p.created_at, p.updated_at, v.published
+               p.ends_answer_early, p.base_version, p.created_at, p.updated_at, v.published
           FROM policies p
           LEFT JOIN LATERAL (
                SELECT one AS published FROM policy_versions one
@@ -130,7 +132,7 @@ async def save_draft(tx: Mutation, policy: Policy) -> None:
         UPDATE policies
            SET name = $3, description = $4, revision = $5, updated_at = $6,
                rule = $7, direction = $8, mode = $9, scope = $10, project_ids = $11,
-               match_threshold_basis_points = $12
+               match_threshold_basis_points = $12, ends_answer_early = $13
          WHERE organization_id = $1
            AND id = $2
         """,
@@ -146,6 +148,7 @@ async def save_draft(tx: Mutation, policy: Policy) -> None:
         draft.scope,
         draft.project_ids,
         draft.match_threshold_basis_points,
+        draft.ends_answer_early,
     )
 
 
@@ -175,8 +178,9 @@ async def insert_version(tx: Mutation, version: PolicyVersion) -> None:
         """
         INSERT INTO policy_versions (organization_id, policy_id, version, rule, direction, mode,
                                      scope, project_ids, match_threshold_basis_points,
-                                     threshold_in_force_basis_points, published_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                                     threshold_in_force_basis_points, ends_answer_early,
+                                     published_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         """,
         version.organization_id,
         version.policy_id,
@@ -188,6 +192,7 @@ async def insert_version(tx: Mutation, version: PolicyVersion) -> None:
         content.project_ids,
         content.match_threshold_basis_points,
         version.threshold_in_force_basis_points,
+        content.ends_answer_early,
         version.published_at,
     )
 
@@ -199,7 +204,8 @@ async def get_version(
     row = await tx.fetch_one(
         """
         SELECT organization_id, policy_id, version, rule, direction, mode, scope, project_ids,
-               match_threshold_basis_points, threshold_in_force_basis_points, published_at
+               match_threshold_basis_points, threshold_in_force_basis_points, ends_answer_early,
+               published_at
           FROM policy_versions
          WHERE organization_id = $1
            AND policy_id = $2
@@ -224,7 +230,8 @@ async def page_of_versions(
     rows = await tx.fetch_all(
         """
         SELECT organization_id, policy_id, version, rule, direction, mode, scope, project_ids,
-               match_threshold_basis_points, threshold_in_force_basis_points, published_at
+               match_threshold_basis_points, threshold_in_force_basis_points, ends_answer_early,
+               published_at
           FROM policy_versions
          WHERE organization_id = $1
            AND policy_id = $2
@@ -337,7 +344,7 @@ async def snapshot(
     rows = await database.fetch_all(
         """
         SELECT o.policy_version, v.policy_id, v.version, v.rule, v.direction, v.mode,
-               v.threshold_in_force_basis_points
+               v.threshold_in_force_basis_points, v.ends_answer_early
           FROM organizations o
           LEFT JOIN (SELECT policy_id FROM policy_targets
                       WHERE organization_id = $1 AND project_id = $2
@@ -350,7 +357,7 @@ async def snapshot(
                 LIMIT 1) p ON true
           LEFT JOIN LATERAL (
                SELECT policy_id, version, rule, direction, mode,
-                      threshold_in_force_basis_points, published_at
+                      threshold_in_force_basis_points, ends_answer_early, published_at
                  FROM policy_versions
                 WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
                 LIMIT 1) v ON true
@@ -375,14 +382,15 @@ async def selected(
     rows = await database.fetch_all(
         """
         SELECT p.state, v.policy_id, v.version, v.rule, v.direction, v.mode,
-               v.threshold_in_force_basis_points
+               v.threshold_in_force_basis_points, v.ends_answer_early
           FROM unnest($2::uuid[]) asked (id)
          CROSS JOIN LATERAL (
                SELECT id, state, current_version FROM policies
                 WHERE organization_id = $1 AND id = asked.id
                 LIMIT 1) p
          CROSS JOIN LATERAL (
-               SELECT policy_id, version, rule, direction, mode, threshold_in_force_basis_points
+               SELECT policy_id, version, rule, direction, mode,
+                      threshold_in_force_basis_points, ends_answer_early
                  FROM policy_versions
                 WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
                 LIMIT 1) v
@@ -430,6 +438,7 @@ def _content(row: Row) -> PolicyContent:
         scope=Scope(row["scope"]),
         project_ids=tuple(ProjectId(project_id) for project_id in row["project_ids"]),
         match_threshold_basis_points=row["match_threshold_basis_points"],
+        ends_answer_early=row["ends_answer_early"],
     )
 
 
@@ -452,4 +461,5 @@ def _applied(row: Row) -> AppliedPolicy:
         direction=Direction(row["direction"]),
         mode=Mode(row["mode"]),
         match_threshold_basis_points=row["threshold_in_force_basis_points"],
+        ends_answer_early=row["ends_answer_early"],
     )

@@ -47,7 +47,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyContent:
-    """What is drafted and published. Without a threshold, the deployment's default is meant."""
+    """What is drafted and published. Without a threshold, the deployment's default is meant.
+
+    `ends_answer_early`: a match in the part of an answer that is there ends the answer.
+    """
 
     rule: str
     direction: Direction
@@ -55,6 +58,7 @@ class PolicyContent:
     scope: Scope
     project_ids: tuple[ProjectId, ...]
     match_threshold_basis_points: int | None
+    ends_answer_early: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +117,7 @@ class PolicyEdit:
     scope: Scope | UnsetType = UNSET
     project_ids: tuple[ProjectId, ...] | UnsetType = UNSET
     match_threshold_basis_points: int | UnsetType | None = UNSET
+    ends_answer_early: bool | UnsetType = UNSET
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,6 +142,7 @@ class AppliedPolicy:
     direction: Direction
     mode: Mode
     match_threshold_basis_points: int
+    ends_answer_early: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

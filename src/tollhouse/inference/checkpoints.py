@@ -1,0 +1,127 @@
+"""A held answer, looked at now and then while it grows.
+
+The verdict is over the whole answer, so that looking mostly spares the judge reading all of that at
+the end. Only policies that say so (docs/decisions/0013-early-ends.md) are asked about what there
+is, and only a match of one of these ends anything: every other outcome is as if nobody had asked.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tollhouse.base.clock import Clock
+from tollhouse.base.tasks import Tasks
+from tollhouse.judging.asking import Subject
+from tollhouse.judging.court import Court
+from tollhouse.judging.errors import NotEvaluable, TooLongToJudge
+from tollhouse.judging.types import Content, Decision, Outcome
+from tollhouse.policies.types import AppliedPolicy
+
+CHECKPOINT_BYTES = 65_536
+"""Of what is held: some hundred tokens of a stream."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EarlyMatch:
+    """What was found in a part of an answer. Policies that did not match there are skipped."""
+
+    subject: Subject
+    decisions: tuple[Decision, ...]
+    began_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """Who is asked. `spent_tokens` is what the judge has already taken for the request."""
+
+    court: Court
+    tasks: Tasks
+    clock: Clock
+    policies: Sequence[AppliedPolicy]
+    lay_out: Callable[[Content], Subject]
+    spent_tokens: int
+
+
+class Checkpoints:
+    """One per answer that is held back. With a `match` the answer ends where it is."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._early = [policy for policy in bench.policies if policy.ends_answer_early]
+        self._early_tokens = 0
+        self._read_bytes = 0
+        self._reading: asyncio.Task[None] | None = None
+        self._patience = asyncio.timeout(None)
+        self.match: EarlyMatch | None = None
+
+    @asynccontextmanager
+    async def until_match(self) -> AsyncGenerator[None]:
+        """Leave the block when it ends, or at once when there is a match: a timeout set by it."""
+        try:
+            async with self._patience:
+                try:
+                    yield
+                finally:
+                    self._stop()
+        except TimeoutError:
+            if self.match is None:
+                raise
+
+    def look(self, content: Callable[[], Content], size_bytes: int, *, may_end: bool) -> None:
+        """Begin to, if enough has come since, and nobody looks any more. Never waits."""
+        is_due = size_bytes - self._read_bytes >= CHECKPOINT_BYTES
+        if not is_due or not (self._reading is None or self._reading.done()):
+            return
+        self._read_bytes = size_bytes
+        try:
+            subject = self._bench.lay_out(content())
+            work = self._asked(subject) if may_end and self._takes(subject) else self._read(subject)
+        except (NotEvaluable, TooLongToJudge):
+            # The verdict will tell.
+            return
+        self._reading = self._bench.tasks.start("checkpoint", work)
+
+    def _stop(self) -> None:
+        """The answer is there, or given up: what a part of it says is of no use any more."""
+        if self._reading is not None and self._early:
+            self._reading.cancel()
+
+    def _takes(self, subject: Subject) -> bool:
+        """Whether the budget has room for early questions, and for the verdict after them.
+
+        The verdict is not weighed with what they took: they can exceed the budget by what the
+        answer grows from here on, and can never be the reason why it is not judged.
+        """
+        if not self._early:
+            return False
+        weigh, spent_tokens = self._bench.court.weigh, self._bench.spent_tokens + self._early_tokens
+        try:
+            verdict_tokens = weigh(subject, self._bench.policies, spent_tokens=spent_tokens)
+            taken = weigh(subject, self._early, spent_tokens=spent_tokens + verdict_tokens)
+        except TooLongToJudge:
+            return False
+        self._early_tokens += taken
+        return True
+
+    async def _asked(self, subject: Subject) -> None:
+        began_seconds = self._bench.clock.monotonic_seconds()
+        found = await self._bench.court.examine(subject, self._early)
+        matched = {each.policy.id: each for each in found if each.outcome is Outcome.MATCH}
+        if matched:
+            self.match = EarlyMatch(
+                subject=subject,
+                decisions=tuple(
+                    matched.get(policy.id, Decision(policy=policy, outcome=Outcome.SKIPPED))
+                    for policy in self._bench.policies
+                ),
+                began_seconds=began_seconds,
+            )
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    def _read(self, subject: Subject) -> Coroutine[Any, Any, None]:
+        """Raises what the judge could not read."""
+        court, policy = self._bench.court, self._bench.policies[0]
+        court.weigh(subject, [policy], spent_tokens=self._bench.spent_tokens)
+        return court.warm(subject, policy)

@@ -12,12 +12,15 @@ const PYTHON = join(ROOT, ".venv/bin/python");
 /** What `tests/console/serve.py` tells. */
 export interface Told {
   readonly base_url: string;
+  /** Of a gateway without a judge, in front of the same organization. */
+  readonly unjudged_base_url: string;
   readonly admin_key: string;
   readonly narrow_key: string;
   readonly project_key: string;
   readonly failed_request_id: string;
   readonly project_id: string;
   readonly policy_id: string;
+  readonly judging_policy_id: string;
 }
 
 declare module "vitest" {

@@ -223,6 +223,7 @@ class Application:
             record_days=settings.idempotency.record_days,
             default_threshold_basis_points=settings.policies.default_threshold_basis_points,
             objection=objection_of(judge_config(self._catalog)),
+            trials=self._inference.trials,
             is_sandbox=settings.ledger.is_sandbox,
             keep_alive_seconds=settings.inference.keep_alive_seconds,
             documentation_url=settings.errors.documentation_url,

@@ -68,6 +68,8 @@ EXTENSION_TABLE = [
     ("POST", f"{POLICIES}/{{policy_id}}/publish", "policies:write"),
     ("POST", f"{POLICIES}/{{policy_id}}/resume", "policies:write"),
     ("POST", f"{POLICIES}/{{policy_id}}/rollback", "policies:write"),
+    ("POST", f"{POLICIES}/{{policy_id}}/lint", "policies:write"),
+    ("POST", f"{POLICIES}/{{policy_id}}/test", "policies:write"),
     ("GET", f"{POLICIES}/{{policy_id}}/decisions", "policies:read"),
     ("GET", f"{POLICIES}/{{policy_id}}/rollups", "policies:read"),
     ("GET", CREDITS, "billing:read"),

@@ -18,7 +18,7 @@ from tests.contract.tables import (
     row,
     string,
 )
-from tollhouse.contract import keys, policies, projects
+from tollhouse.contract import keys, policies, policy_trials, projects
 
 RULE = "Does the text name a person?"
 DRAFT_ROWS = [
@@ -58,6 +58,17 @@ ROLL_BACK = Table(
     body={"revision": 7, "version": 3},
     rows=[REVISION, row("version", integer(1, 2_147_483_647), required=True)],
 )
+TRIALS = [
+    Table(type_=policy_trials.LintPolicy, body={}, rows=[row("rule", string(1, 20_000))]),
+    Table(
+        type_=policy_trials.TryPolicy,
+        body={"text": "Some text."},
+        rows=[
+            row("text", string(1, 20_000), required=True),
+            row("rule", string(1, 20_000, ending="?")),
+        ],
+    ),
+]
 NAME = row("name", string(1, 200), required=True)
 EXPIRES_AT = row("expires_at", integer(1, 253_402_300_799), null=True)
 BODIES_OF_KEYS = [
@@ -95,7 +106,7 @@ BODIES_OF_KEYS = [
 
 
 @pytest.mark.parametrize(
-    ("type_", "body", "outcome"), cases(CREATE, EDIT, ROLL_BACK, *REVISED, *BODIES_OF_KEYS)
+    ("type_", "body", "outcome"), cases(CREATE, EDIT, ROLL_BACK, *REVISED, *TRIALS, *BODIES_OF_KEYS)
 )
 def test_each_field_of_the_organization_keeps_its_line_of_the_table(
     type_: type[msgspec.Struct], body: dict[str, Any], outcome: tuple[str, str | None]

@@ -156,6 +156,8 @@ ROWS = (
     Row(
         *("rollBackPolicy", "POST", f"{_MANAGED_POLICY}/rollback", "admin", "policies:write"),
     ),
+    Row("lintPolicy", "POST", f"{_MANAGED_POLICY}/lint", "admin", "policies:write"),
+    Row("testPolicy", "POST", f"{_MANAGED_POLICY}/test", "admin", "policies:write"),
     Row("retrieveCredits", "GET", _CREDITS, "admin", "billing:read"),
     Row("listCreditEntries", "GET", f"{_CREDITS}/entries", "admin", "billing:read"),
     Row(
@@ -224,6 +226,8 @@ BODIES: dict[str, dict[str, object]] = {
     "pausePolicy": {"revision": 2},
     "resumePolicy": {"revision": 3},
     "rollBackPolicy": {"revision": 3, "version": 1},
+    "lintPolicy": {},
+    "testPolicy": {"text": "Some text."},
     "createTestPayment": {"amount": {"value": "12.5"}},
     "setSpendingLimit": {"period": "month", "limit": {"value": "100"}},
     "setRateLimit": {"requests_per_minute": 600},

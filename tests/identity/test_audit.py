@@ -51,7 +51,9 @@ ACTIONS = {
     "setRateLimit": ("rate_limit.set", "rate_limit"),
     "clearRateLimit": ("rate_limit.clear", "rate_limit"),
 }
-CHANGING = [row for row in ROWS if row.method != "GET"]
+ASKING = {"lintPolicy", "testPolicy"}
+"""Operations that take a body and change nothing."""
+CHANGING = [row for row in ROWS if row.method != "GET" and row.id not in ASKING]
 CREATIONS = {
     *("createProjectKey", "createProject", "createManagedProjectKey", "createAdminKey"),
     *("createPolicy", "createTestPayment", "setSpendingLimit"),

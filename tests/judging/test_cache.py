@@ -8,6 +8,7 @@ import pytest
 from tests.judging.cases import policy, scored
 from tollhouse.base.clock import HeldClock
 from tollhouse.judging.cache import VerdictCache
+from tollhouse.policies.types import DRAFT_VERSION
 
 POLICY = policy("Is it about bread?")
 SCORE = scored(7_000)
@@ -36,6 +37,16 @@ def test_it_belongs_to_the_version_the_content_and_the_judge(cache: VerdictCache
     assert cache.find(policy(POLICY.rule), b"content", "judge") is None
     assert cache.find(POLICY, b"another content", "judge") is None
     assert cache.find(POLICY, b"content", "another judge") is None
+
+
+def test_a_draft_is_not_remembered(cache: VerdictCache) -> None:
+    """It may ask something else under the same number."""
+    draft = replace(POLICY, version=DRAFT_VERSION)
+
+    cache.keep(draft, b"content", "judge", SCORE)
+
+    assert cache.find(draft, b"content", "judge") is None
+    assert len(cache) == 0
 
 
 def test_it_is_believed_for_a_while(cache: VerdictCache, clock: HeldClock) -> None:

@@ -10,6 +10,7 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Catalog
 from tollhouse.inference.counting import TokenCounter
 from tollhouse.inference.pipeline import Pipeline
+from tollhouse.judging.trials import Trials
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.last_used import LastUsed
 from tollhouse.keys.secrets import Peppers
@@ -52,6 +53,7 @@ class House:
     record_days: int
     default_threshold_basis_points: int
     objection: Objection
+    trials: Trials
     is_sandbox: bool
     keep_alive_seconds: float
     documentation_url: str | None

@@ -10,66 +10,36 @@ from rich.progress import Progress
 
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
-from tollhouse.base.errors import GatewayError, Kind
-from tollhouse.base.ids import OrganizationId, RequestId, time_ordered_uuid
+from tollhouse.base.ids import OrganizationId
 from tollhouse.catalog import rules as catalog
 from tollhouse.cli.session import Session
-from tollhouse.contract.chat import ChatMessage, ChatRequest
 from tollhouse.inference.assembly import backend_config
 from tollhouse.inference.courts import court_of
-from tollhouse.judging import content as contents
-from tollhouse.judging.content import Said
-from tollhouse.judging.court import Court
-from tollhouse.judging.errors import TooLongToJudge
-from tollhouse.judging.types import Content, Decision, FailureReason
-from tollhouse.judging.verdict import unanswered
+from tollhouse.judging.errors import NoJudge
+from tollhouse.judging.trials import TRIALS_AT_ONCE_MAX, Trials
+from tollhouse.judging.types import Decision
 from tollhouse.observability import log
-from tollhouse.policies.types import AppliedPolicy, Direction
+from tollhouse.policies.types import AppliedPolicy
 
-TEXTS_AT_ONCE: Final = 4
 LOG_LEVEL: Final = "ERROR"
-
-
-class NoJudge(GatewayError):
-    """There is nobody to ask."""
-
-    kind = Kind.UNAVAILABLE
-    code = "no_judge"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No judge is configured, so that nothing can be asked. See docs/guides/judging.md."
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoringJudge:
     """The judge with its bounds, for one organization."""
 
-    court: Court
+    trials: Trials
     organization_id: OrganizationId
 
     async def decide(self, policies: Sequence[AppliedPolicy], text: str) -> tuple[Decision, ...]:
-        """A decision of each, one after the other: versions of a policy may look in other ways."""
-        return tuple([await self._decide(policy, text) for policy in policies])
-
-    async def _decide(self, policy: AppliedPolicy, text: str) -> Decision:
-        content = _content(policy.direction, text)
-        request_id = RequestId(time_ordered_uuid())
-        subject = self.court.subject(self.organization_id, request_id, content)
-        try:
-            self.court.weigh(subject, [policy])
-        except TooLongToJudge:
-            (decision,) = unanswered([policy], FailureReason.OVER_BUDGET)
-        else:
-            (decision,) = await self.court.examine(subject, [policy])
-        return decision
+        """A decision of each."""
+        return await self.trials.decide(self.organization_id, policies, text)
 
     async def decide_all(
         self, policies: Sequence[AppliedPolicy], texts: Sequence[str], bars: Progress
     ) -> list[tuple[Decision, ...]]:
         """For each text in their order, a few at a time."""
-        places = asyncio.Semaphore(TEXTS_AT_ONCE)
+        places = asyncio.Semaphore(TRIALS_AT_ONCE_MAX)
         bar = bars.add_task("Asking the judge", total=len(texts))
 
         async def one(text: str) -> tuple[Decision, ...]:
@@ -99,17 +69,7 @@ async def authoring_judge(
     port = OpenAiBackend(backend_config(name, offered.backends[name]), transport, operator.clock)
     secret = settings.secrets.master.encode()
     court = court_of(offered, {name: port}, operator.clock, secret=secret)
-    assert court is not None, "there is a judge"
     try:
-        yield AuthoringJudge(court, organization_id)
+        yield AuthoringJudge(Trials(court), organization_id)
     finally:
         await transport.close()
-
-
-def _content(direction: Direction, text: str) -> Content:
-    """The text as what a customer says, or for a policy on answers as what a model says."""
-    if direction is Direction.RESPONSE:
-        message = {"role": "assistant", "content": text}
-        return contents.of_answer([Said(index=0, message=message, logprobs=[])])
-    messages = [ChatMessage(role="user", content=text)]
-    return contents.of_request(ChatRequest(model="authoring", messages=messages))

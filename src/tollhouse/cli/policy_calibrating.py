@@ -14,7 +14,7 @@ from tollhouse.cli import charts, output, progress, sample_texts, session
 from tollhouse.cli.arguments import example, json_option, organization_option
 from tollhouse.cli.authoring_judge import authoring_judge
 from tollhouse.cli.policy_arguments import POLICY
-from tollhouse.cli.policy_trying import FILE, default_threshold, retrieve, versions
+from tollhouse.cli.policy_trying import FILE, retrieve, versions
 from tollhouse.cli.sample_texts import LabelledSample
 from tollhouse.cli.session import Session
 from tollhouse.judging import calibration
@@ -130,7 +130,7 @@ async def _scores(
     """Scores of what was answered, the draft's threshold, and how much was not answered."""
     owner = await operator.organization(organization)
     policy = await retrieve(operator, owner.id, policy_id)
-    draft = versions(policy, default=default_threshold(operator))["draft"]
+    draft = versions(operator, policy)["draft"]
     async with authoring_judge(operator, owner.id) as judge:
         decided = await judge.decide_all([draft], [sample.text for sample in samples], bars)
     found = [

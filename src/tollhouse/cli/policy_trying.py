@@ -9,18 +9,20 @@ import click
 from msgspec import Struct
 from rich.progress import Progress
 
+from tollhouse.api import policy_trial_wire
 from tollhouse.base.ids import OrganizationId, PolicyId, policy_id_text
 from tollhouse.cli import output, progress, sample_texts, session
 from tollhouse.cli.arguments import example, json_option, organization_option
 from tollhouse.cli.authoring_judge import authoring_judge
 from tollhouse.cli.policy_arguments import POLICY
 from tollhouse.cli.session import Session
+from tollhouse.contract.policy_trials import PolicyVerdictList
 from tollhouse.judging.types import Decision
 from tollhouse.policies import service
+from tollhouse.policies.applying import Side, on_trial
 from tollhouse.policies.lint import lint as lint_rule
-from tollhouse.policies.types import AppliedPolicy, Mode, Policy
+from tollhouse.policies.types import AppliedPolicy, Policy
 
-DRAFT_VERSION: Final = 0
 SHOWN_CHARACTERS: Final = 60
 VERDICT_COLUMNS: Final = ("of", "outcome", "score_basis_points", "threshold_basis_points", "reason")
 DISAGREEMENT_COLUMNS: Final = (
@@ -33,40 +35,6 @@ DISAGREEMENT_COLUMNS: Final = (
 )
 REMARK_COLUMNS: Final = ("weakness", "advice")
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class Remark(Struct, frozen=True, kw_only=True):
-    """Advice on a rule."""
-
-    weakness: str
-    advice: str
-
-
-class Remarks(Struct, frozen=True, kw_only=True):
-    """All that can be said of a rule by reading it."""
-
-    object: Literal["list"] = "list"
-    data: list[Remark]
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """What the judge says of a text; `lowest` and `highest` enclose the score."""
-
-    of: Literal["draft", "published"]
-    outcome: str
-    score_basis_points: int | None
-    lowest_basis_points: int | None
-    highest_basis_points: int | None
-    coverage_basis_points: int | None
-    threshold_basis_points: int
-    reason: str | None
-
-
-class Verdicts(Struct, frozen=True, kw_only=True):
-    """Of the draft, and of what is published if anything is."""
-
-    object: Literal["list"] = "list"
-    data: list[Verdict]
 
 
 class Disagreement(Struct, frozen=True, kw_only=True):
@@ -113,9 +81,9 @@ def lint(
         raise click.UsageError(message)
     if policy is not None:
         rule = _found(settings_path, organization, policy).draft.rule
-    remarks = [Remark(weakness=one.weakness, advice=one.advice) for one in lint_rule(rule or "")]
-    if remarks or as_json:
-        output.show_list(Remarks(data=remarks), REMARK_COLUMNS, as_json=as_json)
+    remarks = policy_trial_wire.remarks(lint_rule(rule or ""))
+    if remarks.data or as_json:
+        output.show_list(remarks, REMARK_COLUMNS, as_json=as_json)
     else:
         output.say("Nothing to remark.", as_json=False)
 
@@ -137,15 +105,15 @@ def test(
     """Judge a text by the draft, and by what is published."""
     judged = sys.stdin.read() if text is None else text
 
-    async def work(operator: Session) -> list[Verdict]:
+    async def work(operator: Session) -> PolicyVerdictList:
         owner = await operator.organization(organization)
         found = await retrieve(operator, owner.id, policy)
-        sides = versions(found, default=default_threshold(operator))
+        sides = versions(operator, found)
         async with authoring_judge(operator, owner.id) as judge:
             decisions = await judge.decide(list(sides.values()), judged)
-        return [_verdict(of, one) for of, one in zip(sides, decisions, strict=True)]
+        return policy_trial_wire.verdicts(sides, decisions)
 
-    verdicts = Verdicts(data=session.run(settings_path, work))
+    verdicts = session.run(settings_path, work)
     output.show_list(verdicts, VERDICT_COLUMNS, as_json=as_json)
 
 
@@ -192,7 +160,7 @@ async def _backtest(
 ) -> Backtest:
     owner = await operator.organization(organization)
     policy = await retrieve(operator, owner.id, policy_id)
-    sides = versions(policy, default=default_threshold(operator))
+    sides = versions(operator, policy)
     async with authoring_judge(operator, owner.id) as judge:
         decided = await judge.decide_all(list(sides.values()), texts, bars)
     drafts = [decisions[0] for decisions in decided]
@@ -231,36 +199,10 @@ async def retrieve(operator: Session, organization_id: OrganizationId, policy: P
         return await service.retrieve(tx, organization_id, policy)
 
 
-def default_threshold(operator: Session) -> int:
-    """What a policy without a threshold of its own gets when it is published."""
-    return operator.settings.policies.default_threshold_basis_points
-
-
-def versions(policy: Policy, *, default: int) -> dict[Literal["draft", "published"], AppliedPolicy]:
+def versions(operator: Session, policy: Policy) -> dict[Side, AppliedPolicy]:
     """What the draft would ask, and what is asked by the publication if there is one."""
-    draft = policy.draft
-    threshold = draft.match_threshold_basis_points
-    found: dict[Literal["draft", "published"], AppliedPolicy] = {
-        "draft": AppliedPolicy(
-            id=policy.id,
-            version=DRAFT_VERSION,
-            rule=draft.rule,
-            direction=draft.direction,
-            mode=Mode.MONITORING,
-            match_threshold_basis_points=default if threshold is None else threshold,
-        )
-    }
-    if policy.published is not None:
-        content = policy.published.content
-        found["published"] = AppliedPolicy(
-            id=policy.id,
-            version=policy.published.number,
-            rule=content.rule,
-            direction=content.direction,
-            mode=Mode.MONITORING,
-            match_threshold_basis_points=policy.published.threshold_in_force_basis_points,
-        )
-    return found
+    default = operator.settings.policies.default_threshold_basis_points
+    return on_trial(policy, default_threshold_basis_points=default)
 
 
 def _found(settings_path: Path, organization: UUID | None, policy: PolicyId) -> Policy:
@@ -273,17 +215,3 @@ def _found(settings_path: Path, organization: UUID | None, policy: PolicyId) -> 
 
 def _count(decisions: list[Decision], outcome: str) -> int:
     return sum(decision.outcome == outcome for decision in decisions)
-
-
-def _verdict(of: Literal["draft", "published"], decision: Decision) -> Verdict:
-    score = decision.score
-    return Verdict(
-        of=of,
-        outcome=decision.outcome,
-        score_basis_points=score and score.basis_points,
-        lowest_basis_points=score and score.lowest_basis_points,
-        highest_basis_points=score and score.highest_basis_points,
-        coverage_basis_points=score and score.coverage_basis_points,
-        threshold_basis_points=decision.policy.match_threshold_basis_points,
-        reason=decision.reason,
-    )

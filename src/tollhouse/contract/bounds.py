@@ -67,6 +67,7 @@ POLICY_NAME_LENGTH_MAX = 80
 POLICY_DESCRIPTION_LENGTH_MAX = 240
 POLICY_RULE_LENGTH_MAX = 20_000
 POLICY_PROJECTS_MAX = 1_000
+TRIED_TEXT_LENGTH_MAX = 20_000  # OQ-178
 THRESHOLD_BASIS_POINTS_MAX = 9_999
 REVISION_MAX = 2_147_483_647
 NAME_LENGTH_MAX = 200  # OQ-92, OQ-149
@@ -100,6 +101,8 @@ PolicyDescription = Annotated[str, Meta(max_length=POLICY_DESCRIPTION_LENGTH_MAX
 PolicyRule = Annotated[
     str, Meta(min_length=1, max_length=POLICY_RULE_LENGTH_MAX, pattern=QUESTION_PATTERN)
 ]
+TriedRule = Annotated[str, Meta(min_length=1, max_length=POLICY_RULE_LENGTH_MAX)]
+TriedText = Annotated[str, Meta(min_length=1, max_length=TRIED_TEXT_LENGTH_MAX)]
 PolicyProjectIds = Annotated[list[str], Meta(max_length=POLICY_PROJECTS_MAX)]
 ThresholdBasisPoints = Annotated[int, Meta(ge=1, le=THRESHOLD_BASIS_POINTS_MAX)]
 Revision = Annotated[int, Meta(ge=1, le=REVISION_MAX)]

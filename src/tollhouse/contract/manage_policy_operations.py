@@ -1,10 +1,10 @@
 """The management extension for policies: what leads from a draft to what applies, and back."""
 
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import decisions, listing, policies
+from tollhouse.contract import decisions, listing, policies, policy_trials
 from tollhouse.contract.operation import Access, Credential, Operation
 from tollhouse.contract.origins import Origin
-from tollhouse.contract.statuses import READING, WRITING
+from tollhouse.contract.statuses import ASKING, READING, WRITING
 
 _POLICIES = "/manage/v1/organization/policies"
 _POLICY = f"{_POLICIES}/{{policy_id}}"
@@ -87,6 +87,32 @@ ROLL_BACK_POLICY = Operation(
     body=policies.RollBackPolicy,
     result=policies.Policy,
     statuses=WRITING,
+)
+LINT_POLICY = Operation(
+    id="lintPolicy",
+    method="POST",
+    path=f"{_POLICY}/lint",
+    tag="Policies",
+    summary="Read a rule for what makes it hard to judge",
+    access=_WRITE,
+    origin=Origin.EXTENSION,
+    questions=("OQ-178",),
+    body=policy_trials.LintPolicy,
+    result=policy_trials.PolicyRemarkList,
+    statuses=ASKING,
+)
+TEST_POLICY = Operation(
+    id="testPolicy",
+    method="POST",
+    path=f"{_POLICY}/test",
+    tag="Policies",
+    summary="Judge a text by a policy's draft, and by what is published",
+    access=_WRITE,
+    origin=Origin.EXTENSION,
+    questions=("OQ-178",),
+    body=policy_trials.TryPolicy,
+    result=policy_trials.PolicyVerdictList,
+    statuses=ASKING,
 )
 LIST_POLICY_DECISIONS = Operation(
     id="listPolicyDecisions",

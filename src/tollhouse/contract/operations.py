@@ -47,6 +47,7 @@ from tollhouse.contract.manage_operations import (
     SUSPEND_PROJECT_KEY,
 )
 from tollhouse.contract.manage_policy_operations import (
+    LINT_POLICY,
     LIST_POLICIES,
     LIST_POLICY_DECISIONS,
     LIST_POLICY_VERSIONS,
@@ -55,6 +56,7 @@ from tollhouse.contract.manage_policy_operations import (
     RESUME_POLICY,
     RETRIEVE_POLICY_VERSION,
     ROLL_BACK_POLICY,
+    TEST_POLICY,
 )
 from tollhouse.contract.manage_request_operations import (
     LIST_REQUESTS,
@@ -302,6 +304,8 @@ OPERATIONS: tuple[Operation, ...] = (
     PUBLISH_POLICY,
     RESUME_POLICY,
     ROLL_BACK_POLICY,
+    LINT_POLICY,
+    TEST_POLICY,
     LIST_POLICY_DECISIONS,
     REPORT_POLICY,
     RETRIEVE_CREDITS,

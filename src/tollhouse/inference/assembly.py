@@ -19,6 +19,7 @@ from tollhouse.inference.offers import Offers, price_list
 from tollhouse.inference.pipeline import Patience, Pipeline
 from tollhouse.inference.policing import Policing
 from tollhouse.inference.tenancy import Tenancy
+from tollhouse.judging.trials import Trials
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.policies.snapshots import PolicySnapshots
@@ -64,6 +65,7 @@ class Inference:
             PolicySnapshots(ground.database, ground.tasks),
             courtroom_of(catalog.judge, self._court, ground.clock, ground.calls, note=note),
         )
+        self.trials = Trials(self._court)
         self.token_counter = TokenCounter(self.offers, policing)
         self.pipeline = Pipeline(
             clock=ground.clock,

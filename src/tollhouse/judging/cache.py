@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import PolicyId
 from tollhouse.judging.types import Score
-from tollhouse.policies.types import AppliedPolicy
+from tollhouse.policies.types import DRAFT_VERSION, AppliedPolicy
 
 _Key = tuple[PolicyId, int, bytes, str]
 
@@ -33,14 +33,16 @@ class VerdictCache:
         return len(self._kept)
 
     def find(self, policy: AppliedPolicy, digest: bytes, judge: str) -> Score | None:
-        """What this judge said about this very content and version."""
+        """What this judge said about this very content and version; never of a draft."""
         kept = self._kept.get(_key(policy, digest, judge))
         if kept is None or kept.until_seconds <= self._clock.monotonic_seconds():
             return None
         return kept.score
 
     def keep(self, policy: AppliedPolicy, digest: bytes, judge: str, score: Score) -> None:
-        """An answer over the whole content."""
+        """An answer over the whole content. What a draft asks changes under the same number."""
+        if policy.version == DRAFT_VERSION:
+            return
         now_seconds = self._clock.monotonic_seconds()
         key = _key(policy, digest, judge)
         self._kept.pop(key, None)

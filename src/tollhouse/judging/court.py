@@ -87,6 +87,10 @@ class Court:
             tokens_max=self._config.request_tokens_max - spent_tokens,
         )
 
+    def weigh_rule(self, policy: AppliedPolicy) -> None:
+        """Refuse a question for which the judge has no room."""
+        budget.check_rule(policy.rule, self._config.profile)
+
     def weigh_selection(
         self,
         subject: Subject,

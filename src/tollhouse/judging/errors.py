@@ -72,6 +72,33 @@ class TooLongToJudge(PolicyEvaluatorUnavailable):
         super().__init__("A policy applies, and the content is too long to be judged. Shorten it.")
 
 
+class NoJudge(GatewayError):
+    """There is nobody to ask."""
+
+    kind = Kind.UNAVAILABLE
+    code = "no_judge"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No judge is configured, so that nothing can be asked. See docs/guides/judging.md."
+        )
+
+
+class TooManyTrials(GatewayError):
+    """The organization already has as many texts tried in this worker as it may."""
+
+    kind = Kind.LIMITED
+    code = "too_many_policy_tests"
+
+    def __init__(self, at_once_max: int) -> None:
+        super().__init__(
+            f"The organization's limit of {at_once_max} tests at once is reached."
+            " Try again when one of them has ended."
+        )
+        self.retry_after_seconds = 1
+
+
 class RuleTooLong(GatewayError):
     """The judge could not read the question together with any content."""
 

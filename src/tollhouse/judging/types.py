@@ -126,10 +126,10 @@ class FailureReason(StrEnum):
 class Outcome(StrEnum):
     """What is known of a policy after asking. What was skipped could not have changed anything."""
 
-    MATCH = auto()
-    NO_MATCH = auto()
-    FAILED = auto()
-    SKIPPED = auto()
+    MATCH = "match"
+    NO_MATCH = "no_match"
+    FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

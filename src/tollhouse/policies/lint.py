@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum, auto
+from enum import StrEnum
 from typing import Final
 
 LENGTH_MAX: Final = 2_400
@@ -29,13 +29,13 @@ _SECOND: Final = re.compile(
 class Weakness(StrEnum):
     """Kinds of advice."""
 
-    NOT_A_QUESTION = auto()
-    OPEN_QUESTION = auto()
-    SEVERAL_QUESTIONS = auto()
-    DOUBLE_NEGATION = auto()
-    ABSENCE = auto()
-    VAGUE = auto()
-    TOO_LONG = auto()
+    NOT_A_QUESTION = "not_a_question"
+    OPEN_QUESTION = "open_question"
+    SEVERAL_QUESTIONS = "several_questions"
+    DOUBLE_NEGATION = "double_negation"
+    ABSENCE = "absence"
+    VAGUE = "vague"
+    TOO_LONG = "too_long"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
+from tollhouse.policies.applying import in_force
 from tollhouse.policies.types import AppliedPolicy, Direction, Mode, Policy, Scope
 from tollhouse.storage.database import Mutation, Row
 
@@ -23,7 +24,7 @@ async def require_room(tx: Mutation, policy: Policy, objection: Objection) -> No
     assert policy.published is not None, "only what is published can be in force"
     if objection is no_objection:
         return
-    if (refusal := objection([_own(policy)])) is not None:
+    if (refusal := objection([in_force(policy.published)])) is not None:
         raise refusal
     content = policy.published.content
     if not policy.is_in_effect or content.scope is Scope.UNATTACHED:
@@ -36,19 +37,6 @@ async def require_room(tx: Mutation, policy: Policy, objection: Objection) -> No
     for applying in await _sets(tx, tx.organization_id, projects):
         if (refusal := objection([known[policy_id] for policy_id in applying])) is not None:
             raise refusal
-
-
-def _own(policy: Policy) -> AppliedPolicy:
-    assert policy.published is not None, "only what is published can be in force"
-    content = policy.published.content
-    return AppliedPolicy(
-        id=policy.id,
-        version=policy.published.number,
-        rule=content.rule,
-        direction=content.direction,
-        mode=content.mode,
-        match_threshold_basis_points=policy.published.threshold_in_force_basis_points,
-    )
 
 
 async def _in_effect(

@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import UNSET, UnsetType
 
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
+
+DRAFT_VERSION: Final = 0
+"""Publications count from one."""
 
 
 class PolicyState(StrEnum):

@@ -1,0 +1,47 @@
+"""A policy in the form in which it is judged: in force, or on trial."""
+
+from dataclasses import replace
+from typing import Literal
+
+from tollhouse.policies.types import DRAFT_VERSION, AppliedPolicy, Mode, Policy, PolicyVersion
+
+Side = Literal["draft", "published"]
+
+
+def in_force(version: PolicyVersion) -> AppliedPolicy:
+    """What a publication asks."""
+    content = version.content
+    return AppliedPolicy(
+        id=version.policy_id,
+        version=version.number,
+        rule=content.rule,
+        direction=content.direction,
+        mode=content.mode,
+        match_threshold_basis_points=version.threshold_in_force_basis_points,
+    )
+
+
+def on_trial(
+    policy: Policy, *, default_threshold_basis_points: int, rule: str | None = None
+) -> dict[Side, AppliedPolicy]:
+    """What the draft would ask, or another rule in its place, and what is asked now if anything is.
+
+    Both monitor, since what is tried refuses nothing.
+    """
+    draft = policy.draft
+    threshold = draft.match_threshold_basis_points
+    sides: dict[Side, AppliedPolicy] = {
+        "draft": AppliedPolicy(
+            id=policy.id,
+            version=DRAFT_VERSION,
+            rule=draft.rule if rule is None else rule,
+            direction=draft.direction,
+            mode=Mode.MONITORING,
+            match_threshold_basis_points=(
+                default_threshold_basis_points if threshold is None else threshold
+            ),
+        )
+    }
+    if policy.published is not None:
+        sides["published"] = replace(in_force(policy.published), mode=Mode.MONITORING)
+    return sides

@@ -16,6 +16,7 @@ export interface Told {
   readonly unjudged_base_url: string;
   readonly admin_key: string;
   readonly narrow_key: string;
+  readonly reading_key: string;
   readonly project_key: string;
   readonly failed_request_id: string;
   readonly project_id: string;

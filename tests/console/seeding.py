@@ -36,6 +36,7 @@ class Seeded:
 
     admin_key: str
     narrow_key: str
+    reading_key: str
     project_key: str
     judged_key: str
     project_id: str
@@ -58,6 +59,7 @@ async def seed(world: World) -> Seeded:
     return Seeded(
         admin_key=(await world.admin_key(name="Console")).value,
         narrow_key=(await world.admin_key(("projects:read",), name="Only projects")).value,
+        reading_key=(await world.admin_key(("policies:read",), name="Only reads")).value,
         project_key=web.value,
         judged_key=crawler.value,
         project_id=str(shop.id),

@@ -14,6 +14,7 @@ import { Editor } from "./editor";
 import { PastScores } from "./past-scores";
 import { Published } from "./published";
 import { Steps } from "./steps";
+import { Trying } from "./trying";
 import { STATE_TONES } from "./words";
 
 export function Policy({ id }: { id: string }) {
@@ -79,7 +80,10 @@ function Workbench({ policy, onPolicy, readLatest }: WorkbenchProperties) {
           onPolicy={take}
           onConflict={onConflict}
         />
-        <Published policy={policy} />
+        <div className="stack">
+          <Published policy={policy} />
+          <Trying policy={policy} draft={draft} />
+        </div>
       </div>
       <PastScores
         policyId={policy.id}

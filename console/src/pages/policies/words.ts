@@ -1,6 +1,6 @@
 /** The values of a policy in words. */
 
-import type { PolicyDecision, PolicyDraft, PolicyState } from "../../api/types";
+import type { PolicyDecision, PolicyDraft, PolicyState, PolicyVerdict } from "../../api/types";
 
 export const DIRECTIONS: Readonly<Record<PolicyDraft["direction"], string>> = {
   request: "Requests",
@@ -32,6 +32,12 @@ export const STATE_TONES: Readonly<Record<PolicyState, "plain" | "good" | "warn"
 };
 
 type Tone = "plain" | "good" | "warn" | "bad";
+
+export const OUTCOMES: Readonly<Record<PolicyVerdict["outcome"], { tone: Tone; words: string }>> = {
+  match: { tone: "warn", words: "match" },
+  no_match: { tone: "good", words: "no match" },
+  failed: { tone: "bad", words: "not judged" },
+};
 
 /** What became of it, by whether it counted for the caller. */
 export function actionInWords(decision: PolicyDecision): { tone: Tone; words: string } {

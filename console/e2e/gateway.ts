@@ -9,6 +9,9 @@ import type { TestProject } from "vitest/node";
 const ROOT = join(import.meta.dirname, "../..");
 const PYTHON = join(ROOT, ".venv/bin/python");
 
+/** Whether pages are timed, with a large organization. */
+export const IS_TIMED = "TOLLHOUSE_TIMES_CONSOLE" in process.env;
+
 /** What `tests/console/serve.py` tells. */
 export interface Told {
   readonly base_url: string;
@@ -31,7 +34,7 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const gateway = spawn(PYTHON, ["-m", "tests.console.serve"], {
+  const gateway = spawn(PYTHON, ["-m", "tests.console.serve", ...(IS_TIMED ? ["--crowded"] : [])], {
     cwd: ROOT,
     env: { ...process.env, PYTHONPATH: "src:." },
     stdio: ["pipe", "pipe", "inherit"],

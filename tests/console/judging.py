@@ -42,8 +42,8 @@ async def enter_past_scores(world: World, policy_id: PolicyId, *, threshold: int
                    CASE WHEN bin * 100 >= $3 THEN 'match' ELSE 'no_match' END, bin, decisions
               FROM generate_series(1, $4) AS ago,
                    generate_series(0, 99) AS bin,
-                   LATERAL (SELECT (240 * exp(-bin / 5.0) + 9 * exp(-((bin - 91) ^ 2) / 60.0)
-                                    + (bin * 7 + ago * 5) % 23 / 22)::integer AS decisions) AS sum
+                   LATERAL (SELECT ((240 * exp(-bin / 5.0) + 9 * exp(-((bin - 91) ^ 2) / 60.0))
+                                    * (5 + ago * 3 % 7) / 8)::integer AS decisions) AS sum
              WHERE decisions > 0
             """,
             world.organization_id,

@@ -1,6 +1,7 @@
 """A gateway with a past, for whoever tests the console in a browser.
 
-Writes one line of JSON, its address and its keys, and serves until standard input ends.
+Writes one line of JSON, its address and its keys, and serves until standard input ends. With
+`--crowded` the organization is a large one.
 """
 
 import asyncio
@@ -8,6 +9,7 @@ import sys
 
 import msgspec
 
+from tests.console.crowding import crowd
 from tests.console.judging import new_judge
 from tests.console.seeding import seed
 from tests.console.trading import be_judged, on_shelf, silent_address, trade
@@ -41,6 +43,8 @@ async def serve(settings: Settings, upstream: ScriptedUpstream, judge_url: str) 
     database = await connect(settings)
     world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
     seeded = await seed(world)
+    if "--crowded" in sys.argv:
+        await crowd(world, settings.database.url)
     await database.close()
     async with (
         running_gateway(judged_by(settings, judge_url)) as gateway,

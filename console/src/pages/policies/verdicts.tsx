@@ -5,9 +5,9 @@ import { Badge } from "../../ui/data";
 import { ScoreBar } from "./score-bar";
 import { failureInWords, inPercent, OUTCOMES } from "./words";
 
-const TITLES: Readonly<Record<PolicyVerdict["of"], string>> = {
-  draft: "By the draft",
-  published: "By what is published",
+const TITLES: Readonly<Record<PolicyVerdict["of"], { short: string; whole: string }>> = {
+  draft: { short: "Draft", whole: "By the draft" },
+  published: { short: "Published", whole: "By what is published" },
 };
 
 interface VerdictsProperties {
@@ -28,12 +28,13 @@ export function Verdicts({ of, isOld }: VerdictsProperties) {
 }
 
 function Verdict({ verdict }: { verdict: PolicyVerdict }) {
+  const title = TITLES[verdict.of];
   const { tone, words } = OUTCOMES[verdict.outcome];
   const { score_basis_points: score, threshold_basis_points: threshold } = verdict;
   return (
-    <section className="verdict" aria-label={TITLES[verdict.of]}>
+    <section className="verdict" aria-label={title.whole}>
       <div className="row row-apart">
-        <h3>{TITLES[verdict.of]}</h3>
+        <h3>{title.short}</h3>
         <Badge tone={tone}>{words}</Badge>
       </div>
       {score !== null && <ScoreBar score={score} threshold={threshold} />}
@@ -52,5 +53,5 @@ function boundsInWords({ lowest_basis_points, highest_basis_points }: PolicyVerd
   if (lowest_basis_points === null || highest_basis_points === null) return "";
   if (lowest_basis_points === highest_basis_points) return "";
   const [low, high] = [inPercent(lowest_basis_points), inPercent(highest_basis_points)];
-  return ` The score lies between ${low} and ${high}.`;
+  return ` Surely between ${low} and ${high}.`;
 }

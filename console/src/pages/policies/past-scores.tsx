@@ -154,6 +154,9 @@ function Trial({ tally, threshold, published, isDrafted, onThreshold, onTake }: 
             <span className="swatch swatch-match" /> {words}
           </p>
           <Cut found={found} threshold={threshold} />
+          {threshold !== published && (
+            <p className="quiet">The dashed line is what is published, {inPercent(published)}.</p>
+          )}
         </div>
         <div className="row">
           <button

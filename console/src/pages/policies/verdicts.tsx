@@ -33,10 +33,8 @@ function Verdict({ verdict }: { verdict: PolicyVerdict }) {
   const { score_basis_points: score, threshold_basis_points: threshold } = verdict;
   return (
     <section className="verdict" aria-label={title.whole}>
-      <div className="row row-apart">
-        <h3>{title.short}</h3>
-        <Badge tone={tone}>{words}</Badge>
-      </div>
+      <h3>{title.short}</h3>
+      <Badge tone={tone}>{words}</Badge>
       {score !== null && <ScoreBar score={score} threshold={threshold} />}
       <p className="note">
         {verdict.outcome === "failed"

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long test-vllm bench console lint format types lock lock-sdks reference docs sbom openapi
+.PHONY: help setup check test test-long test-vllm bench bench-console console pictures lint format types lock lock-sdks reference docs sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -9,7 +9,7 @@ COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version
 	--no-header --no-emit-index-url pyproject.toml
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make .venv from the locks, with this tree installed in it
 	bash .ci/run setup
@@ -47,8 +47,15 @@ bench: ## measure with every command in bench/, one JSON object each
 	set -e; for command in $(patsubst bench/%.py,%,$(wildcard bench/*.py)); do \
 		echo "== $$command"; $(BENCH).$$command --json; done
 
+bench-console: ## time the console's pages with a large organization, in Chromium
+	bash .ci/run console times
+
 console: ## check the web console and build it into the package
 	bash .ci/run console
+
+pictures: ## take the pictures of the console that its guide shows
+	mkdir -p docs/images/console
+	TOLLHOUSE_PICTURES=$(CURDIR)/docs/images/console bash .ci/run pictures
 
 lint: ## style, direction of imports, rules of the house, locks
 	bash .ci/run style imports rules locks

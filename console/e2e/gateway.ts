@@ -9,15 +9,22 @@ import type { TestProject } from "vitest/node";
 const ROOT = join(import.meta.dirname, "../..");
 const PYTHON = join(ROOT, ".venv/bin/python");
 
+/** Whether pages are timed, with a large organization. */
+export const IS_TIMED = "TOLLHOUSE_TIMES_CONSOLE" in process.env;
+
 /** What `tests/console/serve.py` tells. */
 export interface Told {
   readonly base_url: string;
+  /** Of a gateway without a judge, in front of the same organization. */
+  readonly unjudged_base_url: string;
   readonly admin_key: string;
   readonly narrow_key: string;
+  readonly reading_key: string;
   readonly project_key: string;
   readonly failed_request_id: string;
   readonly project_id: string;
   readonly policy_id: string;
+  readonly judging_policy_id: string;
 }
 
 declare module "vitest" {
@@ -27,7 +34,7 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const gateway = spawn(PYTHON, ["-m", "tests.console.serve"], {
+  const gateway = spawn(PYTHON, ["-m", "tests.console.serve", ...(IS_TIMED ? ["--crowded"] : [])], {
     cwd: ROOT,
     env: { ...process.env, PYTHONPATH: "src:." },
     stdio: ["pipe", "pipe", "inherit"],

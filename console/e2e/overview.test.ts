@@ -12,6 +12,8 @@ describe("the overview", () => {
     await page.getByRole("region", { name: "Held" }).getByText("$0.50").first().waitFor();
     await page.getByRole("region", { name: "Spent today" }).getByText("$").waitFor();
     await page.getByRole("region", { name: "Spending caps" }).getByText("Shop").waitFor();
+    const matches = page.getByRole("region", { name: "Policy matches" });
+    await matches.getByText(/^Today, and [\d,]{5,} in the last 30 days$/).waitFor();
 
     await visitor.isContent();
     await visitor.leave();

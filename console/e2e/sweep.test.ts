@@ -24,20 +24,43 @@ describe.each([
   });
   afterAll(() => visitor.leave());
 
-  it.each(PAGES)("can be read and used: %s", async (title) => {
-    const { page } = visitor;
-    const menu = page.getByRole("button", { name: "Menu" });
+  const show = async (title: string) => {
+    const menu = visitor.page.getByRole("button", { name: "Menu" });
     if (await menu.isVisible()) await menu.click();
     await visitor.go(title);
+  };
+
+  const fits = async () => {
+    const { page } = visitor;
+    await visitor.isContent();
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(overflow).toBeLessThanOrEqual(0);
+  };
+
+  it.each(PAGES)("can be read and used: %s", async (title) => {
+    const { page } = visitor;
+    await show(title);
     const ask = page.getByRole("textbox", { name: "Project key" });
     if (await ask.isVisible()) {
       await ask.fill(inject("told").project_key);
       await page.getByRole("button", { name: "Use this key" }).click();
     }
 
-    await visitor.isContent();
+    await fits();
+  });
 
-    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    expect(overflow).toBeLessThanOrEqual(0);
+  it("can be read and used: a policy with advice, a trial, scores and decisions", async () => {
+    const { page } = visitor;
+    await show("Policies");
+    await page.getByRole("link", { name: "Card numbers" }).click();
+    await page.getByLabel("Rule").fill("Does it contain a card number, a bad word or the like?");
+    await page.getByText("Name what is meant").waitFor();
+    await page.getByLabel("Text", { exact: true }).fill("It is 4929 1111 2222 3333.");
+    await page.getByRole("button", { name: "Judge it" }).click();
+    await page.getByRole("region", { name: "By what is published" }).waitFor();
+    await page.getByRole("slider").press("PageDown");
+    await page.getByText("Would have matched").waitFor();
+
+    await fits();
   });
 });

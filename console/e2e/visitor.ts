@@ -40,15 +40,18 @@ export function withBrowser(): () => Browser {
   return () => browser;
 }
 
+/** Another gateway than the usual one has another address. */
+type ArrivalOptions = BrowserContextOptions & { readonly baseUrl?: string };
+
 /** Before the door, on an empty page. */
 export async function arrive(
   browser: Browser,
-  options: BrowserContextOptions = {},
+  { baseUrl = inject("told").base_url, ...options }: ArrivalOptions = {},
 ): Promise<Visitor> {
   const context = await browser.newContext({ acceptDownloads: true, ...options });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
-  const faults = watch(page);
+  const faults = watch(page, new URL(baseUrl).origin);
   return {
     page,
     faults,
@@ -69,20 +72,19 @@ export async function arrive(
 /** Behind the door, at the overview. */
 export async function enter(
   browser: Browser,
-  options: BrowserContextOptions & { key?: string } = {},
+  options: ArrivalOptions & { key?: string } = {},
 ): Promise<Visitor> {
-  const { key = inject("told").admin_key, ...rest } = options;
-  const visitor = await arrive(browser, rest);
-  await visitor.page.goto(`${inject("told").base_url}/console`);
+  const { key = inject("told").admin_key, baseUrl = inject("told").base_url, ...rest } = options;
+  const visitor = await arrive(browser, { baseUrl, ...rest });
+  await visitor.page.goto(`${baseUrl}/console`);
   await visitor.page.getByLabel("Admin API key").fill(key);
   await visitor.page.getByRole("button", { name: "Sign in" }).click();
   await visitor.page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
   return visitor;
 }
 
-function watch(page: Page): string[] {
+function watch(page: Page, origin: string): string[] {
   const faults: string[] = [];
-  const origin = new URL(inject("told").base_url).origin;
   page.on("request", (request) => {
     const url = new URL(request.url());
     const isOwn = url.origin === origin || ["blob:", "data:"].includes(url.protocol);

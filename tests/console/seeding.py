@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
+from tests.console.judging import enter_past_scores
 from tests.support.limits import set_limit
 from tests.support.policies import CONTENT, new_policy
 from tests.support.spending import Spender
@@ -17,7 +18,7 @@ from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.types import Charge, PastUsage, Period, Scope
 from tollhouse.limits.types import Owner
 from tollhouse.limits.types import Scope as LimitScope
-from tollhouse.policies.types import Direction, Mode
+from tollhouse.policies.types import Direction, Mode, Policy
 from tollhouse.policies.types import Scope as PolicyScope
 from tollhouse.projects.types import Project
 from tollhouse.storage import instances
@@ -26,6 +27,7 @@ DAYS: Final = 35
 USD: Final = 10**12
 KEPT_DAYS: Final = 400
 PATIENCE_SECONDS: Final = 120.0
+CARDS_THRESHOLD: Final = 8_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +36,12 @@ class Seeded:
 
     admin_key: str
     narrow_key: str
+    reading_key: str
     project_key: str
+    judged_key: str
     project_id: str
     policy_id: str
+    judging_policy_id: str
 
 
 async def seed(world: World) -> Seeded:
@@ -49,14 +54,17 @@ async def seed(world: World) -> Seeded:
     await _use(world, [web, nightly, crawler])
     await _spend(world, web)
     await world.archive(old)
-    policy_id = await _policies(world, shop, search)
+    paused, judging = await _policies(world, shop, search)
     await _limits(world, shop)
     return Seeded(
         admin_key=(await world.admin_key(name="Console")).value,
         narrow_key=(await world.admin_key(("projects:read",), name="Only projects")).value,
+        reading_key=(await world.admin_key(("policies:read",), name="Only reads")).value,
         project_key=web.value,
+        judged_key=crawler.value,
         project_id=str(shop.id),
-        policy_id=policy_id,
+        policy_id=policy_id_text(paused.id),
+        judging_policy_id=policy_id_text(judging.id),
     )
 
 
@@ -144,8 +152,8 @@ async def _limits(world: World, project: Project) -> None:
     )
 
 
-async def _policies(world: World, shop: Project, search: Project) -> str:
-    """One in every state; the ID of the one with changes that are not published."""
+async def _policies(world: World, shop: Project, search: Project) -> tuple[Policy, Policy]:
+    """One in every state; returns the one that is paused, and the one that enforces."""
     await new_policy(world, name="Competitor names")
     await new_policy(
         world,
@@ -153,7 +161,7 @@ async def _policies(world: World, shop: Project, search: Project) -> str:
         name="Legal advice",
         content=replace(CONTENT, rule="Does the text give legal advice?"),
     )
-    await new_policy(
+    cards = await new_policy(
         world,
         ("publish",),
         name="Card numbers",
@@ -164,9 +172,10 @@ async def _policies(world: World, shop: Project, search: Project) -> str:
             mode=Mode.ENFORCING,
             scope=PolicyScope.PROJECTS,
             project_ids=(search.id,),
-            match_threshold_basis_points=8_000,
+            match_threshold_basis_points=CARDS_THRESHOLD,
         ),
     )
+    await enter_past_scores(world, cards.id, threshold=CARDS_THRESHOLD)
     paused = await new_policy(
         world,
         ("publish", "pause"),
@@ -178,4 +187,4 @@ async def _policies(world: World, shop: Project, search: Project) -> str:
             project_ids=(shop.id,),
         ),
     )
-    return policy_id_text(paused.id)
+    return paused, cards

@@ -1,6 +1,7 @@
 """A gateway with a past, for whoever tests the console in a browser.
 
-Writes one line of JSON, its address and its keys, and serves until standard input ends.
+Writes one line of JSON, its address and its keys, and serves until standard input ends. With
+`--crowded` the organization is a large one.
 """
 
 import asyncio
@@ -8,10 +9,14 @@ import sys
 
 import msgspec
 
+from tests.console.crowding import crowd
+from tests.console.judging import new_judge
 from tests.console.seeding import seed
-from tests.console.trading import on_shelf, silent_address, trade
+from tests.console.trading import be_judged, on_shelf, silent_address, trade
 from tests.support import databases
+from tests.support.courthouse import judged_by
 from tests.support.gateway import running_gateway, settings_for
+from tests.support.judge import running_judge
 from tests.support.upstream import running_upstream
 from tests.support.world import new_world
 from tollhouse.app import connect
@@ -22,24 +27,35 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 
 async def main() -> None:
-    async with databases.temporary() as url, running_upstream(chunk_delay_ms=20) as upstream:
+    async with (
+        databases.temporary() as url,
+        running_upstream(chunk_delay_ms=20) as upstream,
+        running_judge(new_judge()) as judge,
+    ):
         await schema.migrate(url)
         hasty = f"{url}?options=-csynchronous_commit%3Doff"
         with silent_address() as silent_url:
             settings = on_shelf(settings_for(hasty), upstream.base_url, silent_url)
-            await serve(settings, upstream)
+            await serve(settings, upstream, judge.base_url)
 
 
-async def serve(settings: Settings, upstream: ScriptedUpstream) -> None:
+async def serve(settings: Settings, upstream: ScriptedUpstream, judge_url: str) -> None:
     database = await connect(settings)
     world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
     seeded = await seed(world)
+    if "--crowded" in sys.argv:
+        await crowd(world, settings.database.url)
     await database.close()
-    async with running_gateway(settings) as gateway:
+    async with (
+        running_gateway(judged_by(settings, judge_url)) as gateway,
+        running_gateway(settings) as unjudged,
+    ):
         await gateway.application.reap()
         failed_id = await trade(gateway, upstream, seeded.project_key, seeded.admin_key)
+        await be_judged(gateway, seeded)
         told = {
             "base_url": gateway.base_url,
+            "unjudged_base_url": unjudged.base_url,
             "failed_request_id": failed_id,
             **msgspec.to_builtins(seeded),
         }

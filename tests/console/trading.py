@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
+from httpx2 import AsyncClient
 
+from tests.console.judging import RIDDLE
+from tests.console.seeding import Seeded
 from tests.identity.waiting import until
 from tests.support.gateway import Gateway
 from tests.support.shop import model
@@ -18,6 +21,7 @@ LARGE: Final = "example/large"
 UNAVAILABLE: Final = "example/asleep"
 REFUSED_TWICE: Final = 2
 ANSWERED: Final = 5
+CARDS_REFUSED: Final = 11
 
 
 @contextmanager
@@ -64,8 +68,28 @@ async def trade(gateway: Gateway, upstream: ScriptedUpstream, key: str, admin_ke
     return failed.headers["x-request-id"]
 
 
-def _asked(name: str, **fields: object) -> dict[str, Any]:
-    return {"model": name, "messages": [{"role": "user", "content": "Say hello."}], **fields}
+async def be_judged(gateway: Gateway, seeded: Seeded) -> None:
+    """Card numbers that are refused, more than a page shows, and one that cannot be judged."""
+    path = "/v1/chat/completions"
+    async with gateway.client(seeded.judged_key) as client:
+        for number in range(CARDS_REFUSED):
+            asked = _asked(LARGE, content=f"Charge 4929 1111 2222 33{number:02}, please.")
+            refused = await client.post(path, json=asked)
+            assert refused.status_code == 403, refused.text
+        failed = await client.post(path, json=_asked(LARGE, content=f"A {RIDDLE}."))
+        assert failed.status_code == 503, failed.text
+    async with gateway.client(seeded.admin_key) as client:
+        await until(lambda: _are_decided(client, seeded.judging_policy_id))
+
+
+async def _are_decided(client: AsyncClient, policy_id: str) -> bool:
+    path = f"/manage/v1/organization/policies/{policy_id}/decisions"
+    page = await client.get(path, params={"limit": 100})
+    return len(page.json()["data"]) > CARDS_REFUSED
+
+
+def _asked(name: str, content: str = "Say hello.", **fields: object) -> dict[str, Any]:
+    return {"model": name, "messages": [{"role": "user", "content": content}], **fields}
 
 
 async def _written(gateway: Gateway, admin_key: str, *, count: int) -> None:

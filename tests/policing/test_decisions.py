@@ -147,6 +147,29 @@ async def test_decisions_are_paged_newest_first(courthouse: Courthouse) -> None:
     assert wrong.status_code == 400
 
 
+async def test_a_page_goes_on_after_the_last_decision_of_the_page_before(
+    courthouse: Courthouse,
+) -> None:
+    policy_id = await courthouse.forbid("bread", direction=Direction.REQUEST)
+    path = f"{MANAGE}/{policy_id}/decisions"
+    for number in range(2):
+        await courthouse.send(CHAT, BODIES[CHAT](f"Bake bread number {number}."))
+
+    async def are_there() -> bool:
+        return len((await listed(courthouse, path))["data"]) == 2
+
+    await until(are_there)
+    first = await listed(courthouse, path, limit=1)
+    second = await listed(courthouse, path, limit=1, after=first["last_id"])
+    elsewhere = first["last_id"].replace("_request", "_nowhere")
+    async with courthouse.shop.administrator() as client:
+        refused = await client.get(path, params={"after": elsewhere})
+
+    assert (first["has_more"], second["has_more"]) == (True, False)
+    assert first["data"][0]["id"] > second["data"][0]["id"]
+    assert refused.status_code == 400
+
+
 async def test_what_is_written_twice_counts_once(world: World) -> None:
     one = examination(world, 9_999, 10_000, 4_999, None, 0)
     for _ in range(2):

@@ -3,7 +3,7 @@
 export const PAGE_SIZE = 100;
 export const PAGES_MAX = 20;
 
-interface ListPage<T> {
+export interface ListPage<T> {
   readonly data: readonly T[];
   readonly has_more: boolean;
   readonly last_id: string | null;

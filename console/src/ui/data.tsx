@@ -1,6 +1,7 @@
 /** Small pieces that show one value each. */
 
 import type { ReactNode } from "react";
+import { count } from "../base/counts";
 import { type Instant, moment, relative } from "../base/days";
 import { decimalOf, type PicoUsd, picoOf, shown } from "../base/money";
 import { useNow } from "./now";
@@ -13,12 +14,6 @@ export function Money({ of }: { of: string | PicoUsd }) {
       {shown(pico)}
     </span>
   );
-}
-
-const COUNT = new Intl.NumberFormat("en-US");
-
-export function count(of: number): string {
-  return COUNT.format(of);
 }
 
 export function Count({ of }: { of: number }) {

@@ -33,9 +33,9 @@ export function Refusal({ failure, onRetry }: RefusalProperties) {
   );
 }
 
-/** Nothing is broken: the key, or this version, was never meant to do it. */
-function isExpected(explanation: Explanation): boolean {
-  return explanation.missingPermission !== null || explanation.code === "unknown_url";
+/** Nothing is broken: the key, this version or this gateway was never meant to do it. */
+function isExpected({ missingPermission, code }: Explanation): boolean {
+  return missingPermission !== null || code === "unknown_url" || code === "no_judge";
 }
 
 function Reason({ explanation }: { explanation: Explanation }) {
@@ -48,5 +48,8 @@ function Reason({ explanation }: { explanation: Explanation }) {
     );
   }
   if (explanation.code === "unknown_url") return <p>This gateway does not offer this yet.</p>;
+  if (explanation.code === "no_judge") {
+    return <p>This gateway has no judge to ask. Whoever runs it can configure one.</p>;
+  }
   return <p>{explanation.message}</p>;
 }

@@ -33,7 +33,7 @@ def place(after: str | UnsetType) -> Place | None:
         return None
     text, _, direction = after.partition("_")
     request_id = parse_uuid(text)
-    if request_id is None or direction not in Direction:
+    if request_id is None or direction not in set(Direction):
         raise UnknownCursor
     found = service.place_of(RequestId(request_id), Direction(direction))
     if found is None:

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { CostBucket, CreditEntry, RequestRollupBucket } from "../../api/types";
+import type { CostBucket, CreditEntry, PolicyRollup, RequestRollupBucket } from "../../api/types";
 import { DAY_SECONDS } from "../../base/days";
 import { decimalOf, picoOf } from "../../base/money";
 import {
   balances,
   growth,
+  matchesByDay,
   spendByDay,
   spentThisMonth,
   spentToday,
@@ -92,5 +93,25 @@ describe("the figures of the overview", () => {
       { requests: 10, refused: 3, failed: 2 },
     ]);
     expect(traffic([...hours, ...hours])).toEqual({ requests: 20, refused: 6, failed: 4 });
+  });
+
+  it("count the matches of all policies by the day, and none where nothing was judged", () => {
+    const rollup = {
+      object: "organization.policy.rollup",
+      start_time: FIRST,
+      end_time: FIRST + DAY_SECONDS,
+      version: 1,
+      direction: "request",
+      mode: "enforcing",
+      matches: 3,
+      no_matches: 9,
+      failures: 1,
+      skipped: 0,
+      score_counts: [],
+    } as const satisfies PolicyRollup;
+    const later = { ...rollup, start_time: FIRST + 2 * DAY_SECONDS };
+    const days = [FIRST, FIRST + DAY_SECONDS, FIRST + 2 * DAY_SECONDS];
+
+    expect(matchesByDay([rollup, { ...rollup, version: 2 }, later], days)).toEqual([6, 0, 3]);
   });
 });

@@ -1,6 +1,6 @@
 /** What the reports say about the present, worked out from their buckets. */
 
-import type { CostBucket, CreditEntry, RequestRollupBucket } from "../../api/types";
+import type { CostBucket, CreditEntry, PolicyRollup, RequestRollupBucket } from "../../api/types";
 import { dayOf, type Instant, monthOf } from "../../base/days";
 import { type PicoUsd, picoOf, sum } from "../../base/money";
 
@@ -74,15 +74,26 @@ export function trafficByHour(buckets: readonly RequestRollupBucket[]): Hour[] {
     const failures = results.flatMap((result) => result.failures);
     const isOurs = ({ status }: { status: number }) => status >= 500;
     return {
-      requests: total(results),
-      refused: total(failures.filter((failure) => !isOurs(failure))),
-      failed: total(failures.filter(isOurs)),
+      requests: requestsIn(results),
+      refused: requestsIn(failures.filter((failure) => !isOurs(failure))),
+      failed: requestsIn(failures.filter(isOurs)),
     };
   });
 }
 
-function total(counted: ReadonlyArray<{ readonly requests: number }>): number {
-  return counted.reduce((sum, { requests }) => sum + requests, 0);
+function requestsIn(counted: ReadonlyArray<{ readonly requests: number }>): number {
+  return total(counted.map(({ requests }) => requests));
+}
+
+export function total(counts: readonly number[]): number {
+  return counts.reduce((sum, each) => sum + each, 0);
+}
+
+/** Matches of all policies, a figure for each of the days. */
+export function matchesByDay(rollups: readonly PolicyRollup[], days: readonly Instant[]): number[] {
+  return days.map((day) =>
+    total(rollups.filter(({ start_time }) => start_time === day).map(({ matches }) => matches)),
+  );
 }
 
 export function traffic(hours: readonly Hour[]): Hour {

@@ -1,6 +1,6 @@
 /** The first page: what is left, what was spent, and what is about to be full. */
 
-import { type ReactNode, useCallback } from "react";
+import { useCallback } from "react";
 import { answer, content } from "../../api/client";
 import type { CreditEntry, Credits, SpendingLimit } from "../../api/types";
 import { walkList } from "../../api/walking";
@@ -15,6 +15,7 @@ import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { Sparkline } from "../../ui/sparkline";
 import { CapMeter } from "../limits/cap-meter";
+import { DAYS_SHOWN, Figure } from "./figure";
 import {
   balances,
   type DaySpend,
@@ -26,8 +27,8 @@ import {
   traffic,
   trafficByHour,
 } from "./figures";
+import { MatchesFigure } from "./matches-figure";
 
-const DAYS_SHOWN = 30;
 const BUCKETS_MAX = 62;
 const CAPS_SHOWN = 6;
 
@@ -44,6 +45,7 @@ export function Overview() {
         <MonthFigure costs={costs} />
         <RequestsFigure hours={hours} />
         <FailuresFigure hours={hours} />
+        <MatchesFigure />
       </div>
       <Caps />
     </Page>
@@ -111,21 +113,6 @@ function useTraffic(): Loading<Hour[]> {
     [admin, now],
   );
   return useLoad(load);
-}
-
-interface FigureProperties<T> {
-  readonly title: string;
-  readonly of: Loading<T>;
-  readonly children: (value: T) => ReactNode;
-}
-
-function Figure<T>({ title, of, children }: FigureProperties<T>) {
-  return (
-    <section className="figure" aria-label={title}>
-      <h2>{title}</h2>
-      <Loaded of={of}>{children}</Loaded>
-    </section>
-  );
 }
 
 function CreditFigure({ credit, costs }: { credit: Loading<Credit>; costs: readonly DaySpend[] }) {

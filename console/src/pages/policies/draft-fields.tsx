@@ -6,6 +6,7 @@ import { walkList } from "../../api/walking";
 import { CheckField, SelectField, TextArea, TextField } from "../../ui/fields";
 import { Loaded, useLoad } from "../../ui/loading";
 import { useSession } from "../../ui/session";
+import { Advice } from "./advice";
 import { type Draft, faultsOf } from "./drafting";
 import { DIRECTIONS, MODES, SCOPES } from "./words";
 
@@ -18,11 +19,13 @@ function options<T extends string>(titles: Readonly<Record<T, string>>) {
 }
 
 interface DraftFieldsProperties {
+  /** Whose rule is read for advice; a policy that is not created yet has none. */
+  readonly policyId?: string;
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
 }
 
-export function DraftFields({ draft, onDraft }: DraftFieldsProperties) {
+export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties) {
   const set = <K extends keyof Draft>(field: K) => {
     return (value: Draft[K]) => onDraft({ ...draft, [field]: value });
   };
@@ -30,16 +33,19 @@ export function DraftFields({ draft, onDraft }: DraftFieldsProperties) {
   return (
     <>
       <TextField label="Name" value={draft.name} onValue={set("name")} maxLength={80} required />
-      <TextArea
-        label="Rule"
-        hint="A yes-or-no question about the text. Yes is a match."
-        {...(draft.rule === "" || faults.rule === undefined ? {} : { fault: faults.rule })}
-        value={draft.rule}
-        onValue={set("rule")}
-        rows={4}
-        maxLength={20_000}
-        required
-      />
+      <div className="advised">
+        <TextArea
+          label="Rule"
+          hint="A yes-or-no question about the text. Yes is a match."
+          {...(draft.rule === "" || faults.rule === undefined ? {} : { fault: faults.rule })}
+          value={draft.rule}
+          onValue={set("rule")}
+          rows={4}
+          maxLength={20_000}
+          required
+        />
+        {policyId !== undefined && <Advice policyId={policyId} rule={draft.rule} />}
+      </div>
       <TextField
         label="Description (optional)"
         value={draft.description}

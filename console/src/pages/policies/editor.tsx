@@ -1,6 +1,6 @@
 /** The draft of a policy. Whoever was slower sees what was changed meanwhile, and loses nothing. */
 
-import { type FormEvent, useEffect, useState } from "react";
+import type { FormEvent } from "react";
 import { content } from "../../api/client";
 import { isStale } from "../../api/failure";
 import type { Policy } from "../../api/types";
@@ -10,25 +10,25 @@ import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { Conflict } from "./conflict";
 import { DraftFields } from "./draft-fields";
-import { draftOf, editOf, faultsOf, isSame, onTop } from "./drafting";
+import { type Draft, draftOf, editOf, faultsOf, isSame, onTop } from "./drafting";
 
 interface EditorProperties {
   /** What the draft was begun from. */
   readonly policy: Policy;
+  readonly draft: Draft;
+  readonly onDraft: (draft: Draft) => void;
   /** What the gateway holds by now, once it is known to be something else. */
   readonly latest: Policy | null;
-  readonly onEdits: (hasEdits: boolean) => void;
   readonly onPolicy: (policy: Policy) => void;
   readonly onConflict: () => Promise<void>;
 }
 
-export function Editor({ policy, latest, onEdits, onPolicy, onConflict }: EditorProperties) {
+export function Editor(properties: EditorProperties) {
+  const { policy, draft, onDraft, latest, onPolicy, onConflict } = properties;
   const { admin } = useSession();
   const before = draftOf(policy);
-  const [draft, setDraft] = useState(before);
   const act = useAct();
   const hasEdits = !isSame(before, draft);
-  useEffect(() => onEdits(hasEdits), [hasEdits, onEdits]);
   const save = (event: FormEvent) => {
     event.preventDefault();
     act.run(async () => {
@@ -39,7 +39,7 @@ export function Editor({ policy, latest, onEdits, onPolicy, onConflict }: Editor
             body: editOf(before, draft, policy.revision),
           }),
         );
-        setDraft(draftOf(saved));
+        onDraft(draftOf(saved));
         onPolicy(saved);
       } catch (thrown) {
         if (!isStale(thrown)) throw thrown;
@@ -47,15 +47,15 @@ export function Editor({ policy, latest, onEdits, onPolicy, onConflict }: Editor
       }
     });
   };
-  const begin = (from: Policy, next: typeof draft) => {
-    setDraft(next);
+  const begin = (from: Policy, next: Draft) => {
+    onDraft(next);
     onPolicy(from);
   };
   const isSound = Object.keys(faultsOf(draft)).length === 0;
   return (
     <Panel title="Draft">
       <form className="form" onSubmit={save}>
-        <DraftFields draft={draft} onDraft={setDraft} />
+        <DraftFields policyId={policy.id} draft={draft} onDraft={onDraft} />
         {latest !== null && (
           <Conflict
             before={before}
@@ -71,7 +71,7 @@ export function Editor({ policy, latest, onEdits, onPolicy, onConflict }: Editor
             type="button"
             className="button"
             disabled={!hasEdits || act.isBusy}
-            onClick={() => setDraft(before)}
+            onClick={() => onDraft(before)}
           >
             Discard edits
           </button>

@@ -33,7 +33,7 @@ export function NewPolicy() {
     <Page
       title="New policy"
       trail={<Link to={{ page: "policies" }}>Policies</Link>}
-      about="It begins as a draft: nothing is judged by it before it is published."
+      about="It begins as a draft: nothing is judged by it before it is published. Once it is created, its rule is read for advice, and can be tried on a text."
     >
       <Panel title="Draft">
         <form className="form" onSubmit={create}>

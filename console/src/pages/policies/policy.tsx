@@ -8,9 +8,13 @@ import { Loaded, useLoad } from "../../ui/loading";
 import { Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
+import { Decisions } from "./decisions";
+import { basisPointsOf, draftOf, isSame, percentOf } from "./drafting";
 import { Editor } from "./editor";
+import { PastScores } from "./past-scores";
 import { Published } from "./published";
 import { Steps } from "./steps";
+import { Trying } from "./trying";
 import { STATE_TONES } from "./words";
 
 export function Policy({ id }: { id: string }) {
@@ -48,13 +52,14 @@ interface WorkbenchProperties {
 }
 
 function Workbench({ policy, onPolicy, readLatest }: WorkbenchProperties) {
-  const [hasEdits, setHasEdits] = useState(false);
+  const [draft, setDraft] = useState(() => draftOf(policy));
   const [latest, setLatest] = useState<PolicyRecord | null>(null);
   const onConflict = async () => setLatest(await readLatest());
   const take = (taken: PolicyRecord) => {
     setLatest(null);
     onPolicy(taken);
   };
+  const hasEdits = !isSame(draftOf(policy), draft);
   return (
     <div className="stack">
       <div className="row row-apart">
@@ -69,13 +74,24 @@ function Workbench({ policy, onPolicy, readLatest }: WorkbenchProperties) {
       <div className="halves">
         <Editor
           policy={policy}
+          draft={draft}
+          onDraft={setDraft}
           latest={latest}
-          onEdits={setHasEdits}
           onPolicy={take}
           onConflict={onConflict}
         />
-        <Published policy={policy} />
+        <div className="stack">
+          <Published policy={policy} />
+          <Trying policy={policy} draft={draft} />
+        </div>
       </div>
+      <PastScores
+        policyId={policy.id}
+        published={policy.published}
+        drafted={basisPointsOf(draft.threshold) ?? null}
+        onThreshold={(points) => setDraft({ ...draft, threshold: percentOf(points) })}
+      />
+      <Decisions policyId={policy.id} />
     </div>
   );
 }

@@ -1,11 +1,16 @@
 /** The values of a policy in words. */
 
-import type { PolicyDraft, PolicyState } from "../../api/types";
+import type { PolicyDecision, PolicyDraft, PolicyState, PolicyVerdict } from "../../api/types";
 
 export const DIRECTIONS: Readonly<Record<PolicyDraft["direction"], string>> = {
   request: "Requests",
   response: "Responses",
   both: "Requests and responses",
+};
+
+export const JUDGED: Readonly<Record<PolicyDecision["direction"], string>> = {
+  request: "Request",
+  response: "Response",
 };
 
 export const SCOPES: Readonly<Record<PolicyDraft["scope"], string>> = {
@@ -26,7 +31,43 @@ export const STATE_TONES: Readonly<Record<PolicyState, "plain" | "good" | "warn"
   paused: "warn",
 };
 
+type Tone = "plain" | "good" | "warn" | "bad";
+
+export const OUTCOMES: Readonly<Record<PolicyVerdict["outcome"], { tone: Tone; words: string }>> = {
+  match: { tone: "warn", words: "match" },
+  no_match: { tone: "good", words: "no match" },
+  failed: { tone: "bad", words: "not judged" },
+};
+
+/** What became of it, by whether it counted for the caller. */
+export function actionInWords(decision: PolicyDecision): { tone: Tone; words: string } {
+  if (decision.action === "blocked") return { tone: "bad", words: "refused" };
+  if (decision.action === "would_block") return { tone: "warn", words: "recorded" };
+  return { tone: "plain", words: "let through" };
+}
+
+const FAILURES: Readonly<Record<string, string>> = {
+  unreachable: "the judge was not reached",
+  timed_out: "the judge took too long",
+  rejected: "the judge refused the question",
+  garbled: "the judge’s answer could not be read",
+  unseen: "the judge said neither yes nor no",
+  uncovered: "the judge hardly meant yes or no",
+  undecided: "the score may lie on either side of the threshold",
+  not_evaluable: "not everything in it was text",
+  over_budget: "it was too long to be judged",
+};
+
+/** Why there is no verdict; a reason that is newer than the console is told as it is. */
+export function failureInWords(reason: string | null): string {
+  return reason === null ? "there was no verdict" : (FAILURES[reason] ?? reason);
+}
+
+export function inPercent(basisPoints: number): string {
+  return `${basisPoints / 100} %`;
+}
+
 /** 8000 basis points are 80 %; nothing is what the gateway takes for it. */
 export function thresholdInWords(basisPoints: number | null): string {
-  return basisPoints === null ? "The gateway's default" : `${basisPoints / 100} %`;
+  return basisPoints === null ? "The gateway's default" : inPercent(basisPoints);
 }

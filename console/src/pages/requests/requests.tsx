@@ -1,14 +1,13 @@
 /** The latest requests, those that failed, and one by its ID. */
 
-import { type FormEvent, useCallback, useEffect, useState } from "react";
+import { type FormEvent, useCallback, useState } from "react";
 import { content } from "../../api/client";
 import type { RequestRecord } from "../../api/types";
 import { Empty, Money, Panel, When } from "../../ui/data";
 import { Choices, type Option, TextField } from "../../ui/fields";
-import { Loaded, useAct, useLoad } from "../../ui/loading";
 import { go, Link, useChoice } from "../../ui/navigation";
 import { Page } from "../../ui/page";
-import { Refusal } from "../../ui/refusal";
+import { Paged } from "../../ui/paged";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
 import { duration } from "./timing";
@@ -120,54 +119,15 @@ function Latest({ wanted }: { wanted: Wanted }) {
     },
     [admin, wanted],
   );
-  const load = useCallback((signal: AbortSignal) => read(null, signal), [read]);
-  const first = useLoad(load);
   return (
-    <Loaded of={first}>
-      {(page) => <Listed key={page.first_id ?? ""} first={page} readMore={read} />}
-    </Loaded>
-  );
-}
-
-interface RequestPage {
-  readonly data: readonly RequestRecord[];
-  readonly has_more: boolean;
-  readonly last_id: string | null;
-}
-
-interface ListedProperties {
-  readonly first: RequestPage;
-  readonly readMore: (after: string | null) => Promise<RequestPage>;
-}
-
-function Listed({ first, readMore }: ListedProperties) {
-  const [more, setMore] = useState<readonly RequestPage[]>([]);
-  const act = useAct();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what follows belongs to its first page.
-  useEffect(() => setMore([]), [first]);
-  const pages = [first, ...more];
-  const last = pages.at(-1) ?? first;
-  const rows = pages.flatMap(({ data }) => data);
-  const goOn = () =>
-    act.run(async () => {
-      const next = await readMore(last.last_id);
-      setMore((known) => [...known, next]);
-    });
-  return (
-    <div className="stack">
-      {rows.length === 0 ? (
-        <Empty>There is no such request.</Empty>
-      ) : (
-        <Table caption="Latest requests" columns={COLUMNS} rows={rows} keyOf={({ id }) => id} />
-      )}
-      {act.failure !== null && <Refusal failure={act.failure} />}
-      {last.has_more && (
-        <div className="row">
-          <button type="button" className="button" disabled={act.isBusy} onClick={goOn}>
-            Show older ones
-          </button>
-        </div>
-      )}
-    </div>
+    <Paged read={read}>
+      {(rows) =>
+        rows.length === 0 ? (
+          <Empty>There is no such request.</Empty>
+        ) : (
+          <Table caption="Latest requests" columns={COLUMNS} rows={rows} keyOf={({ id }) => id} />
+        )
+      }
+    </Paged>
   );
 }

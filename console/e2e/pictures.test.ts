@@ -1,0 +1,94 @@
+/** Pictures of every page, for the guide and for whoever looks: only where a folder is named. */
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, inject, it } from "vitest";
+import { enter, type Visitor, withBrowser } from "./visitor";
+
+const { TOLLHOUSE_PICTURES: FOLDER = "" } = process.env;
+const WIDE = { width: 1280, height: 800 };
+const NARROW = { width: 360, height: 740 };
+const QUALITY = 80;
+const SECTIONS = [
+  "Overview",
+  "Costs",
+  "Requests",
+  "Policies",
+  "Projects and keys",
+  "Limits and caps",
+  "Models",
+  "Playground",
+] as const;
+
+/** The whole page as WebP, which the browser can and the library cannot. */
+async function picture(page: Page): Promise<Buffer> {
+  const session = await page.context().newCDPSession(page);
+  const { cssContentSize: whole } = await session.send("Page.getLayoutMetrics");
+  const { data } = await session.send("Page.captureScreenshot", {
+    format: "webp",
+    quality: QUALITY,
+    captureBeyondViewport: true,
+    clip: { x: 0, y: 0, width: whole.width, height: whole.height, scale: 1 },
+  });
+  await session.detach();
+  return Buffer.from(data, "base64");
+}
+
+describe.skipIf(FOLDER === "").each([
+  ["light", "", { colorScheme: "light" as const, viewport: WIDE }],
+  ["dark", "-dark", { colorScheme: "dark" as const, viewport: WIDE }],
+  ["narrow", "-narrow", { colorScheme: "light" as const, viewport: NARROW }],
+  ["narrow and dark", "-narrow-dark", { colorScheme: "dark" as const, viewport: NARROW }],
+])("pictures, %s", (_, ending, options) => {
+  const browser = withBrowser();
+  let visitor: Visitor;
+
+  beforeAll(async () => {
+    visitor = await enter(browser(), options);
+  });
+  afterAll(() => visitor.leave());
+
+  const show = async (title: string) => {
+    const menu = visitor.page.getByRole("button", { name: "Menu" });
+    if (await menu.isVisible()) await menu.click();
+    await visitor.go(title);
+  };
+
+  const shoot = async (name: string) => {
+    await visitor.isContent();
+    await visitor.page.evaluate(() => scrollTo(0, 0));
+    await writeFile(join(FOLDER, `${name}${ending}.webp`), await picture(visitor.page));
+  };
+
+  it.each(SECTIONS)("of %s", async (title) => {
+    await show(title);
+    const ask = visitor.page.getByRole("textbox", { name: "Project key" });
+    if (await ask.isVisible()) {
+      await ask.fill(inject("told").project_key);
+      await visitor.page.getByRole("button", { name: "Use this key" }).click();
+      await ask.waitFor({ state: "detached" });
+    }
+    await shoot(title.toLowerCase().replaceAll(" ", "-"));
+  });
+
+  it("of a policy", async () => {
+    const { page } = visitor;
+    await show("Policies");
+    await page.getByRole("link", { name: "Card numbers" }).click();
+    await page.getByLabel("Rule").fill("Does it contain a card number or bad words?");
+    await page.getByText("Name what is meant").waitFor();
+    await page.getByLabel("Text", { exact: true }).fill("Charge it to my card, please.");
+    await page.getByRole("button", { name: "Judge it" }).click();
+    await page.getByRole("region", { name: "By what is published" }).waitFor();
+    await page.getByRole("slider").fill("8650");
+    await shoot("policy");
+  });
+
+  it("of a request that failed", async () => {
+    await show("Requests");
+    await visitor.page.getByLabel("Request ID").fill(inject("told").failed_request_id);
+    await visitor.page.keyboard.press("Enter");
+    await shoot("request");
+  });
+});

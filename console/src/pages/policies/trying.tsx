@@ -1,0 +1,83 @@
+/** A text on trial: what the draft and what is published make of it. Nothing is kept. */
+
+import { type FormEvent, useState } from "react";
+import { content } from "../../api/client";
+import type { Policy, PolicyVerdict } from "../../api/types";
+import { Panel } from "../../ui/data";
+import { TextArea } from "../../ui/fields";
+import { useAct } from "../../ui/loading";
+import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
+import { type Draft, draftOf, faultsOf } from "./drafting";
+import { Verdicts } from "./verdicts";
+
+const TEXT_LENGTH_MAX = 20_000;
+
+interface TryingProperties {
+  readonly policy: Policy;
+  /** As it stands in the editor, saved or not. */
+  readonly draft: Draft;
+}
+
+interface Tried {
+  readonly text: string;
+  readonly rule: string;
+  readonly verdicts: readonly PolicyVerdict[];
+}
+
+export function Trying({ policy, draft }: TryingProperties) {
+  const { admin } = useSession();
+  const [text, setText] = useState("");
+  const [tried, setTried] = useState<Tried | null>(null);
+  const act = useAct();
+  const attempt = (event: FormEvent) => {
+    event.preventDefault();
+    act.run(async () => {
+      setTried(null);
+      const { data } = await content(
+        admin.POST("/manage/v1/organization/policies/{policy_id}/test", {
+          params: { path: { policy_id: policy.id } },
+          body: { text, rule: draft.rule },
+        }),
+      );
+      setTried({ text, rule: draft.rule, verdicts: data });
+    });
+  };
+  const isChanged = tried !== null && (tried.text !== text || tried.rule !== draft.rule);
+  return (
+    <Panel title="Try it on a text">
+      <form className="form" onSubmit={attempt}>
+        <TextArea
+          label="Text"
+          hint={hintFor(policy, draft)}
+          value={text}
+          onValue={setText}
+          rows={4}
+          maxLength={TEXT_LENGTH_MAX}
+        />
+        <div className="row row-end">
+          <button
+            type="submit"
+            className="button"
+            disabled={act.isBusy || text === "" || faultsOf(draft).rule !== undefined}
+          >
+            {act.isBusy ? "The judge reads…" : "Judge it"}
+          </button>
+        </div>
+        {act.failure !== null && <Refusal failure={act.failure} />}
+        <div role="status" aria-label="Verdicts">
+          {tried !== null && <Verdicts of={tried.verdicts} isOld={isChanged} />}
+        </div>
+      </form>
+    </Panel>
+  );
+}
+
+/** The rule is tried as it is written; the draft's threshold as it was saved. */
+function hintFor(policy: Policy, draft: Draft): string {
+  if (faultsOf(draft).rule !== undefined) return "The rule must be a question first.";
+  if (draft.threshold !== draftOf(policy).threshold) {
+    return "The rule is tried as it stands; the threshold counts once it is saved.";
+  }
+  return "It is judged and forgotten. The rule is tried as it stands, saved or not.";
+}

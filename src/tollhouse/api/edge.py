@@ -25,7 +25,6 @@ from tollhouse.api.edge_errors import (
     Disconnected,
     MalformedRequest,
     MethodNotAllowed,
-    NotBuiltYet,
     UnknownUrl,
 )
 from tollhouse.api.errors import Presentation, Reply
@@ -216,8 +215,7 @@ class Edge:
     ) -> Reply | StreamReply:
         if route.surface is not None and isinstance(caller, Customer):
             return await self._infer(exchange, route, route.surface, caller)
-        if route.handler is None:
-            raise NotBuiltYet
+        assert route.handler is not None, "what is no surface has a handler"
         call = await self._call(exchange, route.operation, caller, path)
         reply = _success(await route.handler(call))
         return dataclasses.replace(reply, headers=reply.headers + exchange.traffic.headers)

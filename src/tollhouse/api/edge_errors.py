@@ -1,6 +1,6 @@
 """What is wrong with a request before anything is known of its meaning."""
 
-from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+from tollhouse.base.errors import GatewayError, Kind
 
 
 class MalformedRequest(GatewayError):
@@ -104,15 +104,6 @@ class BodyTimedOut(GatewayError):
 
     def __init__(self) -> None:
         super().__init__("The body did not arrive in time.")
-
-
-class NotBuiltYet(ServiceUnavailable):
-    """The operation is part of the interface and not of this version."""
-
-    should_retry = False
-
-    def __init__(self) -> None:
-        super().__init__("This operation is not available in this version of the gateway.")
 
 
 class Disconnected(Exception):

@@ -13,7 +13,7 @@ _ONLY_BY_PIPELINE = frozenset({Guard.ADMISSION, Guard.POLICIES})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
-    """An operation and who serves it; nobody yet, where a later version will.
+    """An operation and who serves it.
 
     What must be admitted and judged can only be served as a surface, which the pipeline calls:
     a plain handler of such an operation cannot be put into the table.
@@ -25,9 +25,10 @@ class Route:
 
     def __post_init__(self) -> None:
         is_guarded = bool(self.operation.guards & _ONLY_BY_PIPELINE)
-        if (self.handler is not None and is_guarded) or (
-            self.surface is not None and not is_guarded
-        ):
+        serves, serves_not = self.handler, self.surface
+        if is_guarded:
+            serves, serves_not = self.surface, self.handler
+        if serves is None or serves_not is not None:
             message = f"{self.operation.id}: a surface is what must be admitted and judged"
             raise MisdeclaredOperation(message)
 

@@ -2,19 +2,16 @@
 
 import { useCallback } from "react";
 import { answer, content } from "../../api/client";
-import type { CreditEntry, Credits, SpendingLimit } from "../../api/types";
+import type { CreditEntry, Credits } from "../../api/types";
 import { walkList } from "../../api/walking";
 import { DAY_SECONDS, HOUR_SECONDS, lastDays, monthOf } from "../../base/days";
 import { height, picoOf } from "../../base/money";
-import { Count, Empty, Money, Panel } from "../../ui/data";
-import { Loaded, type Loading, useLoad } from "../../ui/loading";
-import { useNames } from "../../ui/names";
-import { Link } from "../../ui/navigation";
+import { Count, Money } from "../../ui/data";
+import { type Loading, useLoad } from "../../ui/loading";
 import { useNow } from "../../ui/now";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { Sparkline } from "../../ui/sparkline";
-import { CapMeter } from "../limits/cap-meter";
 import { DAYS_SHOWN, Figure } from "./figure";
 import {
   balances,
@@ -27,10 +24,10 @@ import {
   traffic,
   trafficByHour,
 } from "./figures";
+import { FullestCaps } from "./fullest-caps";
 import { MatchesFigure } from "./matches-figure";
 
 const BUCKETS_MAX = 62;
-const CAPS_SHOWN = 6;
 
 export function Overview() {
   const credit = useCredit();
@@ -47,7 +44,7 @@ export function Overview() {
         <FailuresFigure hours={hours} />
         <MatchesFigure />
       </div>
-      <Caps />
+      <FullestCaps />
     </Page>
   );
 }
@@ -231,42 +228,4 @@ function FailuresFigure({ hours }: { hours: Loading<Hour[]> }) {
       )}
     </Figure>
   );
-}
-
-function Caps() {
-  const { admin } = useSession();
-  const load = useCallback(
-    (signal: AbortSignal) =>
-      walkList((query) =>
-        content(
-          admin.GET("/manage/v1/organization/spending_limits", { params: { query }, signal }),
-        ),
-      ),
-    [admin],
-  );
-  const caps = useLoad(load);
-  const names = useNames();
-  return (
-    <Panel title="Spending caps" actions={<Link to={{ page: "limits" }}>All limits and caps</Link>}>
-      <Loaded of={caps}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <Empty>Nothing is capped: all of the credit can be spent.</Empty>
-          ) : (
-            <ul className="caps">
-              {fullest(items).map((cap) => (
-                <CapMeter key={cap.id} cap={cap} names={names} />
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
-    </Panel>
-  );
-}
-
-function fullest(caps: readonly SpendingLimit[]): SpendingLimit[] {
-  const fill = ({ used, held, limit }: SpendingLimit) =>
-    height(picoOf(used.value) + picoOf(held.value)) / (height(picoOf(limit.value)) || 1);
-  return [...caps].sort((one, other) => fill(other) - fill(one)).slice(0, CAPS_SHOWN);
 }

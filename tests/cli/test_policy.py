@@ -71,6 +71,33 @@ def test_a_policy_lives_from_its_draft_to_its_rollback(operator: Operator, proje
     ]
 
 
+def test_a_policy_may_end_answers_early_and_a_dubious_one_is_warned_of(
+    operator: Operator, project: str
+) -> None:
+    assert project
+    rule = "Does the answer lack a warning?"
+    sound = operator.json("policy", "create", "n", "--rule", RULE, "--end-early")
+    absent = operator.json("policy", "create", "n", "--rule", rule)["id"]
+    operator.json("policy", "edit", absent, "--end-early")
+    refused = operator.run(
+        *("policy", "edit", absent, "--direction", "request", "--json"), exit_code=2
+    )
+
+    quiet = operator.run("policy", "publish", sound["id"]).stdout
+    warned = operator.run("policy", "publish", absent).stdout
+
+    assert sound["draft"]["ends_answer_early"]
+    assert refused.error["code"] == "invalid_parameter_combination"
+    assert "Warning: " not in quiet
+    assert "Warning: the rule seems to ask whether something is absent" in warned
+    assert operator.json("policy", "show", absent)["published"]["ends_answer_early"]
+    assert not operator.json("policy", "edit", absent, "--no-end-early")["draft"][
+        "ends_answer_early"
+    ]
+    (differing,) = operator.json("policy", "diff", absent)["fields"]
+    assert (differing["field"], differing["published"]) == ("ends_answer_early", True)
+
+
 def test_people_see_draft_and_published_side_by_side(operator: Operator, project: str) -> None:
     created = operator.run("policy", "create", "No names", "--rule", RULE).stdout
     made = created.split()[1]

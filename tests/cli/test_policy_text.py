@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.cli.output import JsonValue, visible
 from tollhouse.cli.policy_arguments import checked
-from tollhouse.cli.policy_text import new_form, read
-from tollhouse.contract.policies import CreatePolicy
+from tollhouse.cli.policy_text import NewDraft, new_form, read
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 awkward = st.text('"\\\n\r\t\x7f\x1b{}?#', max_size=20)
@@ -35,6 +34,7 @@ def test_the_form_gives_back_what_was_put_into_it(
         "scope": "projects",
         "project_ids": [*project_ids],
         "match_threshold_basis_points": threshold,
+        "ends_answer_early": threshold is None,
     }
 
     assert read(new_form(fields)) == fields
@@ -46,7 +46,7 @@ def test_an_empty_form_asks_for_a_name_and_has_the_least_effect() -> None:
     assert fields["scope"] == "unattached"
     assert fields["mode"] == "monitoring"
     with pytest.raises(InvalidRequest, match="'name'"):
-        checked(fields, CreatePolicy)
+        checked(fields, NewDraft)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_empty_form_asks_for_a_name_and_has_the_least_effect() -> None:
 )
 def test_what_cannot_be_a_policy_is_refused_in_the_words_of_the_api(text: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
-        checked(read(text), CreatePolicy)
+        checked(read(text), NewDraft)
 
 
 def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:

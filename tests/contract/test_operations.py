@@ -63,6 +63,8 @@ EXTENSION_TABLE = [
     ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
     ("GET", "/manage/v1/organization/audit", "audit:read"),
     ("GET", POLICIES, "policies:read"),
+    ("GET", f"{POLICIES}/{{policy_id}}", "policies:read"),
+    ("PATCH", f"{POLICIES}/{{policy_id}}", "policies:write"),
     ("GET", f"{POLICIES}/{{policy_id}}/versions", "policies:read"),
     ("GET", f"{POLICIES}/{{policy_id}}/versions/{{version}}", "policies:read"),
     ("POST", f"{POLICIES}/{{policy_id}}/publish", "policies:write"),

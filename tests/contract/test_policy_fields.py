@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.tables import (
     ACCEPTED,
+    BOOLEAN,
     Table,
     array,
     cases,
@@ -48,6 +49,11 @@ EDIT = Table(
         row("rule", string(1, 20_000, ending="?")),
         *DRAFT_ROWS,
     ],
+)
+EDIT_MANAGED = Table(
+    type_=policies.EditManagedPolicy,
+    body={"revision": 7},
+    rows=[*EDIT.rows, row("ends_answer_early", BOOLEAN)],
 )
 REVISED = [
     Table(type_=type_, body={"revision": 7}, rows=[REVISION])
@@ -106,7 +112,8 @@ BODIES_OF_KEYS = [
 
 
 @pytest.mark.parametrize(
-    ("type_", "body", "outcome"), cases(CREATE, EDIT, ROLL_BACK, *REVISED, *TRIALS, *BODIES_OF_KEYS)
+    ("type_", "body", "outcome"),
+    cases(CREATE, EDIT, EDIT_MANAGED, ROLL_BACK, *REVISED, *TRIALS, *BODIES_OF_KEYS),
 )
 def test_each_field_of_the_organization_keeps_its_line_of_the_table(
     type_: type[msgspec.Struct], body: dict[str, Any], outcome: tuple[str, str | None]

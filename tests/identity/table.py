@@ -156,6 +156,8 @@ ROWS = (
     Row(
         *("rollBackPolicy", "POST", f"{_MANAGED_POLICY}/rollback", "admin", "policies:write"),
     ),
+    Row("retrieveManagedPolicy", "GET", _MANAGED_POLICY, "admin", "policies:read"),
+    Row("editManagedPolicy", "PATCH", _MANAGED_POLICY, "admin", "policies:write"),
     Row("lintPolicy", "POST", f"{_MANAGED_POLICY}/lint", "admin", "policies:write"),
     Row("testPolicy", "POST", f"{_MANAGED_POLICY}/test", "admin", "policies:write"),
     Row("retrieveCredits", "GET", _CREDITS, "admin", "billing:read"),
@@ -226,6 +228,7 @@ BODIES: dict[str, dict[str, object]] = {
     "pausePolicy": {"revision": 2},
     "resumePolicy": {"revision": 3},
     "rollBackPolicy": {"revision": 3, "version": 1},
+    "editManagedPolicy": {"revision": 1, "ends_answer_early": True},
     "lintPolicy": {},
     "testPolicy": {"text": "Some text."},
     "createTestPayment": {"amount": {"value": "12.5"}},

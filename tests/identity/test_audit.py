@@ -41,6 +41,7 @@ ACTIONS = {
     "createAdminKey": ("admin_api_key.create", "admin_api_key"),
     "createPolicy": ("policy.create", "policy"),
     "editPolicy": ("policy.edit", "policy"),
+    "editManagedPolicy": ("policy.edit", "policy"),
     "pausePolicy": ("policy.pause", "policy"),
     "publishPolicy": ("policy.publish", "policy"),
     "resumePolicy": ("policy.resume", "policy"),

@@ -56,6 +56,8 @@ POLICY_OPERATIONS: Operations = {
     "publishPolicy": ("POST", MANAGE + "/policies/{id}/publish", {"revision": 2}),
     "resumePolicy": ("POST", MANAGE + "/policies/{id}/resume", {"revision": 2}),
     "rollBackPolicy": ("POST", MANAGE + "/policies/{id}/rollback", {"revision": 2, "version": 1}),
+    "retrieveManagedPolicy": ("GET", MANAGE + "/policies/{id}", None),
+    "editManagedPolicy": ("PATCH", MANAGE + "/policies/{id}", {"revision": 2, "name": "mine"}),
     "lintPolicy": ("POST", MANAGE + "/policies/{id}/lint", {}),
     "testPolicy": ("POST", MANAGE + "/policies/{id}/test", {"text": "Some text."}),
 }

@@ -185,3 +185,45 @@ async def test_a_server_refuses_a_schema_that_it_does_not_know(settings: Setting
 
     with pytest.raises(SchemaMismatch, match=r"revision 9999.*Run the version of Tollhouse that"):
         await start_and_stop(settings)
+
+
+ORGANIZATION = """
+    INSERT INTO organizations (id, name, status, created_at)
+    VALUES (gen_random_uuid(), 'a', 'active', now())
+"""
+
+
+async def test_policies_from_before_early_ends_and_workers_that_do_not_know_them_get_none(
+    empty_url: str,
+) -> None:
+    await schema.migrate(empty_url, to="0007")
+    await execute(empty_url, ORGANIZATION)
+    await execute(empty_url, policy_as_of_0007(1))
+
+    await schema.migrate(empty_url)
+    await execute(empty_url, policy_as_of_0007(2))
+
+    connection = await asyncpg.connect(empty_url)
+    found = await connection.fetch(
+        "SELECT p.ends_answer_early, v.ends_answer_early AS published FROM policies p"
+        " JOIN policy_versions v ON v.policy_id = p.id"
+    )
+    await connection.close()
+    assert [tuple(row) for row in found] == [(False, False)] * 2
+
+
+def policy_as_of_0007(number: int) -> str:
+    """The statements of a worker that was written for that schema."""
+    policy_id = f"00000000-0000-4000-8000-00000000000{number}"
+    return f"""
+        INSERT INTO policies (organization_id, id, name, description, state, revision, rule,
+                              direction, mode, scope, project_ids, base_version, created_at,
+                              updated_at)
+        SELECT id, '{policy_id}', 'n', '', 'draft', 1, 'Is it?', 'both', 'enforcing',
+               'unattached', '{{}}', 0, now(), now() FROM organizations;
+        INSERT INTO policy_versions (organization_id, policy_id, version, rule, direction, mode,
+                                     scope, project_ids, threshold_in_force_basis_points,
+                                     published_at)
+        SELECT id, '{policy_id}', 1, 'Is it?', 'both', 'enforcing', 'unattached', '{{}}', 5000,
+               now() FROM organizations;
+    """  # noqa: S608 - the test's own

@@ -71,12 +71,13 @@ async def edit(call: Call[Admin, policies_wire.EditPolicy, NoQuery]) -> Answer:
             tx,
             parameters.policy_id(call),
             revision=call.body.revision,
-            changes=_changes(call.body),
+            changes=changes(call.body),
         )
     return Answer(body=wire.policy(policy))
 
 
-def _changes(body: policies_wire.EditPolicy) -> PolicyEdit:
+def changes(body: policies_wire.EditPolicy) -> PolicyEdit:
+    """What was left out stays left out."""
     return PolicyEdit(
         name=body.name,
         description=body.description,

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.errors import InvalidRequest
@@ -140,6 +141,24 @@ def policy_version(
         published_at=unix_seconds(version.published_at),
         current=version.number == current_version,
     )
+
+
+def managed_policy(policy_: Policy) -> policies_wire.Policy:
+    """As the management extension shows it: with whether draft and version end answers early."""
+    shown, published = policy(policy_), policy_.published
+    draft = replace(shown.draft, ends_answer_early=policy_.draft.ends_answer_early)
+    if published is None:
+        return replace(shown, draft=draft)
+    version = managed_policy_version(published, current_version=published.number)
+    return replace(shown, draft=draft, published=version)
+
+
+def managed_policy_version(
+    version: PolicyVersion, *, current_version: int | None
+) -> policies_wire.PublishedPolicy:
+    """The same of a publication."""
+    shown = policy_version(version, current_version=current_version)
+    return replace(shown, ends_answer_early=version.content.ends_answer_early)
 
 
 def effective_policy(effective: EffectivePolicy) -> policies_wire.EffectivePolicy:

@@ -29,13 +29,12 @@ from tollhouse.cli.policy_arguments import (
     revision_option,
 )
 from tollhouse.cli.policy_calibrating import calibrate
-from tollhouse.cli.policy_text import Fields
+from tollhouse.cli.policy_text import Fields, NewDraft
 from tollhouse.cli.policy_trying import backtest, lint, test
 from tollhouse.cli.policy_whatif import whatif
 from tollhouse.cli.session import Session
 from tollhouse.contract.policies import (
-    CreatePolicy,
-    EditPolicy,
+    EditManagedPolicy,
     EffectivePolicyList,
     PolicyList,
     PolicyVersionList,
@@ -181,7 +180,7 @@ def publish(
         )
 
     changed = _changed(settings_path, organization, policy, revision, change)
-    policy_views.show(changed, as_json=as_json)
+    policy_views.show_published(changed, as_json=as_json)
 
 
 @command.command(epilog=example("tollhouse policy pause POLICY_ID"))
@@ -254,7 +253,7 @@ def rollback(
         )
 
     changed = _changed(settings_path, organization, policy, revision, change)
-    policy_views.show(changed, as_json=as_json)
+    policy_views.show_published(changed, as_json=as_json)
 
 
 @command.command("list", epilog=example("tollhouse policy list --json"))
@@ -269,7 +268,7 @@ def list_(settings_path: Path, *, organization: UUID | None, as_json: bool) -> N
         async with operator.database.transaction() as tx:
             return await service.page(tx, owner.id, after=None, limit=LISTED_MAX + 1)
 
-    page = wire.page(PolicyList, session.run(settings_path, read), LISTED_MAX, wire.policy)
+    page = wire.page(PolicyList, session.run(settings_path, read), LISTED_MAX, wire.managed_policy)
     output.show_list(page, COLUMNS, as_json=as_json)
 
 
@@ -294,7 +293,7 @@ def versions(
             )
 
     owner, found = session.run(settings_path, read)
-    show_one = partial(wire.policy_version, current_version=owner.current_version)
+    show_one = partial(wire.managed_policy_version, current_version=owner.current_version)
     page = wire.page(PolicyVersionList, found, LISTED_MAX, show_one)
     output.show_list(page, VERSION_COLUMNS, as_json=as_json)
 
@@ -320,7 +319,7 @@ def effective(
 
 
 def _create(settings_path: Path, organization: UUID | None, fields: Fields) -> Policy:
-    body = checked(fields, CreatePolicy)
+    body = checked(fields, NewDraft)
 
     async def work(operator: Session) -> Policy:
         owner = await operator.organization(organization)
@@ -344,7 +343,7 @@ def _edit(
     fields: Fields,
 ) -> Policy:
     async def change(_: Session, tx: Mutation, latest: int) -> Policy:
-        body = checked({**fields, "revision": latest}, EditPolicy)
+        body = checked({**fields, "revision": latest}, EditManagedPolicy)
         changes = noun(body, PolicyEdit)
         return await service.edit(tx, policy, revision=body.revision, changes=changes)
 

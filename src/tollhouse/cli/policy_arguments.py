@@ -19,7 +19,7 @@ from tollhouse.contract.policies import PolicyDirection, PolicyMode, PolicyScope
 EXAMPLE_POLICY_ID: Final = "pol_01890a5dac96774bbcceb302099a8057"
 DEFAULT: Final = "default"
 
-Option = str | int | tuple[UUID, ...] | None
+Option = str | int | bool | tuple[UUID, ...] | None
 BodyT = TypeVar("BodyT", bound=Struct)
 NounT = TypeVar("NounT")
 
@@ -89,6 +89,12 @@ def content_options(verb: F) -> F:
             type=_Threshold(),
             metavar=f"[1-{THRESHOLD_BASIS_POINTS_MAX}|{DEFAULT}]",
             help="The score from which an answer is a match.",
+        ),
+        click.option(
+            "--end-early/--no-end-early",
+            "ends_answer_early",
+            default=None,
+            help="Whether a match in a part of an answer ends it.",
         ),
     )
     for option in reversed(options):

@@ -20,6 +20,13 @@ from tollhouse.policies.types import Policy, PolicyContent
 
 Fields = dict[str, JsonValue]
 
+
+class NewDraft(CreatePolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that a draft can say, of which `/v1` takes a part."""
+
+    ends_answer_early: bool = False
+
+
 THRESHOLD: Final = "match_threshold_basis_points"
 
 NEW: Final = "# A new policy. Nothing applies before it is published."
@@ -55,6 +62,10 @@ scope = {{scope}}
 # IDs of projects, at most {POLICY_PROJECTS_MAX}; used only with the scope "projects".
 project_ids = {{project_ids}}
 
+# Whether a match in the part of an answer that is there ends the answer. Never for a question
+# about what is absent, which is absent from every beginning. Only where answers are judged.
+ends_answer_early = {{ends_answer_early}}
+
 # The score from which an answer is a match, in hundredths of a percent,
 # 1 to {THRESHOLD_BASIS_POINTS_MAX}. Without this line, the deployment's default at publication.
 {{threshold}}
@@ -66,7 +77,7 @@ EXAMPLE_THRESHOLD: Final = 5000
 
 def new_form(given: Fields) -> str:
     """To be filled in; what is not given yet has its default."""
-    blank = CreatePolicy(name="", rule="")
+    blank = NewDraft(name="", rule="")
     return _form(NEW, {**msgspec.to_builtins(blank), **given})
 
 
@@ -106,6 +117,7 @@ def _form(heading: str, fields: Fields) -> str:
         mode=_quoted(fields["mode"]),
         scope=_quoted(fields["scope"]),
         project_ids=_quoted(fields["project_ids"]).replace(",", ",\n    "),
+        ends_answer_early=_quoted(fields["ends_answer_early"]),
         threshold=(
             NO_THRESHOLD_LINE.format(EXAMPLE_THRESHOLD)
             if threshold is None

@@ -14,10 +14,15 @@ from tollhouse.base.ids import policy_id_text
 from tollhouse.cli import output
 from tollhouse.cli.policy_arguments import DEFAULT
 from tollhouse.cli.policy_text import THRESHOLD, Fields, content_fields
+from tollhouse.policies.lint import Weakness, lint
 from tollhouse.policies.types import Policy
 
 SIDE_BY_SIDE: Final = ("field", "draft", "published")
 BEFORE_AND_AFTER: Final = ("field", "published", "draft")
+EARLY_ABSENCE: Final = (
+    "\nWarning: the rule seems to ask whether something is absent, and may end answers early. What "
+    "is absent from the beginning of an answer may still come. See `tollhouse policy lint`."
+)
 NO_CHANGES: Final = "The draft says what is published."
 
 
@@ -41,8 +46,8 @@ class FieldDiff(Struct, frozen=True, kw_only=True):
     """A field of which the draft says something else."""
 
     field: str
-    published: str | int | list[str] | None
-    draft: str | int | list[str] | None
+    published: str | int | bool | list[str] | None
+    draft: str | int | bool | list[str] | None
 
 
 class PolicyDiff(Struct, frozen=True, kw_only=True):
@@ -60,7 +65,7 @@ class PolicyDiff(Struct, frozen=True, kw_only=True):
 def show(policy: Policy, *, as_json: bool) -> None:
     """The whole policy: for people, draft and published version side by side."""
     if as_json:
-        output.show(wire.policy(policy), as_json=True)
+        output.show(wire.managed_policy(policy), as_json=True)
         return
     output.show(_heading(policy), as_json=False)
     click.echo()
@@ -70,6 +75,16 @@ def show(policy: Policy, *, as_json: bool) -> None:
         for name, value in content_fields(policy.draft).items()
     ]
     output.show_rows(rows, SIDE_BY_SIDE)
+
+
+def show_published(policy: Policy, *, as_json: bool) -> None:
+    """As `show`, with a warning of what is hardly meant to end answers."""
+    show(policy, as_json=as_json)
+    assert policy.published is not None, "it was published just now"
+    content = policy.published.content
+    weaknesses = {remark.weakness for remark in lint(content.rule)}
+    if content.ends_answer_early and Weakness.ABSENCE in weaknesses:
+        output.say(EARLY_ABSENCE, as_json=as_json)
 
 
 def diff(policy: Policy) -> PolicyDiff:

@@ -24,6 +24,31 @@ LIST_POLICIES = Operation(
     result=policies.PolicyList,
     statuses=READING,
 )
+RETRIEVE_MANAGED_POLICY = Operation(
+    id="retrieveManagedPolicy",
+    method="GET",
+    path=_POLICY,
+    tag="Policies",
+    summary="Read a policy with what only the management extension shows",
+    access=_READ,
+    origin=Origin.EXTENSION,
+    questions=("OQ-179",),
+    result=policies.Policy,
+    statuses=READING,
+)
+EDIT_MANAGED_POLICY = Operation(
+    id="editManagedPolicy",
+    method="PATCH",
+    path=_POLICY,
+    tag="Policies",
+    summary="Edit a policy's draft, and whether it ends answers early",
+    access=_WRITE,
+    origin=Origin.EXTENSION,
+    questions=("OQ-179",),
+    body=policies.EditManagedPolicy,
+    result=policies.Policy,
+    statuses=WRITING,
+)
 LIST_POLICY_VERSIONS = Operation(
     id="listPolicyVersions",
     method="GET",

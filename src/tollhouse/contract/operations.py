@@ -47,6 +47,7 @@ from tollhouse.contract.manage_operations import (
     SUSPEND_PROJECT_KEY,
 )
 from tollhouse.contract.manage_policy_operations import (
+    EDIT_MANAGED_POLICY,
     LINT_POLICY,
     LIST_POLICIES,
     LIST_POLICY_DECISIONS,
@@ -54,6 +55,7 @@ from tollhouse.contract.manage_policy_operations import (
     PUBLISH_POLICY,
     REPORT_POLICY,
     RESUME_POLICY,
+    RETRIEVE_MANAGED_POLICY,
     RETRIEVE_POLICY_VERSION,
     ROLL_BACK_POLICY,
     TEST_POLICY,
@@ -299,6 +301,8 @@ OPERATIONS: tuple[Operation, ...] = (
     CREATE_ADMIN_KEY,
     LIST_AUDIT,
     LIST_POLICIES,
+    RETRIEVE_MANAGED_POLICY,
+    EDIT_MANAGED_POLICY,
     LIST_POLICY_VERSIONS,
     RETRIEVE_POLICY_VERSION,
     PUBLISH_POLICY,

@@ -53,6 +53,14 @@ class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     match_threshold_basis_points: ThresholdBasisPoints | UnsetType | None = UNSET
 
 
+class EditManagedPolicy(EditPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As an edit under `/v1`, with what only the management extension shows."""
+
+    mark: ClassVar[Meta] = extension("OQ-179")
+
+    ends_answer_early: bool | UnsetType = UNSET
+
+
 class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The latest revision shows that the caller knows what it pauses."""
 
@@ -87,7 +95,11 @@ class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PolicyDraft(Struct, frozen=True, kw_only=True):
-    """The editable part; nothing of it applies before it is published."""
+    """The editable part; nothing of it applies before it is published.
+
+    `ends_answer_early`: a match in the part of an answer that is there ends the answer. Only
+    under `/manage/v1`.
+    """
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -98,10 +110,14 @@ class PolicyDraft(Struct, frozen=True, kw_only=True):
     project_ids: list[str]
     match_threshold_basis_points: Annotated[int | None, adopted("OQ-108")]
     base_version: int
+    ends_answer_early: Annotated[bool | UnsetType, extension("OQ-179")] = UNSET
 
 
 class PublishedPolicy(Struct, frozen=True, kw_only=True):
-    """A snapshot that never changes; the threshold is the one that held at publication."""
+    """A snapshot that never changes; the threshold is the one that held at publication.
+
+    `ends_answer_early` is there only under `/manage/v1`.
+    """
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -116,6 +132,7 @@ class PublishedPolicy(Struct, frozen=True, kw_only=True):
     match_threshold_basis_points: int
     published_at: int
     current: bool
+    ends_answer_early: Annotated[bool | UnsetType, extension("OQ-179")] = UNSET
 
 
 class Policy(Struct, frozen=True, kw_only=True):

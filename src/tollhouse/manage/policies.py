@@ -1,8 +1,10 @@
 """Policies: list, history, and what leads from a draft to what applies."""
 
+from dataclasses import replace
 from functools import partial
 
 from tollhouse.api import parameters, wire
+from tollhouse.api import policies as given
 from tollhouse.api.call import Answer, Call
 from tollhouse.api.mutations import mutation
 from tollhouse.contract import policies as policies_wire
@@ -20,7 +22,26 @@ async def page(call: Call[Admin, None, ListQuery]) -> Answer:
             after=parameters.policy_cursor(call.query.after),
             limit=call.query.limit + 1,
         )
-    return Answer(body=wire.page(policies_wire.PolicyList, found, call.query.limit, wire.policy))
+    return Answer(
+        body=wire.page(policies_wire.PolicyList, found, call.query.limit, wire.managed_policy)
+    )
+
+
+async def retrieve(call: Call[Admin, None, NoQuery]) -> Answer:
+    """GET /manage/v1/organization/policies/{policy_id}"""
+    async with call.house.database.transaction() as tx:
+        policy = await service.retrieve(tx, call.organization_id, parameters.policy_id(call))
+    return Answer(body=wire.managed_policy(policy))
+
+
+async def edit(call: Call[Admin, policies_wire.EditManagedPolicy, NoQuery]) -> Answer:
+    """PATCH /manage/v1/organization/policies/{policy_id}"""
+    changes = replace(given.changes(call.body), ends_answer_early=call.body.ends_answer_early)
+    async with mutation(call) as tx:
+        policy = await service.edit(
+            tx, parameters.policy_id(call), revision=call.body.revision, changes=changes
+        )
+    return Answer(body=wire.managed_policy(policy))
 
 
 async def page_of_versions(call: Call[Admin, None, ListQuery]) -> Answer:
@@ -35,7 +56,7 @@ async def page_of_versions(call: Call[Admin, None, ListQuery]) -> Answer:
             after=parameters.version_cursor(call.query.after, policy_id),
             limit=call.query.limit + 1,
         )
-    show = partial(wire.policy_version, current_version=policy.current_version)
+    show = partial(wire.managed_policy_version, current_version=policy.current_version)
     return Answer(body=wire.page(policies_wire.PolicyVersionList, found, call.query.limit, show))
 
 
@@ -47,7 +68,7 @@ async def retrieve_version(call: Call[Admin, None, NoQuery]) -> Answer:
         version = await service.retrieve_version(
             tx, call.organization_id, policy_id, parameters.version(call)
         )
-    return Answer(body=wire.policy_version(version, current_version=policy.current_version))
+    return Answer(body=wire.managed_policy_version(version, current_version=policy.current_version))
 
 
 async def publish(call: Call[Admin, policies_wire.PublishPolicy, NoQuery]) -> Answer:
@@ -60,7 +81,7 @@ async def publish(call: Call[Admin, policies_wire.PublishPolicy, NoQuery]) -> An
             default_threshold_basis_points=call.house.default_threshold_basis_points,
             objection=call.house.objection,
         )
-    return Answer(body=wire.policy(policy))
+    return Answer(body=wire.managed_policy(policy))
 
 
 async def resume(call: Call[Admin, policies_wire.ResumePolicy, NoQuery]) -> Answer:
@@ -72,7 +93,7 @@ async def resume(call: Call[Admin, policies_wire.ResumePolicy, NoQuery]) -> Answ
             revision=call.body.revision,
             objection=call.house.objection,
         )
-    return Answer(body=wire.policy(policy))
+    return Answer(body=wire.managed_policy(policy))
 
 
 async def roll_back(call: Call[Admin, policies_wire.RollBackPolicy, NoQuery]) -> Answer:
@@ -85,4 +106,4 @@ async def roll_back(call: Call[Admin, policies_wire.RollBackPolicy, NoQuery]) ->
             version=call.body.version,
             objection=call.house.objection,
         )
-    return Answer(body=wire.policy(policy))
+    return Answer(body=wire.managed_policy(policy))

@@ -32,6 +32,8 @@ ROUTES = (
     Route(operation=operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
     Route(operation=operations.LIST_AUDIT, handler=audit.page),
     Route(operation=operations.LIST_POLICIES, handler=policies.page),
+    Route(operation=operations.RETRIEVE_MANAGED_POLICY, handler=policies.retrieve),
+    Route(operation=operations.EDIT_MANAGED_POLICY, handler=policies.edit),
     Route(operation=operations.LIST_POLICY_VERSIONS, handler=policies.page_of_versions),
     Route(operation=operations.RETRIEVE_POLICY_VERSION, handler=policies.retrieve_version),
     Route(operation=operations.PUBLISH_POLICY, handler=policies.publish),

@@ -74,7 +74,7 @@ async def test_a_question_is_tried_watched_and_put_in_force(
     patient: Operator, judge: ScriptedJudge
 ) -> None:
     guide = scripts(read("docs/guides/monitoring-to-enforcing.md"))
-    trial, over_http, calibrate, backtest, watch, look, other, enforce, stop = guide
+    trial, over_http, calibrate, backtest, watch, look, other, enforce, early, stop = guide
     doctor, reload = scripts(read("docs/guides/judging.md"))
     judge.answers = finds_person
     key = await asyncio.to_thread(prepare, patient)
@@ -95,25 +95,29 @@ async def test_a_question_is_tried_watched_and_put_in_force(
             assert re.search("^6000 +1", (await bash(patient, other)).stdout, re.MULTILINE)
             await bash(patient, enforce)
             await enforced(patient, server, key, model)
+            assert re.search("ends_answer_early +yes", (await bash(patient, early)).stdout)
             assert "paused" in (await bash(patient, stop)).stdout
 
 
 async def watched(reader: Operator, key: str, model: str, look: str) -> None:
     """Both pass, and both are in the figures; the publication is felt within a second."""
-    found: list[dict[str, Any]] = []
 
-    async def are_counted(outcome: str) -> bool:
-        found[:] = json_documents((await bash(reader, look)).stdout)
-        return sum(day[outcome] for day in found[1]["data"]) > 0
+    async def looked() -> tuple[list[str], int]:
+        """What was done about matches, and how many contents did not match."""
+        decisions, days = json_documents((await bash(reader, look)).stdout)
+        no_matches = sum(day["no_matches"] for day in days["data"])
+        return [one["action"] for one in decisions["data"]], no_matches
 
     async def is_watched() -> bool:
         assert (await say(reader, key, model, "The bridge is closed.")).status_code == 200
-        return await are_counted("no_matches")
+        return (await looked())[1] > 0
+
+    async def is_found() -> bool:
+        return (await looked())[0] == ["would_block"]
 
     await until(is_watched)
     assert (await say(reader, key, model, "Call Mary.")).status_code == 200
-    await until(lambda: are_counted("matches"))
-    assert [one["action"] for one in found[0]["data"]] == ["would_block"]
+    await until(is_found)
 
 
 async def enforced(reader: Operator, server: Server, key: str, model: str) -> None:

@@ -14,28 +14,43 @@ from tollhouse.testing.upstream import ScriptedUpstream
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@pytest.fixture(
+    params=[
+        ("llama_engine", "top_logprobs"),
+        pytest.param(("vllm_engine", "token_ids"), marks=pytest.mark.vllm),
+    ],
+    ids=lambda engine: engine[0],
+)
+def judged(
+    request: pytest.FixtureRequest, settings: Settings, upstream: ScriptedUpstream
+) -> Settings:
+    """Each engine is read in the way that it is meant to be."""
+    name, reads = request.param
+    engine: Engine = request.getfixturevalue(name)
+    return judged_by(
+        offering(settings, upstream.base_url),
+        engine.base_url,
+        model="smollm2-135m",
+        reads=reads,
+        context_length=2_048,
+        question_tokens_max=100,
+        coverage_min_basis_points=1,
+        request_questions_max=1,
+    )
+
+
 @pytest.mark.parametrize(("threshold", "status"), [(1, 403), (9_999, 200)])
 @pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
 async def test_its_scores_decide(
-    settings: Settings,
+    judged: Settings,
     upstream: ScriptedUpstream,
     world: World,
-    llama_engine: Engine,
     direction: Direction,
     threshold: int,
     status: int,
 ) -> None:
     """At the lowest threshold any score matches that rounds to more than nothing."""
     upstream.scripts.clear()
-    judged = judged_by(
-        offering(settings, upstream.base_url),
-        llama_engine.base_url,
-        model="smollm2-135m",
-        context_length=2_048,
-        question_tokens_max=100,
-        coverage_min_basis_points=1,
-        request_questions_max=1,
-    )
     async with open_shop(judged, upstream, world) as shop:
         courthouse = Courthouse(shop=shop, judge=ScriptedJudge())
         await courthouse.forbid("bread", direction=direction, threshold_basis_points=threshold)

@@ -9,6 +9,7 @@ from bench.injections import flips
 from bench.judge_quality import figures
 from bench.judging import computed, ratio
 from bench.support.agreement import RULE, TEXTS, compared, spearman
+from bench.support.fitting import fitted
 from bench.support.labelled import Sample, cut, drawn, jailbreaks, refusals, shuffled
 from tollhouse.judging.calibration import Labelled, auc
 
@@ -135,3 +136,12 @@ def test_a_thousand_questions_are_computed_from_what_each_further_one_took() -> 
     ]
 
     assert computed(found, 300)["fewer_evaluated_tokens"] == round(500_000 / (400 + 30 * 999), 2)
+
+
+def test_a_line_is_found_again_and_its_beginning_is_not_drowned() -> None:
+    exact = [(x, 2_000 + 300 * x) for x in (0, 1, 10, 100, 1_000)]
+    disturbed = [*exact[:-1], (1_000, 1.02 * exact[-1][1])]
+
+    assert fitted(exact).fixed == pytest.approx(2_000)
+    assert fitted(exact).each == pytest.approx(300)
+    assert fitted(disturbed).fixed == pytest.approx(2_000, rel=0.02)

@@ -8,31 +8,30 @@ remembered. Processor time is what the kernel counts for the worker alone, until
 All sides are measured in turns in every round. Judging that is switched off is measured twice, so
 that the distance between these two says what noise is.
 
-Callers of monitoring policies whose judge fails, or never answers, are timed beside callers
-without a policy, in turns too. All of them must get their answer.
+Callers of monitoring policies whose judge fails, and after them those whose judge never answers,
+are timed beside callers without a policy, in turns too. All of them must get their answer.
 """  # noqa: INP001 - a collection of commands, not a package
 
 import argparse
 import asyncio
 import json
 import os
-import secrets
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
-from bench.support import fitting, judges, load, processes
-from bench.support.ground import QUESTION, customer
-from bench.support.load import Target
+from bench.support import fitting, judges
+from bench.support.ground import customer
 from bench.support.policies import fill
+from bench.support.sides import REQUESTS, Side
+from tests.identity.waiting import until
 from tests.support import databases, shop
 from tests.support.courthouse import judged_by
 from tests.support.gateway import settings_for
@@ -43,51 +42,8 @@ from tollhouse.policies.types import Direction, Mode
 from tollhouse.settings import RedisSettings, Settings
 from tollhouse.storage import schema
 
-REQUESTS: Final = {0: 200, 1: 200, 10: 60, 100: 10, 1_000: 2}
-"""Of each side in a round, by its policies: few of those that take long."""
-AT_ONCE: Final = 2
-CALLS_PER_SECOND: Final = 20
-REST_SECONDS: Final = 0.2
 DECISIONS: Final = "tollhouse_policy_decisions_total{"
 BOUNDS: Final = {"request_tokens_max": 1_000_000_000, "deadline_seconds": 300.0}
-
-
-@dataclass(kw_only=True)
-class Side:
-    """A customer of one service, and what a request of its took the worker, round by round."""
-
-    name: str
-    policies: int
-    service: Service
-    key: str
-    cpu_us: list[float] = field(default_factory=list[float])
-    waited_ms: list[float] = field(default_factory=list[float])
-    sent: int = 0
-
-    def target(self) -> Target:
-        """With a content that nobody has judged."""
-        text = f"{secrets.token_hex(8)} {QUESTION}"
-        body = json.dumps(shop.chat(text, max_tokens=20)).encode()
-        port = urlsplit(self.service.base_url).port
-        assert port is not None
-        return Target(port=port, key=self.key, body=body)
-
-    async def spend(self, share: float) -> None:
-        """Processor time of the worker for a round's requests."""
-        count = max(1, round(REQUESTS[self.policies] * share))
-        targets = [self.target() for _ in range(count)]
-        worker = self.service.started_workers()[-1]
-        before = await rested(worker)
-        requests = [target.request for target in targets]
-        self.sent += count
-        await load.send_all(targets[0].port, requests, at_once=AT_ONCE)
-        self.cpu_us.append((await rested(worker) - before) / count * 1e6)
-
-    async def wait(self, seconds: float) -> None:
-        """What callers wait; one that is refused ends the measurement."""
-        self.waited_ms.extend(
-            await load.paced_ms(self.target(), seconds=seconds, per_second=CALLS_PER_SECOND)
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,18 +53,8 @@ class Sides:
     off: Side
     off_again: Side
     judged: Sequence[Side]
-    watched: Sequence[Side]
-
-
-async def rested(worker: int) -> float:
-    """Its processor time once it does nothing more; another process has no event to wait for."""
-    before = processes.cpu_seconds(worker)
-    while True:
-        await asyncio.sleep(REST_SECONDS)
-        now = processes.cpu_seconds(worker)
-        if now - before <= 1 / processes.TICKS_PER_SECOND:
-            return now
-        before = now
+    failing: tuple[Side, Side]
+    silent: tuple[Side, Side]
 
 
 @asynccontextmanager
@@ -144,11 +90,14 @@ async def prepared(folder: Path, counts: Sequence[int]) -> AsyncGenerator[Sides]
             off=Side(name="judging off", policies=0, service=off, key=off_key),
             off_again=Side(name="judging off, again", policies=0, service=off, key=off_key),
             judged=[await side(f"{count} policies", count) for count in counts],
-            watched=[
+            failing=(
                 await side("no policy"),
                 await side("judge fails", 1, judges.FAILING, Mode.MONITORING),
+            ),
+            silent=(
+                await side("no policy, later"),
                 await side("judge never answers", 1, judges.SILENT, Mode.MONITORING),
-            ],
+            ),
         )
 
 
@@ -164,25 +113,34 @@ async def _key(
 
 
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Warm up, then go round; callers are timed after that, since what never ends is left over."""
+    """Warm up, then go round. What never ends comes last, since it stays."""
     with TemporaryDirectory(prefix="tollhouse-bench-") as name:
         async with prepared(Path(name), arguments.policies) as sides:
-            spending = [sides.off, *sides.judged, sides.off_again]
+            on, spending = sides.judged[0].service, [sides.off, *sides.judged, sides.off_again]
             for number in range(arguments.rounds + 1):
                 for side in spending:
                     await side.spend(arguments.share)
                     sys.stderr.write(f"{number} {side.name}: {side.cpu_us[-1]:.0f} us\n")
             asked = sum(side.policies * side.sent for side in spending)
-            assert await decided(sides.judged[0].service, "enforcing", "no_match") == asked
-            for side in spending:
-                del side.cpu_us[0]
-            for number in range(arguments.rounds + 1):
-                for side in sides.watched:
-                    await side.wait(arguments.seconds)
-                    if not number:
-                        side.waited_ms.clear()
-            failed = await decided(sides.judged[0].service, "monitoring", "failed")
-    return summary(sides) | {"questions_asked": asked, "monitoring_failed": failed}
+            assert await decided(on, "enforcing", "no_match") == asked
+            await wait_in_turns(sides.failing, arguments)
+            failed = sides.failing[1].sent
+            await until(lambda: _is_decided(on, "monitoring", "failed", failed))
+            await wait_in_turns(sides.silent, arguments)
+    return summary(sides) | {"questions_asked": asked, "questions_failed": failed}
+
+
+async def wait_in_turns(sides: Sequence[Side], arguments: argparse.Namespace) -> None:
+    """The first round is forgotten."""
+    for number in range(arguments.rounds + 1):
+        for side in sides:
+            await side.wait(arguments.seconds)
+            if not number:
+                side.waited_ms.clear()
+
+
+async def _is_decided(service: Service, mode: str, outcome: str, count: int) -> bool:
+    return await decided(service, mode, outcome) == count
 
 
 async def decided(service: Service, mode: str, outcome: str) -> int:
@@ -196,27 +154,27 @@ async def decided(service: Service, mode: str, outcome: str) -> int:
 
 
 def summary(sides: Sides) -> dict[str, Any]:
-    """Medians of the rounds; ratios within a round."""
-    points = [(float(side.policies), median(side.cpu_us)) for side in sides.judged]
+    """Medians of all rounds but the first; ratios within a round."""
+    points = [(float(side.policies), median(side.cpu_us[1:])) for side in sides.judged]
     line = fitting.fitted(points)
-    none = next(side for side in sides.judged if side.policies == 0)
+    none, callers = sides.judged[0], (*sides.failing, *sides.silent)
     return {
         "bench": "judging_cost",
-        "rounds": len(none.cpu_us),
+        "rounds": len(none.cpu_us) - 1,
         "cpu_us_per_request": {
-            side.name: round(median(side.cpu_us)) for side in (sides.off, *sides.judged)
+            side.name: round(median(side.cpu_us[1:])) for side in (sides.off, *sides.judged)
         },
         "cpu_us_fixed": round(line.fixed),
         "cpu_us_per_question": round(line.each, 1),
         "no_policy_over_off": _ratio(none, sides.off),
         "off_over_off": _ratio(sides.off_again, sides.off),
-        "callers": {side.name: _waited(side.waited_ms) for side in sides.watched},
+        "callers": {side.name: _waited(side.waited_ms) for side in callers},
         "load_average": round(os.getloadavg()[0], 1),
     }
 
 
 def _ratio(one: Side, other: Side) -> dict[str, float]:
-    ratios = sorted(a / b for a, b in zip(one.cpu_us, other.cpu_us, strict=True))
+    ratios = sorted(a / b for a, b in zip(one.cpu_us[1:], other.cpu_us[1:], strict=True))
     found = {"median": median(ratios), "lowest": ratios[0], "highest": ratios[-1]}
     return {name: round(value, 3) for name, value in found.items()}
 
@@ -232,7 +190,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.judging_cost")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--policies", type=int, nargs="+", default=list(REQUESTS))
+    parser.add_argument(
+        "--policies", type=int, nargs="+", choices=REQUESTS, default=list(REQUESTS), help="0 first"
+    )
     parser.add_argument("--share", type=float, default=1.0, help="of the requests of a round")
     parser.add_argument("--seconds", type=float, default=5.0, help="of callers, a round")
     arguments = parser.parse_args()

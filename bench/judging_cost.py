@@ -131,12 +131,10 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 async def wait_in_turns(sides: Sequence[Side], arguments: argparse.Namespace) -> None:
-    """The first round is forgotten."""
-    for number in range(arguments.rounds + 1):
+    """One round more than counts."""
+    for _ in range(arguments.rounds + 1):
         for side in sides:
             await side.wait(arguments.seconds)
-            if not number:
-                side.waited_ms.clear()
 
 
 async def _is_decided(service: Service, mode: str, outcome: str, count: int) -> bool:
@@ -157,7 +155,7 @@ def summary(sides: Sides) -> dict[str, Any]:
     """Medians of all rounds but the first; ratios within a round."""
     points = [(float(side.policies), median(side.cpu_us[1:])) for side in sides.judged]
     line = fitting.fitted(points)
-    none, callers = sides.judged[0], (*sides.failing, *sides.silent)
+    none = sides.judged[0]
     return {
         "bench": "judging_cost",
         "rounds": len(none.cpu_us) - 1,
@@ -168,7 +166,8 @@ def summary(sides: Sides) -> dict[str, Any]:
         "cpu_us_per_question": round(line.each, 1),
         "no_policy_over_off": _ratio(none, sides.off),
         "off_over_off": _ratio(sides.off_again, sides.off),
-        "callers": {side.name: _waited(side.waited_ms) for side in callers},
+        "no policy, judge fails": _callers(*sides.failing),
+        "no policy, judge never answers": _callers(*sides.silent),
         "load_average": round(os.getloadavg()[0], 1),
     }
 
@@ -179,10 +178,21 @@ def _ratio(one: Side, other: Side) -> dict[str, float]:
     return {name: round(value, 3) for name, value in found.items()}
 
 
-def _waited(waited_ms: Sequence[float]) -> dict[str, float]:
-    percentiles = quantiles(waited_ms, n=100, method="inclusive")
-    found = {"answered": len(waited_ms), "p50_ms": percentiles[49], "p99_ms": percentiles[98]}
-    return {name: round(value, 1) for name, value in found.items()}
+def _callers(none: Side, other: Side) -> dict[str, Any]:
+    """Of both, and what the other's callers wait longer, in the middle of all rounds."""
+    rounds = list(zip(_percentiles(none), _percentiles(other), strict=True))
+    return {
+        "answered": [sum(map(len, side.waited_ms[1:])) for side in (none, other)],
+        "p50_ms": [round(median(pair[side][0] for pair in rounds), 1) for side in (0, 1)],
+        "p99_ms": [round(median(pair[side][1] for pair in rounds), 1) for side in (0, 1)],
+        "p50_longer_ms": round(median(after[0] - before[0] for before, after in rounds), 1),
+        "p99_longer_ms": round(median(after[1] - before[1] for before, after in rounds), 1),
+    }
+
+
+def _percentiles(side: Side) -> list[tuple[float, float]]:
+    cut = [quantiles(each, n=100, method="inclusive") for each in side.waited_ms[1:]]
+    return [(found[49], found[98]) for found in cut]
 
 
 def main() -> None:

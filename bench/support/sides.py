@@ -30,7 +30,7 @@ class Side:
     service: Service
     key: str
     cpu_us: list[float] = field(default_factory=list[float])
-    waited_ms: list[float] = field(default_factory=list[float])
+    waited_ms: list[list[float]] = field(default_factory=list[list[float]])
     sent: int = 0
 
     def target(self) -> Target:
@@ -56,7 +56,7 @@ class Side:
         """What callers wait; one that is refused ends the measurement."""
         waited_ms = await load.paced_ms(self.target(), seconds=seconds, per_second=CALLS_PER_SECOND)
         self.sent += len(waited_ms)
-        self.waited_ms.extend(waited_ms)
+        self.waited_ms.append(waited_ms)
 
 
 async def rested(worker: int) -> float:

@@ -115,7 +115,8 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
             "model": judging.model,
             "question": RULE,
             "bank": len(BANK),
-            "left_its_fence": 0,
+            # Each was asserted before it was asked about.
+            "contents_in_their_fence": len(Order) * len(texts) * len(("", HARMLESS, *BANK)),
             "orders": measured,
             "load_average": round(os.getloadavg()[0], 1),
         }

@@ -4,6 +4,13 @@ SmolLM2-135M-Instruct on llama.cpp judges, or on vLLM with `--engine vllm`. The 
 put in both orders: content first, as Tollhouse does, and question first. What is counted are the
 prompt tokens that the engine says it has evaluated, and the time. The verdicts of this model mean
 nothing, and nothing is concluded from them.
+
+Question first takes so long that `--question-first-max` may bound its questions. Then what it
+evaluated for those few is a measured least for the many, and the ratio is scaled and says so.
+
+`scores` are of a fixed list of texts, in prompts that are the same to the letter in every run, so
+that two engines can be compared: `--compare FILE` does it with the output of an earlier run,
+`--compare FILE OTHER` with two of them and no engine.
 """  # noqa: INP001 - a collection of commands, not a package
 
 import argparse
@@ -12,96 +19,43 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from bench.support import agreement, courts
+from bench.support.courts import Judging
 from tests.journeys.till import counted_by
-from tests.support.engine import Engine, running_engine
-from tests.support.judge import backend_of
-from tests.support.vllm import NAME as VLLM_MODEL
-from tests.support.vllm import running_vllm
-from tollhouse.base.clock import SystemClock
-from tollhouse.base.ids import OrganizationId, PolicyId, RequestId, time_ordered_uuid
-from tollhouse.cli.demo_engine import MODEL as LLAMA_MODEL
-from tollhouse.judging.court import Court, JudgeConfig
-from tollhouse.judging.types import Content, Order, Outcome, Part, Profile, Reading
-from tollhouse.policies.types import AppliedPolicy, Direction, Mode
-from tollhouse.testing.llama import SLOT_TOKENS
+from tollhouse.judging.types import Content, Order, Outcome
 
 WORDS: Final = ("toll", "house", "keeper", "bread", "road", "bridge", "coin", "lantern")
-DEADLINE_SECONDS: Final = 3_600.0
 COMPUTED_QUESTIONS: Final = 1_000
-
-
-@contextmanager
-def engine_of(name: str) -> Generator[tuple[Engine, str]]:
-    """An engine that nobody else uses, and its name for the model."""
-    if name == "vllm":
-        with running_vllm() as engine:
-            yield engine, VLLM_MODEL
-    else:
-        with running_engine() as engine:
-            yield engine, LLAMA_MODEL
 
 
 def content(tokens: int) -> Content:
     """About so many tokens that no cache has seen before."""
-    words = [f"{secrets.choice(WORDS)}" for _ in range(tokens - 8)]
-    text = f"{secrets.token_hex(4)} {' '.join(words)}"
-    return Content(direction=Direction.REQUEST, parts=(Part("text", text),), opening=1)
+    words = [secrets.choice(WORDS) for _ in range(tokens - 8)]
+    return courts.saying(f"{secrets.token_hex(4)} {' '.join(words)}")
 
 
-def policies(count: int) -> list[AppliedPolicy]:
+def rules(count: int) -> list[str]:
     """Different questions of about the same length."""
     return [
-        AppliedPolicy(
-            id=PolicyId(time_ordered_uuid()),
-            version=1,
-            rule=f"Does the text name item number {number} of the list of goods that are tolled?",
-            direction=Direction.REQUEST,
-            mode=Mode.MONITORING,
-            match_threshold_basis_points=5_000,
-        )
+        f"Does the text name item number {number} of the list of goods that are tolled?"
         for number in range(count)
     ]
 
 
-async def measure(
-    engine: Engine, model: str, reading: Reading, order: Order, *, questions: int, tokens: int
-) -> dict[str, Any]:
+async def measure(judging: Judging, order: Order, *, questions: int, tokens: int) -> dict[str, Any]:
     """All questions on one content, one after another, as on one slot."""
-    profile = Profile(
-        model=model,
-        context_tokens=SLOT_TOKENS,
-        question_tokens_max=128,
-        order=order,
-        reading=reading,
-        # One window, whatever the estimate says: windows would be measured else.
-        bytes_per_token=6,
-        coverage_floor_basis_points=1,
-    )
-    config = JudgeConfig(
-        backend="judge",
-        profile=profile,
-        has_tokenizer=True,
-        deadline_seconds=DEADLINE_SECONDS,
-        request_tokens_max=100_000_000,
-        request_questions_max=1,
-        organization_questions_max=1,
-        worker_questions_max=1,
-        verdicts_max=1,
-        verdict_seconds=1.0,
-    )
-    async with backend_of(engine.base_url, total_seconds=DEADLINE_SECONDS) as port:
-        court = Court(config, port, SystemClock(), secret=secrets.token_bytes(32))
-        owner, request = OrganizationId(time_ordered_uuid()), RequestId(time_ordered_uuid())
-        subject = court.subject(owner, request, content(tokens))
-        await court.prepare()
-        before, begun = counted_by(engine), time.perf_counter()
-        decisions = await court.examine(subject, policies(questions))
+    async with courts.opened(judging, order, secret=courts.fresh_secret()) as bench:
+        before, begun = counted_by(judging.engine), time.perf_counter()
+        decisions = await bench.decide(content(tokens), rules(questions))
         took_seconds = time.perf_counter() - begun
-    used = counted_by(engine) - before
+    used = counted_by(judging.engine) - before
     failed = [decision.reason for decision in decisions if decision.outcome is Outcome.FAILED]
     assert not failed, failed
     return {
@@ -114,54 +68,72 @@ async def measure(
     }
 
 
-async def run(engine: Engine, model: str, arguments: argparse.Namespace) -> dict[str, Any]:
+async def scores(judging: Judging) -> list[int | None]:
+    """Of the fixed texts; they are the same in every run of one engine, as far as it is."""
+    async with courts.opened(judging, Order.CONTENT_FIRST) as bench:
+        found = [await bench.score(courts.saying(text), agreement.RULE) for text in agreement.TEXTS]
+    return [None if score is None else score.basis_points for score in found]
+
+
+async def run(judging: Judging, arguments: argparse.Namespace) -> dict[str, Any]:
     """Both orders, each number of questions and each length; then what follows for many."""
-    reading = Reading.TOKEN_IDS if arguments.engine == "vllm" else Reading.TOP_LOGPROBS
+    scored = [] if arguments.without_scores else await scores(judging)
     found: list[dict[str, Any]] = []
     for tokens in arguments.tokens:
         for questions in arguments.questions:
-            for order in (Order.CONTENT_FIRST, Order.QUESTION_FIRST):
-                found.append(
-                    await measure(engine, model, reading, order, questions=questions, tokens=tokens)
-                )
-                sys.stderr.write(f"{found[-1]}\n")
+            for order in orders(questions, arguments.question_first_max):
+                one = await measure(judging, order, questions=questions, tokens=tokens)
+                found.append(one)
+                sys.stderr.write(f"{one}\n")
     return {
         "bench": "judging",
         "engine": arguments.engine,
-        "model": model,
+        "model": judging.model,
         "measured": found,
         "ratios": [
-            _ratio(found, tokens, questions)
+            ratio(found, tokens, questions)
             for tokens in arguments.tokens
             for questions in arguments.questions
         ],
-        "computed": [_computed(found, tokens) for tokens in arguments.tokens],
+        "computed": [
+            computed(found, tokens)
+            for tokens in arguments.tokens
+            if sum(questions <= arguments.question_first_max for questions in arguments.questions)
+            > 1
+        ],
+        "scores": scored,
     }
 
 
-def _ratio(found: list[dict[str, Any]], tokens: int, questions: int) -> dict[str, Any]:
-    first, other = [
-        one for one in found if one["content_tokens"] == tokens and one["questions"] == questions
-    ]
+def orders(questions: int, question_first_max: int) -> list[Order]:
+    """Both, as long as the slow one can be waited for."""
+    return list(Order) if questions <= question_first_max else [Order.CONTENT_FIRST]
+
+
+def ratio(found: Sequence[dict[str, Any]], tokens: int, questions: int) -> dict[str, Any]:
+    """How much less content first takes, and how much less at least where it was not measured."""
+    rows = [one for one in found if one["content_tokens"] == tokens]
+    (first,) = _of(rows, Order.CONTENT_FIRST, questions)
+    other = max(
+        (one for one in _of(rows, Order.QUESTION_FIRST) if one["questions"] <= questions),
+        key=lambda one: one["questions"],
+    )
+    scale = questions / other["questions"]
+    least = other["evaluated_tokens"] / first["evaluated_tokens"]
     return {
         "content_tokens": tokens,
         "questions": questions,
-        "fewer_evaluated_tokens": round(other["evaluated_tokens"] / first["evaluated_tokens"], 2),
-        "less_time": round(other["seconds"] / first["seconds"], 2),
+        "is_scaled": other["questions"] < questions,
+        "fewer_evaluated_tokens": round(scale * least, 2),
+        "fewer_evaluated_tokens_measured_least": round(least, 2),
+        "less_time": round(scale * other["seconds"] / first["seconds"], 2),
     }
 
 
-def _computed(found: list[dict[str, Any]], tokens: int) -> dict[str, Any]:
+def computed(found: Sequence[dict[str, Any]], tokens: int) -> dict[str, Any]:
     """For a thousand questions, not measured: what each further question took, times so many."""
-    rows = {
-        order: [one for one in found if one["order"] == order and one["content_tokens"] == tokens]
-        for order in Order
-    }
-    total: dict[str, float] = {}
-    for order, (least, *_, most) in ((order, rows[order]) for order in Order):
-        further = most["questions"] - least["questions"]
-        each = (most["evaluated_tokens"] - least["evaluated_tokens"]) / further
-        total[order] = least["evaluated_tokens"] + each * (COMPUTED_QUESTIONS - least["questions"])
+    rows = [one for one in found if one["content_tokens"] == tokens]
+    total = {order: _extended(_of(rows, order)) for order in Order}
     return {
         "content_tokens": tokens,
         "questions": COMPUTED_QUESTIONS,
@@ -172,16 +144,50 @@ def _computed(found: list[dict[str, Any]], tokens: int) -> dict[str, Any]:
     }
 
 
+def _extended(rows: Sequence[dict[str, Any]]) -> float:
+    least, *_, most = sorted(rows, key=lambda one: one["questions"])
+    further = most["questions"] - least["questions"]
+    each = (most["evaluated_tokens"] - least["evaluated_tokens"]) / further
+    return least["evaluated_tokens"] + each * (COMPUTED_QUESTIONS - least["questions"])
+
+
+def _of(
+    rows: Sequence[dict[str, Any]], order: Order, questions: int | None = None
+) -> list[dict[str, Any]]:
+    return [
+        one
+        for one in rows
+        if one["order"] == order and (questions is None or one["questions"] == questions)
+    ]
+
+
+def _told(path: Path) -> dict[str, Any]:
+    """The last line of an earlier run."""
+    return msgspec.json.decode(path.read_text(encoding="utf-8").splitlines()[-1])
+
+
 def main() -> None:
     """Print a line for each measurement, or one JSON object as the last line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.judging")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--engine", choices=("llama", "vllm"), default="llama")
     parser.add_argument("--questions", type=int, nargs="+", default=[1, 10, 100])
-    parser.add_argument("--tokens", type=int, nargs="+", default=[300, 1150, 1800])
+    parser.add_argument("--tokens", type=int, nargs="*", default=[300, 1150, 1800])
+    parser.add_argument("--question-first-max", type=int, default=100)
+    parser.add_argument("--without-scores", action="store_true")
+    parser.add_argument("--compare", type=Path, nargs="+", metavar="FILE", default=[])
     arguments = parser.parse_args()
-    with engine_of(arguments.engine) as (engine, model):
-        result = asyncio.run(run(engine, model, arguments))
+    files = [_told(path) for path in arguments.compare]
+    if len(files) > 1:
+        result: dict[str, Any] = {"bench": "judging"}
+        one, other = files
+    else:
+        with courts.judging_engine(arguments.engine) as judging:
+            result = one = asyncio.run(run(judging, arguments))
+        other = files[0] if files else None
+    if other is not None:
+        result["agreement"] = asdict(agreement.compared(one["scores"], other["scores"]))
+        result["compared"] = [one["engine"], other["engine"]]
     sys.stdout.write(json.dumps(result, indent=None if arguments.json else 1) + "\n")
 
 

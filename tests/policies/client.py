@@ -10,6 +10,8 @@ GIVEN = "/v1/organization"
 MANAGE = "/manage/v1/organization"
 RULE = "Does the text name a person?"
 
+MANAGED_FIELDS = {"ends_answer_early"}
+
 Json = dict[str, Any]
 
 
@@ -24,6 +26,10 @@ class Policies:
 
     async def retrieve(self, policy_id: str) -> httpx2.Response:
         return await self.client.get(f"{GIVEN}/policies/{policy_id}")
+
+    async def retrieve_managed(self, policy_id: str) -> httpx2.Response:
+        """As the routes that publish show it."""
+        return await self.client.get(f"{MANAGE}/policies/{policy_id}")
 
     async def edit(self, policy_id: str, revision: int, **fields: object) -> httpx2.Response:
         body = {"revision": revision} | fields
@@ -69,8 +75,28 @@ class Policies:
 
 
 def body_of(answer: httpx2.Response) -> Json:
+    """Without what `/manage/v1` alone shows, so that the same policy is the same everywhere."""
+    return given_part(whole_body_of(answer))
+
+
+def whole_body_of(answer: httpx2.Response) -> Json:
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def given_part(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """What `/v1` shows too."""
+    match value:
+        case dict():
+            return {
+                name: given_part(member)
+                for name, member in value.items()  # pyright: ignore[reportUnknownVariableType]
+                if name not in MANAGED_FIELDS
+            }
+        case list():
+            return [given_part(member) for member in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
 
 
 def assert_conflict(answer: httpx2.Response, code: str, param: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.identity.audit_rows import audit_rows
-from tests.policies.client import MANAGE, Policies, body_of
+from tests.policies.client import MANAGE, Policies, whole_body_of
 from tests.support.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -16,7 +16,9 @@ FIELD = "ends_answer_early"
 
 async def edited(policies: Policies, policy: dict[str, Any], **fields: object) -> dict[str, Any]:
     body = {"revision": policy["revision"]} | fields
-    return body_of(await policies.client.patch(f"{MANAGE}/policies/{policy['id']}", json=body))
+    return whole_body_of(
+        await policies.client.patch(f"{MANAGE}/policies/{policy['id']}", json=body)
+    )
 
 
 async def test_it_is_off_until_it_is_set_and_then_published_like_the_rest(
@@ -24,11 +26,11 @@ async def test_it_is_off_until_it_is_set_and_then_published_like_the_rest(
 ) -> None:
     first = await policies.published(direction="response")
     second = await edited(policies, first, **{FIELD: True})
-    third = body_of(await policies.publish(second["id"], second["revision"]))
-    fourth = body_of(await policies.roll_back(third["id"], third["revision"], 1))
+    third = whole_body_of(await policies.publish(second["id"], second["revision"]))
+    fourth = whole_body_of(await policies.roll_back(third["id"], third["revision"], 1))
 
-    seen = body_of(await policies.client.get(f"{MANAGE}/policies/{first['id']}"))
-    versions = body_of(await policies.versions(first["id"]))["data"]
+    seen = whole_body_of(await policies.retrieve_managed(first["id"]))
+    versions = whole_body_of(await policies.versions(first["id"]))["data"]
     assert (second["draft"][FIELD], second["published"][FIELD]) == (True, False)
     assert second["has_unpublished_changes"]
     assert third["published"][FIELD]
@@ -39,18 +41,18 @@ async def test_it_is_off_until_it_is_set_and_then_published_like_the_rest(
 
 
 async def test_the_given_routes_neither_show_nor_take_it(policies: Policies) -> None:
-    created = await policies.created(direction="response")
+    created = whole_body_of(await policies.create(direction="response"))
     await edited(policies, created, **{FIELD: True})
 
-    shown = body_of(await policies.retrieve(created["id"]))
+    shown = whole_body_of(await policies.retrieve(created["id"]))
     refused = await policies.edit(created["id"], shown["revision"], **{FIELD: False})
-    renamed = body_of(await policies.edit(created["id"], shown["revision"], name="Another"))
+    renamed = whole_body_of(await policies.edit(created["id"], shown["revision"], name="Another"))
 
     assert FIELD not in created["draft"]
     assert FIELD not in shown["draft"]
     assert refused.status_code == 400
     assert refused.json()["error"]["code"] == "unknown_parameter"
-    kept = body_of(await policies.client.get(f"{MANAGE}/policies/{created['id']}"))
+    kept = whole_body_of(await policies.retrieve_managed(created["id"]))
     assert kept["draft"][FIELD], "an edit that does not name it leaves it"
     assert kept["revision"] == renamed["revision"]
 
@@ -60,7 +62,7 @@ async def test_what_judges_no_answer_can_end_none(policies: Policies) -> None:
     path = f"{MANAGE}/policies/{created['id']}"
 
     alone = await policies.client.patch(path, json={"revision": 1, FIELD: True})
-    both = body_of(
+    both = whole_body_of(
         await policies.client.patch(path, json={"revision": 1, FIELD: True, "direction": "both"})
     )
     back = await policies.edit(created["id"], both["revision"], direction="request")

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.policies.client import GIVEN, MANAGE
+from tests.policies.client import GIVEN, MANAGE, body_of
 from tests.policies.model import NEW_DRAFT, Json, ModelPolicy, timeless
 from tests.support.threads import Served, served
 
@@ -87,8 +87,7 @@ class PolicyMachine(RuleBasedStateMachine):
             if answer.status_code == 409:
                 assert answer.headers["x-should-retry"] == "false"
             answer = self.client.get(f"{GIVEN}/policies/{policy_id}")
-        assert answer.status_code == 200, answer.text
-        assert timeless(answer.json()) == policy.shown()
+        assert timeless(body_of(answer)) == policy.shown()
 
     @precondition(_has_room)
     @rule(target=policies, fields=FIELDS)
@@ -139,9 +138,8 @@ class PolicyMachine(RuleBasedStateMachine):
     def read_the_history(self, policy_id: str) -> None:
         PolicyMachine.steps_taken += 1
         policy = self.model[policy_id]
-        listed = self.client.get(
-            f"{MANAGE}/policies/{policy_id}/versions", params={"limit": 100}
-        ).json()["data"]
+        path = f"{MANAGE}/policies/{policy_id}/versions"
+        listed = body_of(self.client.get(path, params={"limit": 100}))["data"]
 
         numbers = range(len(policy.versions), 0, -1)
         assert [timeless(one) for one in listed] == [policy.shown_version(n) for n in numbers]

@@ -170,7 +170,7 @@ async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
             "",
             body=answer.events,
             content_type="text/event-stream",
-            split_bytes=chance.choice([None, 1, 7, 50]),
+            split_bytes=chance.choice([None, 50] if answer.is_long else [None, 1, 7, 50]),
             cut={"how": "stall", "after": 0, "inside": True} if answer.is_long else None,
         )
         fields = {"n": answer.choices} if path == CHAT else {}

@@ -207,6 +207,15 @@ async def test_records_split_at_every_byte(upstream: ScriptedUpstream) -> None:
     assert stream.said() == text_of(2)
 
 
+async def test_a_whole_body_in_pieces(upstream: ScriptedUpstream) -> None:
+    upstream.queue(Script(split_bytes=1, body="data: a\n\ndata: b\n\n"))
+
+    stream = await ask(upstream, STREAM)
+
+    assert {len(chunk) for chunk in stream.chunks} == {1}
+    assert b"".join(stream.chunks) == b"data: a\n\ndata: b\n\n"
+
+
 @pytest.mark.parametrize("at_byte", [1, 100, 100_000])
 async def test_all_records_in_two_pieces(upstream: ScriptedUpstream, at_byte: int) -> None:
     upstream.queue(Script(split_at_byte=at_byte, tokens=2))

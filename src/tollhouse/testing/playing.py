@@ -1,7 +1,7 @@
 """Plays one script: sends the answer as it says, and breaks off where it says."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,20 +34,25 @@ class Player:
     pause_ms: int
 
     async def whole(self, body: bytes) -> None:
-        """An answer that is one body."""
+        """An answer that is one body, of a known length if the script does not split it."""
+        is_split = self.script.split_bytes is not None
+        write = self.connection.write_chunk if is_split else self.connection.write
         try:
             await self._before_head()
-            self.connection.head(self.script.status, self._headers(JSON), len(body))
+            length = None if is_split else len(body)
+            self.connection.head(self.script.status, self._headers(JSON), length)
             await self._before_first_event()
             cut = self.script.cut
             if cut is not None and cut.inside and cut.after == 0:
-                self.connection.write(body[: len(body) // 2])
+                write(body[: len(body) // 2])
                 await self._break()
                 body = body[len(body) // 2 :]
-            self.connection.write(body)
+            await self._write(body, write)
             await self._sent_one()
         except _Broken:
             return
+        if is_split:
+            self.connection.write(LAST_CHUNK)
         self._finish()
 
     async def stream(self, payloads: Iterable[bytes]) -> None:
@@ -67,7 +72,7 @@ class Player:
         self._finish()
 
     def now(self, body: bytes) -> None:
-        """As `whole` for a script that has nothing to wait for: without a task."""
+        """As `whole` for a script that is immediate: without a task."""
         self.connection.head(self.script.status, self._headers(JSON), len(body))
         self.connection.write(body)
         self.exchange.events_sent = 1
@@ -153,7 +158,7 @@ class Player:
             await self._break()
             self.connection.write(record[len(record) // 2 :] + b"\r\n")
         else:
-            await self._write(record)
+            await self._write(record, self.connection.write_chunk)
         await self._sent_one()
         if number % DRAIN_EVENTS == 0:
             await self.connection.drain()
@@ -168,11 +173,9 @@ class Player:
             await self._wait(SPLIT_PAUSE_MS)
         self.exchange.events_sent = len(records)
 
-    async def _write(self, record: bytes) -> None:
-        size = self.script.split_bytes
-        if size is None:
-            self.connection.write_chunk(record)
-            return
-        for start in range(0, len(record), size):
-            self.connection.write_chunk(record[start : start + size])
-            await self.connection.drain()
+    async def _write(self, data: bytes, write: Callable[[bytes], None]) -> None:
+        size = self.script.split_bytes or len(data)
+        for start in range(0, len(data), size):
+            write(data[start : start + size])
+            if size < len(data):
+                await self.connection.drain()

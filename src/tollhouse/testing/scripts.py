@@ -76,8 +76,9 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def is_immediate(self) -> bool:
-        """Whether a whole answer has nothing to wait for."""
-        return self.cut is None and not self.before_head_ms and not self.before_first_event_ms
+        """Whether a whole answer leaves at once and in one piece."""
+        waits = self.before_head_ms or self.before_first_event_ms
+        return self.cut is None and self.split_bytes is None and not waits
 
 
 SOUND: Final = Script()

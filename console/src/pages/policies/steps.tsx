@@ -49,7 +49,7 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
     }
   };
   return (
-    <div className="row">
+    <div className="row steps">
       {hasEdits && <span className="quiet">Save the draft to publish it.</span>}
       {policy.state === "paused" && (
         <button type="button" className="button" onClick={() => ask("resume")}>

@@ -9,7 +9,7 @@ import { enter, type Visitor, withBrowser } from "./visitor";
 const { TOLLHOUSE_PICTURES: FOLDER = "" } = process.env;
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
-const QUALITY = 80;
+const QUALITY = 70;
 const SECTIONS = [
   "Overview",
   "Costs",

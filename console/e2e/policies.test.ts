@@ -11,7 +11,7 @@ afterAll(() => visitor.leave());
 
 /** Somebody else, without a browser. */
 async function call(method: string, path: string, body?: object): Promise<Policy> {
-  const answer = await fetch(`${inject("told").base_url}/v1/organization/policies/${path}`, {
+  const answer = await fetch(`${inject("told").base_url}/manage/v1/organization/policies/${path}`, {
     method,
     headers: {
       authorization: `Bearer ${inject("told").admin_key}`,
@@ -27,7 +27,11 @@ interface Policy {
   readonly state: string;
   readonly revision: number;
   readonly current_version: number | null;
-  readonly draft: { readonly mode: string; readonly match_threshold_basis_points: number | null };
+  readonly draft: {
+    readonly mode: string;
+    readonly match_threshold_basis_points: number | null;
+    readonly ends_answer_early: boolean;
+  };
 }
 
 describe("policies", () => {
@@ -85,12 +89,44 @@ describe("policies", () => {
     await visitor.isContent();
   });
 
+  it("end a matching answer early, where answers are judged", async () => {
+    const { page } = visitor;
+    const early = page.getByLabel("End a matching answer while it is being written");
+    await page.getByLabel("Judges").selectOption("Requests");
+    await page.getByText("Only where responses are judged.").waitFor();
+    expect(await early.isDisabled()).toBe(true);
+    await visitor.isContent();
+
+    await page.getByLabel("Judges").selectOption("Responses");
+    await early.check();
+    await page.getByRole("button", { name: "Save draft" }).click();
+
+    const published = page.getByRole("region", { name: "Published: version 1" });
+    await published.getByText("No the draft differs").waitFor();
+    expect(await early.isChecked()).toBe(true);
+    await visitor.isContent();
+  });
+
+  it("say so beside the choice if the rule asks for what is missing", async () => {
+    const { page } = visitor;
+    const advice = page.getByRole("status", { name: "Advice on ending answers" });
+    expect(await advice.textContent()).toBe("");
+
+    await page.getByLabel("Rule").fill("Does the text lack a warning?");
+
+    await advice.getByText("must never end an answer early").waitFor();
+    await visitor.isContent();
+    await page.getByRole("button", { name: "Discard edits" }).click();
+    await advice.getByText("must never end an answer early").waitFor({ state: "detached" });
+  });
+
   it("can be paused and resumed", async () => {
     const { page } = visitor;
 
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByText("paused", { exact: true }).waitFor();
+    await page.getByText("Save the draft to publish it.").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
     await page.getByText("monitoring", { exact: true }).waitFor();
@@ -105,7 +141,12 @@ describe("policies", () => {
     await page.getByRole("link", { name: "Home addresses" }).click();
     await page.getByLabel("Name").fill("Private addresses");
     const { revision } = await call("GET", id);
-    await call("PATCH", id, { revision, name: "Addresses", match_threshold_basis_points: 9000 });
+    await call("PATCH", id, {
+      revision,
+      name: "Addresses",
+      match_threshold_basis_points: 9000,
+      ends_answer_early: true,
+    });
 
     await page.getByRole("button", { name: "Save draft" }).click();
     const conflict = page.getByRole("alert");
@@ -113,6 +154,7 @@ describe("policies", () => {
     await yours.getByRole("cell", { name: "Private addresses" }).waitFor();
     await yours.getByRole("cell", { name: "Addresses", exact: true }).waitFor();
     await conflict.getByRole("row", { name: /Match from.*90.*not changed/ }).waitFor();
+    await conflict.getByRole("row", { name: "Ends answers early No Yes not changed" }).waitFor();
     await visitor.isContent();
 
     await conflict.getByRole("button", { name: "Lay mine on top" }).click();
@@ -122,6 +164,7 @@ describe("policies", () => {
     const saved = await call("GET", id);
     expect(saved.name).toBe("Private addresses");
     expect(saved.draft.match_threshold_basis_points).toBe(9000);
+    expect(saved.draft.ends_answer_early).toBe(true);
     await visitor.isContent();
   });
 

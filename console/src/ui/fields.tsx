@@ -115,18 +115,33 @@ interface CheckFieldProperties {
   readonly label: ReactNode;
   readonly isChecked: boolean;
   readonly onValue: (isChecked: boolean) => void;
+  readonly hint?: string;
+  readonly disabled?: boolean;
 }
 
-export function CheckField({ label, isChecked, onValue }: CheckFieldProperties) {
-  return (
+export function CheckField(properties: CheckFieldProperties) {
+  const { label, isChecked, onValue, hint, disabled = false } = properties;
+  const id = useId();
+  const box = (
     <label className="check">
       <input
         type="checkbox"
         checked={isChecked}
+        disabled={disabled}
+        {...(hint === undefined ? {} : { "aria-describedby": id })}
         onChange={(event) => onValue(event.target.checked)}
       />
       <span>{label}</span>
     </label>
+  );
+  if (hint === undefined) return box;
+  return (
+    <div className="field">
+      {box}
+      <span id={id} className="hint">
+        {hint}
+      </span>
+    </div>
   );
 }
 

@@ -135,7 +135,8 @@ function Unsettled({ requests }: { requests: number }) {
     <p className="notice notice-warn">
       <span>
         <Count of={requests} /> {requests === 1 ? "request is" : "requests are"} unsettled: nobody
-        knows the end yet. They are in no amount on this page, and that is not zero.
+        knows the end yet. What {requests === 1 ? "it costs" : "they cost"} is in no amount on this
+        page, and is not zero.
       </span>
     </p>
   );

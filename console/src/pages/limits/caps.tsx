@@ -81,7 +81,7 @@ interface CapActionsProperties {
 function CapActions({ cap, names, onAsk }: CapActionsProperties) {
   const of = `the cap of ${scopeName(cap, names)}, ${PERIODS[cap.period]}`;
   return (
-    <>
+    <span className="row">
       {(["change", "remove"] as const).map((verb) => (
         <button
           key={verb}
@@ -93,7 +93,7 @@ function CapActions({ cap, names, onAsk }: CapActionsProperties) {
           {verb === "change" ? "Change" : "Remove"}
         </button>
       ))}
-    </>
+    </span>
   );
 }
 

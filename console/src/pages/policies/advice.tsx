@@ -3,25 +3,23 @@
 import { useCallback } from "react";
 import { content } from "../../api/client";
 import type { PolicyRemark } from "../../api/types";
-import { useLoad } from "../../ui/loading";
+import { type Loading, useLoad } from "../../ui/loading";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { useSettled } from "../../ui/settling";
 
 const PAUSE_MS = 400;
 
-interface AdviceProperties {
-  readonly policyId: string;
-  readonly rule: string;
-}
+type Remarks = readonly PolicyRemark[];
 
-export function Advice({ policyId, rule }: AdviceProperties) {
+/** Null for a rule that is empty, or of a policy that is not created yet. */
+export function useAdvice(policyId: string | undefined, rule: string): Loading<Remarks | null> {
   const { admin } = useSession();
   const settled = useSettled(rule, PAUSE_MS);
   // Another rule is another function, and the answer about the one before is abandoned.
   const load = useCallback(
     async (signal: AbortSignal) => {
-      if (settled.trim() === "") return null;
+      if (policyId === undefined || settled.trim() === "") return null;
       const { data } = await content(
         admin.POST("/manage/v1/organization/policies/{policy_id}/lint", {
           params: { path: { policy_id: policyId } },
@@ -33,17 +31,20 @@ export function Advice({ policyId, rule }: AdviceProperties) {
     },
     [admin, policyId, settled],
   );
-  const { value, failure, reload } = useLoad(load);
+  return useLoad(load);
+}
+
+export function Advice({ of: { value, failure, reload } }: { of: Loading<Remarks | null> }) {
   return (
     <div className="advice" role="status" aria-label="Advice">
       {failure !== null && <Refusal failure={failure} onRetry={reload} />}
-      {value !== null && <Remarks remarks={value} />}
+      {value !== null && <Advised remarks={value} />}
     </div>
   );
 }
 
 /** That it is no question yet is said by the field itself. */
-function Remarks({ remarks }: { remarks: readonly PolicyRemark[] }) {
+function Advised({ remarks }: { remarks: Remarks }) {
   if (remarks.length === 0) {
     return <p className="quiet">Nothing in it is known to mislead a judge.</p>;
   }

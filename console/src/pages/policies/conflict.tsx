@@ -3,12 +3,14 @@
 import { useNames } from "../../ui/names";
 import { type Column, Table } from "../../ui/table";
 import { type Difference, type Draft, differences, type FieldName } from "./drafting";
+import { yesOrNo } from "./words";
 
 const TITLES: Readonly<Record<FieldName, string>> = {
   name: "Name",
   description: "Description",
   rule: "Rule",
   direction: "Judges",
+  endsEarly: "Ends answers early",
   mode: "Mode",
   scope: "Scope",
   projectIds: "Projects",
@@ -28,6 +30,7 @@ export function Conflict({ before, theirs, mine, onTheirs, onMine }: ConflictPro
   const found = differences(before, theirs, mine);
   const text = (value: Draft[FieldName] | null) => {
     if (value === null) return <span className="quiet">not changed</span>;
+    if (typeof value === "boolean") return yesOrNo(value);
     const words = typeof value === "string" ? value : value.map(names.project).join(", ");
     return words === "" ? <span className="quiet">empty</span> : words;
   };

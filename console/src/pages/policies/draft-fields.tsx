@@ -6,8 +6,9 @@ import { walkList } from "../../api/walking";
 import { CheckField, SelectField, TextArea, TextField } from "../../ui/fields";
 import { Loaded, useLoad } from "../../ui/loading";
 import { useSession } from "../../ui/session";
-import { Advice } from "./advice";
-import { type Draft, faultsOf } from "./drafting";
+import { Advice, useAdvice } from "./advice";
+import { type Draft, faultsOf, judging } from "./drafting";
+import { EarlyEnd } from "./early-end";
 import { DIRECTIONS, MODES, SCOPES } from "./words";
 
 const DIRECTION_OPTIONS = options(DIRECTIONS);
@@ -30,6 +31,7 @@ export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties)
     return (value: Draft[K]) => onDraft({ ...draft, [field]: value });
   };
   const faults = faultsOf(draft);
+  const advice = useAdvice(policyId, draft.rule);
   return (
     <>
       <TextField label="Name" value={draft.name} onValue={set("name")} maxLength={80} required />
@@ -44,7 +46,7 @@ export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties)
           maxLength={20_000}
           required
         />
-        {policyId !== undefined && <Advice policyId={policyId} rule={draft.rule} />}
+        {policyId !== undefined && <Advice of={advice} />}
       </div>
       <TextField
         label="Description (optional)"
@@ -57,8 +59,11 @@ export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties)
         label="Judges"
         value={draft.direction}
         options={DIRECTION_OPTIONS}
-        onValue={set("direction")}
+        onValue={(direction) => onDraft(judging(draft, direction))}
       />
+      {policyId !== undefined && (
+        <EarlyEnd draft={draft} onValue={set("endsEarly")} remarks={advice.value ?? []} />
+      )}
       <SelectField
         label="Scope"
         value={draft.scope}

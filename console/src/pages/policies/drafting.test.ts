@@ -1,14 +1,18 @@
 import { describe, expect, it } from "vitest";
+import type { Policy } from "../../api/types";
 import {
   basisPointsOf,
   type Draft,
   differences,
+  draftOf,
   editOf,
   faultsOf,
   isSame,
+  judging,
   NEW_DRAFT,
   onTop,
   percentOf,
+  whenPaused,
 } from "./drafting";
 
 const BEFORE: Draft = { ...NEW_DRAFT, name: "No names", rule: "Does it name a person?" };
@@ -64,6 +68,67 @@ describe("a draft", () => {
     });
   });
 });
+
+describe("ending answers early", () => {
+  const early: Draft = { ...BEFORE, endsEarly: true };
+
+  it("is an edit like any other, by the name that the gateway has for it", () => {
+    expect(editOf(BEFORE, early, 7)).toEqual({ revision: 7, ends_answer_early: true });
+    expect(editOf(early, BEFORE, 7)).toEqual({ revision: 7, ends_answer_early: false });
+  });
+
+  it("goes with the answers that are judged", () => {
+    expect(judging(early, "response").endsEarly).toBe(true);
+    expect(judging(early, "request").endsEarly).toBe(false);
+    expect(judging(BEFORE, "both").endsEarly).toBe(false);
+  });
+
+  it("is a fault where two edits leave it without answers", () => {
+    const merged = onTop(BEFORE, judging(BEFORE, "request"), early);
+
+    expect(Object.keys(faultsOf(merged))).toEqual(["endsEarly"]);
+    expect(faultsOf(early)).toEqual({});
+  });
+
+  it("shows where somebody else has changed it", () => {
+    expect(differences(BEFORE, early, BEFORE)).toEqual([
+      { field: "endsEarly", before: false, theirs: true, mine: null },
+    ]);
+  });
+
+  it("outlives a pause, whose answer does not tell of it", () => {
+    const paused = whenPaused(policy(true, "enforcing", 7), policy(undefined, "paused", 8));
+
+    expect(draftOf(paused).endsEarly).toBe(true);
+    expect([paused.state, paused.revision, paused.updated_at]).toEqual(["paused", 8, 8]);
+  });
+});
+
+function policy(ends: boolean | undefined, state: Policy["state"], revision: number): Policy {
+  return {
+    object: "organization.policy",
+    id: "policy_1",
+    name: "No names",
+    description: "",
+    state,
+    revision,
+    has_unpublished_changes: true,
+    created_at: 1,
+    updated_at: revision,
+    draft: {
+      rule: "Does it name a person?",
+      direction: "both",
+      mode: "enforcing",
+      scope: "organization",
+      project_ids: [],
+      match_threshold_basis_points: null,
+      base_version: 1,
+      ...(ends === undefined ? {} : { ends_answer_early: ends }),
+    },
+    current_version: 1,
+    published: null,
+  };
+}
 
 describe("two people at one draft", () => {
   const theirs: Draft = { ...BEFORE, name: "Names", mode: "enforcing" };

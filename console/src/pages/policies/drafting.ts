@@ -1,6 +1,6 @@
 /** A draft while it is being written, and what becomes of it when somebody else was faster. */
 
-import type { CreatePolicy, EditPolicy, Policy } from "../../api/types";
+import type { CreatePolicy, EditManagedPolicy, Policy } from "../../api/types";
 
 /** The fields as a person edits them. The threshold is a percentage, empty for the default. */
 export interface Draft {
@@ -8,6 +8,7 @@ export interface Draft {
   readonly description: string;
   readonly rule: string;
   readonly direction: Policy["draft"]["direction"];
+  readonly endsEarly: boolean;
   readonly mode: Policy["draft"]["mode"];
   readonly scope: Policy["draft"]["scope"];
   readonly projectIds: readonly string[];
@@ -21,17 +22,32 @@ export const FIELDS: readonly FieldName[] = [
   "description",
   "rule",
   "direction",
+  "endsEarly",
   "mode",
   "scope",
   "projectIds",
   "threshold",
 ];
 
+/** What the gateway calls a field. */
+const SENT = {
+  name: "name",
+  description: "description",
+  rule: "rule",
+  direction: "direction",
+  endsEarly: "ends_answer_early",
+  mode: "mode",
+  scope: "scope",
+  projectIds: "project_ids",
+  threshold: "match_threshold_basis_points",
+} as const satisfies Record<FieldName, keyof EditManagedPolicy>;
+
 export const NEW_DRAFT: Draft = {
   name: "",
   description: "",
   rule: "",
   direction: "both",
+  endsEarly: false,
   mode: "monitoring",
   scope: "organization",
   projectIds: [],
@@ -44,6 +60,7 @@ export function draftOf({ name, description, draft }: Policy): Draft {
     description,
     rule: draft.rule,
     direction: draft.direction,
+    endsEarly: draft.ends_answer_early ?? false,
     mode: draft.mode,
     scope: draft.scope,
     projectIds: draft.project_ids,
@@ -73,10 +90,22 @@ export function faultsOf(draft: Draft): Partial<Record<FieldName, string>> {
   if (!draft.rule.endsWith("?")) {
     faults.rule = "The rule is a yes-or-no question and ends with a question mark.";
   }
+  if (draft.endsEarly && !judgesAnswers(draft)) {
+    faults.endsEarly = "Only a policy that judges responses can end them.";
+  }
   if (basisPointsOf(draft.threshold) === undefined) {
     faults.threshold = "A percentage from 0.01 to 99.99, or nothing.";
   }
   return faults;
+}
+
+export function judgesAnswers({ direction }: Pick<Draft, "direction">): boolean {
+  return direction !== "request";
+}
+
+/** Where no answer is judged none can be ended. */
+export function judging(draft: Draft, direction: Draft["direction"]): Draft {
+  return { ...draft, direction, endsEarly: draft.endsEarly && judgesAnswers({ direction }) };
 }
 
 export function isSame(one: Draft, other: Draft): boolean {
@@ -87,7 +116,7 @@ export function changedFields(before: Draft, after: Draft): FieldName[] {
   return FIELDS.filter((field) => String(before[field]) !== String(after[field]));
 }
 
-/** The body of a creation. */
+/** The body of a creation, which cannot say that answers end early. */
 export function creationOf(draft: Draft): CreatePolicy {
   return {
     name: draft.name,
@@ -102,15 +131,19 @@ export function creationOf(draft: Draft): CreatePolicy {
 }
 
 /** The body of an edit: only what was changed, so that nothing else can be overwritten. */
-export function editOf(before: Draft, after: Draft, revision: number): EditPolicy {
-  const { project_ids, match_threshold_basis_points, ...plain } = creationOf(after);
-  const all = { ...plain, projectIds: project_ids, threshold: match_threshold_basis_points };
-  const names = { projectIds: "project_ids", threshold: "match_threshold_basis_points" } as const;
-  const changed = changedFields(before, after).map((field) => {
-    const name = field === "projectIds" || field === "threshold" ? names[field] : field;
-    return [name, all[field]];
-  });
+export function editOf(before: Draft, after: Draft, revision: number): EditManagedPolicy {
+  const all = { ...creationOf(after), ends_answer_early: after.endsEarly };
+  const changed = changedFields(before, after).map((field) => [SENT[field], all[SENT[field]]]);
   return { revision, ...Object.fromEntries(changed) };
+}
+
+/**
+ * The policy after a pause, whose answer does not say whether answers end early: the revision that
+ * was named shows that all else is as it was.
+ */
+export function whenPaused(known: Policy, paused: Policy): Policy {
+  const { state, revision, updated_at } = paused;
+  return { ...known, state, revision, updated_at };
 }
 
 /** One field that both have changed, or only the other one. */

@@ -34,7 +34,7 @@ export function Editor(properties: EditorProperties) {
     act.run(async () => {
       try {
         const saved = await content(
-          admin.PATCH("/v1/organization/policies/{policy_id}", {
+          admin.PATCH("/manage/v1/organization/policies/{policy_id}", {
             params: { path: { policy_id: policy.id } },
             body: editOf(before, draft, policy.revision),
           }),

@@ -22,7 +22,7 @@ export function Policy({ id }: { id: string }) {
   const read = useCallback(
     (signal?: AbortSignal) =>
       content(
-        admin.GET("/v1/organization/policies/{policy_id}", {
+        admin.GET("/manage/v1/organization/policies/{policy_id}", {
           params: { path: { policy_id: id } },
           ...(signal === undefined ? {} : { signal }),
         }),

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import type { Policy, PublishedPolicy } from "../../api/types";
 import { Badge, Empty, Panel, When } from "../../ui/data";
 import { useNames } from "../../ui/names";
-import { DIRECTIONS, MODES, SCOPES, thresholdInWords } from "./words";
+import { DIRECTIONS, MODES, SCOPES, thresholdInWords, yesOrNo } from "./words";
 
 export function Published({ policy }: { policy: Policy }) {
   const { published, draft } = policy;
@@ -15,6 +15,7 @@ export function Published({ policy }: { policy: Policy }) {
       </Panel>
     );
   }
+  const endsEarly = published.ends_answer_early ?? false;
   return (
     <Panel
       title={`Published: version ${published.version}`}
@@ -33,6 +34,9 @@ export function Published({ policy }: { policy: Policy }) {
         </Fact>
         <Fact title="Judges" isSame={published.direction === draft.direction}>
           {DIRECTIONS[published.direction]}
+        </Fact>
+        <Fact title="Ends answers early" isSame={endsEarly === (draft.ends_answer_early ?? false)}>
+          {yesOrNo(endsEarly)}
         </Fact>
         <Fact title="Scope" isSame={hasSameScope(published, policy)}>
           {SCOPES[published.scope]}

@@ -6,6 +6,7 @@ import { isStale } from "../../api/failure";
 import type { Policy } from "../../api/types";
 import { Confirmation } from "../../ui/confirmation";
 import { useSession } from "../../ui/session";
+import { whenPaused } from "./drafting";
 import { SCOPES } from "./words";
 
 type Step = "publish" | "pause" | "resume";
@@ -33,11 +34,14 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
     };
     try {
       onPolicy(
-        await content(
-          step === "pause"
-            ? admin.POST("/v1/organization/policies/{policy_id}/pause", request)
-            : admin.POST(`/manage/v1/organization/policies/{policy_id}/${step}`, request),
-        ),
+        step === "pause"
+          ? whenPaused(
+              policy,
+              await content(admin.POST("/v1/organization/policies/{policy_id}/pause", request)),
+            )
+          : await content(
+              admin.POST(`/manage/v1/organization/policies/{policy_id}/${step}`, request),
+            ),
       );
     } catch (thrown) {
       if (!isStale(thrown)) throw thrown;
@@ -45,7 +49,7 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
     }
   };
   return (
-    <div className="row">
+    <div className="row steps">
       {hasEdits && <span className="quiet">Save the draft to publish it.</span>}
       {policy.state === "paused" && (
         <button type="button" className="button" onClick={() => ask("resume")}>

@@ -63,6 +63,10 @@ export function failureInWords(reason: string | null): string {
   return reason === null ? "there was no verdict" : (FAILURES[reason] ?? reason);
 }
 
+export function yesOrNo(is: boolean): string {
+  return is ? "Yes" : "No";
+}
+
 export function inPercent(basisPoints: number): string {
   return `${basisPoints / 100} %`;
 }

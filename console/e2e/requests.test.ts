@@ -10,26 +10,25 @@ beforeAll(async () => {
 afterAll(() => visitor.leave());
 
 describe("requests", () => {
-  it("are listed with how they ended and who failed", async () => {
+  it("are listed with how they ended", async () => {
     const { page } = visitor;
     await visitor.go("Requests");
 
-    await page
-      .getByRole("row", { name: /200 example\/large nobody 3 \+ 16/ })
-      .first()
-      .waitFor();
-    await page.getByRole("row", { name: /404 example\/unknown the caller/ }).waitFor();
-    await page.getByRole("row", { name: /502 example\/asleep the model’s engine/ }).waitFor();
+    await page.getByRole("row", { name: /200 .* nobody/ }).first().waitFor();
     await visitor.isContent();
   });
 
-  it("can be narrowed to those that failed", async () => {
+  // Whatever other walks have asked for stands on the first page too, so each kind is asked for.
+  it.each([
+    ["Failed: 5xx", /502 example\/asleep the model’s engine/],
+    ["Refused: 4xx", /404 example\/unknown the caller/],
+  ])("can be narrowed to %s", async (kind, expected) => {
     const { page } = visitor;
 
-    await page.getByRole("radio", { name: "Failed: 5xx" }).check();
+    await page.getByRole("radio", { name: kind }).check();
 
     await page.getByText("nobody").first().waitFor({ state: "detached" });
-    await page.getByRole("row", { name: /502/ }).first().waitFor();
+    await page.getByRole("row", { name: expected }).first().waitFor();
     await visitor.isContent();
   });
 

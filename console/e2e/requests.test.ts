@@ -14,7 +14,10 @@ describe("requests", () => {
     const { page } = visitor;
     await visitor.go("Requests");
 
-    await page.getByRole("row", { name: /200 .* nobody/ }).first().waitFor();
+    await page
+      .getByRole("row", { name: /200 .* nobody/ })
+      .first()
+      .waitFor();
     await visitor.isContent();
   });
 

@@ -1,5 +1,7 @@
 """Advice on rules, by reading them."""
 
+import time
+
 import pytest
 
 from tollhouse.policies.lint import ADVICE, LENGTH_MAX, Weakness, lint
@@ -44,3 +46,12 @@ def test_a_negation_is_not_also_an_absence_when_it_is_negated() -> None:
     found = [remark.weakness for remark in lint("Is it not true that no name is there?")]
 
     assert Weakness.ABSENCE not in found
+
+
+def test_reading_takes_no_longer_than_the_rule_is_long() -> None:
+    began_seconds = time.process_time()
+
+    lint("\u201c" * 20_000)
+
+    # Quadratic, it took two seconds.
+    assert time.process_time() - began_seconds < 0.5

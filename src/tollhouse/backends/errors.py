@@ -47,6 +47,10 @@ class BackendRejected(BackendError):
         reason = f": {said}" if said else "."
         super().__init__(f"The backend refused the request{reason}", replica=replica)
 
+    def without_words(self) -> "BackendRejected":
+        """For a caller who may not read anything of the backend's that nobody has judged."""
+        return BackendRejected(None, replica=self.replica or "")
+
 
 class BackendFailed(BackendError):
     """The backend answered with a failure of its own."""

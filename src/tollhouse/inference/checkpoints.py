@@ -21,6 +21,8 @@ from tollhouse.policies.types import AppliedPolicy
 
 CHECKPOINT_BYTES = 65_536
 """Of what is held: some hundred tokens of a stream."""
+GROWTH_SHARE = 2
+"""An answer is laid out whole for every look, so that looks get rarer as it grows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +73,8 @@ class Checkpoints:
 
     def look(self, content: Callable[[], Content], size_bytes: int, *, may_end: bool) -> None:
         """Begin to, if enough has come since, and nobody looks any more. Never waits."""
-        is_due = size_bytes - self._read_bytes >= CHECKPOINT_BYTES
+        grown_bytes = size_bytes - self._read_bytes
+        is_due = grown_bytes >= max(CHECKPOINT_BYTES, self._read_bytes // GROWTH_SHARE)
         if not is_due or not (self._reading is None or self._reading.done()):
             return
         self._read_bytes = size_bytes

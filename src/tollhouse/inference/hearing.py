@@ -1,5 +1,6 @@
 """One request before its policies: what is asked about it, what came of that, and who is told."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -188,7 +189,11 @@ class Hearing:
             reason = _reason(failure)
             self._note(direction, unanswered(policies, reason), None, began_seconds)
             raise self._named(failure) from None
-        decisions = await court.examine(subject, policies)
+        try:
+            decisions = await court.examine(subject, policies)
+        except asyncio.CancelledError:
+            metrics.decisions_dropped(len(policies), DecisionLoss.STOPPED)
+            raise
         self._note(direction, decisions, subject, began_seconds)
         if (refused := refusal(decisions, direction)) is not None:
             raise refused

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from tollhouse.backends.errors import BackendRejected
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.inference.checkpoints import Checkpoints
+from tollhouse.inference.errors import AnswerTooLongToHold
 from tollhouse.inference.hearing import Hearing
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import Source
@@ -65,7 +67,9 @@ class HeldSource:
     async def next(self) -> Sequence[UpstreamChunk]:
         """The first time, wait for the end of the answer and for the verdict."""
         if self._released is None:
+            self._reservation.is_withheld = True
             await self._hold()
+            self._reservation.is_withheld = False
             self._released = iter(self._held)
         return next(self._released, ())
 
@@ -77,12 +81,25 @@ class HeldSource:
 
     async def _hold(self) -> None:
         checkpoints = self._hearing.checkpoints()
-        async with checkpoints.until_match():
-            await self._gather(checkpoints)
+        try:
+            async with checkpoints.until_match():
+                await self._gather(checkpoints)
+        except BackendRejected as failure:
+            raise failure.without_words() from None
+        except AnswerTooLongToHold:
+            await self._hear_out()
+            raise
         self._reservation.answer_ended()
         if checkpoints.match is not None:
             self._hearing.refuse_early(checkpoints.match, self._gathered.content, self._size_bytes)
         await self._hearing.judge_answer(self._gathered.content, self._size_bytes)
+
+    async def _hear_out(self) -> None:
+        """What is too long is charged: hang up where that ends the bill, else wait for its end."""
+        self._held.clear()
+        while not self._reservation.may_be_cut_short and await self._source.next():
+            pass
+        self._reservation.answer_ended()
 
     async def _gather(self, checkpoints: Checkpoints) -> None:
         while chunks := await self._source.next():

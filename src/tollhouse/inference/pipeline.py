@@ -10,7 +10,7 @@ from datetime import timedelta
 from weakref import WeakSet
 
 from tollhouse.backends.encoding import Forwarding, encode
-from tollhouse.backends.errors import BackendError
+from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.backends.types import Ask, UpstreamCompletion
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
@@ -63,6 +63,10 @@ class _Prepared:
     hearing: Hearing | None
     bound: TokenBound
     ask: Ask
+
+    @property
+    def holds_answer(self) -> bool:
+        return self.hearing is not None and self.hearing.holds_answer
 
 
 class Pipeline:
@@ -251,6 +255,8 @@ class Pipeline:
         except BackendError as failure:
             prepared.call.trace.replica = failure.replica
             await reservation.fail(failure, may_have_been_billed=failure.may_have_been_billed)
+            if isinstance(failure, BackendRejected) and prepared.holds_answer:
+                raise failure.without_words() from None
             raise
         except BaseException:
             reservation.break_off()

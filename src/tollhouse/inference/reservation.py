@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.money import PicoUsd
+from tollhouse.inference.errors import ShuttingDown
 from tollhouse.inference.meter import Meter
 from tollhouse.inference.offers import Offer
 from tollhouse.inference.trace import Trace
@@ -31,6 +32,8 @@ class Reservation:
     trace: Trace
     _is_ended: bool = field(default=False)
     _has_whole_answer: bool = field(default=False)
+    is_withheld: bool = field(default=False)
+    """Nothing of the answer has left, because nobody has judged it yet."""
 
     @property
     def may_be_cut_short(self) -> bool:
@@ -57,7 +60,8 @@ class Reservation:
         resolution = self._decide(
             may_have_been_billed=may_have_been_billed,
             # Nobody could judge it: the house pays the backend, and the caller nobody.
-            is_charged=not isinstance(failure, PolicyEvaluatorUnavailable),
+            is_charged=not isinstance(failure, PolicyEvaluatorUnavailable)
+            and not (self.is_withheld and isinstance(failure, ShuttingDown)),
         )
         if resolution is not None:
             await self.batcher.resolve_before_answer(resolution)
@@ -111,6 +115,8 @@ class Reservation:
                 self.offer.prices, self.meter.usage(), self.hold.amount_pico_usd
             )
             metrics.unjudged_absorbed(charge.total_pico_usd + excess)
+            # Traffic it was, whoever pays for it.
+            self.traffic.leave(used_tokens=_tokens(charge))
         return self._resolution(ResolutionKind.VOID, NOTHING)
 
     def _resolution(
@@ -121,9 +127,7 @@ class Reservation:
         trace.cached_input_tokens = charge.cached_input_tokens
         trace.output_tokens = charge.output_tokens
         trace.cost_pico_usd = charge.total_pico_usd
-        self.traffic.leave(
-            used_tokens=charge.input_tokens + charge.cached_input_tokens + charge.output_tokens
-        )
+        self.traffic.leave(used_tokens=_tokens(charge))
         trace.money_decided()
         return Resolution(
             organization_id=self.hold.organization_id,
@@ -141,3 +145,7 @@ class Reservation:
         )
         self.trace.cost_pico_usd = None
         self.trace.money_decided()
+
+
+def _tokens(charge: Charge) -> int:
+    return charge.input_tokens + charge.cached_input_tokens + charge.output_tokens

@@ -21,6 +21,7 @@ from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.meter import Meter
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.surface import Finish, Rendering
+from tollhouse.judging.errors import PolicyEvaluatorUnavailable
 
 
 class Source(Protocol):
@@ -245,6 +246,8 @@ class StreamedAnswer:
                 pass
             # Also where it is cancelled: leaving is no failure, and what was said last is exact.
             reservation.complete()
+        except PolicyEvaluatorUnavailable as failure:
+            await reservation.fail(failure, may_have_been_billed=True)
         except GatewayError as failure:
             reservation.trace.failure = reservation.trace.failure or failure
         finally:

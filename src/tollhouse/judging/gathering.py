@@ -32,18 +32,23 @@ class Gathered:
 
 @dataclass(slots=True)
 class _Function:
-    """Some engines repeat a name with every piece."""
+    """Some engines repeat a name with every piece, others send it in pieces."""
 
-    names: dict[str, None] = field(default_factory=dict[str, None])
+    names: list[str] = field(default_factory=list[str])
     arguments: list[str] = field(default_factory=list[str])
 
     def add(self, piece: FunctionDelta) -> None:
         if piece.name:
-            self.names[piece.name] = None
+            self.names.append(piece.name)
         self.arguments.append(piece.arguments or "")
 
     def whole(self) -> FreeObject:
-        return {"name": "".join(self.names), "arguments": "".join(self.arguments)}
+        return {"name": "".join(dict.fromkeys(self.names)), "arguments": "".join(self.arguments)}
+
+    def as_passed_on(self) -> FreeObject:
+        """Callers get every piece of such a name, and put together what they get."""
+        whole, joined = self.whole(), "".join(self.names)
+        return whole if joined == whole["name"] else {"name_in_pieces": joined, **whole}
 
 
 @dataclass(slots=True)
@@ -90,7 +95,7 @@ class _Choice:
                 {"id": "".join(call.ids), "function": call.function.whole()}
                 for _, call in sorted(self.calls.items())
             ],
-            "function_call": None if self.function is None else self.function.whole(),
+            "function_call": None if self.function is None else self.function.as_passed_on(),
             "annotations": self.annotations,
         }
         return Said(index=index, message=message, logprobs=self.logprobs)

@@ -10,7 +10,13 @@ from tollhouse.contract.chat import ChatMessage, ChatRequest
 from tollhouse.judging import content as contents
 from tollhouse.judging.content import Said
 from tollhouse.judging.court import Court
-from tollhouse.judging.errors import NoJudge, RuleTooLong, TooLongToJudge, TooManyTrials
+from tollhouse.judging.errors import (
+    NoJudge,
+    NotEvaluable,
+    RuleTooLong,
+    TooLongToJudge,
+    TooManyTrials,
+)
 from tollhouse.judging.types import Content, Decision, FailureReason
 from tollhouse.judging.verdict import unanswered
 from tollhouse.policies.types import AppliedPolicy, Direction
@@ -55,12 +61,14 @@ async def _decide(
     court: Court, organization_id: OrganizationId, policy: AppliedPolicy, text: str
 ) -> Decision:
     request_id = RequestId(time_ordered_uuid())
-    subject = court.subject(organization_id, request_id, content_of(policy.direction, text))
     try:
+        subject = court.subject(organization_id, request_id, content_of(policy.direction, text))
         court.weigh_rule(policy)
         court.weigh(subject, [policy])
     except (RuleTooLong, TooLongToJudge):
         (decision,) = unanswered([policy], FailureReason.OVER_BUDGET)
+    except NotEvaluable:
+        (decision,) = unanswered([policy], FailureReason.NOT_EVALUABLE)
     else:
         (decision,) = await court.watch(subject, [policy])
     return decision

@@ -20,7 +20,7 @@ _VAGUE: Final = re.compile(
     r"|bad|good|etc)\b",
     re.IGNORECASE,
 )
-_QUOTED: Final = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|\u201c[^\u201c\u201d]*\u201d")
 _SECOND: Final = re.compile(
     r"\b(?:and|or) (?:also )?(?:does|do|is|are|has|have|can|will|would)\b", re.IGNORECASE
 )

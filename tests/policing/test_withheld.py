@@ -1,0 +1,155 @@
+"""Answers that nobody may see yet, in awkward moments: nothing leaves, and the money is right."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.support.courthouse import (
+    BODIES,
+    CHAT,
+    RESPONSES,
+    Courthouse,
+    courthouse_of,
+    judged_by,
+    open_courthouse,
+)
+from tests.support.gateway import Gateway
+from tests.support.judge import Fault, ScriptedJudge, running_judge
+from tests.support.shop import chat, offering, open_shop
+from tests.support.world import World
+from tollhouse.observability import metrics
+from tollhouse.policies.types import Direction
+from tollhouse.settings import InferenceSettings, Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LONG = "word " * 2_000 + "end"
+DEEP = "[" * 205 + '"\\u0061"' + "]" * 205
+STOPPED = 'tollhouse_policy_decisions_dropped_total{reason="stopped"}'
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def hasty(
+    settings: Settings, upstream: ScriptedUpstream, world: World
+) -> AsyncIterator[Courthouse]:
+    """A gateway that keeps nobody waiting for a status line."""
+    quick = msgspec.structs.replace(
+        settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
+    )
+    async with open_courthouse(quick, upstream, world) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("is_guarded", [False, True])
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+async def test_words_of_a_backend_that_refuses_are_withheld(
+    courthouse: Courthouse, path: str, *, is_stream: bool, is_guarded: bool
+) -> None:
+    if is_guarded:
+        await courthouse.forbid("forbidden", direction=Direction.RESPONSE)
+    courthouse.answers("", status=400, body={"error": {"message": "the forbidden thing"}})
+
+    answer = await courthouse.send(path, BODIES[path]("Hi", stream=is_stream))
+
+    assert "provider_validation_failed" in answer.text
+    assert ("the forbidden thing" in answer.text) is not is_guarded
+
+
+async def test_a_name_in_pieces_that_repeat_is_judged_as_it_is_put_together(
+    courthouse: Courthouse,
+) -> None:
+    await courthouse.forbid("kill_kin", direction=Direction.RESPONSE)
+    records: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": {"function_call": {"name": name}}}]}
+        for name in ("ki", "ll_", "ki", "n")
+    ]
+    events = "".join(f"data: {json.dumps(record)}\n\n" for record in records)
+    courthouse.answers("", body=f"{events}data: [DONE]\n\n", content_type="text/event-stream")
+
+    answer = await courthouse.send(CHAT, chat("Hi", stream=True))
+
+    assert "policy_violation" in answer.text
+
+
+@pytest.mark.parametrize(
+    "backend", [{}, {"bills_without_answer": True}, {"stops_when_cancelled": False}]
+)
+async def test_an_answer_too_long_to_hold_is_charged_at_what_is_known(
+    settings: Settings, upstream: ScriptedUpstream, world: World, backend: dict[str, Any]
+) -> None:
+    """To its end where the backend bills to the end; nothing of it stays held."""
+    async with running_judge(ScriptedJudge()) as judge:
+        offered = offering(settings, upstream.base_url, **backend)
+        judged = judged_by(offered, judge.base_url, held_request_bytes_max=4_000)
+        async with open_shop(judged, upstream, world) as shop:
+            courthouse = courthouse_of(shop, judge)
+            await courthouse.forbid("forbidden", direction=Direction.RESPONSE)
+            settled: list[int] = []
+            for requests, is_stream in enumerate((False, True), start=1):
+                courthouse.answers(LONG)
+                body = chat("Hi", stream=is_stream, max_tokens=4_000)
+                assert "policy_answer_too_long" in (await courthouse.send(CHAT, body)).text
+                settled.append((await shop.settled(requests)).settled_pico_usd)
+    whole, streamed = settled[0], settled[1] - settled[0]
+    assert 0 < streamed <= whole
+    assert (streamed == whole) is ("stops_when_cancelled" in backend)
+
+
+async def test_a_judge_that_fails_after_the_caller_left_costs_nothing(hasty: Courthouse) -> None:
+    await hasty.forbid("forbidden", direction=Direction.RESPONSE)
+    hasty.answers("some words that are said here")
+    hasty.judge.holds_answers = True
+    hasty.judge.fails = lambda _: Fault.ERROR_500
+
+    async with (
+        hasty.shop.customer() as client,
+        client.stream("POST", CHAT, json=chat("Hi", stream=True)) as answer,
+    ):
+        assert answer.status_code == 200
+        await hasty.judge.has_heard(1)
+    hasty.judge.let_all()
+
+    assert (await hasty.shop.settled(1)).settled_pico_usd == 0
+
+
+async def test_a_stop_during_the_verdict_costs_nothing_and_is_counted(hasty: Courthouse) -> None:
+    await hasty.forbid("forbidden", direction=Direction.RESPONSE)
+    hasty.answers("some words that are said here")
+    hasty.judge.holds_answers = True
+    before = dropped()
+
+    asked = asyncio.create_task(hasty.send(CHAT, chat("Hi", stream=True)))
+    await hasty.judge.has_heard(1)
+    gateway = hasty.shop.gateway
+    assert isinstance(gateway, Gateway)
+    gateway.application.end_streams()
+    answer = await asked
+
+    assert "words" not in answer.text
+    assert (await hasty.shop.settled(1)).settled_pico_usd == 0
+    assert dropped() == before + 1
+    hasty.judge.let_all()
+
+
+def dropped() -> float:
+    lines = metrics.exposition(None).decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(STOPPED))
+
+
+async def test_a_text_that_cannot_be_laid_out_is_a_failed_trial(courthouse: Courthouse) -> None:
+    policy_id = await courthouse.forbid("forbidden")
+
+    async with courthouse.shop.administrator() as client:
+        answer = await client.post(
+            f"/manage/v1/organization/policies/{policy_id}/test", json={"text": DEEP}
+        )
+
+    assert answer.status_code == 200
+    assert [one["reason"] for one in answer.json()["data"]] == ["not_evaluable"] * 2

@@ -193,6 +193,9 @@ ROWS = (
     ),
 )
 
+ASKING = {"lintPolicy", "testPolicy"}
+"""Operations that take a body and change nothing."""
+
 ADMIN_PERMISSIONS = (
     "policies:read",
     "policies:write",

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.identity.audit_rows import audit_rows
-from tests.identity.table import BODIES, QUERIES, ROWS, Row
+from tests.identity.table import ASKING, BODIES, QUERIES, ROWS, Row
 from tests.support.gateway import Gateway
 from tests.support.policies import STEPS, new_policy
 from tests.support.world import HeldAdminKey, World, new_world
@@ -52,8 +52,6 @@ ACTIONS = {
     "setRateLimit": ("rate_limit.set", "rate_limit"),
     "clearRateLimit": ("rate_limit.clear", "rate_limit"),
 }
-ASKING = {"lintPolicy", "testPolicy"}
-"""Operations that take a body and change nothing."""
 CHANGING = [row for row in ROWS if row.method != "GET" and row.id not in ASKING]
 CREATIONS = {
     *("createProjectKey", "createProject", "createManagedProjectKey", "createAdminKey"),

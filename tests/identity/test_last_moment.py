@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from tests.identity.audit_rows import audit_rows
 from tests.identity.creations import REPLAYED, START, create, managed_keys_path
-from tests.identity.table import BODIES, QUERIES, ROWS, Row
+from tests.identity.table import ASKING, BODIES, QUERIES, ROWS, Row
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway
 from tests.support.policies import new_policy
@@ -31,7 +31,9 @@ ADMIN_KEYS = "/manage/v1/organization/admin_api_keys"
 PROJECTS = "/manage/v1/organization/projects"
 LIST_ADMIN_KEYS = "/v1/organization/admin_api_keys"
 WRITING = [
-    row for row in ROWS if not row.needs_model and row.kind == "admin" and row.method != "GET"
+    row
+    for row in ROWS
+    if not row.needs_model and row.kind == "admin" and row.method != "GET" and row.id not in ASKING
 ]
 
 CHILD = {"name": "child", "permissions": ["audit:read"]}

@@ -74,6 +74,10 @@ def test_trying_it_works_and_so_does_what_up_prints(curious: Operator) -> None:
     assert list(curious.directory.iterdir()) == []
 
 
+def test_the_start_page_tries_it_in_the_same_way() -> None:
+    assert scripts(read("docs/index.md")) == scripts(README)[:3]
+
+
 def json_documents(text: str) -> list[dict[str, Any]]:
     """The answers of several calls of curl stand beside each other."""
     decoder, found = json.JSONDecoder(), list[dict[str, Any]]()

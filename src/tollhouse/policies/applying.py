@@ -3,7 +3,16 @@
 from dataclasses import replace
 from typing import Literal
 
-from tollhouse.policies.types import DRAFT_VERSION, AppliedPolicy, Mode, Policy, PolicyVersion
+from tollhouse.base.ids import PolicyId
+from tollhouse.policies.types import (
+    DRAFT_VERSION,
+    AppliedPolicy,
+    Direction,
+    Mode,
+    Policy,
+    PolicyVersion,
+)
+from tollhouse.storage.database import Row
 
 Side = Literal["draft", "published"]
 
@@ -46,3 +55,16 @@ def on_trial(
     if policy.published is not None:
         sides["published"] = replace(in_force(policy.published), mode=Mode.MONITORING)
     return sides
+
+
+def of_row(row: Row) -> AppliedPolicy:
+    """Of a current version, with all columns that judging needs."""
+    return AppliedPolicy(
+        id=PolicyId(row["policy_id"]),
+        version=row["version"],
+        rule=row["rule"],
+        direction=Direction(row["direction"]),
+        mode=Mode(row["mode"]),
+        match_threshold_basis_points=row["threshold_in_force_basis_points"],
+        ends_answer_early=row["ends_answer_early"],
+    )

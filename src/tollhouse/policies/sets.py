@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
-from tollhouse.policies.applying import in_force
-from tollhouse.policies.types import AppliedPolicy, Direction, Mode, Policy, Scope
-from tollhouse.storage.database import Mutation, Row
+from tollhouse.policies.applying import in_force, of_row
+from tollhouse.policies.types import AppliedPolicy, Policy, Scope
+from tollhouse.storage.database import Mutation
 
 Objection = Callable[[Sequence[AppliedPolicy]], GatewayError | None]
 """Why so many policies, or such long ones, cannot be judged together."""
@@ -45,7 +45,7 @@ async def _in_effect(
     rows = await tx.fetch_all(
         """
         SELECT v.policy_id, v.version, v.rule, v.direction, v.mode,
-               v.threshold_in_force_basis_points
+               v.threshold_in_force_basis_points, v.ends_answer_early
           FROM (SELECT DISTINCT policy_id FROM policy_targets
                  WHERE organization_id = $1) target
          CROSS JOIN LATERAL (
@@ -53,14 +53,15 @@ async def _in_effect(
                 WHERE organization_id = $1 AND id = target.policy_id
                 LIMIT 1) p
          CROSS JOIN LATERAL (
-               SELECT policy_id, version, rule, direction, mode, threshold_in_force_basis_points
+               SELECT policy_id, version, rule, direction, mode,
+                      threshold_in_force_basis_points, ends_answer_early
                  FROM policy_versions
                 WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
                 LIMIT 1) v
         """,
         organization_id,
     )
-    return {PolicyId(row["policy_id"]): _applied(row) for row in rows}
+    return {PolicyId(row["policy_id"]): of_row(row) for row in rows}
 
 
 async def _sets(
@@ -81,14 +82,3 @@ async def _sets(
     by_project = {row["project_id"]: list(map(PolicyId, row["policy_ids"])) for row in rows}
     everywhere = by_project.pop(None, [])
     return [everywhere, *(everywhere + own for own in by_project.values())]
-
-
-def _applied(row: Row) -> AppliedPolicy:
-    return AppliedPolicy(
-        id=PolicyId(row["policy_id"]),
-        version=row["version"],
-        rule=row["rule"],
-        direction=Direction(row["direction"]),
-        mode=Mode(row["mode"]),
-        match_threshold_basis_points=row["threshold_in_force_basis_points"],
-    )

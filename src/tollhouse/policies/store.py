@@ -7,6 +7,7 @@ policy's whole history, or its organization's, and filter that, once such histor
 from collections.abc import Sequence
 
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
+from tollhouse.policies.applying import of_row
 from tollhouse.policies.types import (
     AppliedPolicy,
     Direction,
@@ -371,7 +372,7 @@ async def snapshot(
         return None
     return PolicySnapshot(
         policy_version=rows[0]["policy_version"],
-        policies=tuple(_applied(row) for row in rows if row["policy_id"] is not None),
+        policies=tuple(of_row(row) for row in rows if row["policy_id"] is not None),
     )
 
 
@@ -399,7 +400,7 @@ async def selected(
         organization_id,
         policy_ids,
     )
-    return [(PolicyState(row["state"]), _applied(row)) for row in rows]
+    return [(PolicyState(row["state"]), of_row(row)) for row in rows]
 
 
 def _policy(row: Row) -> Policy:
@@ -450,16 +451,4 @@ def _effective(row: Row) -> EffectivePolicy:
         direction=Direction(row["direction"]),
         mode=Mode(row["mode"]),
         scope=Scope(row["scope"]),
-    )
-
-
-def _applied(row: Row) -> AppliedPolicy:
-    return AppliedPolicy(
-        id=PolicyId(row["policy_id"]),
-        version=row["version"],
-        rule=row["rule"],
-        direction=Direction(row["direction"]),
-        mode=Mode(row["mode"]),
-        match_threshold_basis_points=row["threshold_in_force_basis_points"],
-        ends_answer_early=row["ends_answer_early"],
     )

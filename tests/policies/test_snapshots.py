@@ -12,17 +12,21 @@ from tests.identity.waiting import holding, until, until_a_lock_is_awaited
 from tests.policies.client import Policies
 from tests.storage.tcp_proxy import proxied
 from tests.support.gateway import settings_for
-from tests.support.policies import CONTENT, new_policy
+from tests.support.policies import CONTENT, new_policy, stepped
 from tests.support.world import World
 from tollhouse.app import connect
 from tollhouse.base.clock import SystemClock
-from tollhouse.base.ids import OrganizationId, time_ordered_uuid
+from tollhouse.base.ids import OrganizationId, PolicyId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.secrets import Peppers
-from tollhouse.policies.errors import SnapshotBehind
+from tollhouse.policies.errors import (
+    SelectedPolicyNotFound,
+    SelectedPolicyPaused,
+    SnapshotBehind,
+)
 from tollhouse.policies.snapshots import PolicySnapshots
-from tollhouse.policies.types import Mode, PolicySnapshot, Scope
+from tollhouse.policies.types import AppliedPolicy, Mode, Policy, PolicySnapshot, Scope
 from tollhouse.projects.types import Project
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
@@ -242,3 +246,48 @@ async def _statements_that_wait(url: str) -> int:
         return await connection.fetchval(WAITING)
     finally:
         await connection.close()
+
+
+async def test_a_selection_is_read_once_for_each_number(
+    snapshots: PolicySnapshots, world: World, database_url: str
+) -> None:
+    """A thousand rules of the greatest length are twenty megabytes."""
+    content = replace(CONTENT, scope=Scope.UNATTACHED)
+    one, other = [await new_policy(world, ["publish"], content=content) for _ in range(2)]
+
+    async def selected(*policies: Policy) -> list[PolicyId]:
+        found = await snapshots.selected(
+            world.organization_id,
+            [policy.id for policy in policies],
+            policy_version=await number_of(world),
+        )
+        return [policy.id for policy in found]
+
+    assert await selected(one, other) == sorted([one.id, other.id])
+    async with holding(database_url, "LOCK TABLE policy_versions IN ACCESS EXCLUSIVE MODE"):
+        assert await selected(other, one) == sorted([one.id, other.id])
+        await raise_number(world)
+        again = asyncio.create_task(selected(one, other))
+        await until_a_lock_is_awaited(database_url)
+    assert await again == sorted([one.id, other.id])
+
+
+async def test_a_selection_that_can_not_be_applied_is_not_remembered(
+    snapshots: PolicySnapshots, world: World
+) -> None:
+    draft = await new_policy(world, content=replace(CONTENT, scope=Scope.UNATTACHED))
+    old_number = await number_of(world)
+
+    async def selected() -> tuple[AppliedPolicy, ...]:
+        return await snapshots.selected(
+            world.organization_id, [draft.id], policy_version=old_number
+        )
+
+    with pytest.raises(SelectedPolicyNotFound):
+        await selected()
+    published = await stepped(world, draft, "publish")
+    paused = await stepped(world, published, "pause")
+    with pytest.raises(SelectedPolicyPaused):
+        await selected()
+    await stepped(world, paused, "resume")
+    assert [policy.id for policy in await selected()] == [draft.id]

@@ -20,7 +20,7 @@ from tests.support.courthouse import (
 )
 from tests.support.gateway import Gateway
 from tests.support.judge import Fault, ScriptedJudge, running_judge
-from tests.support.shop import chat, offering, open_shop
+from tests.support.shop import COMPLETION_PICO_USD, chat, offering, open_shop
 from tests.support.world import World
 from tollhouse.observability import metrics
 from tollhouse.policies.types import Direction, Mode
@@ -30,7 +30,6 @@ from tollhouse.testing.upstream import ScriptedUpstream
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LONG = "word " * 2_000 + "end"
-DEEP = "[" * 205 + '"\\u0061"' + "]" * 205
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -162,13 +161,83 @@ async def test_of_a_watched_answer_no_more_is_kept_than_of_a_held_one(
         assert courthouse.judge.heard == []
 
 
-async def test_a_text_that_cannot_be_laid_out_is_a_failed_trial(courthouse: Courthouse) -> None:
-    policy_id = await courthouse.forbid("forbidden")
+@pytest.mark.parametrize("depth", [205, 5_000])
+async def test_what_is_nested_too_deep_to_be_drawn_is_judged_without_its_escapes(
+    courthouse: Courthouse, depth: int
+) -> None:
+    """A model can be asked to say it: to give it away uncharged would be an invitation."""
+    await courthouse.forbid("forbidden", direction=Direction.RESPONSE)
+    deep = "[" * depth + '"\\u0066orbidden"' + "]" * depth
+    courthouse.answers("", body={"choices": [{"index": 0, "message": {"content": deep}}]})
 
-    async with courthouse.shop.administrator() as client:
-        answer = await client.post(
-            f"/manage/v1/organization/policies/{policy_id}/test", json={"text": DEEP}
-        )
+    answer = await courthouse.send(CHAT, chat("Hi"))
 
-    assert answer.status_code == 200
-    assert [one["reason"] for one in answer.json()["data"]] == ["not_evaluable"] * 2
+    assert answer.status_code == 403
+    assert (await courthouse.shop.settled(1)).settled_pico_usd > 0
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+async def test_an_answer_too_long_to_be_judged_is_charged(
+    settings: Settings, upstream: ScriptedUpstream, world: World, path: str, *, is_stream: bool
+) -> None:
+    async with open_courthouse(
+        settings,
+        upstream,
+        world,
+        context_length=3_000,
+        question_tokens_max=500,
+        request_tokens_max=3_000,
+    ) as courthouse:
+        await courthouse.forbid("forbidden", direction=Direction.RESPONSE)
+        courthouse.answers(LONG)
+        length = {"max_tokens" if path == CHAT else "max_output_tokens": 4_000}
+
+        answer = await courthouse.send(path, BODIES[path]("Hi", stream=is_stream, **length))
+
+        assert answer.status_code == 503
+        error = answer.json()["error"]
+        assert error["code"] == "policy_answer_too_long"
+        assert "too long to be judged" in error["message"]
+        assert "word" not in answer.text
+        assert (await courthouse.shop.settled(1)).settled_pico_usd > 0
+
+
+@pytest.mark.parametrize("stops_when_cancelled", [False, True])
+async def test_who_leaves_a_held_stream_pays_until_the_backend_stops(
+    settings: Settings, upstream: ScriptedUpstream, world: World, *, stops_when_cancelled: bool
+) -> None:
+    """What is not judged because it was cut short is counted; what came whole is judged."""
+    quick = msgspec.structs.replace(
+        settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
+    )
+    offered = offering(quick, upstream.base_url, stops_when_cancelled=stops_when_cancelled)
+    async with (
+        running_judge(ScriptedJudge()) as judge,
+        open_shop(judged_by(offered, judge.base_url), upstream, world) as shop,
+    ):
+        courthouse = courthouse_of(shop, judge)
+        await courthouse.forbid("forbidden", direction=Direction.RESPONSE)
+        await courthouse.forbid("watched", direction=Direction.RESPONSE, mode=Mode.MONITORING)
+        courthouse.answers("word " * 1_000, cut={"how": "stall", "after": 10})
+        before = dropped("stopped")
+        body = chat("Hi", stream=True, max_tokens=1_000)
+
+        async with (
+            shop.customer() as client,
+            client.stream("POST", CHAT, json=body) as answer,
+        ):
+            assert answer.status_code == 200
+            exchange = await upstream.seen.arrival(nth=courthouse.asked_of_backend)
+            await exchange.stall()
+        exchange.release()
+
+        credit = await shop.settled(1)
+        whole = 1_000 * COMPLETION_PICO_USD
+        if stops_when_cancelled:
+            assert 0 < credit.settled_pico_usd < whole
+            assert dropped("stopped") == before + 2
+            assert judge.heard == []
+        else:
+            assert credit.settled_pico_usd > whole
+            await judge.has_heard(2)

@@ -39,11 +39,12 @@ async def new_policy(
             tx, policy_id=policy_id, name=name, description="", content=content
         )
     for step in steps:
-        policy = await _stepped(world, policy, step)
+        policy = await stepped(world, policy, step)
     return policy
 
 
-async def _stepped(world: World, policy: Policy, step: str) -> Policy:
+async def stepped(world: World, policy: Policy, step: str) -> Policy:
+    """The policy after one step more."""
     async with world.database.mutation(world.authority()) as tx:
         match step:
             case "publish":

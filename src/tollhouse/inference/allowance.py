@@ -17,51 +17,54 @@ class HoldingBounds:
     worker_max: int
 
 
+class Shares:
+    """So much for all organizations of a worker together, and a part of it for each."""
+
+    def __init__(self, worker_max: int) -> None:
+        self._worker_max = worker_max
+        self._organization_max = max(1, worker_max // ORGANIZATION_SHARE)
+        self._by_organization: dict[OrganizationId, int] = {}
+        self.used = 0
+
+    def take(self, organization_id: OrganizationId, amount: int) -> bool:
+        """Whether there was room for it."""
+        of_organization = self._by_organization.get(organization_id, 0) + amount
+        if of_organization > self._organization_max or self.used + amount > self._worker_max:
+            return False
+        self._by_organization[organization_id] = of_organization
+        self.used += amount
+        return True
+
+    def give_back(self, organization_id: OrganizationId, amount: int) -> None:
+        """Organizations that use nothing are forgotten."""
+        self.used -= amount
+        left = self._by_organization.pop(organization_id, 0) - amount
+        if left > 0:
+            self._by_organization[organization_id] = left
+
+
 class HeldBytes:
     """One per worker."""
 
     def __init__(self, bounds: HoldingBounds) -> None:
-        self._bounds = bounds
-        self._organization_max = bounds.worker_max // ORGANIZATION_SHARE
-        self._worker_bytes = 0
-        self._by_organization: dict[OrganizationId, int] = {}
-
-    @property
-    def request_max(self) -> int:
-        """Of one answer."""
-        return self._bounds.request_max
+        self._shares = Shares(bounds.worker_max)
+        self.request_max = bounds.request_max
 
     @property
     def held(self) -> int:
         """Of all organizations together."""
-        return self._worker_bytes
+        return self._shares.used
 
     def of(self, organization_id: OrganizationId) -> "Allowance":
         """One answer's own; whoever gets it gives it back."""
-        return Allowance(self, organization_id, self._bounds.request_max)
-
-    def take(self, organization_id: OrganizationId, size_bytes: int) -> None:
-        """Refuse what would exceed the share of the organization, or what the worker has."""
-        of_organization = self._by_organization.get(organization_id, 0) + size_bytes
-        of_worker = self._worker_bytes + size_bytes
-        if of_organization > self._organization_max or of_worker > self._bounds.worker_max:
-            raise NoRoomToHold
-        self._by_organization[organization_id] = of_organization
-        self._worker_bytes = of_worker
-
-    def give_back(self, organization_id: OrganizationId, size_bytes: int) -> None:
-        """Organizations that hold nothing are forgotten."""
-        self._worker_bytes -= size_bytes
-        left = self._by_organization.pop(organization_id, 0) - size_bytes
-        if left > 0:
-            self._by_organization[organization_id] = left
+        return Allowance(self._shares, organization_id, self.request_max)
 
 
 class Allowance:
     """What one answer holds."""
 
-    def __init__(self, shared: HeldBytes, organization_id: OrganizationId, bytes_max: int) -> None:
-        self._shared = shared
+    def __init__(self, shares: Shares, organization_id: OrganizationId, bytes_max: int) -> None:
+        self._shares = shares
         self._organization_id = organization_id
         self._bytes_max = bytes_max
         self._bytes = 0
@@ -70,10 +73,11 @@ class Allowance:
         """Hold more, or fail: what does not fit is never let through instead."""
         if self._bytes + size_bytes > self._bytes_max:
             raise AnswerTooLongToHold
-        self._shared.take(self._organization_id, size_bytes)
+        if not self._shares.take(self._organization_id, size_bytes):
+            raise NoRoomToHold
         self._bytes += size_bytes
 
     def give_back(self) -> None:
         """Hold nothing any more; any number of times."""
         held, self._bytes = self._bytes, 0
-        self._shared.give_back(self._organization_id, held)
+        self._shares.give_back(self._organization_id, held)

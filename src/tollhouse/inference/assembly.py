@@ -13,6 +13,7 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Backend, Catalog
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.decisions.types import Examination
+from tollhouse.inference.asks import Asks
 from tollhouse.inference.counting import TokenCounter
 from tollhouse.inference.courts import court_of, courtroom_of
 from tollhouse.inference.offers import Offers, price_list
@@ -61,7 +62,6 @@ class Inference:
         self.offers = Offers(catalog, self._backends, price_revision=price_revision)
         self._court = court_of(catalog, self._backends, ground.clock, secret=ground.secret)
         policing = Policing(
-            ground.database,
             PolicySnapshots(ground.database, ground.tasks),
             courtroom_of(catalog.judge, self._court, ground.clock, ground.calls, note=note),
         )
@@ -77,7 +77,7 @@ class Inference:
                 own_batches_max=ground.own_batches_max,
             ),
             policing=policing,
-            tenancy=Tenancy(ground.secret),
+            asks=Asks(Tenancy(ground.secret)),
             offers=self.offers,
             patience=patience,
             show=show,

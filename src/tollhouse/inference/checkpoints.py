@@ -6,17 +6,17 @@ is, and only a match of one of these ends anything: every other outcome is as if
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
 from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
 from tollhouse.judging.asking import Subject
 from tollhouse.judging.court import Court
 from tollhouse.judging.errors import NotEvaluable, TooLongToJudge
-from tollhouse.judging.types import Content, Decision, Outcome
+from tollhouse.judging.gathering import Gathered
+from tollhouse.judging.types import ContentOf, Decision, Outcome
 from tollhouse.policies.types import AppliedPolicy
 
 CHECKPOINT_BYTES = 65_536
@@ -42,7 +42,7 @@ class Bench:
     tasks: Tasks
     clock: Clock
     policies: Sequence[AppliedPolicy]
-    lay_out: Callable[[Content], Subject]
+    lay_out: Callable[[ContentOf, int], Awaitable[Subject]]
     spent_tokens: int
 
 
@@ -55,6 +55,7 @@ class Checkpoints:
         self._early_tokens = 0
         self._read_bytes = 0
         self._reading: asyncio.Task[None] | None = None
+        self._is_over = False
         self._patience = asyncio.timeout(None)
         self.match: EarlyMatch | None = None
 
@@ -71,23 +72,33 @@ class Checkpoints:
             if self.match is None:
                 raise
 
-    def look(self, content: Callable[[], Content], size_bytes: int, *, may_end: bool) -> None:
+    def look(self, gathered: Gathered, size_bytes: int, *, may_end: bool) -> None:
         """Begin to, if enough has come since, and nobody looks any more. Never waits."""
         grown_bytes = size_bytes - self._read_bytes
         is_due = grown_bytes >= max(CHECKPOINT_BYTES, self._read_bytes // GROWTH_SHARE)
         if not is_due or not (self._reading is None or self._reading.done()):
             return
         self._read_bytes = size_bytes
-        try:
-            subject = self._bench.lay_out(content())
-            work = self._asked(subject) if may_end and self._takes(subject) else self._read(subject)
-        except (NotEvaluable, TooLongToJudge):
-            # The verdict will tell.
-            return
+        work = self._look(gathered.so_far(), size_bytes, may_end=may_end)
         self._reading = self._bench.tasks.start("checkpoint", work)
 
+    async def _look(self, content_of: ContentOf, size_bytes: int, *, may_end: bool) -> None:
+        # Why it can not be judged is told with the verdict.
+        with suppress(NotEvaluable, TooLongToJudge):
+            subject = await self._bench.lay_out(content_of, size_bytes)
+            if self._is_over:
+                return
+            if may_end and self._takes(subject):
+                await self._ask(subject)
+            else:
+                await self._read(subject)
+
     def _stop(self) -> None:
-        """The answer is there, or given up: what a part of it says is of no use any more."""
+        """The answer is there, or given up: what a part of it says is of no use any more.
+
+        What the judge is reading already it goes on reading, for the verdict.
+        """
+        self._is_over = True
         if self._reading is not None and self._early:
             self._reading.cancel()
 
@@ -108,7 +119,7 @@ class Checkpoints:
         self._early_tokens += taken
         return True
 
-    async def _asked(self, subject: Subject) -> None:
+    async def _ask(self, subject: Subject) -> None:
         began_seconds = self._bench.clock.monotonic_seconds()
         found = await self._bench.court.examine(subject, self._early)
         matched = {each.policy.id: each for each in found if each.outcome is Outcome.MATCH}
@@ -123,8 +134,7 @@ class Checkpoints:
             )
             self._patience.reschedule(asyncio.get_running_loop().time())
 
-    def _read(self, subject: Subject) -> Coroutine[Any, Any, None]:
-        """Raises what the judge could not read."""
+    async def _read(self, subject: Subject) -> None:
         court, policy = self._bench.court, self._bench.policies[0]
         court.weigh(subject, [policy], spent_tokens=self._bench.spent_tokens)
-        return court.warm(subject, policy)
+        await court.warm(subject, policy)

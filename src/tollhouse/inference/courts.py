@@ -8,7 +8,7 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Catalog, Judge
 from tollhouse.decisions.types import Examination
 from tollhouse.inference.allowance import ORGANIZATION_SHARE, HeldBytes, HoldingBounds
-from tollhouse.inference.hearing import Courtroom
+from tollhouse.inference.courtroom import Courtroom
 from tollhouse.inference.watching import Watcher
 from tollhouse.judging.court import Court, JudgeConfig
 from tollhouse.judging.types import Order, Profile, Reading

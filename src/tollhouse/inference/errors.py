@@ -19,6 +19,21 @@ class AnswerTooLongToHold(GatewayError):
         )
 
 
+class AnswerTooLongToJudge(GatewayError):
+    """Judging all of the answer would exceed the judge's budget. What was asked for was made."""
+
+    kind = Kind.UNAVAILABLE
+    code = AnswerTooLongToHold.code
+    is_policy_failure = True
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A policy applies, and the answer is too long to be judged. "
+            "The model's work is charged. Ask for less."
+        )
+
+
 class NoRoomToHold(PolicyEvaluatorUnavailable):
     """The worker, or this organization in it, holds back as many answers as it can."""
 

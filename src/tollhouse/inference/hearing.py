@@ -1,75 +1,35 @@
 """One request before its policies: what is asked about it, what came of that, and who is told."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from tollhouse.base.clock import Clock
-from tollhouse.base.ids import RequestId
-from tollhouse.base.tasks import Tasks
-from tollhouse.contract.chat import ChatRequest
-from tollhouse.decisions.types import Examination
 from tollhouse.inference import examinations
-from tollhouse.inference.allowance import Allowance, HeldBytes
+from tollhouse.inference.allowance import Allowance
 from tollhouse.inference.checkpoints import Bench, Checkpoints, EarlyMatch
-from tollhouse.inference.surface import NameOf
-from tollhouse.inference.watching import Watcher
+from tollhouse.inference.courtroom import Applied, Courtroom, Matter
+from tollhouse.inference.errors import AnswerTooLongToJudge
 from tollhouse.judging import content as contents
 from tollhouse.judging.asking import Subject
 from tollhouse.judging.budget import applying
 from tollhouse.judging.court import Court
-from tollhouse.judging.errors import NotEvaluable, PolicyEvaluatorUnavailable, TooLongToJudge
-from tollhouse.judging.types import Content, Decision, FailureReason, JudgedDirection
+from tollhouse.judging.errors import (
+    NotEvaluable,
+    PolicyEvaluatorUnavailable,
+    SelectionTooLarge,
+    TooLongToJudge,
+)
+from tollhouse.judging.types import (
+    Content,
+    ContentOf,
+    Decision,
+    FailureReason,
+    JudgedDirection,
+)
 from tollhouse.judging.verdict import refusal, unanswered
-from tollhouse.keys.types import Customer
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import DecisionLoss
 from tollhouse.policies.types import AppliedPolicy, Direction, Mode
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Applied:
-    """What applies to a request: by its project, and what it adds by `policy_ids`.
-
-    It may select what applies anyway, and then adds nothing.
-    """
-
-    by_scope: tuple[AppliedPolicy, ...]
-    selected: tuple[AppliedPolicy, ...] = ()
-    has_selection: bool = False
-
-    @property
-    def all(self) -> tuple[AppliedPolicy, ...]:
-        """Each policy once."""
-        return self.by_scope + self.selected
-
-    def of(self, direction: JudgedDirection, mode: Mode) -> tuple[AppliedPolicy, ...]:
-        """Those that are asked in this direction and count in this way."""
-        return tuple(each for each in applying(self.all, direction) if each.mode is mode)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Courtroom:
-    """What every hearing of a worker needs. Without a court nothing can be decided."""
-
-    court: Court | None
-    watcher: Watcher
-    held_bytes: HeldBytes
-    tasks: Tasks
-    clock: Clock
-    note: Callable[[Examination], None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Matter:
-    """The request that is heard. `name_of` finds a field by the name that its caller used."""
-
-    request_id: RequestId
-    customer: Customer
-    request: ChatRequest
-    name_of: NameOf
-    size_bytes: int
 
 
 class Hearing:
@@ -107,17 +67,22 @@ class Hearing:
         """What the answer may hold back."""
         return self._courtroom.held_bytes.of(self._matter.customer.organization_id)
 
-    def weigh(self) -> None:
+    async def weigh(self) -> None:
         """Refuse a selection that the judge's budget does not allow; costs nothing without one."""
-        court = self._courtroom.court
-        if court is None or not self._applied.selected:
+        court, applied = self._courtroom.court, self._applied
+        if court is None or not applied.selected:
             return
+        asks_request = applying(applied.all, Direction.REQUEST)
         try:
-            subject = self._request_subject(court)
+            subject = await self._request_subject(court) if asks_request else None
         except NotEvaluable:
             # Told later, in its turn among the refusals.
             return
-        court.weigh_selection(subject, self._applied.by_scope, self._applied.selected)
+        except TooLongToJudge:
+            if applying(applied.by_scope, Direction.REQUEST):
+                return
+            raise SelectionTooLarge(tokens_max=court.request_tokens_max) from None
+        court.weigh_selection(subject, applied.by_scope, applied.selected)
 
     async def judge_request(self) -> None:
         """Raises why the request goes nowhere. Monitoring looks at it either way."""
@@ -128,12 +93,16 @@ class Hearing:
         finally:
             self._watch(Direction.REQUEST, self._request_content, self._matter.size_bytes)
 
-    async def judge_answer(self, content: Callable[[], Content], size_bytes: int) -> None:
+    async def judge_answer(self, content_of: ContentOf, size_bytes: int) -> None:
         """The same of what came back."""
         try:
-            await self._enforce(Direction.RESPONSE, lambda court: self._of_answer(court, content()))
+            await self._enforce(
+                Direction.RESPONSE, lambda court: self._laid_out(court, content_of, size_bytes)
+            )
+        except TooLongToJudge:
+            raise AnswerTooLongToJudge from None
         finally:
-            self.watch_answer(content, size_bytes)
+            self.watch_answer(content_of, size_bytes)
 
     def checkpoints(self) -> Checkpoints:
         """For an answer that is held back and comes in pieces."""
@@ -145,24 +114,22 @@ class Hearing:
                 tasks=self._courtroom.tasks,
                 clock=self._courtroom.clock,
                 policies=self._applied.of(Direction.RESPONSE, Mode.ENFORCING),
-                lay_out=partial(self._of_answer, court),
+                lay_out=partial(self._laid_out, court),
                 spent_tokens=self._spent_tokens,
             )
         )
 
-    def refuse_early(
-        self, match: EarlyMatch, content: Callable[[], Content], size_bytes: int
-    ) -> None:
+    def refuse_early(self, match: EarlyMatch, content_of: ContentOf, size_bytes: int) -> None:
         """Raises what `judge_answer` would have, for what there is of the answer."""
         self._note(Direction.RESPONSE, match.decisions, match.subject, match.began_seconds)
-        self.watch_answer(content, size_bytes)
+        self.watch_answer(content_of, size_bytes)
         refused = refusal(match.decisions, Direction.RESPONSE)
         assert refused is not None, "a match refuses"
         raise refused
 
-    def watch_answer(self, content: Callable[[], Content], size_bytes: int) -> None:
+    def watch_answer(self, content_of: ContentOf, size_bytes: int) -> None:
         """Let monitoring look at what came back, later."""
-        self._watch(Direction.RESPONSE, content, size_bytes)
+        self._watch(Direction.RESPONSE, content_of, size_bytes)
 
     @property
     def watched_bytes_max(self) -> int:
@@ -176,6 +143,11 @@ class Hearing:
         reason = DecisionLoss.NO_ROOM if has_judge else DecisionLoss.NO_JUDGE
         metrics.decisions_dropped(len(policies), reason)
 
+    def leave_answer(self) -> None:
+        """Count what nobody will decide, since nobody waits for the answer any more."""
+        policies = applying(self._applied.all, Direction.RESPONSE)
+        metrics.decisions_dropped(len(policies), DecisionLoss.STOPPED)
+
     # Enforcing
 
     def _refuse_unjudged(self) -> None:
@@ -185,7 +157,7 @@ class Hearing:
             raise PolicyEvaluatorUnavailable
 
     async def _enforce(
-        self, direction: JudgedDirection, subject_of: Callable[[Court], Subject]
+        self, direction: JudgedDirection, subject_of: Callable[[Court], Awaitable[Subject]]
     ) -> None:
         policies = self._applied.of(direction, Mode.ENFORCING)
         court = self._courtroom.court
@@ -195,14 +167,13 @@ class Hearing:
             raise PolicyEvaluatorUnavailable
         began_seconds = self._courtroom.clock.monotonic_seconds()
         try:
-            subject = subject_of(court)
+            subject = await subject_of(court)
             self._spent_tokens += court.weigh(subject, policies, spent_tokens=self._spent_tokens)
+            decisions = await court.examine(subject, policies)
         except (NotEvaluable, TooLongToJudge) as failure:
             reason = _reason(failure)
             self._note(direction, unanswered(policies, reason), None, began_seconds)
             raise self._named(failure) from None
-        try:
-            decisions = await court.examine(subject, policies)
         except asyncio.CancelledError:
             metrics.decisions_dropped(len(policies), DecisionLoss.STOPPED)
             raise
@@ -210,18 +181,21 @@ class Hearing:
         if (refused := refusal(decisions, direction)) is not None:
             raise refused
 
-    def _request_content(self) -> Content:
-        return contents.of_request(self._matter.request)
+    def _request_content(self, bytes_max: float) -> Content:
+        return contents.of_request(self._matter.request, bytes_max)
 
-    def _request_subject(self, court: Court) -> Subject:
+    async def _request_subject(self, court: Court) -> Subject:
         """Laid out once, however often it is needed."""
         if self._subject is None:
-            self._subject = self._of_answer(court, self._request_content())
+            size_bytes = self._matter.size_bytes
+            self._subject = await self._laid_out(court, self._request_content, size_bytes)
         return self._subject
 
-    def _of_answer(self, court: Court, content: Content) -> Subject:
+    async def _laid_out(self, court: Court, content_of: ContentOf, size_bytes: int) -> Subject:
         matter = self._matter
-        return court.subject(matter.customer.organization_id, matter.request_id, content)
+        return await court.lay_out(
+            matter.customer.organization_id, matter.request_id, content_of, size_bytes=size_bytes
+        )
 
     def _named(self, failure: PolicyEvaluatorUnavailable) -> PolicyEvaluatorUnavailable:
         if failure.param is not None:
@@ -230,9 +204,7 @@ class Hearing:
 
     # Monitoring
 
-    def _watch(
-        self, direction: JudgedDirection, content: Callable[[], Content], size_bytes: int
-    ) -> None:
+    def _watch(self, direction: JudgedDirection, content_of: ContentOf, size_bytes: int) -> None:
         policies = self._applied.of(direction, Mode.MONITORING)
         court = self._courtroom.court
         if not policies:
@@ -241,7 +213,8 @@ class Hearing:
             metrics.decisions_dropped(len(policies), DecisionLoss.NO_JUDGE)
             return
         self._courtroom.watcher.take(
-            partial(self._look, court, direction, content, policies),
+            self._matter.customer.organization_id,
+            partial(self._look, court, direction, content_of, size_bytes, policies),
             policies=len(policies),
             size_bytes=size_bytes,
         )
@@ -250,12 +223,13 @@ class Hearing:
         self,
         court: Court,
         direction: JudgedDirection,
-        content: Callable[[], Content],
+        content_of: ContentOf,
+        size_bytes: int,
         policies: Sequence[AppliedPolicy],
     ) -> None:
         began_seconds = self._courtroom.clock.monotonic_seconds()
         try:
-            subject = self._of_answer(court, content())
+            subject = await self._laid_out(court, content_of, size_bytes)
             court.weigh(subject, policies)
         except (NotEvaluable, TooLongToJudge) as failure:
             self._note(direction, unanswered(policies, _reason(failure)), None, began_seconds)

@@ -5,6 +5,7 @@ of it. To whoever reads the answer this is a backend that takes long and then sa
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import msgspec
 
@@ -36,12 +37,12 @@ async def judge_whole(hearing: Hearing, completion: UpstreamCompletion) -> None:
         return
     size_bytes = len(_encoder.encode(completion))
     if not hearing.holds_answer:
-        hearing.watch_answer(lambda: of_completion(completion), size_bytes)
+        hearing.watch_answer(partial(of_completion, completion), size_bytes)
         return
     allowance = hearing.allowance()
     try:
         allowance.take(size_bytes)
-        await hearing.judge_answer(lambda: of_completion(completion), size_bytes)
+        await hearing.judge_answer(partial(of_completion, completion), size_bytes)
     finally:
         allowance.give_back()
 
@@ -57,6 +58,7 @@ class HeldSource:
         self._gathered = Gathered()
         self._held: list[Sequence[UpstreamChunk]] = []
         self._size_bytes = 0
+        self._is_cut_short = False
         self._released: Iterator[Sequence[UpstreamChunk]] | None = None
 
     @property
@@ -92,6 +94,10 @@ class HeldSource:
         self._reservation.answer_ended()
         if checkpoints.match is not None:
             self._hearing.refuse_early(checkpoints.match, self._gathered.content, self._size_bytes)
+        if self._is_cut_short:
+            self._held.clear()
+            self._hearing.leave_answer()
+            return
         await self._hearing.judge_answer(self._gathered.content, self._size_bytes)
 
     async def _hear_out(self) -> None:
@@ -108,11 +114,11 @@ class HeldSource:
             size_bytes = len(_encoder.encode(chunks))
             self._allowance.take(size_bytes)
             self._size_bytes += size_bytes
-            checkpoints.look(
-                self._gathered.content,
-                self._size_bytes,
-                may_end=self._reservation.may_be_cut_short,
-            )
+            may_end = self._reservation.may_be_cut_short
+            if self._reservation.has_no_reader and may_end:
+                self._is_cut_short = True
+                return
+            checkpoints.look(self._gathered, self._size_bytes, may_end=may_end)
 
 
 class WatchedSource:

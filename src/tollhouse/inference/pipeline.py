@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from weakref import WeakSet
 
-from tollhouse.backends.encoding import Forwarding, encode
 from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.backends.types import Ask, UpstreamCompletion
 from tollhouse.base.clock import Clock
@@ -18,9 +17,11 @@ from tollhouse.base.ids import RequestId, ReservationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody
+from tollhouse.inference.asks import Asks
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
+from tollhouse.inference.courtroom import Matter
 from tollhouse.inference.errors import ShuttingDown
-from tollhouse.inference.hearing import Hearing, Matter
+from tollhouse.inference.hearing import Hearing
 from tollhouse.inference.holding import judge_whole, through
 from tollhouse.inference.meter import CHARACTERS_PER_TOKEN, Meter
 from tollhouse.inference.offers import Offer, Offers
@@ -29,7 +30,6 @@ from tollhouse.inference.policing import Policing
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import StreamedAnswer, StreamParts, Upstream
 from tollhouse.inference.surface import Finish, Rendering
-from tollhouse.inference.tenancy import Tenancy
 from tollhouse.inference.tightening import tightened
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds, pricing
@@ -38,7 +38,6 @@ from tollhouse.ledger.errors import Uncovered
 from tollhouse.ledger.pricing import TokenBound
 from tollhouse.ledger.types import Hold
 
-CHAT_PATH = "/chat/completions"
 SETTLING_GRACE = timedelta(seconds=30)
 """Between the end of a call and the moment from which its hold counts as forgotten."""
 
@@ -79,7 +78,7 @@ class Pipeline:
         tasks: Tasks,
         batcher: Batcher,
         policing: Policing,
-        tenancy: Tenancy,
+        asks: Asks,
         offers: Offers,
         patience: Patience,
         show: Callable[[GatewayError, RequestId], ErrorBody],
@@ -88,7 +87,7 @@ class Pipeline:
         self._tasks = tasks
         self._batcher = batcher
         self._policing = policing
-        self._tenancy = tenancy
+        self._asks = asks
         self._offers = offers
         self._patience = patience
         self._show = show
@@ -126,58 +125,28 @@ class Pipeline:
         )
         check_options(request, offer.model, offer.backend, translated.name_of)
         check_output_bound(request, offer.model, translated.name_of)
-        ask = self._ask(call, customer, request, offer)
+        ask = self._asks.of(request, offer, customer, session=call.session)
         prepared = _Prepared(
             call=call,
             customer=customer,
             request=request,
             rendering=translated.rendering,
             offer=offer,
-            hearing=None
-            if applied is None
-            else self._policing.hearing(
-                Matter(
-                    request_id=call.request_id,
-                    customer=customer,
-                    request=request,
-                    name_of=translated.name_of,
-                    size_bytes=len(ask.body),
-                ),
-                applied,
-            ),
+            hearing=None,
             bound=bounds.of_chat_request(request, offer.bounds),
             ask=ask,
         )
         await call.traffic.take_tokens(_estimated_tokens(prepared))
-        return prepared
-
-    def _ask(
-        self, call: InferenceCall, customer: Customer, request: ChatRequest, offer: Offer
-    ) -> Ask:
-        tenant = self._tenancy.of(customer.organization_id, customer.project_id)
-        requested = request.max_completion_tokens or request.max_tokens
-        forwarding = Forwarding(
-            upstream_model=offer.upstream_model,
-            reasons="reasoning" in offer.model.features,
-            output_tokens=bounds.output_tokens_max(requested or None, offer.bounds),
-            takes_continuous_usage="continuous_usage_stats" in offer.backend.takes,
-            cache_salt=(
-                tenant.sealed(request.cache_salt or "")
-                if "cache_salt" in offer.backend.takes
-                else None
-            ),
-            prompt_cache_key=(
-                tenant.sealed(request.prompt_cache_key)
-                if request.prompt_cache_key and "prompt_cache_key" in offer.backend.takes
-                else None
-            ),
-            effort_names=offer.model.effort_names,
+        if applied is None:
+            return prepared
+        matter = Matter(
+            request_id=call.request_id,
+            customer=customer,
+            request=request,
+            name_of=translated.name_of,
+            size_bytes=len(ask.body),
         )
-        return Ask(
-            path=CHAT_PATH,
-            body=encode(request, forwarding),
-            affinity=tenant.affinity(call.session or request.prompt_cache_key or None),
-        )
+        return replace(prepared, hearing=await self._policing.hearing(matter, applied))
 
     # Money
 

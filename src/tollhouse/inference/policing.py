@@ -3,20 +3,16 @@
 from collections.abc import Sequence
 
 from tollhouse.base.ids import OrganizationId, ProjectId, parse_policy_id
-from tollhouse.inference.hearing import Applied, Courtroom, Hearing, Matter
-from tollhouse.policies import service
+from tollhouse.inference.courtroom import Applied, Courtroom, Matter
+from tollhouse.inference.hearing import Hearing
 from tollhouse.policies.errors import SelectedPolicyNotFound
 from tollhouse.policies.snapshots import PolicySnapshots
-from tollhouse.storage.database import Database
 
 
 class Policing:
     """One per worker."""
 
-    def __init__(
-        self, database: Database, snapshots: PolicySnapshots, courtroom: Courtroom
-    ) -> None:
-        self._database = database
+    def __init__(self, snapshots: PolicySnapshots, courtroom: Courtroom) -> None:
         self._snapshots = snapshots
         self._courtroom = courtroom
 
@@ -37,8 +33,10 @@ class Policing:
         ids = {parse_policy_id(text) for text in selected}
         if None in ids:
             raise SelectedPolicyNotFound
-        found = await service.selected(
-            self._database, organization_id, [found for found in ids if found is not None]
+        found = await self._snapshots.selected(
+            organization_id,
+            [found for found in ids if found is not None],
+            policy_version=policy_version,
         )
         known = {policy.id for policy in snapshot.policies}
         return Applied(
@@ -47,8 +45,8 @@ class Policing:
             has_selection=True,
         )
 
-    def hearing(self, matter: Matter, applied: Applied) -> Hearing:
+    async def hearing(self, matter: Matter, applied: Applied) -> Hearing:
         """Refuses a selection that no judge could be asked about."""
         hearing = Hearing(self._courtroom, matter, applied)
-        hearing.weigh()
+        await hearing.weigh()
         return hearing

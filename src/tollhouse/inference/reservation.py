@@ -34,6 +34,8 @@ class Reservation:
     _has_whole_answer: bool = field(default=False)
     is_withheld: bool = field(default=False)
     """Nothing of the answer has left, because nobody has judged it yet."""
+    has_no_reader: bool = field(default=False)
+    """The caller has left: the answer may end as soon as it is known what was used."""
 
     @property
     def may_be_cut_short(self) -> bool:

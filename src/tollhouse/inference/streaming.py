@@ -236,6 +236,7 @@ class StreamedAnswer:
         """Nobody reads any more. Never waits: the process settles what is left."""
         if not self._is_over:
             self._is_over = True
+            self._reservation.has_no_reader = True
             self._tasks.start("drain", self._drain())
 
     async def _drain(self) -> None:

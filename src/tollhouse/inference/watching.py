@@ -7,7 +7,9 @@ and what was dropped together are all that should have been decided.
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from tollhouse.base.ids import OrganizationId
 from tollhouse.base.tasks import Tasks
+from tollhouse.inference.allowance import Shares
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import DecisionLoss
 
@@ -19,29 +21,48 @@ class Watcher:
 
     def __init__(self, tasks: Tasks, *, waiting_max: int, bytes_max: int) -> None:
         self._tasks = tasks
-        self._waiting_max = waiting_max
-        self._bytes_max = bytes_max
-        self._waiting = 0
-        self._bytes = 0
+        self._waiting = Shares(waiting_max)
+        self._bytes = Shares(bytes_max)
         self._turns = asyncio.Semaphore(AT_ONCE_MAX)
 
-    def take(self, work: Callable[[], Awaitable[None]], *, policies: int, size_bytes: int) -> None:
+    def take(
+        self,
+        organization_id: OrganizationId,
+        work: Callable[[], Awaitable[None]],
+        *,
+        policies: int,
+        size_bytes: int,
+    ) -> None:
         """Do it later, if there is room. `size_bytes` is about what it keeps in memory."""
-        if self._waiting >= self._waiting_max or self._bytes + size_bytes > self._bytes_max:
+        if not self._has_room(organization_id, size_bytes):
             metrics.decisions_dropped(policies, DecisionLoss.NO_ROOM)
             return
-        self._waiting += 1
-        self._bytes += size_bytes
         task = self._tasks.start("watch", self._in_turn(work))
-        task.add_done_callback(lambda done: self._ended(done, policies, size_bytes))
+        task.add_done_callback(
+            lambda done: self._ended(done, organization_id, policies, size_bytes)
+        )
+
+    def _has_room(self, organization_id: OrganizationId, size_bytes: int) -> bool:
+        if not self._waiting.take(organization_id, 1):
+            return False
+        if not self._bytes.take(organization_id, size_bytes):
+            self._waiting.give_back(organization_id, 1)
+            return False
+        return True
 
     async def _in_turn(self, work: Callable[[], Awaitable[None]]) -> None:
         async with self._turns:
             await work()
 
-    def _ended(self, done: "asyncio.Task[None]", policies: int, size_bytes: int) -> None:
-        self._waiting -= 1
-        self._bytes -= size_bytes
+    def _ended(
+        self,
+        done: "asyncio.Task[None]",
+        organization_id: OrganizationId,
+        policies: int,
+        size_bytes: int,
+    ) -> None:
+        self._waiting.give_back(organization_id, 1)
+        self._bytes.give_back(organization_id, size_bytes)
         if done.cancelled():
             metrics.decisions_dropped(policies, DecisionLoss.STOPPED)
         elif done.exception() is not None:

@@ -37,7 +37,7 @@ def check_set(policies: Sequence[AppliedPolicy], profile: Profile, *, tokens_max
 
 
 def check_selection(
-    sheet: Sheet,
+    sheet: Sheet | None,
     by_scope: Sequence[AppliedPolicy],
     selected: Sequence[AppliedPolicy],
     profile: Profile,
@@ -46,11 +46,12 @@ def check_selection(
 ) -> None:
     """Refuse what a request adds, if that is what makes it too much; else it is not to blame.
 
-    The answer is not there yet and counts as one window.
+    There is no sheet where nothing is asked about the request. The answer is not there yet and
+    counts as one window.
     """
     tokens = _both_tokens(sheet, (*by_scope, *selected), profile)
     if tokens > tokens_max and _both_tokens(sheet, by_scope, profile) <= tokens_max:
-        raise SelectionTooLarge(tokens=tokens, tokens_max=tokens_max)
+        raise SelectionTooLarge(tokens_max=tokens_max)
 
 
 def check_content(
@@ -81,9 +82,9 @@ def applying(
     return tuple(each for each in policies if each.direction in {direction, Direction.BOTH})
 
 
-def _both_tokens(sheet: Sheet, policies: Sequence[AppliedPolicy], profile: Profile) -> int:
-    asked = content_tokens(sheet, applying(policies, Direction.REQUEST), profile)
-    return asked + _window_tokens(policies, Direction.RESPONSE, profile)
+def _both_tokens(sheet: Sheet | None, policies: Sequence[AppliedPolicy], profile: Profile) -> int:
+    asked = sheet and content_tokens(sheet, applying(policies, Direction.REQUEST), profile)
+    return (asked or 0) + _window_tokens(policies, Direction.RESPONSE, profile)
 
 
 def _window_tokens(

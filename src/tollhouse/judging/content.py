@@ -6,6 +6,7 @@ in the contract is judged from its first day.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,8 +14,10 @@ import msgspec
 from tollhouse.backends.types import UpstreamCompletion
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.judging import tokens
+from tollhouse.judging.errors import TooLongToJudge
 from tollhouse.judging.parts import of_message_content, of_value
 from tollhouse.judging.types import Content, Part
+from tollhouse.judging.windows import least_bytes
 from tollhouse.policies.types import Direction
 
 UNJUDGED_OF_REQUEST: Final = {
@@ -56,18 +59,37 @@ class Said:
     logprobs: Sequence[Any]
 
 
-def of_request(request: ChatRequest) -> Content:
+class _Room:
+    """What is certainly more than a judge may read is not even put together."""
+
+    def __init__(self, bytes_max: float) -> None:
+        self._left_bytes = bytes_max
+
+    def take(self, parts: Iterable[Part]) -> list[Part]:
+        kept: list[Part] = []
+        for part in parts:
+            self._left_bytes -= least_bytes(part)
+            if self._left_bytes < 0:
+                raise TooLongToJudge
+            kept.append(part)
+        return kept
+
+
+def of_request(request: ChatRequest, bytes_max: float = inf) -> Content:
     """All that the backend would get. Raises `NotEvaluable` where that is not text alone."""
+    room = _Room(bytes_max)
     fields = msgspec.to_builtins(request)
     messages = fields.pop("messages")
-    definitions = [part for name in _DEFINITIONS for part in of_value(name, fields.pop(name, None))]
-    conversation = [list(_of_message(index, each)) for index, each in enumerate(messages)]
-    options = [
+    definitions = room.take(
+        part for name in _DEFINITIONS for part in of_value(name, fields.pop(name, None))
+    )
+    conversation = [room.take(_of_message(index, each)) for index, each in enumerate(messages)]
+    options = room.take(
         part
         for name, value in fields.items()
         if name not in UNJUDGED_OF_REQUEST
         for part in _of_option(name, value)
-    ]
+    )
     return Content(
         direction=Direction.REQUEST,
         parts=(*definitions, *(part for parts in conversation for part in parts), *options),
@@ -75,7 +97,7 @@ def of_request(request: ChatRequest) -> Content:
     )
 
 
-def of_completion(completion: UpstreamCompletion) -> Content:
+def of_completion(completion: UpstreamCompletion, bytes_max: float = inf) -> Content:
     """All that a caller would get of an answer that came whole."""
     said = [
         Said(
@@ -85,13 +107,19 @@ def of_completion(completion: UpstreamCompletion) -> Content:
         )
         for choice in completion.choices
     ]
-    return of_answer(said, prompt_logprobs=completion.prompt_logprobs)
+    return of_answer(said, bytes_max, prompt_logprobs=completion.prompt_logprobs)
 
 
-def of_answer(said: Iterable[Said], *, prompt_logprobs: Sequence[Any] | None = None) -> Content:
+def of_answer(
+    said: Iterable[Said],
+    bytes_max: float = inf,
+    *,
+    prompt_logprobs: Sequence[Any] | None = None,
+) -> Content:
     """All that a caller would get: every choice, with its probabilities where they were asked."""
-    parts = [part for choice in sorted(said, key=_index) for part in _of_choice(choice)]
-    parts += tokens.of_prompt("prompt_logprobs", prompt_logprobs)
+    room = _Room(bytes_max)
+    parts = room.take(part for choice in sorted(said, key=_index) for part in _of_choice(choice))
+    parts += room.take(tokens.of_prompt("prompt_logprobs", prompt_logprobs))
     return Content(direction=Direction.RESPONSE, parts=tuple(parts), opening=1)
 
 

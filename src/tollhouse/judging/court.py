@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tollhouse.backends.port import BackendPort
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import OrganizationId, RequestId
-from tollhouse.judging import budget
+from tollhouse.judging import budget, layout
 from tollhouse.judging.asking import Asking, Subject
 from tollhouse.judging.cache import VerdictCache
 from tollhouse.judging.engine import EngineJudge
@@ -16,13 +16,21 @@ from tollhouse.judging.errors import JudgeFailed
 from tollhouse.judging.preparing import find_variants
 from tollhouse.judging.seals import Seals
 from tollhouse.judging.slots import Slots
-from tollhouse.judging.types import Content, Decision, FailureReason, Order, Profile
+from tollhouse.judging.types import (
+    Content,
+    ContentOf,
+    Decision,
+    FailureReason,
+    Order,
+    Profile,
+)
 from tollhouse.judging.verdict import unanswered
 from tollhouse.judging.windows import Sheet
 from tollhouse.policies.types import AppliedPolicy, Direction
 
 logger = logging.getLogger("tollhouse.judging")
 
+LAID_OUT_ON_LOOP_BYTES_MAX = 65_536
 WATCHING_SHARE = 4
 """Monitoring gets this part of the places with the judge, and none that enforcing could use."""
 
@@ -54,6 +62,8 @@ class Court:
         self._clock = clock
         self._seals = Seals(secret)
         self._preparing = asyncio.Lock()
+        # Threads take turns with the event loop: two at once would leave it a third of the time.
+        self._laying_out = asyncio.Lock()
         self._failed: JudgeFailed | None = None
         self._enforcing: Asking | None = None
         self._watching: Asking | None = None
@@ -63,10 +73,41 @@ class Court:
         """How long one content can take at most: to get the judge ready, and to ask it."""
         return 2 * self._config.deadline_seconds
 
+    @property
+    def request_tokens_max(self) -> int:
+        """What all questions about one request may take together."""
+        return self._config.request_tokens_max
+
+    async def lay_out(
+        self,
+        organization_id: OrganizationId,
+        request_id: RequestId,
+        content_of: ContentOf,
+        *,
+        size_bytes: int,
+    ) -> Subject:
+        """Make a subject of what has about this size, beside the event loop if that takes long.
+
+        Raises why it can not be judged.
+        """
+        if size_bytes <= LAID_OUT_ON_LOOP_BYTES_MAX:
+            return self._laid_out(organization_id, request_id, content_of)
+        async with self._laying_out:
+            return await asyncio.to_thread(self._laid_out, organization_id, request_id, content_of)
+
+    def _laid_out(
+        self, organization_id: OrganizationId, request_id: RequestId, content_of: ContentOf
+    ) -> Subject:
+        profile = self._config.profile
+        content = content_of(self._config.request_tokens_max * profile.bytes_per_token)
+        subject = self.subject(organization_id, request_id, content)
+        subject.sheet.windows(bytes_max=layout.window_bytes(profile))
+        return subject
+
     def subject(
         self, organization_id: OrganizationId, request_id: RequestId, content: Content
     ) -> Subject:
-        """Lay a content out to be asked about.
+        """A content that can be asked about.
 
         The beginning of an answer is not known while it grows, so that what its checkpoints have
         in common is the request.
@@ -93,13 +134,13 @@ class Court:
 
     def weigh_selection(
         self,
-        subject: Subject,
+        subject: Subject | None,
         by_scope: Sequence[AppliedPolicy],
         selected: Sequence[AppliedPolicy],
     ) -> None:
         """Refuse a selection that a request may not make."""
         budget.check_selection(
-            subject.sheet,
+            None if subject is None else subject.sheet,
             by_scope,
             selected,
             self._config.profile,

@@ -6,6 +6,7 @@ line that closes its fence.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -14,6 +15,9 @@ _MARKUP: Final = {
     character: f"\\u{ord(character):04x}" for character in "<>|\x7f\x85\u2028\u2029\u2581\uff5c"
 }
 _BRACKETED_WORD = re.compile(r"\[(?=/?[A-Za-z]\w*\])")
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_PIECE_CHARACTERS = 65_536
+"""An expression stops every thread of the process for as long as it looks."""
 _encoder = msgspec.json.Encoder()
 
 
@@ -22,7 +26,23 @@ def quoted(text: str) -> str:
     json = _encoder.encode(text).decode()
     for character, escaped in _MARKUP.items():
         json = json.replace(character, escaped)
-    return _BRACKETED_WORD.sub(r"\\u005b", json)
+    return "".join(_BRACKETED_WORD.sub(r"\\u005b", piece) for piece in _pieces(json))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut only before a bracket: no word in brackets has another one inside."""
+    start, end = 0, text.find("[", _PIECE_CHARACTERS)
+    while end >= 0:
+        yield text[start:end]
+        start, end = end, text.find("[", end + _PIECE_CHARACTERS)
+    yield text[start:]
+
+
+def unescaped(json: str) -> str:
+    r"""The text with every `\u0041` as its character, whatever else it is."""
+    found = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), json)
+    # A character beyond the first 65,536 is escaped as two halves.
+    return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def is_plain(text: str) -> bool:

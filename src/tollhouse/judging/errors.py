@@ -135,9 +135,9 @@ class SelectionTooLarge(GatewayError):
     kind = Kind.INVALID
     code = "policy_budget_exceeded"
 
-    def __init__(self, *, tokens: int, tokens_max: int) -> None:
+    def __init__(self, *, tokens_max: int) -> None:
         super().__init__(
-            f"Judging this request would take about {tokens} tokens; at most {tokens_max} are "
-            "allowed. Select fewer policies.",
+            f"Judging this request would take more than the {tokens_max} tokens that are allowed. "
+            "Select fewer policies, or send less.",
             param="policy_ids",
         )

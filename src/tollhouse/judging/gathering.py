@@ -6,11 +6,13 @@ that was not joined first.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from math import inf
 from typing import Any
 
 from tollhouse.backends.types import FreeObject, FunctionDelta, UpstreamChunk, UpstreamChunkChoice
 from tollhouse.judging.content import Said, of_answer
-from tollhouse.judging.types import Content
+from tollhouse.judging.types import Content, ContentOf
 
 
 class Gathered:
@@ -25,9 +27,13 @@ class Gathered:
             for piece in chunk.choices:
                 self._choices.setdefault(piece.index, _Choice()).add(piece)
 
-    def content(self) -> Content:
-        """All that was said so far."""
-        return of_answer(choice.said(index) for index, choice in self._choices.items())
+    def content(self, bytes_max: float = inf) -> Content:
+        """All that was said, when no more is coming."""
+        return self.so_far()(bytes_max)
+
+    def so_far(self) -> ContentOf:
+        """What was said until now, to be laid out while more is coming."""
+        return partial(of_answer, [one.said(index) for index, one in self._choices.items()])
 
 
 @dataclass(slots=True)
@@ -96,6 +102,6 @@ class _Choice:
                 for _, call in sorted(self.calls.items())
             ],
             "function_call": None if self.function is None else self.function.as_passed_on(),
-            "annotations": self.annotations,
+            "annotations": [*self.annotations],
         }
-        return Said(index=index, message=message, logprobs=self.logprobs)
+        return Said(index=index, message=message, logprobs=[*self.logprobs])

@@ -81,16 +81,19 @@ def _of_text(label: str, text: str, decodings: int) -> Iterator[Part]:
         return
     yield Part(label, text)
     if _ESCAPE in text and decodings < DECODINGS_MAX:
-        decoded = _decoded(text)
-        if isinstance(decoded, dict | list):
-            yield from _of_element(f"{label}, decoded", decoded, decodings + 1)
+        yield from _of_decoded(f"{label}, decoded", text, decodings + 1)
 
 
-def _decoded(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+def _of_decoded(label: str, text: str, decodings: int) -> list[Part]:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+        decoded = msgspec.json.decode(text)
+        is_structure = isinstance(decoded, dict | list)
+        return list(_of_element(label, decoded, decodings)) if is_structure else []
+    except msgspec.DecodeError:
+        return []
+    except (NotEvaluable, RecursionError):
+        # Too deep to be drawn here, but not for whoever reads it elsewhere.
+        return [Part(label, encoding.unescaped(text))]
 
 
 class _Drawing:

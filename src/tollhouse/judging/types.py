@@ -1,5 +1,6 @@
 """Nouns of judging: what is judged, what is asked, and what came of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Literal
@@ -27,6 +28,10 @@ class Content:
     direction: JudgedDirection
     parts: tuple[Part, ...]
     opening: int
+
+
+ContentOf = Callable[[float], Content]
+"""Puts together everything that is judged, unless it takes more bytes than it is given."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

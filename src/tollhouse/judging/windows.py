@@ -15,16 +15,23 @@ OVERLAP_SHARE = 8
 """Of a window's characters, one in this many is in the next window too."""
 WINDOW_BYTES_MIN = 512
 """No label and no character is so long that a window of this size could not advance."""
+_ENTRY_BYTES = len('{"part":"","text":""}')
+
+
+def least_bytes(part: Part) -> int:
+    """No part takes fewer; many take more, since what JSON escapes is longer."""
+    return len(part.label) + len(part.text) + _ENTRY_BYTES
 
 
 class Sheet:
-    """A content laid out once, to be cut as often as needed."""
+    """A content laid out once, which remembers how it was cut."""
 
     def __init__(self, content: Content) -> None:
         self._head = f'{{"direction":{encoding.quoted(content.direction)},"parts":['
         self._parts = [part for part in content.parts if part.text]
         self._starts = [0, *accumulate(len(part.text) for part in self._parts)]
         self.text = self._written(map(_entry, self._parts))
+        self._windows: dict[int, tuple[Window, ...]] = {}
 
     @property
     def characters(self) -> int:
@@ -33,9 +40,9 @@ class Sheet:
 
     def windows(self, *, bytes_max: int) -> tuple[Window, ...]:
         """All of it; at least one window, also of nothing."""
-        if encoding.size_bytes(self.text) <= bytes_max or not self._parts:
-            return (Window(start=0, end=self.characters, text=self.text),)
-        return tuple(self._cut(0, self.characters, bytes_max))
+        if bytes_max not in self._windows:
+            self._windows[bytes_max] = tuple(self._all(bytes_max))
+        return self._windows[bytes_max]
 
     def halves(self, window: Window) -> tuple[Window, ...]:
         """The same excerpt in smaller ones; none where it cannot be made smaller."""
@@ -43,6 +50,11 @@ class Sheet:
         if bytes_max < WINDOW_BYTES_MIN:
             return ()
         return tuple(self._cut(window.start, window.end, bytes_max))
+
+    def _all(self, bytes_max: int) -> Iterable[Window]:
+        if encoding.size_bytes(self.text) <= bytes_max or not self._parts:
+            return [Window(start=0, end=self.characters, text=self.text)]
+        return self._cut(0, self.characters, bytes_max)
 
     def _cut(self, start: int, end: int, bytes_max: int) -> Iterator[Window]:
         while True:
@@ -71,20 +83,17 @@ class Sheet:
         """What fits of the part in which `at` lies, as an entry and in characters."""
         index = bisect_right(self._starts, at) - 1
         part, offset = self._parts[index], at - self._starts[index]
-        text = part.text[offset : offset + min(end - at, max(room, 0))]
-        entry = _entry(Part(part.label, text))
-        if encoding.size_bytes(entry) <= room:
-            return entry, len(text)
-        fits, exceeds = 0, len(text)
-        while exceeds - fits > 1:
-            middle = (fits + exceeds) // 2
-            is_within = encoding.size_bytes(_entry(Part(part.label, text[:middle]))) <= room
-            fits, exceeds = (middle, exceeds) if is_within else (fits, middle)
-        return _entry(Part(part.label, text[:fits])), fits
+        room_of_text = max(0, room - encoding.size_bytes(_entry(Part(part.label, ""))))
+        text = part.text[offset : offset + min(end - at, room_of_text)]
+        while (size_bytes := encoding.size_bytes(encoding.quoted(text)) - 2) > room_of_text:
+            # To try a few lengths in proportion costs much less than to find the longest.
+            text = text[: len(text) * room_of_text // size_bytes]
+        return _entry(Part(part.label, text)), len(text)
 
     def _written(self, entries: Iterable[str]) -> str:
         return f"{self._head}{','.join(entries)}]}}"
 
 
 def _entry(part: Part) -> str:
+    # Its own characters are `_ENTRY_BYTES`.
     return f'{{"part":{encoding.quoted(part.label)},"text":{encoding.quoted(part.text)}}}'

@@ -1,6 +1,6 @@
 """Verbs on policies, in the caller's transaction. What applies changes only by the last four."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, policy_id_text
@@ -14,11 +14,11 @@ from tollhouse.policies.errors import (
 )
 from tollhouse.policies.sets import Objection, no_objection, require_room
 from tollhouse.policies.types import (
-    AppliedPolicy,
     EffectivePolicy,
     Policy,
     PolicyContent,
     PolicyEdit,
+    PolicySnapshot,
     PolicyState,
     PolicyVersion,
 )
@@ -35,15 +35,18 @@ async def retrieve(tx: Transaction, organization_id: OrganizationId, policy_id: 
 
 
 async def selected(
-    database: Database, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
-) -> list[AppliedPolicy]:
+    database: Database, organization_id: OrganizationId, policy_ids: Collection[PolicyId]
+) -> PolicySnapshot | None:
     """What a request adds by naming it; all of it can be applied, or none is."""
     found = await store.selected(database, organization_id, policy_ids)
-    if len(found) != len(policy_ids):
+    if found is None:
+        return None
+    states, snapshot = found
+    if len(snapshot.policies) != len(policy_ids):
         raise SelectedPolicyNotFound
-    if any(state is PolicyState.PAUSED for state, _ in found):
+    if PolicyState.PAUSED in states:
         raise SelectedPolicyPaused
-    return [policy for _, policy in found]
+    return snapshot
 
 
 async def page(

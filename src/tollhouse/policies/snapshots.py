@@ -1,35 +1,21 @@
-"""What applies to a project, kept per worker and believed only at the number that a key carries.
+"""What a worker knows of policies: what applies to a project, and what requests select."""
 
-The organization's counter is raised in the transaction of every change. A request knows the
-counter from its key; one that knows a newer number than is held here waits for a reload, and
-fails with it: no request is judged by policies older than its key's answer.
-"""
+from collections.abc import Sequence
 
-import asyncio
-from dataclasses import dataclass
-
-from tollhouse.base.ids import OrganizationId, ProjectId
+from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
 from tollhouse.base.tasks import Tasks
-from tollhouse.policies import store
-from tollhouse.policies.errors import SnapshotBehind
-from tollhouse.policies.types import PolicySnapshot
+from tollhouse.policies import service, store
+from tollhouse.policies.beliefs import Beliefs
+from tollhouse.policies.types import AppliedPolicy, PolicySnapshot
 from tollhouse.storage.database import Database
-from tollhouse.storage.errors import DatabaseUnavailable
 
 HELD_CHARACTERS_MAX = 64 * 1024 * 1024
 """Of rules, over all projects. A thousand rules of the greatest length are a third of it."""
-_POLICY_CHARACTERS = 500
-"""What a policy costs beside its rule."""
+SELECTED_CHARACTERS_MAX = 32 * 1024 * 1024
+"""Of their own, so that no caller can have the sets of projects forgotten."""
 
-_Place = tuple[OrganizationId, ProjectId]
-
-
-@dataclass(frozen=True, slots=True)
-class _Reload:
-    """Begun after the number was committed, so what it reads is at least as new."""
-
-    policy_version: int
-    answer: "asyncio.Future[PolicySnapshot]"
+_Project = tuple[OrganizationId, ProjectId]
+_Selection = tuple[OrganizationId, frozenset[PolicyId]]
 
 
 class PolicySnapshots:
@@ -39,76 +25,33 @@ class PolicySnapshots:
         self, database: Database, tasks: Tasks, *, held_characters_max: int = HELD_CHARACTERS_MAX
     ) -> None:
         self._database = database
-        self._tasks = tasks
-        self._held_characters_max = held_characters_max
-        self._held_characters = 0
-        self._held: dict[_Place, PolicySnapshot] = {}
-        self._reloads: dict[_Place, _Reload] = {}
+        self._projects = Beliefs(self._of_project, tasks, held_characters_max=held_characters_max)
+        self._selections = Beliefs(
+            self._of_selection, tasks, held_characters_max=SELECTED_CHARACTERS_MAX
+        )
 
     async def find(
         self, organization_id: OrganizationId, project_id: ProjectId, *, policy_version: int
     ) -> PolicySnapshot:
-        """What applies at this number or a newer one. Waits for at most one reload."""
-        place = organization_id, project_id
-        held = self._held.get(place)
-        if held is not None and held.policy_version >= policy_version:
-            return held
-        return await asyncio.shield(self._reloaded(place, policy_version))
+        """What applies to a project by itself, at this number or a newer one."""
+        return await self._projects.find(
+            (organization_id, project_id), policy_version=policy_version
+        )
 
-    def _reloaded(self, place: _Place, policy_version: int) -> "asyncio.Future[PolicySnapshot]":
-        """Join the reload that is under way, unless it may have begun too early for this number."""
-        reload = self._reloads.get(place)
-        if reload is None or reload.policy_version < policy_version:
-            answer: asyncio.Future[PolicySnapshot] = asyncio.get_running_loop().create_future()
-            reload = _Reload(policy_version, answer)
-            self._reloads[place] = reload
-            self._tasks.start("policies-reload", self._reload(place, reload))
-        return reload.answer
+    async def selected(
+        self,
+        organization_id: OrganizationId,
+        policy_ids: Sequence[PolicyId],
+        *,
+        policy_version: int,
+    ) -> tuple[AppliedPolicy, ...]:
+        """What a request adds by naming it; all of it can be applied, or none is."""
+        place = organization_id, frozenset(policy_ids)
+        found = await self._selections.find(place, policy_version=policy_version)
+        return found.policies
 
-    async def _reload(self, place: _Place, reload: _Reload) -> None:
-        try:
-            snapshot = await self._read(place, reload.policy_version)
-            self._hold(place, snapshot)
-            reload.answer.set_result(snapshot)
-        except (DatabaseUnavailable, SnapshotBehind) as failure:
-            _fail(reload, failure)
-        finally:
-            if self._reloads.get(place) is reload:
-                del self._reloads[place]
-            _fail(reload, DatabaseUnavailable())
+    async def _of_project(self, place: _Project) -> PolicySnapshot | None:
+        return await store.snapshot(self._database, *place)
 
-    async def _read(self, place: _Place, policy_version: int) -> PolicySnapshot:
-        snapshot = await store.snapshot(self._database, *place)
-        if snapshot is None or snapshot.policy_version < policy_version:
-            raise SnapshotBehind
-        return snapshot
-
-    def _hold(self, place: _Place, snapshot: PolicySnapshot) -> None:
-        """Make room by forgetting what was loaded longest ago: a hit then costs no bookkeeping."""
-        held = self._held.get(place)
-        if held is not None and held.policy_version > snapshot.policy_version:
-            return
-        self._forget(place)
-        self._held[place] = snapshot
-        self._held_characters += _characters(snapshot)
-        while self._held_characters > self._held_characters_max and len(self._held) > 1:
-            self._forget(next(iter(self._held)))
-
-    def _forget(self, place: _Place) -> None:
-        forgotten = self._held.pop(place, None)
-        if forgotten is not None:
-            self._held_characters -= _characters(forgotten)
-
-
-def _characters(snapshot: PolicySnapshot) -> int:
-    """A set of none costs something too."""
-    rules = sum(len(policy.rule) for policy in snapshot.policies)
-    return rules + _POLICY_CHARACTERS * (len(snapshot.policies) + 1)
-
-
-def _fail(reload: _Reload, failure: DatabaseUnavailable | SnapshotBehind) -> None:
-    """Answer whoever still waits."""
-    if not reload.answer.done():
-        reload.answer.set_exception(failure)
-        # Read it once, so that a caller who has left does not make the loop complain.
-        reload.answer.exception()
+    async def _of_selection(self, place: _Selection) -> PolicySnapshot | None:
+        return await service.selected(self._database, *place)

@@ -4,12 +4,11 @@ The current version is fetched by `LATERAL` and `LIMIT 1`: a plain join lets the
 policy's whole history, or its organization's, and filter that, once such histories were short.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
 from tollhouse.policies.applying import of_row
 from tollhouse.policies.types import (
-    AppliedPolicy,
     Direction,
     EffectivePolicy,
     Mode,
@@ -377,30 +376,40 @@ async def snapshot(
 
 
 async def selected(
-    database: Database, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
-) -> list[tuple[PolicyState, AppliedPolicy]]:
-    """The current versions of these policies, whatever their scope, with the policies' states."""
+    database: Database, organization_id: OrganizationId, policy_ids: Collection[PolicyId]
+) -> tuple[frozenset[PolicyState], PolicySnapshot] | None:
+    """The counter and the current versions of these policies at it, whatever their scope.
+
+    Their states say whether all of them may be used.
+    """
     rows = await database.fetch_all(
         """
-        SELECT p.state, v.policy_id, v.version, v.rule, v.direction, v.mode,
+        SELECT o.policy_version, p.state, v.policy_id, v.version, v.rule, v.direction, v.mode,
                v.threshold_in_force_basis_points, v.ends_answer_early
-          FROM unnest($2::uuid[]) asked (id)
-         CROSS JOIN LATERAL (
+          FROM organizations o
+          LEFT JOIN unnest($2::uuid[]) asked (id) ON true
+          LEFT JOIN LATERAL (
                SELECT id, state, current_version FROM policies
                 WHERE organization_id = $1 AND id = asked.id
-                LIMIT 1) p
-         CROSS JOIN LATERAL (
+                LIMIT 1) p ON true
+          LEFT JOIN LATERAL (
                SELECT policy_id, version, rule, direction, mode,
                       threshold_in_force_basis_points, ends_answer_early
                  FROM policy_versions
                 WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
-                LIMIT 1) v
+                LIMIT 1) v ON true
+         WHERE o.id = $1
          ORDER BY v.policy_id
         """,
         organization_id,
-        policy_ids,
+        list(policy_ids),
     )
-    return [(PolicyState(row["state"]), of_row(row)) for row in rows]
+    if not rows:
+        return None
+    found = [row for row in rows if row["policy_id"] is not None]
+    return frozenset(PolicyState(row["state"]) for row in found), PolicySnapshot(
+        policy_version=rows[0]["policy_version"], policies=tuple(map(of_row, found))
+    )
 
 
 def _policy(row: Row) -> Policy:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollhouse.judging.encoding import is_plain, quoted, size_bytes
+from tollhouse.judging.encoding import is_plain, quoted, size_bytes, unescaped
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 MARKUP = [
@@ -51,3 +51,26 @@ def test_plain_is_what_json_writes_as_it_is(text: str, expected: bool) -> None:
 @given(TEXTS)
 def test_sizes_are_those_of_the_wire(text: str) -> None:
     assert size_bytes(text) == len(text.encode())
+
+
+@pytest.mark.parametrize("padding", ["x", "[", "[a]", "[ab"])
+def test_a_long_text_is_escaped_as_a_short_one(padding: str) -> None:
+    """It is looked through in pieces, and no word in brackets is cut in two."""
+    text = padding * 70_000 + "[/INST]" + padding * 70_000
+
+    assert TEMPLATE_TOKEN.search(quoted(text)) is None
+    assert json.loads(quoted(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("escaped", "expected"),
+    [
+        (r"\u0062read", "bread"),
+        (r"[\u0062\u0072]", "[br]"),
+        (r"\ud83e\udde0", "\U0001f9e0"),
+        (r"\ud83e", "\ufffd"),
+        (r"\u00", r"\u00"),
+    ],
+)
+def test_escapes_are_undone_wherever_they_stand(escaped: str, expected: str) -> None:
+    assert unescaped(escaped) == expected

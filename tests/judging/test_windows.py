@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.judging.cases import saying
 from tollhouse.judging.types import Content, Part, Window
-from tollhouse.judging.windows import OVERLAP_SHARE, WINDOW_BYTES_MIN, Sheet
+from tollhouse.judging.windows import OVERLAP_SHARE, WINDOW_BYTES_MIN, Sheet, least_bytes
 from tollhouse.policies.types import Direction
 
 LONGEST_LABEL = "messages[1999999] assistant tool_calls[1999999], text 1999999, decoded"
@@ -118,3 +118,19 @@ def test_the_form_of_a_window() -> None:
         '{"part":"messages[0] user","text":"What is \\u003cthis\\u003e?"},'
         '{"part":"messages[1] user","text":"Bread."}]}'
     )
+
+
+@pytest.mark.parametrize("text", ["some words ", "<", "[a]", "\U0001f9e0", 'a"'])
+def test_windows_are_used(text: str) -> None:
+    """Each costs a reading of the judge for every question."""
+    *full, _ = Sheet(saying(text * 20_000)).windows(bytes_max=8_192)
+
+    assert full
+    assert all(len(window.text.encode()) > 0.95 * 8_192 for window in full)
+
+
+@given(contents())
+def test_a_lower_bound_of_its_length_is_one(content: Content) -> None:
+    parts = [part for part in content.parts if part.text]
+
+    assert sum(map(least_bytes, parts)) <= len(Sheet(content).text.encode())

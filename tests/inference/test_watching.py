@@ -1,0 +1,33 @@
+"""Monitoring has room for everybody, and who asks for too much of it is the one that is dropped."""
+
+import asyncio
+
+from tollhouse.base.ids import OrganizationId, time_ordered_uuid
+from tollhouse.base.tasks import Tasks
+from tollhouse.inference.watching import Watcher
+
+
+async def test_one_organization_does_not_fill_the_room() -> None:
+    greedy, other = (OrganizationId(time_ordered_uuid()) for _ in range(2))
+    tasks = Tasks()
+    watcher = Watcher(tasks, waiting_max=8, bytes_max=8_000)
+    may_go_on = asyncio.Event()
+    looked_at: list[OrganizationId] = []
+
+    async def look(organization_id: OrganizationId) -> None:
+        await may_go_on.wait()
+        looked_at.append(organization_id)
+
+    def take(organization_id: OrganizationId, size_bytes: int) -> None:
+        watcher.take(
+            organization_id, lambda: look(organization_id), policies=1, size_bytes=size_bytes
+        )
+
+    for _ in range(8):
+        take(greedy, 10)
+    take(other, 2_001)
+    take(other, 2_000)
+    may_go_on.set()
+    await tasks.drain(deadline_seconds=30)
+
+    assert looked_at == [greedy, greedy, other]

@@ -10,7 +10,8 @@ evaluated for those few is a measured least for the many, and the ratio is scale
 
 `scores` are of a fixed list of texts, in prompts that are the same to the letter in every run, so
 that two engines can be compared: `--compare FILE` does it with the output of an earlier run,
-`--compare FILE OTHER` with two of them and no engine.
+`--compare FILE OTHER` with two of them and no engine. `steadiness` tells how far the scores of one
+engine move when it is asked again, and when the same text stands behind another fence.
 """  # noqa: INP001 - a collection of commands, not a package
 
 import argparse
@@ -69,16 +70,27 @@ async def measure(judging: Judging, order: Order, *, questions: int, tokens: int
     }
 
 
-async def scores(judging: Judging) -> list[int | None]:
+async def scores(judging: Judging, secret: bytes = courts.FIXED_SECRET) -> list[int | None]:
     """Of the fixed texts; they are the same in every run of one engine, as far as it is."""
-    async with courts.opened(judging, Order.CONTENT_FIRST) as bench:
+    async with courts.opened(judging, Order.CONTENT_FIRST, secret=secret) as bench:
         found = [await bench.score(courts.saying(text), agreement.RULE) for text in agreement.TEXTS]
     return [None if score is None else score.basis_points for score in found]
+
+
+async def steadiness(judging: Judging, scored: Sequence[int | None]) -> dict[str, Any]:
+    """How far scores move where nothing was changed that should count."""
+    again = await scores(judging)
+    elsewhere = await scores(judging, courts.fresh_secret())
+    return {
+        "asked_again": asdict(agreement.compared(scored, again)),
+        "behind_another_fence": asdict(agreement.compared(scored, elsewhere)),
+    }
 
 
 async def run(judging: Judging, arguments: argparse.Namespace) -> dict[str, Any]:
     """Both orders, each number of questions and each length; then what follows for many."""
     scored = [] if arguments.without_scores else await scores(judging)
+    steady = await steadiness(judging, scored) if scored else None
     found: list[dict[str, Any]] = []
     for tokens in arguments.tokens:
         for questions in arguments.questions:
@@ -103,6 +115,7 @@ async def run(judging: Judging, arguments: argparse.Namespace) -> dict[str, Any]
             > 1
         ],
         "scores": scored,
+        "steadiness": steady,
     }
 
 

@@ -88,6 +88,7 @@ async def test_draft_and_publication_are_told_apart(courthouse: Courthouse) -> N
     assert outcomes(drafted) == {"draft": "match", "published": "no_match"}
     assert outcomes(other) == {"draft": "match", "published": "no_match"}
     assert {heard.data["direction"] for heard in courthouse.judge.heard} == {"response"}
+    assert len({heard.fence for heard in courthouse.judge.heard}) == 1, "another fence moves scores"
 
 
 async def test_a_draft_that_was_edited_is_asked_anew(courthouse: Courthouse) -> None:

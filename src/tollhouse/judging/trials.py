@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
+from uuid import UUID
 
-from tollhouse.base.ids import OrganizationId, RequestId, time_ordered_uuid
+from tollhouse.base.ids import OrganizationId, RequestId
 from tollhouse.contract.chat import ChatMessage, ChatRequest
 from tollhouse.judging import content as contents
 from tollhouse.judging.content import Said
@@ -23,6 +24,8 @@ from tollhouse.policies.types import AppliedPolicy, Direction
 
 TRIALS_AT_ONCE_MAX: Final = 4
 """Of one organization: a person waits for each."""
+_NO_REQUEST: Final = RequestId(UUID(int=0))
+"""The fence of an answer follows from its request, and scores are compared behind one fence."""
 
 
 class Trials:
@@ -60,9 +63,8 @@ class Trials:
 async def _decide(
     court: Court, organization_id: OrganizationId, policy: AppliedPolicy, text: str
 ) -> Decision:
-    request_id = RequestId(time_ordered_uuid())
     try:
-        subject = court.subject(organization_id, request_id, content_of(policy.direction, text))
+        subject = court.subject(organization_id, _NO_REQUEST, content_of(policy.direction, text))
         court.weigh_rule(policy)
         court.weigh(subject, [policy])
     except (RuleTooLong, TooLongToJudge):

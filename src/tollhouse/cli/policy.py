@@ -1,6 +1,5 @@
 """`tollhouse policy`: questions about what goes through, from the draft to what applies."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,7 +19,6 @@ from tollhouse.cli.arguments import (
 )
 from tollhouse.cli.policy_arguments import (
     POLICY,
-    REVISION,
     Option,
     checked,
     content_options,
@@ -29,6 +27,7 @@ from tollhouse.cli.policy_arguments import (
     revision_option,
 )
 from tollhouse.cli.policy_calibrating import calibrate
+from tollhouse.cli.policy_lifecycle import changed, pause, publish, resume, rollback
 from tollhouse.cli.policy_text import Fields, NewDraft
 from tollhouse.cli.policy_trying import backtest, lint, test
 from tollhouse.cli.policy_whatif import whatif
@@ -57,15 +56,13 @@ VERSION_COLUMNS: Final = (
 )
 EFFECTIVE_COLUMNS: Final = ("id", "name", "version", "direction", "mode", "scope")
 
-Change = Callable[[Session, Mutation, int], Awaitable[Policy]]
-
 
 @click.group("policy", epilog=example("tollhouse policy list"))
 def command() -> None:
     """Write, try, publish, pause and list policies."""
 
 
-for verb in (lint, test, backtest, calibrate, whatif):
+for verb in (publish, pause, resume, rollback, lint, test, backtest, calibrate, whatif):
     command.add_command(verb)
 
 
@@ -151,109 +148,6 @@ def diff(
     """Show what publishing the draft would change."""
     found = policy_views.diff(_retrieved(settings_path, organization, policy))
     policy_views.show_diff(found, as_json=as_json)
-
-
-@command.command(epilog=example("tollhouse policy publish POLICY_ID"))
-@click.argument("policy", type=POLICY)
-@organization_option
-@revision_option
-@json_option
-@click.pass_obj
-def publish(
-    settings_path: Path,
-    *,
-    policy: PolicyId,
-    organization: UUID | None,
-    revision: int | None,
-    as_json: bool,
-) -> None:
-    """Make the draft the next version, which applies at once unless the policy is paused."""
-
-    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
-        default = operator.settings.policies.default_threshold_basis_points
-        return await service.publish(
-            tx,
-            policy,
-            revision=latest,
-            default_threshold_basis_points=default,
-            objection=operator.objection(),
-        )
-
-    changed = _changed(settings_path, organization, policy, revision, change)
-    policy_views.show_published(changed, as_json=as_json)
-
-
-@command.command(epilog=example("tollhouse policy pause POLICY_ID"))
-@click.argument("policy", type=POLICY)
-@organization_option
-@revision_option
-@json_option
-@click.pass_obj
-def pause(
-    settings_path: Path,
-    *,
-    policy: PolicyId,
-    organization: UUID | None,
-    revision: int | None,
-    as_json: bool,
-) -> None:
-    """Stop applying a published policy until it is resumed."""
-
-    async def change(_: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.pause(tx, policy, revision=latest)
-
-    changed = _changed(settings_path, organization, policy, revision, change)
-    policy_views.show(changed, as_json=as_json)
-
-
-@command.command(epilog=example("tollhouse policy resume POLICY_ID"))
-@click.argument("policy", type=POLICY)
-@organization_option
-@revision_option
-@json_option
-@click.pass_obj
-def resume(
-    settings_path: Path,
-    *,
-    policy: PolicyId,
-    organization: UUID | None,
-    revision: int | None,
-    as_json: bool,
-) -> None:
-    """Apply a paused policy again, in the mode of its current version."""
-
-    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.resume(tx, policy, revision=latest, objection=operator.objection())
-
-    changed = _changed(settings_path, organization, policy, revision, change)
-    policy_views.show(changed, as_json=as_json)
-
-
-@command.command(epilog=example("tollhouse policy rollback POLICY_ID 1"))
-@click.argument("policy", type=POLICY)
-@click.argument("version", type=REVISION)
-@organization_option
-@revision_option
-@json_option
-@click.pass_obj
-def rollback(
-    settings_path: Path,
-    *,
-    policy: PolicyId,
-    version: int,
-    organization: UUID | None,
-    revision: int | None,
-    as_json: bool,
-) -> None:
-    """Publish what an older version said under the next number. The draft stays."""
-
-    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.roll_back(
-            tx, policy, revision=latest, version=version, objection=operator.objection()
-        )
-
-    changed = _changed(settings_path, organization, policy, revision, change)
-    policy_views.show_published(changed, as_json=as_json)
 
 
 @command.command("list", epilog=example("tollhouse policy list --json"))
@@ -347,25 +241,7 @@ def _edit(
         changes = noun(body, PolicyEdit)
         return await service.edit(tx, policy, revision=body.revision, changes=changes)
 
-    return _changed(settings_path, organization, policy, revision, change)
-
-
-def _changed(
-    settings_path: Path,
-    organization: UUID | None,
-    policy: PolicyId,
-    revision: int | None,
-    change: Change,
-) -> Policy:
-    """Without a revision, the latest one is looked up."""
-
-    async def work(operator: Session) -> Policy:
-        owner = await operator.organization(organization)
-        async with operator.database.mutation(operator.authority(owner.id)) as tx:
-            known = revision or (await service.retrieve(tx, owner.id, policy)).revision
-            return await change(operator, tx, known)
-
-    return session.run(settings_path, work)
+    return changed(settings_path, organization, policy, revision, change)
 
 
 def _retrieved(settings_path: Path, organization: UUID | None, policy: PolicyId) -> Policy:

@@ -14,10 +14,12 @@ from tests.support.courthouse import (
     CHAT,
     RESPONSES,
     Courthouse,
+    decisions_dropped,
     events_of,
     open_courthouse,
 )
 from tests.support.judge import Fault
+from tests.support.shop import COMPLETION_PICO_USD, PROMPT_PICO_USD
 from tests.support.world import World
 from tollhouse.policies.types import Direction, Mode
 from tollhouse.settings import InferenceSettings, Settings
@@ -231,6 +233,7 @@ async def test_who_leaves_before_the_verdict_is_judged_and_charged_all_the_same(
     await hasty.forbid("bread", direction=Direction.RESPONSE)
     hasty.answers("You will find wine there.")
     hasty.judge.holds_answers = True
+    dropped_before = decisions_dropped()
 
     async with (
         hasty.shop.customer() as client,
@@ -240,7 +243,9 @@ async def test_who_leaves_before_the_verdict_is_judged_and_charged_all_the_same(
         await hasty.judge.has_heard(1)
     hasty.judge.let_all()
 
-    assert (await hasty.shop.settled(1)).settled_pico_usd > 0
+    charged = (await hasty.shop.settled(1)).settled_pico_usd
+    assert charged == 2 * PROMPT_PICO_USD + 5 * COMPLETION_PICO_USD
+    await hasty.has_recorded_or_dropped(1, dropped_before=dropped_before)
 
 
 async def test_a_long_answer_is_read_by_the_judge_while_it_grows(courthouse: Courthouse) -> None:

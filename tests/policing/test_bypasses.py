@@ -1,252 +1,292 @@
 """Twelve ways in which gateways were bypassed, each with the mistake that made it possible.
 
-Every case first shows a naive guard that is deceived, then that ours is not.
+Every case knocks at three doors: a naive guard with the mistake, which is deceived; the same guard
+without it, so that nothing else can be the cause; and the gateway.
 """
 
-import asyncio
-import json
-from typing import Any
+from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
+import pytest_asyncio
 
-from tests.support.courthouse import BODIES, CHAT, RESPONSES, Courthouse
+from tests.policing.doors import (
+    PASSED,
+    REFUSED,
+    UNDECIDED,
+    USAGE,
+    WITHHELD,
+    WORD,
+    Passage,
+    guard_of,
+    left_in_the_middle,
+    passages,
+    piece,
+    piece_of_call,
+    streams,
+)
+from tests.support.courthouse import (
+    BODIES,
+    CHAT,
+    RESPONSES,
+    Courthouse,
+    decisions_dropped,
+    open_courthouse,
+)
 from tests.support.judge import Fault
+from tests.support.naive_guard import HELD_BYTES_MAX, Mistake, running_guard
+from tests.support.shop import COMPLETION_PICO_USD, PROMPT_PICO_USD
+from tests.support.world import World
 from tollhouse.policies.types import Direction, Mode
+from tollhouse.settings import InferenceSettings, Settings
+from tollhouse.testing.exchanges import Outcome
+from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-WORD = "bread"
-Piece = tuple[int, str]
-"""The number of a choice, and what a record adds to its content."""
+ANSWER = f"Here is {WORD} ."
+QUESTION = f"Where is {WORD}?"
+PADDING = "some words " * 10_000
+SHORT_WAIT = InferenceSettings(head_wait_seconds=0.01, keep_alive_seconds=0.02)
+STALL_INSIDE = {"how": "stall", "after": 0, "inside": True}
+STREAMS = pytest.mark.parametrize("is_stream", [False, True])
 
 
-def whole(*contents: str, **message: object) -> dict[str, Any]:
-    """An answer in one piece, with a choice for each content."""
-    choices = [
-        {
-            "index": index,
-            "message": {"role": "assistant", "content": content, **message},
-            "finish_reason": "stop",
-        }
-        for index, content in enumerate(contents)
-    ]
-    usage = {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6}
-    return {"choices": choices, "usage": usage}
+def price(prompt_tokens: int, completion_tokens: int) -> int:
+    return prompt_tokens * PROMPT_PICO_USD + completion_tokens * COMPLETION_PICO_USD
 
 
-def streamed(pieces: list[Piece], *deltas: dict[str, Any]) -> str:
-    """Records in the order in which they come."""
-    records: list[dict[str, Any]] = [
-        {"choices": [{"index": index, "delta": {"content": text}}]} for index, text in pieces
-    ]
-    records += [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    usage = {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6}
-    records.append({"choices": [], "usage": usage})
-    framed = "".join(f"data: {json.dumps(record)}\n\n" for record in records)
-    return framed + "data: [DONE]\n\n"
+@pytest_asyncio.fixture(loop_scope="module")
+async def unscathed(
+    settings: Settings, upstream: ScriptedUpstream, world: World
+) -> AsyncIterator[Courthouse]:
+    """A gateway of the test's own: one whose judge has failed before may not ask it at all."""
+    async with open_courthouse(settings, upstream, world) as opened:
+        yield opened
 
 
-async def is_withheld(courthouse: Courthouse, path: str, body: dict[str, Any]) -> bool:
-    answer = await courthouse.send(path, body)
-    return answer.status_code == 403 and WORD not in answer.text
+@pytest.mark.parametrize("mistake", Mistake)
+async def test_0_no_mistake_alone_makes_a_guard_blind(
+    courthouse: Courthouse, mistake: Mistake
+) -> None:
+    courthouse.answers(ANSWER)
 
+    found = await passages(courthouse, mistake, BODIES[CHAT]("Hi"))
 
-def streams(courthouse: Courthouse, events: str) -> None:
-    courthouse.answers("", body=events, content_type="text/event-stream")
+    assert found == [WITHHELD, WITHHELD, WITHHELD]
 
 
 async def test_1_a_stream_is_judged_too(courthouse: Courthouse) -> None:
-    def naive(body: dict[str, Any], answer: str) -> bool:
-        return not body.get("stream") and WORD in answer
-
-    await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    courthouse.answers(f"Here is {WORD} .")
+    courthouse.answers(ANSWER)
     body = BODIES[CHAT]("Hi", stream=True)
 
-    assert not naive(body, WORD)
-    assert await is_withheld(courthouse, CHAT, body)
+    found = await passages(courthouse, Mistake.IGNORES_STREAMS, body)
+
+    assert found == [PASSED, WITHHELD, WITHHELD]
 
 
-async def test_2_every_operation_is_judged(courthouse: Courthouse) -> None:
-    def naive(path: str, answer: str) -> bool:
-        return path == CHAT and WORD in answer
+@STREAMS
+async def test_2_every_operation_is_judged(courthouse: Courthouse, *, is_stream: bool) -> None:
+    courthouse.answers(ANSWER)
+    body = BODIES[RESPONSES]("Hi", stream=is_stream)
 
-    await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    courthouse.answers(f"Here is {WORD} .")
+    found = await passages(courthouse, Mistake.KNOWS_ONE_PATH, body, path=RESPONSES)
 
-    assert not naive(RESPONSES, WORD)
-    for is_stream in (False, True):
-        body = BODIES[RESPONSES]("Hi", stream=is_stream)
-        assert await is_withheld(courthouse, RESPONSES, body)
+    assert found == [PASSED, WITHHELD, WITHHELD]
 
 
-async def test_3_every_choice_is_judged(courthouse: Courthouse) -> None:
-    def naive(answer: dict[str, Any]) -> bool:
-        return WORD in answer["choices"][0]["message"]["content"]
+@STREAMS
+async def test_3_every_choice_is_judged(courthouse: Courthouse, *, is_stream: bool) -> None:
+    if is_stream:
+        streams(courthouse, piece("wine"), piece(WORD, choice=1))
+    else:
+        said = [{"role": "assistant", "content": text} for text in ("wine", WORD)]
+        choices = [{"index": index, "message": each} for index, each in enumerate(said)]
+        courthouse.answers("", body={"choices": choices, "usage": USAGE})
+    body = BODIES[CHAT]("Hi", n=2, stream=is_stream)
 
-    await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    answer = whole("wine", WORD)
-    courthouse.answers("", body=answer)
+    found = await passages(courthouse, Mistake.FIRST_CHOICE_ONLY, body)
 
-    assert not naive(answer)
-    assert await is_withheld(courthouse, CHAT, BODIES[CHAT]("Hi", n=2))
+    assert found == [PASSED, WITHHELD, WITHHELD]
 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 async def test_4_arguments_of_calls_are_judged_in_streams(
     courthouse: Courthouse, path: str
 ) -> None:
-    def naive(events: str) -> bool:
-        records = [
-            json.loads(line[6:]) for line in events.split("\n\n") if line.startswith("data: {")
-        ]
-        deltas = [choice["delta"] for record in records for choice in record["choices"]]
-        return WORD in "".join(delta.get("content") or "" for delta in deltas)
+    called = piece_of_call(name="buy", arguments='{"what":"br')
+    streams(courthouse, piece("Well."), called, piece_of_call(arguments='ead"}'))
+    body = BODIES[path]("Hi", stream=True)
 
-    await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    call = {"index": 0, "id": "c", "function": {"name": "buy", "arguments": '{"what":"br'}}
-    rest = {"index": 0, "function": {"arguments": 'ead"}'}}
-    events = streamed([], {"tool_calls": [call]}, {"tool_calls": [rest]})
-    streams(courthouse, events)
+    found = await passages(courthouse, Mistake.CONTENT_ONLY, body, path=path)
 
-    assert not naive(events)
-    assert await is_withheld(courthouse, path, BODIES[path]("Hi", stream=True))
+    assert found == [PASSED, WITHHELD, WITHHELD]
 
 
 async def test_5_interleaved_choices_are_told_apart(courthouse: Courthouse) -> None:
-    def naive(pieces: list[Piece]) -> bool:
-        return WORD in "".join(text for _, text in pieces)
+    streams(courthouse, piece("br"), piece("wi", 1), piece("ead"), piece("ne", 1))
+    body = BODIES[CHAT]("Hi", n=2, stream=True)
 
-    await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    pieces = [(0, "br"), (1, "wi"), (0, "ead"), (1, "ne")]
-    streams(courthouse, streamed(pieces))
+    found = await passages(courthouse, Mistake.JOINS_ALL_CHOICES, body)
 
-    assert not naive(pieces)
-    assert await is_withheld(courthouse, CHAT, BODIES[CHAT]("Hi", n=2, stream=True))
-
-
-@pytest.mark.parametrize("place", ["first", "last"])
-async def test_6_nothing_is_clipped(courthouse: Courthouse, place: str) -> None:
-    padding = "some words " * 10_000
-    text = f"{WORD} {padding}" if place == "first" else f"{padding} {WORD}"
-
-    def naive(content: str) -> bool:
-        return WORD in (content[-2_000:] if place == "first" else content[:2_000])
-
-    await courthouse.forbid(WORD, direction=Direction.REQUEST)
-    asked = courthouse.asked_of_backend
-
-    assert not naive(text)
-    # Longer than the model's own context too: it is refused before anybody could find out.
-    answer = await courthouse.send(CHAT, BODIES[CHAT](text))
-    assert answer.status_code == 403
-    assert courthouse.asked_of_backend == asked
-
-
-async def test_7_a_word_in_two_records_is_one_word(courthouse: Courthouse) -> None:
-    def naive(pieces: list[Piece]) -> bool:
-        return any(WORD in text for _, text in pieces)
-
-    await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    pieces = [(0, letter) for letter in f"Here is {WORD}."]
-    streams(courthouse, streamed(pieces))
-
-    assert not naive(pieces)
-    assert await is_withheld(courthouse, CHAT, BODIES[CHAT]("Hi", stream=True))
-
-
-async def test_8_who_leaves_is_judged_and_charged(courthouse: Courthouse) -> None:
-    class Naive:
-        """It judges when the last record is sent, which never happens."""
-
-        judged = 0
-
-        def send(self, *, has_reader: bool) -> None:
-            if has_reader:
-                self.judged += 1
-
-    naive = Naive()
-    naive.send(has_reader=False)
-    await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    courthouse.answers(f"Here is {WORD} .")
-    courthouse.judge.holds_answers = True
-
-    leaver = asyncio.ensure_future(courthouse.send(CHAT, BODIES[CHAT]("Hi", stream=True)))
-    await courthouse.judge.has_heard(1)
-    leaver.cancel()
-    courthouse.judge.let_all()
-
-    assert naive.judged == 0
-    assert len(courthouse.judge.heard) == 1
-    assert (await courthouse.shop.settled(1)).settled_pico_usd > 0
-
-
-@pytest.mark.parametrize("is_stream", [False, True])
-async def test_9_monitoring_holds_nothing_back(courthouse: Courthouse, *, is_stream: bool) -> None:
-    def naive(matching: list[Mode]) -> bool:
-        return bool(matching)
-
-    await courthouse.forbid(WORD, mode=Mode.MONITORING)
-    courthouse.answers(f"Here is {WORD} .")
-
-    assert naive([Mode.MONITORING])
-    answer = await courthouse.send(CHAT, BODIES[CHAT](f"Where is {WORD}?", stream=is_stream))
-    assert answer.status_code == 200
-    assert WORD in answer.text
+    assert found == [PASSED, WITHHELD, WITHHELD]
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("mistake", "text"),
     [
-        (Fault.NO_CHOICES, {"choices": []}),
-        (Fault.NO_LOGPROBS, {"choices": [{"logprobs": None}]}),
+        (Mistake.READS_ONLY_THE_HEAD, PADDING + WORD),
+        (Mistake.READS_ONLY_THE_TAIL, f"{WORD} {PADDING}"),
     ],
 )
-async def test_10_a_failure_said_with_200_is_no_pass(
-    courthouse: Courthouse, fault: Fault, said: dict[str, Any]
+async def test_6_nothing_is_clipped(courthouse: Courthouse, mistake: Mistake, text: str) -> None:
+    """It is longer than the model's context too: refused before anybody could find out."""
+    courthouse.answers(ANSWER)
+    body = BODIES[CHAT](text)
+
+    found = await passages(courthouse, mistake, body, direction=Direction.REQUEST)
+
+    assert found == [PASSED, REFUSED, REFUSED]
+
+
+async def test_7_a_word_in_many_records_is_one_word(courthouse: Courthouse) -> None:
+    streams(courthouse, *map(piece, ANSWER))
+    body = BODIES[CHAT]("Hi", stream=True)
+
+    found = await passages(courthouse, Mistake.RECORD_BY_RECORD, body)
+
+    assert found == [PASSED, WITHHELD, WITHHELD]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "outcome", "judged", "charged_tokens"),
+    [
+        (Mistake.STOPS_WITH_ITS_CALLER, Outcome.CALLER_LEFT, 0, 0),
+        (None, Outcome.COMPLETE, 1, USAGE["total_tokens"]),
+    ],
+)
+async def test_8_work_that_stops_with_its_caller_is_neither_judged_nor_charged(
+    courthouse: Courthouse,
+    mistake: Mistake | None,
+    outcome: Outcome,
+    judged: int,
+    charged_tokens: int,
 ) -> None:
-    def naive(status: int, answer: dict[str, Any]) -> bool:
-        found = [each["logprobs"] for each in answer["choices"] if each["logprobs"]]
-        return status != 200 or any(logprobs["yes"] > 0.5 for logprobs in found)
+    streams(courthouse, piece(ANSWER), cut=STALL_INSIDE)
+    guard = guard_of(courthouse, mistake)
 
-    await courthouse.forbid(WORD, direction=Direction.REQUEST)
-    courthouse.judge.fails = lambda _: fault
+    async with running_guard(guard) as client:
+        exchange, received = await left_in_the_middle(courthouse, client, reads_head=False)
+        if outcome is Outcome.COMPLETE:
+            exchange.release()
+        assert await exchange.end() is outcome
 
-    assert not naive(200, said)
-    answer = await courthouse.send(CHAT, BODIES[CHAT](f"Where is {WORD}?"))
-    assert answer.status_code == 503
+    assert received == b""
+    assert (guard.judged, guard.charged_tokens) == (judged, charged_tokens)
+
+
+@pytest.mark.parametrize(
+    ("tells_usage_always", "charges"),
+    [
+        (False, {price(USAGE["prompt_tokens"], USAGE["completion_tokens"])}),
+        (True, {price(2, 2), price(2, 4)}),
+    ],
+)
+@pytest.mark.parametrize("reads_head", [False, True])
+async def test_8_who_leaves_pays_and_his_decision_is_accounted_for(
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    world: World,
+    charges: set[int],
+    *,
+    tells_usage_always: bool,
+    reads_head: bool,
+) -> None:
+    """Where the usage is known at any moment, the backend need not be heard to its end."""
+    inference = SHORT_WAIT if reads_head else settings.inference
+    quick = msgspec.structs.replace(settings, inference=inference)
+    dropped_before = decisions_dropped()
+    async with open_courthouse(quick, upstream, world) as courthouse:
+        await courthouse.forbid(WORD, direction=Direction.RESPONSE)
+        if tells_usage_always:
+            courthouse.answers(ANSWER, cut={"how": "stall", "after": 3})
+        else:
+            streams(courthouse, piece(ANSWER), cut=STALL_INSIDE)
+
+        async with courthouse.shop.customer() as client:
+            exchange, received = await left_in_the_middle(courthouse, client, reads_head=reads_head)
+            # Who is served after it shows that the gateway has read the connection's end.
+            assert (await client.get("/v1/models")).status_code == 200
+        exchange.release()
+
+        assert received.startswith(b"HTTP/1.1 200") is reads_head
+        assert WORD.encode() not in received
+        charged = (await courthouse.shop.settled(1)).settled_pico_usd
+        await courthouse.has_recorded_or_dropped(1, dropped_before=dropped_before)
+    assert charged in charges
+
+
+@STREAMS
+@pytest.mark.parametrize(("fault", "blocked"), [(None, REFUSED), (Fault.NO_CHOICES, UNDECIDED)])
+async def test_9_monitoring_holds_nothing_back(
+    unscathed: Courthouse, fault: Fault | None, blocked: Passage, *, is_stream: bool
+) -> None:
+    unscathed.answers(ANSWER)
+    unscathed.judge.fails = lambda _: fault
+    body = BODIES[CHAT](QUESTION, stream=is_stream)
+
+    found = await passages(
+        unscathed,
+        Mistake.MONITORING_BLOCKS,
+        body,
+        direction=Direction.BOTH,
+        mode=Mode.MONITORING,
+    )
+
+    assert found == [blocked, PASSED, PASSED]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "fault"),
+    [
+        *(
+            pytest.param(Mistake.STATUS_200_IS_A_PASS, fault, id=f"10-{fault.name}")
+            for fault in (Fault.ERROR_IN_200, Fault.NO_CHOICES, Fault.NO_LOGPROBS)
+        ),
+        *(
+            pytest.param(Mistake.DEFAULTS_TO_NO, fault, id=f"12-{fault.name}")
+            for fault in (Fault.NEITHER_SIDE, Fault.EMPTY_LOGPROBS, Fault.UNDECIDED)
+        ),
+    ],
+)
+async def test_10_and_12_no_failure_and_no_default_is_a_pass(
+    unscathed: Courthouse, mistake: Mistake, fault: Fault
+) -> None:
+    unscathed.answers(ANSWER)
+    unscathed.judge.fails = lambda _: fault
+    body = BODIES[CHAT](QUESTION)
+
+    found = await passages(unscathed, mistake, body, direction=Direction.REQUEST)
+
+    assert found == [PASSED, UNDECIDED, UNDECIDED]
+    assert len(unscathed.judge.heard) > 2, "the gateway has asked too"
 
 
 async def test_11_what_is_held_is_counted_whole(courthouse: Courthouse) -> None:
     guess = {"token": "x" * 1_000, "logprob": -1.0}
     token = {"token": "a", "logprob": -0.1, "top_logprobs": [guess] * 20}
-    record = {
-        "choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [token]}}]
-    }
-    events = f"data: {json.dumps(record)}\n\n" * 500 + "data: [DONE]\n\n"
-
-    def naive(text: str) -> bool:
-        return len(text) > 8 * 1024 * 1024
-
+    choice = piece("a") | {"logprobs": {"content": [token]}}
+    streams(courthouse, *[choice] * 500)
     await courthouse.forbid(WORD, direction=Direction.RESPONSE)
-    streams(courthouse, events)
-
-    assert not naive("a" * 500)
     body = BODIES[CHAT]("Hi", stream=True, logprobs=True, top_logprobs=20)
+    mistaken, sound = guard_of(courthouse, Mistake.COUNTS_ONLY_TEXT), guard_of(courthouse, None)
+
+    async with running_guard(mistaken) as client:
+        assert (await client.post(CHAT, json=body)).status_code == 200
+    async with running_guard(sound) as client:
+        assert (await client.post(CHAT, json=body)).status_code == 503
     answer = await courthouse.send(CHAT, body)
+
+    assert sound.held_bytes_most <= HELD_BYTES_MAX < mistaken.held_bytes_most
     assert answer.json()["error"]["code"] == "policy_answer_too_long"
     assert (await courthouse.shop.settled(1)).settled_pico_usd > 0
-
-
-@pytest.mark.parametrize("fault", [Fault.NEITHER_SIDE, Fault.EMPTY_LOGPROBS, Fault.UNDECIDED])
-async def test_12_no_default_means_pass(courthouse: Courthouse, fault: Fault) -> None:
-    def naive(found: dict[str, float]) -> bool:
-        yes, no = found.get("Yes", 0.0), found.get("No", 0.0)
-        return (yes / (yes + no) if yes + no else 0.5) > 0.5
-
-    await courthouse.forbid(WORD, direction=Direction.REQUEST)
-    courthouse.judge.fails = lambda _: fault
-
-    assert not naive({})
-    answer = await courthouse.send(CHAT, BODIES[CHAT](f"Where is {WORD}?"))
-    assert answer.status_code == 503

@@ -1,15 +1,13 @@
 """Random answers in random pieces: nothing leaves before the verdict, and all of it is judged.
 
-What a backend says is drawn by chance: choices, channels, where pieces end, in which order they
-come, and where the network cuts them.
+What a backend says is drawn by chance, and so is where the network cuts it.
 """
 
 import asyncio
-import json
 import os
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,9 +15,16 @@ import pytest
 import pytest_asyncio
 
 from tests.identity.waiting import until
-from tests.support.courthouse import BODIES, CHAT, RESPONSES, Courthouse, open_courthouse
+from tests.policing.drawn_answers import CHANNELS, SAID, WORD, drawn
+from tests.support.courthouse import (
+    BODIES,
+    CHAT,
+    RESPONSES,
+    Courthouse,
+    decisions_dropped,
+    open_courthouse,
+)
 from tests.support.world import World
-from tollhouse.observability import metrics
 from tollhouse.policies.types import Direction, Mode
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -28,79 +33,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STREAMS = int(os.environ.get("TOLLHOUSE_STREAMS", "25"))
 SEED = int(os.environ.get("TOLLHOUSE_SEED", "11"))
-WORD = "forbidden"
-SAID = "\u00e9"
-"""A letter that only the backend says: it is in every answer, wherever pieces are cut."""
-LONG_CHARACTERS = 6_000
-LONG_PIECES = 4_000
-"""In so many records it is looked at while it grows."""
-CHANNELS = ("content", "reasoning_content", "refusal", "arguments")
-DROPPED = "tollhouse_policy_decisions_dropped_total{"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What is said in each channel of each choice, and the records that say it."""
-
-    said: dict[tuple[int, str], str]
-    events: str
-    choices: int
-    is_forbidden: bool
-    is_long: bool
-
-
-def drawn(chance: random.Random, number: int, *, choices_max: int) -> Answer:
-    choices = chance.randint(1, choices_max)
-    places = [(choice, channel) for choice in range(choices) for channel in CHANNELS]
-    spoken = chance.sample(places, chance.randint(1, len(places)))
-    said = {
-        place: f"{SAID}{number}x{index}q " + "".join(chance.choices(SAID * 4 + "ab \n\\", k=40))
-        for index, place in enumerate(spoken)
-    }
-    is_long = chance.random() < 0.2
-    if is_long:
-        place = chance.choice(spoken)
-        said[place] += "".join(chance.choices(SAID + "ab ", k=LONG_CHARACTERS))
-    is_forbidden = chance.random() < 0.5
-    if is_forbidden:
-        place = chance.choice(spoken)
-        at = chance.randint(0, len(said[place]))
-        said[place] = said[place][:at] + WORD + said[place][at:]
-    queues = {place: _cut(chance, text) for place, text in said.items()}
-    records: list[dict[str, Any]] = []
-    while queues:
-        place = chance.choice(list(queues))
-        records.append(_record(place, queues[place].pop(0)))
-        if not queues[place]:
-            del queues[place]
-    records.append({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 9}})
-    events = "".join(f"data: {json.dumps(record)}\n\n" for record in records)
-    return Answer(
-        said=said,
-        events=events + "data: [DONE]\n\n",
-        choices=choices,
-        is_forbidden=is_forbidden,
-        is_long=is_long,
-    )
-
-
-def _cut(chance: random.Random, text: str) -> list[str]:
-    cuts = LONG_PIECES if len(text) > LONG_CHARACTERS else chance.randint(0, 12)
-    ends = sorted(chance.sample(range(1, len(text)), min(len(text) - 1, cuts)))
-    return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
-
-
-def _record(place: tuple[int, str], piece: str) -> dict[str, Any]:
-    choice, channel = place
-    delta: dict[str, Any] = {channel: piece}
-    if channel == "arguments":
-        delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"arguments": piece}}]}
-    return {"choices": [{"index": choice, "delta": delta}]}
-
-
-def dropped() -> float:
-    lines = metrics.exposition(None).decode().splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(DROPPED))
+EXTRAS = {
+    CHAT: {"logprobs": True, "top_logprobs": 2},
+    RESPONSES: {"include": ["message.output_text.logprobs"], "top_logprobs": 2},
+}
+"""Whoever asks for probabilities gets the answer once more."""
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -160,8 +97,10 @@ async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
     await hasty.forbid(WORD, direction=Direction.RESPONSE, ends_answer_early=ends_answer_early)
     await hasty.forbid("no such word", direction=Direction.RESPONSE, mode=Mode.MONITORING)
     chance = random.Random(SEED)  # noqa: S311 - a test
-    dropped_before = dropped()
-    judged = total = expected = 0
+    dropped_before = decisions_dropped()
+    judged: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    expected = 0
 
     for number in range(STREAMS):
         path = chance.choice([CHAT, CHAT, RESPONSES])
@@ -174,7 +113,7 @@ async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
             cut={"how": "stall", "after": 0, "inside": True} if answer.is_long else None,
         )
         fields = {"n": answer.choices} if path == CHAT else {}
-        body = BODIES[path]("Hi", stream=True, **fields)
+        body = BODIES[path]("Hi", stream=True, **fields, **EXTRAS[path])
 
         async with asyncio.TaskGroup() as beside:
             if answer.is_long:
@@ -191,16 +130,9 @@ async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
         if ends_answer_early and answer.is_long and answer.is_forbidden:
             assert WORD in shown
             continue
-        total += sum(map(len, answer.said.values()))
-        judged += sum(len(text) for text in answer.said.values() if text in shown)
-    assert judged / total == 1.0
-
-    async def are_all_there() -> bool:
-        rows = await hasty.shop.world.database.fetch_all(
-            "SELECT coalesce(sum(cardinality(scores)), 0) FROM examinations"
-            " WHERE organization_id = $1",
-            hasty.shop.world.organization_id,
-        )
-        return (int(rows[0][0]) + dropped() - dropped_before) / expected == 1.0
-
-    await until(are_all_there)
+        for (_, channel), text in answer.said.items():
+            total[channel] += len(text)
+            judged[channel] += len(text) if text in shown else 0
+    assert judged == total, "characters by channel"
+    assert total.keys() == set(CHANNELS)
+    await hasty.has_recorded_or_dropped(expected, dropped_before=dropped_before)

@@ -9,11 +9,13 @@ from typing import Any
 import httpx2
 import msgspec
 
+from tests.identity.waiting import until
 from tests.support.judge import ScriptedJudge, running_judge
 from tests.support.policies import CONTENT, new_policy
 from tests.support.shop import MODEL, Shop, chat, offering, open_shop
 from tests.support.world import World
 from tollhouse.base.ids import policy_id_text
+from tollhouse.observability import metrics
 from tollhouse.policies.types import Direction, Mode, Scope
 from tollhouse.settings import Settings
 from tollhouse.testing.scripts import Script
@@ -21,6 +23,12 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
+_RECORDED = """
+    SELECT coalesce(sum(cardinality(scores)), 0)
+      FROM examinations
+     WHERE organization_id = $1
+"""
+_DROPPED = "tollhouse_policy_decisions_dropped_total{"
 
 
 def judged_by(settings: Settings, *replicas: str, **judge: object) -> Settings:
@@ -88,6 +96,16 @@ class Courthouse:
     def asked_of_backend(self) -> int:
         return len(self.shop.upstream.seen)
 
+    async def has_recorded_or_dropped(self, decisions: int, *, dropped_before: float) -> None:
+        """Wait until the organization's decisions on record and those dropped since are so many."""
+        world = self.shop.world
+
+        async def are_all_there() -> bool:
+            rows = await world.database.fetch_all(_RECORDED, world.organization_id)
+            return int(rows[0][0]) + decisions_dropped() - dropped_before == decisions
+
+        await until(are_all_there)
+
 
 def courthouse_of(shop: Shop, judge: ScriptedJudge) -> Courthouse:
     return Courthouse(shop=shop, judge=judge)
@@ -106,6 +124,12 @@ async def open_courthouse(
         judged = judged_by(offering(settings, upstream.base_url), running.base_url, **bounds)
         async with open_shop(judged, upstream, world) as shop:
             yield courthouse_of(shop, running)
+
+
+def decisions_dropped() -> float:
+    """For whatever reason, by all gateways of this process."""
+    lines = metrics.exposition(None).decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(_DROPPED))
 
 
 def events_of(text: str) -> list[Any]:

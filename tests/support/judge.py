@@ -17,6 +17,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.loopback import serving
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
@@ -232,19 +233,10 @@ async def _fault(request: web.Request, fault: Fault) -> web.StreamResponse:
 @asynccontextmanager
 async def running_judge(judge: ScriptedJudge) -> AsyncGenerator[ScriptedJudge]:
     """Serve until the block is left; whoever still waits for an answer is cut off."""
-    application = web.Application(client_max_size=64 * 1024 * 1024)
-    application.router.add_post("/v1/chat/completions", judge.complete)
-    application.router.add_post("/tokenize", judge.tokenize)
-    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.0)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    judge.base_url = f"http://{host}:{port}/v1"
-    try:
+    posts = {"/v1/chat/completions": judge.complete, "/tokenize": judge.tokenize}
+    async with serving(posts) as origin:
+        judge.base_url = f"{origin}/v1"
         yield judge
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager

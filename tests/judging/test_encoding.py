@@ -70,6 +70,9 @@ def test_a_long_text_is_escaped_as_a_short_one(padding: str) -> None:
         (r"\ud83e\udde0", "\U0001f9e0"),
         (r"\ud83e", "\ufffd"),
         (r"\u00", r"\u00"),
+        (r"\\\u0062", "b"),
+        (r"\u005cu005Cu0062", "b"),
+        (r"a\u005c", "a\\"),
     ],
 )
 def test_escapes_are_undone_wherever_they_stand(escaped: str, expected: str) -> None:

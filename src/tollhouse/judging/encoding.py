@@ -15,7 +15,11 @@ _MARKUP: Final = {
     character: f"\\u{ord(character):04x}" for character in "<>|\x7f\x85\u2028\u2029\u2581\uff5c"
 }
 _BRACKETED_WORD = re.compile(r"\[(?=/?[A-Za-z]\w*\])")
-_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_ESCAPED = re.compile(r"(?<!\\)\\++(?:u005[cC]\\*+)*u([0-9a-fA-F]{4})")
+"""In a string of JSON that is in a string of JSON the backslash is doubled, or escaped itself.
+
+Each backslash is looked at once: a text may be nothing else.
+"""
 _PIECE_CHARACTERS = 65_536
 """An expression stops every thread of the process for as long as it looks."""
 _encoder = msgspec.json.Encoder()
@@ -40,6 +44,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 def unescaped(json: str) -> str:
     r"""The text with every `\u0041` as its character, whatever else it is."""
+    if "\\u" not in json:
+        return json
     found = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), json)
     # A character beyond the first 65,536 is escaped as two halves.
     return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,8 +1,9 @@
 r"""Free-form values as labelled texts, none of which is escaped more than once.
 
 An object is shown as its JSON. A string in it that JSON would have to escape, such as the
-arguments of a call, stands beside it as a part of its own; and where a string is JSON with
-characters written as `\u0041`, it is shown once more as whoever decodes it will read it.
+arguments of a call, stands beside it as a part of its own; and where characters of a text are
+written as `\u0041`, it is shown once more as whoever decodes it will read it, be it sound JSON,
+the beginning of some, or JSON in a string of JSON.
 """
 
 from collections.abc import Iterator
@@ -16,24 +17,20 @@ from tollhouse.judging.types import Part
 
 DEPTH_MAX = 200
 """Of objects in objects; a caller's own are never as deep."""
-DECODINGS_MAX = 4
-"""Of JSON in a string of JSON. What lies deeper is shown as it is written."""
 
 # Tuples, because a free-form member can be what no set can hold.
 TEXT_TYPES = (None, "text", "input_text", "output_text", "refusal")
 TEXT_MEMBERS = ("text", "refusal", "annotations", "cache_control", "logprobs")
 """A part of a message that has any other member may show the model more than a text."""
 
-_ESCAPE = "\\u"
 
-
-def of_value(label: str, value: Any, *, decodings: int = 0) -> Iterator[Part]:  # noqa: ANN401 - free-form
+def of_value(label: str, value: Any) -> Iterator[Part]:  # noqa: ANN401 - free-form
     """Every text of a value, keys included. Bare numbers and truth values say nothing."""
     if isinstance(value, list):
         for index, element in enumerate(cast("list[Any]", value)):
-            yield from _of_element(f"{label}[{index}]", element, decodings)
+            yield from _of_element(f"{label}[{index}]", element)
     else:
-        yield from _of_element(label, value, decodings)
+        yield from _of_element(label, value)
 
 
 def of_message_content(
@@ -65,35 +62,23 @@ def _of_text_part(label: str, part: dict[str, Any]) -> Iterator[Part]:
         yield from of_value(label if name == "text" else f"{label}.{name}", part.get(name))
 
 
-def _of_element(label: str, value: Any, decodings: int) -> Iterator[Part]:  # noqa: ANN401 - free-form
+def _of_element(label: str, value: Any) -> Iterator[Part]:  # noqa: ANN401 - free-form
     if isinstance(value, str):
-        yield from _of_text(label, value, decodings)
+        yield from _of_text(label, value)
     elif isinstance(value, dict | list):
         drawing = _Drawing()
         shown = drawing.of(value, 0)
         yield Part(label, msgspec.json.encode(shown).decode())
         for number, text in enumerate(drawing.beside, 1):
-            yield from _of_text(f"{label}, text {number}", text, decodings)
+            yield from _of_text(f"{label}, text {number}", text)
 
 
-def _of_text(label: str, text: str, decodings: int) -> Iterator[Part]:
+def _of_text(label: str, text: str) -> Iterator[Part]:
     if not text:
         return
     yield Part(label, text)
-    if _ESCAPE in text and decodings < DECODINGS_MAX:
-        yield from _of_decoded(f"{label}, decoded", text, decodings + 1)
-
-
-def _of_decoded(label: str, text: str, decodings: int) -> list[Part]:
-    try:
-        decoded = msgspec.json.decode(text)
-        is_structure = isinstance(decoded, dict | list)
-        return list(_of_element(label, decoded, decodings)) if is_structure else []
-    except msgspec.DecodeError:
-        return []
-    except (NotEvaluable, RecursionError):
-        # Too deep to be drawn here, but not for whoever reads it elsewhere.
-        return [Part(label, encoding.unescaped(text))]
+    if (unescaped := encoding.unescaped(text)) != text:
+        yield Part(f"{label}, unescaped", unescaped)
 
 
 class _Drawing:

@@ -158,13 +158,76 @@ def test_a_monitoring_policy_ends_nothing(answer: str) -> None:
     assert not walk.agenda.is_over
 
 
-def test_a_match_in_one_window_is_enough() -> None:
-    walk, _ = walk_of([policy("a?", mode=Mode.MONITORING)])
+def test_a_match_in_one_window_is_enough_to_refuse() -> None:
+    walk, _ = walk_of([policy("a?")])
 
     walk.step(walk.waiting[-1], "yes")
 
     assert walk.agenda.is_over
     assert walk.agenda.decisions()[0].outcome is Outcome.MATCH
+
+
+@pytest.mark.parametrize("last", [scored(9_000), FailureReason.TIMED_OUT])
+def test_monitoring_goes_on_after_a_match_for_the_highest_score(
+    last: Score | FailureReason,
+) -> None:
+    """Else the score would depend on the threshold that it is to find; a match stays one."""
+    walk, _ = walk_of([policy("a?", mode=Mode.MONITORING)])
+    *others, final = list(walk.waiting)
+
+    for job in others:
+        walk.agenda.answered(job, scored(6_000))
+    assert not walk.agenda.is_over
+    if isinstance(last, Score):
+        walk.agenda.answered(final, last)
+    else:
+        walk.agenda.failed(final, last)
+
+    (decision,) = walk.agenda.decisions()
+    assert walk.agenda.is_over
+    assert decision.outcome is Outcome.MATCH
+    assert decision.score == (last if isinstance(last, Score) else scored(6_000))
+
+
+def test_monitoring_that_has_matched_is_not_undone_by_giving_up() -> None:
+    walk, _ = walk_of([policy("a?", mode=Mode.MONITORING)])
+    walk.agenda.answered(walk.waiting[0], scored(6_000))
+
+    walk.agenda.give_up(FailureReason.TIMED_OUT)
+
+    assert walk.agenda.decisions()[0].outcome is Outcome.MATCH
+
+
+def test_an_answer_that_decides_nothing_is_a_failure_with_a_score() -> None:
+    walk, _ = walk_of([policy("a?")])
+
+    walk.agenda.failed(walk.waiting[0], FailureReason.UNDECIDED, scored(4_900))
+
+    (decision,) = walk.agenda.decisions()
+    assert (decision.outcome, decision.reason) == (Outcome.FAILED, FailureReason.UNDECIDED)
+    assert decision.score == scored(4_900)
+
+
+def test_the_question_sent_ahead_takes_most_bytes() -> None:
+    wide = policy("\u6a4b\u8cb3" * 20 + "?")
+    walk, _ = walk_of([policy("a" * 100 + "?"), wide])
+
+    assert {job.standing.policy.id for job in walk.waiting} == {wide.id}
+
+
+def test_a_window_too_long_for_one_question_alone_is_halved_for_it() -> None:
+    walk, _ = walk_of([policy("long one?"), policy("b?")], bytes_max=100_000)
+    (ahead,) = list(walk.waiting)
+    (other,) = walk.agenda.answered(ahead, scored(100))
+
+    halves = walk.agenda.failed(other, FailureReason.REJECTED)
+
+    assert len(halves) > 1
+    assert {job.standing.policy.id for job in halves} == {other.standing.policy.id}
+    for job in halves:
+        assert not walk.agenda.is_over
+        walk.agenda.answered(job, scored(100))
+    assert walk.agenda.is_over
 
 
 def test_the_score_is_the_highest_of_all_windows() -> None:

@@ -101,7 +101,9 @@ async def test_a_paused_policy_takes_no_room_until_it_is_resumed(small: Courthou
     paused = await new_policy(
         world,
         ("publish", "pause"),
-        content=replace(CONTENT, rule=RULE.format(40), direction=Direction.REQUEST),
+        content=replace(
+            CONTENT, rule=RULE.format(40), mode=Mode.ENFORCING, direction=Direction.REQUEST
+        ),
     )
 
     assert await publish(small, paused, "resume") == (409, "policy_budget_exceeded")

@@ -7,6 +7,7 @@ from tollhouse.decisions.types import Counted, Outcome, Tally
 
 BINS = 100
 BASIS_POINTS_PER_BIN = 100
+DECIDED = frozenset({Outcome.MATCH, Outcome.NO_MATCH})
 
 
 def tallies(counted: Iterable[Counted]) -> list[Tally]:
@@ -36,7 +37,8 @@ def _tally(rows: list[Counted]) -> Tally:
     scores = [0] * BINS
     for row in rows:
         outcomes[row.outcome] += row.decisions
-        if row.bin is not None:
+        # A score that decided nothing says nothing about another threshold either.
+        if row.bin is not None and row.outcome in DECIDED:
             scores[row.bin] += row.decisions
     first = rows[0]
     return Tally(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.inference.errors import AnswerTooLongToHold, NoRoomToHold
+from tollhouse.inference.errors import AnswerTooLongToHold, NoRoomToHold, TooMuchHeldBack
 
 ORGANIZATION_SHARE = 4
 """One organization may hold this part of what the worker may."""
@@ -28,12 +28,18 @@ class Shares:
 
     def take(self, organization_id: OrganizationId, amount: int) -> bool:
         """Whether there was room for it."""
-        of_organization = self._by_organization.get(organization_id, 0) + amount
-        if of_organization > self._organization_max or self.used + amount > self._worker_max:
+        if self.exceeds_share(organization_id, amount) or self.used + amount > self._worker_max:
             return False
-        self._by_organization[organization_id] = of_organization
+        self._by_organization[organization_id] = self._used_by(organization_id) + amount
         self.used += amount
         return True
+
+    def exceeds_share(self, organization_id: OrganizationId, amount: int) -> bool:
+        """Whether it would be too much also if nobody else used anything."""
+        return self._used_by(organization_id) + amount > self._organization_max
+
+    def _used_by(self, organization_id: OrganizationId) -> int:
+        return self._by_organization.get(organization_id, 0)
 
     def give_back(self, organization_id: OrganizationId, amount: int) -> None:
         """Organizations that use nothing are forgotten."""
@@ -73,6 +79,8 @@ class Allowance:
         """Hold more, or fail: what does not fit is never let through instead."""
         if self._bytes + size_bytes > self._bytes_max:
             raise AnswerTooLongToHold
+        if self._shares.exceeds_share(self._organization_id, size_bytes):
+            raise TooMuchHeldBack
         if not self._shares.take(self._organization_id, size_bytes):
             raise NoRoomToHold
         self._bytes += size_bytes

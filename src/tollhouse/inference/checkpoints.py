@@ -14,7 +14,7 @@ from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
 from tollhouse.judging.asking import Subject
 from tollhouse.judging.court import Court
-from tollhouse.judging.errors import NotEvaluable, TooLongToJudge
+from tollhouse.judging.errors import JudgeFailed, NotEvaluable, TooLongToJudge
 from tollhouse.judging.gathering import Gathered
 from tollhouse.judging.types import ContentOf, Decision, Outcome
 from tollhouse.policies.types import AppliedPolicy
@@ -84,7 +84,7 @@ class Checkpoints:
 
     async def _look(self, content_of: ContentOf, size_bytes: int, *, may_end: bool) -> None:
         # Why it can not be judged is told with the verdict.
-        with suppress(NotEvaluable, TooLongToJudge):
+        with suppress(NotEvaluable, TooLongToJudge, JudgeFailed):
             subject = await self._bench.lay_out(content_of, size_bytes)
             if self._is_over:
                 return

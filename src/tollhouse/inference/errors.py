@@ -19,6 +19,21 @@ class AnswerTooLongToHold(GatewayError):
         )
 
 
+class TooMuchHeldBack(GatewayError):
+    """The organization's own answers that are being judged take all of its share of the worker."""
+
+    kind = Kind.UNAVAILABLE
+    code = "policy_answers_held"
+    is_policy_failure = True
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A policy applies, and the organization has too much held back at once until it is "
+            "judged. The model's work is charged. Ask for less at once."
+        )
+
+
 class AnswerTooLongToJudge(GatewayError):
     """Judging all of the answer would exceed the judge's budget. What was asked for was made."""
 
@@ -35,7 +50,7 @@ class AnswerTooLongToJudge(GatewayError):
 
 
 class NoRoomToHold(PolicyEvaluatorUnavailable):
-    """The worker, or this organization in it, holds back as many answers as it can."""
+    """The worker holds back as many answers as it can, of all organizations together."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -14,6 +14,7 @@ from tollhouse.judging.asking import Subject
 from tollhouse.judging.budget import applying
 from tollhouse.judging.court import Court
 from tollhouse.judging.errors import (
+    JudgeFailed,
     NotEvaluable,
     PolicyEvaluatorUnavailable,
     SelectionTooLarge,
@@ -30,6 +31,9 @@ from tollhouse.judging.verdict import refusal, unanswered
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import DecisionLoss
 from tollhouse.policies.types import AppliedPolicy, Direction, Mode
+
+Unjudged = NotEvaluable | TooLongToJudge | JudgeFailed
+"""Why a content was not even asked about."""
 
 
 class Hearing:
@@ -75,7 +79,7 @@ class Hearing:
         asks_request = applying(applied.all, Direction.REQUEST)
         try:
             subject = await self._request_subject(court) if asks_request else None
-        except NotEvaluable:
+        except (NotEvaluable, JudgeFailed):
             # Told later, in its turn among the refusals.
             return
         except TooLongToJudge:
@@ -86,9 +90,9 @@ class Hearing:
 
     async def judge_request(self) -> None:
         """Raises why the request goes nowhere. Monitoring looks at it either way."""
-        if self._courtroom.court is None:
-            self._refuse_unjudged()
         try:
+            if self._courtroom.court is None:
+                self._refuse_unjudged()
             await self._enforce(Direction.REQUEST, self._request_subject)
         finally:
             self._watch(Direction.REQUEST, self._request_content, self._matter.size_bytes)
@@ -97,7 +101,8 @@ class Hearing:
         """The same of what came back."""
         try:
             await self._enforce(
-                Direction.RESPONSE, lambda court: self._laid_out(court, content_of, size_bytes)
+                Direction.RESPONSE,
+                lambda court: self._laid_out(court, content_of, size_bytes),
             )
         except TooLongToJudge:
             raise AnswerTooLongToJudge from None
@@ -114,7 +119,7 @@ class Hearing:
                 tasks=self._courtroom.tasks,
                 clock=self._courtroom.clock,
                 policies=self._applied.of(Direction.RESPONSE, Mode.ENFORCING),
-                lay_out=partial(self._laid_out, court),
+                lay_out=partial(self._laid_out, court, is_watched=True),
                 spent_tokens=self._spent_tokens,
             )
         )
@@ -136,17 +141,11 @@ class Hearing:
         """How much of a stream is kept for monitoring: as much as would be held back."""
         return self._courtroom.held_bytes.request_max
 
-    def drop_answer(self) -> None:
-        """Count what monitoring will not decide, since the answer is too long to keep."""
-        policies = self._applied.of(Direction.RESPONSE, Mode.MONITORING)
-        has_judge = self._courtroom.court is not None
-        reason = DecisionLoss.NO_ROOM if has_judge else DecisionLoss.NO_JUDGE
-        metrics.decisions_dropped(len(policies), reason)
-
-    def leave_answer(self) -> None:
-        """Count what nobody will decide, since nobody waits for the answer any more."""
+    def drop_answer(self, reason: DecisionLoss) -> None:
+        """Count what nobody will decide of an answer: there was one, and no verdict on it."""
         policies = applying(self._applied.all, Direction.RESPONSE)
-        metrics.decisions_dropped(len(policies), DecisionLoss.STOPPED)
+        has_judge = self._courtroom.court is not None
+        metrics.decisions_dropped(len(policies), reason if has_judge else DecisionLoss.NO_JUDGE)
 
     # Enforcing
 
@@ -154,6 +153,8 @@ class Hearing:
         """Never a silent pass: neither of what must be decided nor of what was asked for."""
         is_enforced = any(policy.mode is Mode.ENFORCING for policy in self._applied.all)
         if is_enforced or self._applied.has_selection:
+            policies = self._applied.of(Direction.REQUEST, Mode.ENFORCING)
+            metrics.decisions_dropped(len(policies), DecisionLoss.NO_JUDGE)
             raise PolicyEvaluatorUnavailable
 
     async def _enforce(
@@ -170,7 +171,7 @@ class Hearing:
             subject = await subject_of(court)
             self._spent_tokens += court.weigh(subject, policies, spent_tokens=self._spent_tokens)
             decisions = await court.examine(subject, policies)
-        except (NotEvaluable, TooLongToJudge) as failure:
+        except (NotEvaluable, TooLongToJudge, JudgeFailed) as failure:
             reason = _reason(failure)
             self._note(direction, unanswered(policies, reason), None, began_seconds)
             raise self._named(failure) from None
@@ -191,13 +192,21 @@ class Hearing:
             self._subject = await self._laid_out(court, self._request_content, size_bytes)
         return self._subject
 
-    async def _laid_out(self, court: Court, content_of: ContentOf, size_bytes: int) -> Subject:
+    async def _laid_out(
+        self, court: Court, content_of: ContentOf, size_bytes: int, *, is_watched: bool = False
+    ) -> Subject:
         matter = self._matter
         return await court.lay_out(
-            matter.customer.organization_id, matter.request_id, content_of, size_bytes=size_bytes
+            matter.customer.organization_id,
+            matter.request_id,
+            content_of,
+            size_bytes=size_bytes,
+            is_watched=is_watched,
         )
 
-    def _named(self, failure: PolicyEvaluatorUnavailable) -> PolicyEvaluatorUnavailable:
+    def _named(self, failure: Unjudged) -> PolicyEvaluatorUnavailable:
+        if isinstance(failure, JudgeFailed):
+            return PolicyEvaluatorUnavailable()
         if failure.param is not None:
             failure.param = self._matter.name_of(failure.param)
         return failure
@@ -229,9 +238,9 @@ class Hearing:
     ) -> None:
         began_seconds = self._courtroom.clock.monotonic_seconds()
         try:
-            subject = await self._laid_out(court, content_of, size_bytes)
+            subject = await self._laid_out(court, content_of, size_bytes, is_watched=True)
             court.weigh(subject, policies)
-        except (NotEvaluable, TooLongToJudge) as failure:
+        except (NotEvaluable, TooLongToJudge, JudgeFailed) as failure:
             self._note(direction, unanswered(policies, _reason(failure)), None, began_seconds)
             return
         decisions = await court.watch(subject, policies)
@@ -257,6 +266,8 @@ class Hearing:
         self._courtroom.note(examination)
 
 
-def _reason(failure: PolicyEvaluatorUnavailable) -> FailureReason:
+def _reason(failure: Unjudged) -> FailureReason:
+    if isinstance(failure, JudgeFailed):
+        return failure.reason
     is_too_long = isinstance(failure, TooLongToJudge)
     return FailureReason.OVER_BUDGET if is_too_long else FailureReason.NOT_EVALUABLE

@@ -12,13 +12,15 @@ import msgspec
 from tollhouse.backends.errors import BackendRejected
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.inference.checkpoints import Checkpoints
-from tollhouse.inference.errors import AnswerTooLongToHold
+from tollhouse.inference.errors import AnswerTooLongToHold, NoRoomToHold, TooMuchHeldBack
 from tollhouse.inference.hearing import Hearing
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import Source
 from tollhouse.judging.content import of_completion
 from tollhouse.judging.gathering import Gathered
+from tollhouse.observability.metrics import DecisionLoss
 
+NOT_HELD = (AnswerTooLongToHold, TooMuchHeldBack, NoRoomToHold)
 _encoder = msgspec.json.Encoder()
 
 
@@ -42,6 +44,10 @@ async def judge_whole(hearing: Hearing, completion: UpstreamCompletion) -> None:
     allowance = hearing.allowance()
     try:
         allowance.take(size_bytes)
+    except NOT_HELD:
+        hearing.drop_answer(DecisionLoss.NO_ROOM)
+        raise
+    try:
         await hearing.judge_answer(partial(of_completion, completion), size_bytes)
     finally:
         allowance.give_back()
@@ -58,7 +64,9 @@ class HeldSource:
         self._gathered = Gathered()
         self._held: list[Sequence[UpstreamChunk]] = []
         self._size_bytes = 0
+        self._has_answer = False
         self._is_cut_short = False
+        self._is_before_judge = False
         self._released: Iterator[Sequence[UpstreamChunk]] | None = None
 
     @property
@@ -70,7 +78,11 @@ class HeldSource:
         """The first time, wait for the end of the answer and for the verdict."""
         if self._released is None:
             self._reservation.is_withheld = True
-            await self._hold()
+            try:
+                await self._hold()
+            except BaseException as failure:
+                self._count_undecided(failure)
+                raise
             self._reservation.is_withheld = False
             self._released = iter(self._held)
         return next(self._released, ())
@@ -81,6 +93,11 @@ class HeldSource:
         self._held.clear()
         await self._source.close()
 
+    def _count_undecided(self, failure: BaseException) -> None:
+        if self._has_answer and not self._is_before_judge:
+            is_held = not isinstance(failure, NOT_HELD)
+            self._hearing.drop_answer(DecisionLoss.STOPPED if is_held else DecisionLoss.NO_ROOM)
+
     async def _hold(self) -> None:
         checkpoints = self._hearing.checkpoints()
         try:
@@ -88,15 +105,16 @@ class HeldSource:
                 await self._gather(checkpoints)
         except BackendRejected as failure:
             raise failure.without_words() from None
-        except AnswerTooLongToHold:
+        except (AnswerTooLongToHold, TooMuchHeldBack):
             await self._hear_out()
             raise
         self._reservation.answer_ended()
+        self._is_before_judge = True
         if checkpoints.match is not None:
             self._hearing.refuse_early(checkpoints.match, self._gathered.content, self._size_bytes)
         if self._is_cut_short:
             self._held.clear()
-            self._hearing.leave_answer()
+            self._hearing.drop_answer(DecisionLoss.STOPPED)
             return
         await self._hearing.judge_answer(self._gathered.content, self._size_bytes)
 
@@ -111,6 +129,7 @@ class HeldSource:
         while chunks := await self._source.next():
             self._held.append(chunks)
             self._gathered.see(chunks)
+            self._has_answer = True
             size_bytes = len(_encoder.encode(chunks))
             self._allowance.take(size_bytes)
             self._size_bytes += size_bytes
@@ -161,6 +180,6 @@ class WatchedSource:
             return
         self._is_over = True
         if self._gathered is None:
-            self._hearing.drop_answer()
+            self._hearing.drop_answer(DecisionLoss.NO_ROOM)
         else:
             self._hearing.watch_answer(self._gathered.content, self._size_bytes)

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, field
 
+from tollhouse.backends.errors import BackendError
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.money import PicoUsd
 from tollhouse.inference.errors import ShuttingDown
@@ -63,10 +64,18 @@ class Reservation:
             may_have_been_billed=may_have_been_billed,
             # Nobody could judge it: the house pays the backend, and the caller nobody.
             is_charged=not isinstance(failure, PolicyEvaluatorUnavailable)
-            and not (self.is_withheld and isinstance(failure, ShuttingDown)),
+            and not (self.is_withheld and self._is_not_the_callers(failure)),
         )
         if resolution is not None:
             await self.batcher.resolve_before_answer(resolution)
+
+    def _is_not_the_callers(self, failure: GatewayError) -> bool:
+        """Whether an answer of which nothing has left was lost by the gateway or the backend.
+
+        What a backend bills all the same is looked into.
+        """
+        is_lost = isinstance(failure, BackendError) and not self.offer.backend.bills_without_answer
+        return is_lost or isinstance(failure, ShuttingDown)
 
     def _end(self, *, is_complete: bool, may_have_been_billed: bool) -> None:
         resolution = self._decide(

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.tasks import Tasks
-from tollhouse.inference.allowance import Shares
+from tollhouse.inference.allowance import ORGANIZATION_SHARE, Shares
+from tollhouse.judging.slots import Slots
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import DecisionLoss
 
@@ -23,7 +24,9 @@ class Watcher:
         self._tasks = tasks
         self._waiting = Shares(waiting_max)
         self._bytes = Shares(bytes_max)
-        self._turns = asyncio.Semaphore(AT_ONCE_MAX)
+        self._turns = Slots(
+            worker_max=AT_ONCE_MAX, organization_max=AT_ONCE_MAX // ORGANIZATION_SHARE
+        )
 
     def take(
         self,
@@ -37,7 +40,7 @@ class Watcher:
         if not self._has_room(organization_id, size_bytes):
             metrics.decisions_dropped(policies, DecisionLoss.NO_ROOM)
             return
-        task = self._tasks.start("watch", self._in_turn(work))
+        task = self._tasks.start("watch", self._in_turn(organization_id, work))
         task.add_done_callback(
             lambda done: self._ended(done, organization_id, policies, size_bytes)
         )
@@ -50,8 +53,10 @@ class Watcher:
             return False
         return True
 
-    async def _in_turn(self, work: Callable[[], Awaitable[None]]) -> None:
-        async with self._turns:
+    async def _in_turn(
+        self, organization_id: OrganizationId, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        async with self._turns.one(organization_id):
             await work()
 
     def _ended(

@@ -1,8 +1,9 @@
 """Which question is put next, and what is known so far: all of asking but the waiting.
 
 On every window one question goes ahead, so that the others find the window in the judge's prefix
-cache. It is the longest, so that a window which is too long shows it first, and is halved before
-the others are asked.
+cache. It is the longest, so that a window which is too long mostly shows it first, and is halved
+before the others are asked. Monitoring asks about every window also after a match, since its scores
+are counted.
 """
 
 from collections.abc import Sequence
@@ -11,19 +12,29 @@ from dataclasses import dataclass
 from tollhouse.judging.types import Decision, FailureReason, Outcome, Score, Window
 from tollhouse.judging.verdict import decide, passes
 from tollhouse.judging.windows import Sheet
-from tollhouse.policies.types import AppliedPolicy
+from tollhouse.policies.types import AppliedPolicy, Mode
 
 
 @dataclass(slots=True)
 class Standing:
-    """What is known of one policy. It is open until an answer, or all answers together, decide."""
+    """What is known of one policy. It is open until an answer, or all answers together, decide.
+
+    `score` is the highest of all answers, or the one that could not decide.
+    """
 
     policy: AppliedPolicy
     windows_left: int
     windows: int = 0
     score: Score | None = None
+    has_matched: bool = False
     outcome: Outcome = Outcome.SKIPPED
     reason: FailureReason | None = None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether no further answer is needed."""
+        refuses = self.has_matched and self.policy.mode is Mode.ENFORCING
+        return refuses or not self.windows_left
 
     @property
     def is_open(self) -> bool:
@@ -83,22 +94,30 @@ class Agenda:
         standing.windows_left -= 1
         outcome = decide(standing.policy, score)
         assert outcome is not Outcome.FAILED, "an answer that decides nothing is reported as failed"
-        is_match = outcome is Outcome.MATCH
-        if is_match or standing.score is None or _is_higher(score, standing.score):
+        standing.has_matched = standing.has_matched or outcome is Outcome.MATCH
+        if standing.score is None or _is_higher(score, standing.score):
             standing.score = score
-        if standing.is_open and (is_match or not standing.windows_left):
-            self._close(standing, outcome)
+        if standing.is_open and standing.is_decided:
+            self._close(standing, Outcome.MATCH if standing.has_matched else Outcome.NO_MATCH)
         return self._after(job)
 
-    def failed(self, job: Job, reason: FailureReason) -> list[Job]:
-        """Note that there is no answer; a window that may have been too long is halved first."""
-        if job.goes_ahead and reason is FailureReason.REJECTED:
-            halves = self._sheet.halves(job.window)
-            if halves:
-                return self._split(halves)
-        if job.standing.is_open:
-            job.standing.reason = reason
-            self._close(job.standing, Outcome.FAILED)
+    def failed(self, job: Job, reason: FailureReason, score: Score | None = None) -> list[Job]:
+        """Note that there is no answer; a window that may have been too long is halved first.
+
+        What a match has decided it cannot change.
+        """
+        standing = job.standing
+        if reason is FailureReason.REJECTED and (halves := self._sheet.halves(job.window)):
+            return self._split(halves) if job.goes_ahead else _split_for(standing, halves)
+        if not standing.is_open:
+            return self._after(job)
+        standing.windows_left -= 1
+        if standing.has_matched:
+            if not standing.windows_left:
+                self._close(standing, Outcome.MATCH)
+        else:
+            standing.reason, standing.score = reason, score or standing.score
+            self._close(standing, Outcome.FAILED)
         return self._after(job)
 
     def passed_over(self, job: Job) -> list[Job]:
@@ -108,7 +127,9 @@ class Agenda:
     def give_up(self, reason: FailureReason) -> None:
         """Nothing more can be asked."""
         for standing in self._standings:
-            if standing.is_open:
+            if standing.is_open and standing.has_matched:
+                self._close(standing, Outcome.MATCH)
+            elif standing.is_open:
                 standing.reason = reason
                 self._close(standing, Outcome.FAILED)
 
@@ -125,7 +146,7 @@ class Agenda:
         open_ = [standing for standing in self._standings if standing.is_open]
         if not open_:
             return []
-        longest = max(open_, key=lambda standing: len(standing.policy.rule))
+        longest = max(open_, key=lambda standing: len(standing.policy.rule.encode()))
         return [Job(longest, window, goes_ahead=True)]
 
     def _after(self, job: Job) -> list[Job]:
@@ -141,6 +162,11 @@ class Agenda:
         for standing in self._standings:
             standing.windows_left += len(halves) - 1
         return [job for half in halves for job in self._lead(half)]
+
+
+def _split_for(standing: Standing, halves: Sequence[Window]) -> list[Job]:
+    standing.windows_left += len(halves) - 1
+    return [Job(standing, half) for half in halves]
 
 
 def _is_higher(score: Score, other: Score) -> bool:

@@ -84,8 +84,11 @@ class Asking:
         """Let the judge read a content that still grows. What it says of it counts for nothing."""
         windows = subject.sheet.windows(bytes_max=layout.window_bytes(self._judge.profile))
         question = Question(rule=policy.rule, window=windows[-1], seal=subject.seal)
-        async with self._slots.one(subject.organization_id):
-            with suppress(JudgeFailed):
+        with suppress(JudgeFailed, TimeoutError):
+            async with (
+                asyncio.timeout(self._deadline_seconds),
+                self._slots.one(subject.organization_id),
+            ):
                 await self._judge.ask(question)
 
     def _remembered(self, subject: Subject, policy: AppliedPolicy) -> Decision | None:
@@ -134,12 +137,12 @@ class Asking:
             try:
                 score = await self._decided(subject, job)
             except JudgeFailed as failure:
-                return agenda.failed(job, failure.reason)
+                return agenda.failed(job, failure.reason, failure.score)
             return agenda.answered(job, score)
 
     async def _decided(self, subject: Subject, job: Job) -> Score:
         """An answer that decides. What gave none is asked once more, unless it was refused."""
-        policy = job.standing.policy
+        policy, undecided = job.standing.policy, None
         question = Question(rule=policy.rule, window=job.window, seal=subject.seal)
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
@@ -151,7 +154,8 @@ class Asking:
             threshold = policy.match_threshold_basis_points
             if matches(score, threshold_basis_points=threshold) is not None:
                 return score
-        raise JudgeFailed(FailureReason.UNDECIDED)
+            undecided = score
+        raise JudgeFailed(FailureReason.UNDECIDED, undecided)
 
     async def _score(self, question: Question) -> Score:
         floor = self._judge.profile.coverage_floor_basis_points

@@ -15,7 +15,7 @@ from tollhouse.judging.errors import (
 )
 from tollhouse.judging.types import JudgedDirection, Order, Profile
 from tollhouse.judging.windows import OVERLAP_SHARE, Sheet
-from tollhouse.policies.types import AppliedPolicy, Direction
+from tollhouse.policies.types import AppliedPolicy, Direction, Mode
 
 ANSWER_TOKENS = 40
 """What stands after the content beside the question."""
@@ -30,10 +30,15 @@ def check_rule(rule: str, profile: Profile) -> None:
 
 
 def check_set(policies: Sequence[AppliedPolicy], profile: Profile, *, tokens_max: int) -> None:
-    """Refuse a set that leaves no room for a window of content in each direction it judges."""
-    tokens = sum(_window_tokens(policies, direction, profile) for direction in DIRECTIONS)
-    if tokens > tokens_max:
-        raise PolicySetTooLarge(tokens=tokens, tokens_max=tokens_max)
+    """Refuse a set that leaves no room for a window of content in each direction it judges.
+
+    Modes are counted apart, as they are judged.
+    """
+    for mode in Mode:
+        counted = _of_mode(policies, mode)
+        tokens = sum(_window_tokens(counted, direction, profile) for direction in DIRECTIONS)
+        if tokens > tokens_max:
+            raise PolicySetTooLarge(tokens=tokens, tokens_max=tokens_max)
 
 
 def check_selection(
@@ -49,9 +54,11 @@ def check_selection(
     There is no sheet where nothing is asked about the request. The answer is not there yet and
     counts as one window.
     """
-    tokens = _both_tokens(sheet, (*by_scope, *selected), profile)
-    if tokens > tokens_max and _both_tokens(sheet, by_scope, profile) <= tokens_max:
-        raise SelectionTooLarge(tokens_max=tokens_max)
+    for mode in Mode:
+        without = _of_mode(by_scope, mode)
+        tokens = _both_tokens(sheet, (*without, *_of_mode(selected, mode)), profile)
+        if tokens > tokens_max and _both_tokens(sheet, without, profile) <= tokens_max:
+            raise SelectionTooLarge(tokens_max=tokens_max)
 
 
 def check_content(
@@ -80,6 +87,10 @@ def applying(
 ) -> tuple[AppliedPolicy, ...]:
     """Those that are asked in this direction."""
     return tuple(each for each in policies if each.direction in {direction, Direction.BOTH})
+
+
+def _of_mode(policies: Iterable[AppliedPolicy], mode: Mode) -> tuple[AppliedPolicy, ...]:
+    return tuple(each for each in policies if each.mode is mode)
 
 
 def _both_tokens(sheet: Sheet | None, policies: Sequence[AppliedPolicy], profile: Profile) -> int:

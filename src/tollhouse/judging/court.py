@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tollhouse.backends.port import BackendPort
 from tollhouse.base.clock import Clock
@@ -13,6 +14,7 @@ from tollhouse.judging.asking import Asking, Subject
 from tollhouse.judging.cache import VerdictCache
 from tollhouse.judging.engine import EngineJudge
 from tollhouse.judging.errors import JudgeFailed
+from tollhouse.judging.laying_out import Desk
 from tollhouse.judging.preparing import find_variants
 from tollhouse.judging.seals import Seals
 from tollhouse.judging.slots import Slots
@@ -30,7 +32,6 @@ from tollhouse.policies.types import AppliedPolicy, Direction
 
 logger = logging.getLogger("tollhouse.judging")
 
-LAID_OUT_ON_LOOP_BYTES_MAX = 65_536
 WATCHING_SHARE = 4
 """Monitoring gets this part of the places with the judge, and none that enforcing could use."""
 
@@ -62,16 +63,15 @@ class Court:
         self._clock = clock
         self._seals = Seals(secret)
         self._preparing = asyncio.Lock()
-        # Threads take turns with the event loop: two at once would leave it a third of the time.
-        self._laying_out = asyncio.Lock()
+        self._desk, self._desk_of_watching = Desk(), Desk()
         self._failed: JudgeFailed | None = None
         self._enforcing: Asking | None = None
         self._watching: Asking | None = None
 
     @property
     def longest_seconds(self) -> float:
-        """How long one content can take at most: to get the judge ready, and to ask it."""
-        return 2 * self._config.deadline_seconds
+        """How long one content can take at most: to lay it out, to get the judge ready, to ask."""
+        return 3 * self._config.deadline_seconds
 
     @property
     def request_tokens_max(self) -> int:
@@ -85,15 +85,19 @@ class Court:
         content_of: ContentOf,
         *,
         size_bytes: int,
+        is_watched: bool,
     ) -> Subject:
-        """Make a subject of what has about this size, beside the event loop if that takes long.
+        """Make a subject of what has about this size. Raises why it can not be judged.
 
-        Raises why it can not be judged.
+        Enforcing does not wait for what is only watched.
         """
-        if size_bytes <= LAID_OUT_ON_LOOP_BYTES_MAX:
-            return self._laid_out(organization_id, request_id, content_of)
-        async with self._laying_out:
-            return await asyncio.to_thread(self._laid_out, organization_id, request_id, content_of)
+        desk = self._desk_of_watching if is_watched else self._desk
+        work = partial(self._laid_out, organization_id, request_id, content_of)
+        try:
+            async with asyncio.timeout(self._config.deadline_seconds):
+                return await desk.make(work, size_bytes=size_bytes)
+        except TimeoutError:
+            raise JudgeFailed(FailureReason.TIMED_OUT) from None
 
     def _laid_out(
         self, organization_id: OrganizationId, request_id: RequestId, content_of: ContentOf
@@ -158,9 +162,12 @@ class Court:
         return await asking.examine(subject, policies)
 
     async def warm(self, subject: Subject, policy: AppliedPolicy) -> None:
-        """Let the judge read a content that still grows, where it would remember having read it."""
-        if self._enforcing is not None and self._config.profile.order is Order.CONTENT_FIRST:
-            await self._enforcing.warm(subject, policy)
+        """Let the judge read a content that still grows, where it would remember having read it.
+
+        That is of use only if it is soon: it has none of the places of enforcing.
+        """
+        if self._watching is not None and self._config.profile.order is Order.CONTENT_FIRST:
+            await self._watching.warm(subject, policy)
 
     async def watch(
         self, subject: Subject, policies: Sequence[AppliedPolicy]

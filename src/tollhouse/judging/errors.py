@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import PolicyId, policy_id_text
-from tollhouse.judging.types import FailureReason, JudgedDirection
+from tollhouse.judging.types import FailureReason, JudgedDirection, Score
 from tollhouse.policies.types import Direction
 
 _DENIED: dict[JudgedDirection, str] = {
@@ -14,11 +14,15 @@ _DENIED: dict[JudgedDirection, str] = {
 
 
 class JudgeFailed(Exception):
-    """One question got no answer that can be used. Callers see it only as a refusal."""
+    """One question got no answer that can be used. Callers see it only as a refusal.
 
-    def __init__(self, reason: FailureReason) -> None:
+    There may be a score, on both sides of a threshold.
+    """
+
+    def __init__(self, reason: FailureReason, score: Score | None = None) -> None:
         super().__init__(reason.value)
         self.reason = reason
+        self.score = score
 
 
 class AsymmetricTokenizer(Exception):

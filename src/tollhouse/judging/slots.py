@@ -1,4 +1,4 @@
-"""How many questions may be with the judge at once: of one organization, and of the worker."""
+"""How much may be under way at once: of one organization, and of the worker."""
 
 import asyncio
 from collections.abc import AsyncGenerator

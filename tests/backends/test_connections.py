@@ -18,6 +18,7 @@ from tests.backends.wire import (
     stalled_answer,
     whole,
 )
+from tests.support.gateway import PATIENCE_SECONDS
 from tollhouse.backends.connection import BUFFERED_BYTES_MAX
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.transport_errors import ConnectionBroken, NotHttp, TookTooLong
@@ -230,3 +231,24 @@ async def test_what_was_given_up_is_never_used_again_however_whole_it_is(
 
     assert await asked(transport, upstream)
     assert upstream.connections == 2
+
+
+async def test_who_gives_up_a_whole_answer_unread_leaves_a_connection_that_is_read(
+    transport: Transport, upstream: Upstream
+) -> None:
+    """Nothing more was taken from the upstream, and it had said all: the next answer is heard."""
+    has_sent_all = asyncio.Event()
+
+    async def much(connection: Connection) -> None:
+        await connection.send(whole(b"x" * (BUFFERED_BYTES_MAX + 1)))
+        has_sent_all.set()
+
+    upstream.answers(much, json_answer("another's"), json_answer("second"))
+    response = await sent(transport, upstream.url)
+    await has_sent_all.wait()
+    # Whoever is answered after it shows that all of it has arrived.
+    assert await asked(transport, upstream) == b'"another\'s"'
+    response.close()
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert await asked(transport, upstream) == b'"second"'

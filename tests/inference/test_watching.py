@@ -31,3 +31,25 @@ async def test_one_organization_does_not_fill_the_room() -> None:
     await tasks.drain(deadline_seconds=30)
 
     assert looked_at == [greedy, greedy, other]
+
+
+async def test_one_organization_does_not_take_all_turns() -> None:
+    greedy, other = (OrganizationId(time_ordered_uuid()) for _ in range(2))
+    tasks = Tasks()
+    watcher = Watcher(tasks, waiting_max=1_000, bytes_max=1_000)
+    may_go_on, has_looked = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        await may_go_on.wait()
+
+    async def look() -> None:
+        has_looked.set()
+
+    for _ in range(200):
+        watcher.take(greedy, wait, policies=1, size_bytes=1)
+    watcher.take(other, look, policies=1, size_bytes=1)
+
+    async with asyncio.timeout(30):
+        await has_looked.wait()
+    may_go_on.set()
+    await tasks.drain(deadline_seconds=30)

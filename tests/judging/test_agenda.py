@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.judging.cases import policy, saying, scored
 from tollhouse.base.ids import PolicyId
 from tollhouse.judging.agenda import Agenda, Job
-from tollhouse.judging.types import Decision, FailureReason, Outcome
+from tollhouse.judging.types import Decision, FailureReason, Outcome, Score
 from tollhouse.judging.windows import Sheet
 from tollhouse.policies.types import AppliedPolicy, Mode
 

@@ -14,7 +14,7 @@ from tollhouse.judging.errors import (
 )
 from tollhouse.judging.types import Order
 from tollhouse.judging.windows import Sheet
-from tollhouse.policies.types import AppliedPolicy, Direction
+from tollhouse.policies.types import AppliedPolicy, Direction, Mode
 
 RULE = "a" * 298  # 100 tokens with its quotation marks
 WINDOW_TOKENS = layout.window_bytes(PROFILE) // 3
@@ -108,6 +108,19 @@ def test_a_selection_is_not_to_blame_for_what_is_too_much_without_it() -> None:
     sheet = Sheet(saying("b" * 300_000))
 
     budget.check_selection(sheet, rules(1), rules(1), PROFILE, tokens_max=1_000)
+
+
+def test_modes_are_counted_apart() -> None:
+    watched = [replace(each, mode=Mode.MONITORING) for each in rules(10)]
+    sheet, enforced = Sheet(saying("b" * 3_000)), rules(10)
+    needed = budget.content_tokens(sheet, enforced, PROFILE)
+
+    budget.check_selection(sheet, watched, enforced, PROFILE, tokens_max=needed)
+    with pytest.raises(SelectionTooLarge):
+        # What is only watched is too much already, and nobody's excuse.
+        budget.check_selection(
+            sheet, watched * 2, [*enforced, *rules(1)], PROFILE, tokens_max=needed
+        )
 
 
 def test_content_that_is_too_long_fails_closed() -> None:

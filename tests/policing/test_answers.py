@@ -253,11 +253,15 @@ async def test_who_leaves_before_the_verdict_is_judged_and_charged_all_the_same(
 async def test_a_long_answer_is_read_by_the_judge_while_it_grows(courthouse: Courthouse) -> None:
     """What a checkpoint finds counts for nothing: an absence would match every prefix."""
     await courthouse.forbid("the end", direction=Direction.RESPONSE)
-    courthouse.answers("word " * 400 + "wine.")
+    courthouse.answers("word " * 400 + "wine.", cut={"how": "stall", "after": 395})
     courthouse.judge.answers = lambda heard: 0.05 if "wine" in heard.said else 0.95
+    body = BODIES[CHAT]("Hi", stream=True, max_tokens=1_000)
 
-    answer = await courthouse.send(CHAT, BODIES[CHAT]("Hi", stream=True, max_tokens=1_000))
-    await courthouse.judge.has_heard(2)
+    asked = asyncio.create_task(courthouse.send(CHAT, body))
+    exchange = await courthouse.shop.upstream.seen.arrival(nth=courthouse.asked_of_backend + 1)
+    await courthouse.judge.has_heard(1)
+    exchange.release()
+    answer = await asked
 
     assert answer.status_code == 200
     assert "[DONE]" in answer.text

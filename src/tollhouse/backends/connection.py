@@ -46,12 +46,14 @@ class Connection(asyncio.Protocol):
     def is_reusable(self) -> bool:
         """Whether another request may be sent: the one before is over, and nothing is left.
 
-        Its end may have arrived at the very moment at which somebody gave up waiting for it.
+        Its end may have arrived at the very moment at which somebody gave up waiting for it; what
+        nobody reads of it may have stopped the reading, and the next answer would not be heard.
         """
         answer = self._answer
         return (
             self._failure is None
             and self._is_sent
+            and self._is_reading
             and (not self._is_asked or (answer.is_whole and answer.keeps_alive))
             and not self._transport.is_closing()
         )

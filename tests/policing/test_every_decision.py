@@ -145,3 +145,27 @@ async def test_the_score_of_a_long_text_does_not_depend_on_the_threshold(
             ("match", 9_500),
             ("match", 9_500),
         ]
+
+
+async def test_a_stop_during_the_verdict_on_a_whole_answer(
+    settings: Settings, upstream: ScriptedUpstream, world: World
+) -> None:
+    async with open_courthouse(settings, upstream, world) as opened:
+        await opened.forbid("wine", direction=Direction.RESPONSE)
+        opened.answers("some words that are said here")
+        opened.judge.holds_answers = True
+        before = decisions_dropped()
+        known = asyncio.all_tasks()
+        asked = asyncio.create_task(opened.send(CHAT, body_of(is_stream=False)))
+        await opened.judge.has_heard(1)
+
+        # As the server does with a request that outlasts its stop.
+        for task in asyncio.all_tasks() - known:
+            if "run_asgi" in repr(task.get_coro()):
+                task.cancel()
+
+        answer = await asked
+        assert "words" not in answer.text
+        assert (await opened.shop.settled(1)).settled_pico_usd == 0
+        assert decisions_dropped() == before + 1
+        opened.judge.let_all()

@@ -238,7 +238,9 @@ class Hearing:
     ) -> None:
         began_seconds = self._courtroom.clock.monotonic_seconds()
         try:
-            subject = await self._laid_out(court, content_of, size_bytes, is_watched=True)
+            subject = self._subject if direction is Direction.REQUEST else None
+            if subject is None:
+                subject = await self._laid_out(court, content_of, size_bytes, is_watched=True)
             court.weigh(subject, policies)
         except (NotEvaluable, TooLongToJudge, JudgeFailed) as failure:
             self._note(direction, unanswered(policies, _reason(failure)), None, began_seconds)

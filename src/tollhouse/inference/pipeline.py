@@ -251,7 +251,8 @@ class Pipeline:
             await reservation.fail(failure, may_have_been_billed=True)
             raise
         except BaseException:
-            reservation.break_off()
+            # A worker that stops does not wait for the verdict, and nobody gets what was generated.
+            reservation.absorb()
             raise
 
     async def _stream(self, prepared: _Prepared, reservation: Reservation) -> StreamedAnswer:

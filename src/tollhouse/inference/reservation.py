@@ -57,6 +57,12 @@ class Reservation:
         """The call ended before its answer did."""
         self._end(is_complete=False, may_have_been_billed=may_have_been_billed)
 
+    def absorb(self) -> None:
+        """Nobody got anything, and it was not the caller's doing: whatever it cost is ours."""
+        resolution = self._decide(may_have_been_billed=True, is_charged=False)
+        if resolution is not None:
+            self.batcher.resolve(resolution)
+
     async def fail(self, failure: GatewayError, *, may_have_been_billed: bool) -> None:
         """As `break_off`, and wait a moment for the commit: SDKs retry an error at once."""
         self.trace.failure = failure
@@ -93,7 +99,7 @@ class Reservation:
         self._is_ended = True
         try:
             if not is_charged:
-                return self._absorb()
+                return self._given_back()
             return self._decided(is_complete=is_complete, may_have_been_billed=may_have_been_billed)
         finally:
             # Where it is not known what was used, what was taken for it stays taken.
@@ -119,7 +125,7 @@ class Reservation:
         )
         return self._resolution(ResolutionKind.POST, charge, excess)
 
-    def _absorb(self) -> Resolution:
+    def _given_back(self) -> Resolution:
         """The hold is given back whole, whatever the backend bills."""
         if self.meter.has_output or self.meter.has_usage:
             charge, excess = pricing.charge(

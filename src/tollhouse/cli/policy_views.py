@@ -24,8 +24,8 @@ EARLY_ABSENCE: Final = (
     "is absent from the beginning of an answer may still come. See `tollhouse policy lint`."
 )
 UNATTACHED: Final = (
-    "\nIts scope is `unattached`: it sees nothing but requests that name it in `policy_ids`. To let "
-    "it apply by itself, give it a scope and publish it again:\n\n"
+    "\nIts scope is `unattached`: it sees nothing but requests that name it in `policy_ids`. To "
+    "let it apply by itself, give it a scope and publish it again:\n\n"
     "tollhouse policy edit {id} --scope organization\n"
     "tollhouse policy publish {id}"
 )

@@ -111,6 +111,20 @@ def test_whoever_publishes_what_sees_nothing_is_told(operator: Operator, project
     assert made in operator.run("policy", "effective", project).stdout
 
 
+def test_whoever_publishes_what_is_paused_is_told(operator: Operator, project: str) -> None:
+    assert project
+    made = operator.json("policy", "create", "n", "--rule", RULE, "--scope", "organization")["id"]
+    applying = operator.run("policy", "publish", made).stdout
+    operator.run("policy", "pause", made)
+
+    told = operator.run("policy", "publish", made).stdout
+    resumed = operator.bash(told.splitlines()[-1]).stdout
+
+    assert "does not apply before it is resumed" in told
+    assert "resumed" not in applying
+    assert rows(resumed)["state"] == "monitoring"
+
+
 def test_people_see_draft_and_published_side_by_side(operator: Operator, project: str) -> None:
     created = operator.run("policy", "create", "No names", "--rule", RULE).stdout
     made = created.split()[1]

@@ -86,6 +86,7 @@ def _show(found: Backtest) -> None:
     output.say("", as_json=False)
     if found.disagreements:
         output.show_rows(tree["disagreements"], DISAGREEMENT_COLUMNS)
+        output.say("", as_json=False)
     elif found.published_matches is not None:
         output.say(ALL_AGREE, as_json=False)
     for warning in found.warnings:

@@ -177,13 +177,13 @@ def _warnings(found: list[Labelled], failures: list[FailureReason]) -> list[str]
     warnings: list[str] = []
     if positives < POSITIVES_MIN:
         warnings.append(
-            f"There are {positives} texts that should match. With less than {POSITIVES_MIN} the "
-            "intervals are so wide that another threshold may be as good."
+            f"Texts that should match: {positives}. With less than {POSITIVES_MIN} the intervals "
+            "are so wide that another threshold may be as good."
         )
     if positives == len(found):
         warnings.append("There is no text that should not match, so false positives are unknown.")
     if failures:
-        warnings.append(f"For {len(failures)} texts the judge had no answer that counts.")
+        warnings.append(f"Texts for which the judge had no answer that counts: {len(failures)}.")
     return warnings + policy_reasons.sentences(failures)
 
 

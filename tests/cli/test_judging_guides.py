@@ -74,7 +74,7 @@ async def test_a_question_is_tried_watched_and_put_in_force(
     patient: Operator, judge: ScriptedJudge
 ) -> None:
     guide = scripts(read("docs/guides/monitoring-to-enforcing.md"))
-    trial, over_http, calibrate, backtest, watch, look, other, enforce, early, stop = guide
+    trial, over_http, calibrate, backtest, watch, look, other, enforce, early, *ends = guide
     doctor, reload = scripts(read("docs/guides/judging.md"))
     judge.answers = finds_person
     key = await asyncio.to_thread(prepare, patient)
@@ -96,7 +96,9 @@ async def test_a_question_is_tried_watched_and_put_in_force(
             await bash(patient, enforce)
             await enforced(patient, server, key, model)
             assert re.search("ends_answer_early +yes", (await bash(patient, early)).stdout)
+            stop, back = ends
             assert "paused" in (await bash(patient, stop)).stdout
+            assert re.search("^state +monitoring", (await bash(patient, back)).stdout, re.MULTILINE)
 
 
 async def watched(reader: Operator, key: str, model: str, look: str) -> None:

@@ -98,6 +98,33 @@ def test_a_policy_may_end_answers_early_and_a_dubious_one_is_warned_of(
     assert (differing["field"], differing["published"]) == ("ends_answer_early", True)
 
 
+def test_whoever_publishes_what_sees_nothing_is_told(operator: Operator, project: str) -> None:
+    made = operator.json("policy", "create", "n", "--rule", RULE)["id"]
+
+    told = operator.run("policy", "publish", made).stdout
+    edit, publish = told.splitlines()[-2:]
+    assert "sees nothing but requests that name it in `policy_ids`" in told
+    operator.bash(edit)
+    quiet = operator.bash(publish).stdout
+
+    assert "policy_ids" not in quiet
+    assert made in operator.run("policy", "effective", project).stdout
+
+
+def test_whoever_publishes_what_is_paused_is_told(operator: Operator, project: str) -> None:
+    assert project
+    made = operator.json("policy", "create", "n", "--rule", RULE, "--scope", "organization")["id"]
+    applying = operator.run("policy", "publish", made).stdout
+    operator.run("policy", "pause", made)
+
+    told = operator.run("policy", "publish", made).stdout
+    resumed = operator.bash(told.splitlines()[-1]).stdout
+
+    assert "does not apply before it is resumed" in told
+    assert "resumed" not in applying
+    assert rows(resumed)["state"] == "monitoring"
+
+
 def test_people_see_draft_and_published_side_by_side(operator: Operator, project: str) -> None:
     created = operator.run("policy", "create", "No names", "--rule", RULE).stdout
     made = created.split()[1]

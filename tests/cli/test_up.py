@@ -96,7 +96,24 @@ def test_a_second_up_changes_nothing_and_shows_no_key(
 
     assert state(operator) == before
     assert again == made | {"keys": None}
-    assert "admin-key create" in operator.run("up").stdout
+
+
+def test_a_second_up_says_how_to_get_the_keys_that_its_commands_need(
+    trial: tuple[Operator, dict[str, Any]],
+) -> None:
+    operator, made = trial
+    project = operator.json("project", "list")["data"][0]["id"]
+
+    told = operator.run("up").stdout.splitlines()
+    (admin,) = (line for line in told if line.startswith("tollhouse admin-key create"))
+    (customer,) = (line for line in told if line.startswith("tollhouse key create"))
+    operator.bash(admin)
+    shown = operator.bash(customer.replace("PROJECT_ID", project) + " --json").stdout
+    keys = keys_of(made) | {"TOLLHOUSE_PROJECT_KEY": json.loads(shown)["value"]}
+    answer = operator.bash(made["commands"]["curl"], keys)
+
+    assert f"export TOLLHOUSE_URL={made['base_url']}" in told
+    assert json.loads(answer.stdout)["choices"]
 
 
 def test_down_stops_it_up_goes_on_and_reset_leaves_nothing(curious: Operator) -> None:

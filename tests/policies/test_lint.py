@@ -12,6 +12,8 @@ SOUND = [
     'Does the text say "never again" or "nobody is good"?',
     "Does the text ask for legal advice in a matter of a tenant and a landlord?",
     "Is the message unsolicited advertising?",
+    "Does the text call a product the No. 1 brand?",
+    "Does the text quote rule no.7 of the club?",
 ]
 WEAK = [
     ("Names of persons", Weakness.NOT_A_QUESTION),
@@ -23,6 +25,8 @@ WEAK = [
     ("Isn't there no name in it?", Weakness.DOUBLE_NEGATION),
     ("Does the text lack a greeting?", Weakness.ABSENCE),
     ("Does the answer come without a source?", Weakness.ABSENCE),
+    ("Does the answer have no 16-digit number?", Weakness.ABSENCE),
+    ("Does the answer to No. 1 have no source?", Weakness.ABSENCE),
     ("Is the text appropriate?", Weakness.VAGUE),
     (f"Does the text mention {'very ' * LENGTH_MAX}long words?", Weakness.TOO_LONG),
 ]

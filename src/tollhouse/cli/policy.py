@@ -26,10 +26,11 @@ from tollhouse.cli.policy_arguments import (
     noun,
     revision_option,
 )
+from tollhouse.cli.policy_backtesting import backtest
 from tollhouse.cli.policy_calibrating import calibrate
 from tollhouse.cli.policy_lifecycle import changed, pause, publish, resume, rollback
 from tollhouse.cli.policy_text import Fields, NewDraft
-from tollhouse.cli.policy_trying import backtest, lint, test
+from tollhouse.cli.policy_trying import lint, test
 from tollhouse.cli.policy_whatif import whatif
 from tollhouse.cli.session import Session
 from tollhouse.contract.policies import (

@@ -1,64 +1,31 @@
-"""`tollhouse policy lint`, `test` and `backtest`: a draft on trial, before anybody feels it."""
+"""`tollhouse policy lint` and `test`: a draft on trial, before anybody feels it."""
 
 import sys
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from uuid import UUID
 
 import click
-from msgspec import Struct
-from rich.progress import Progress
 
 from tollhouse.api import policy_trial_wire
-from tollhouse.base.ids import OrganizationId, PolicyId, policy_id_text
-from tollhouse.cli import output, progress, sample_texts, session
+from tollhouse.base.ids import OrganizationId, PolicyId
+from tollhouse.cli import output, policy_reasons, session
 from tollhouse.cli.arguments import example, json_option, organization_option
 from tollhouse.cli.authoring_judge import authoring_judge
+from tollhouse.cli.output import JsonValue
 from tollhouse.cli.policy_arguments import POLICY
 from tollhouse.cli.session import Session
-from tollhouse.contract.policy_trials import PolicyVerdictList
-from tollhouse.judging.types import Decision
+from tollhouse.contract.policy_trials import PolicyVerdict, PolicyVerdictList
 from tollhouse.policies import service
 from tollhouse.policies.applying import Side, on_trial
 from tollhouse.policies.lint import lint as lint_rule
 from tollhouse.policies.types import AppliedPolicy, Policy
 
-SHOWN_CHARACTERS: Final = 60
-VERDICT_COLUMNS: Final = ("of", "outcome", "score_basis_points", "threshold_basis_points", "reason")
-DISAGREEMENT_COLUMNS: Final = (
-    "line",
-    "draft_score",
-    "draft",
-    "published_score",
-    "published",
-    "text",
+VERDICT_COLUMNS: Final = (
+    *("of", "outcome", "score", "lowest..highest", "coverage", "threshold", "reason"),
 )
 REMARK_COLUMNS: Final = ("weakness", "advice")
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class Disagreement(Struct, frozen=True, kw_only=True):
-    """A text that draft and publication decide differently."""
-
-    line: int
-    draft: str
-    draft_score: int | None
-    published: str
-    published_score: int | None
-    text: str
-
-
-class Backtest(Struct, frozen=True, kw_only=True):
-    """What the draft would have done to the texts, beside what is published."""
-
-    object: Literal["policy.backtest"] = "policy.backtest"
-    policy_id: str
-    texts: int
-    draft_matches: int
-    draft_failures: int
-    published_matches: int | None
-    published_failures: int | None
-    disagreements: list[Disagreement]
 
 
 @click.command(epilog=example('tollhouse policy lint --rule "Does the text name a person?"'))
@@ -114,83 +81,32 @@ def test(
         return policy_trial_wire.verdicts(sides, decisions)
 
     verdicts = session.run(settings_path, work)
-    output.show_list(verdicts, VERDICT_COLUMNS, as_json=as_json)
-
-
-@click.command(epilog=example("tollhouse policy backtest POLICY_ID texts.jsonl"))
-@click.argument("policy", type=POLICY)
-@click.argument("file", type=FILE)
-@organization_option
-@json_option
-@click.pass_obj
-def backtest(
-    settings_path: Path, *, policy: PolicyId, file: Path, organization: UUID | None, as_json: bool
-) -> None:
-    """Judge many texts by draft and publication, and list those that they disagree on.
-
-    Every line of the file is a JSON object with a member `text`.
-    """
-    texts = [sample.text for sample in sample_texts.read(file)]
-    with progress.bars(as_json=as_json) as bars:
-        found = session.run(
-            settings_path, lambda operator: _backtest(operator, organization, policy, texts, bars)
-        )
     if as_json:
-        output.show(found, as_json=True)
-        return
-    summary = {
-        name: getattr(found, name) for name in found.__struct_fields__ if name != "disagreements"
+        output.show(verdicts, as_json=True)
+    else:
+        show_verdicts(verdicts)
+
+
+def show_verdicts(verdicts: PolicyVerdictList) -> None:
+    """A score is shown whether or not it decides, and why it does not."""
+    output.show_rows([_row(verdict) for verdict in verdicts.data], VERDICT_COLUMNS)
+    output.say("\nScores, coverage and thresholds are in basis points.", as_json=False)
+    for sentence in policy_reasons.sentences(verdict.reason for verdict in verdicts.data):
+        output.say(sentence, as_json=False)
+
+
+def _row(verdict: PolicyVerdict) -> dict[str, JsonValue]:
+    has_score = verdict.score_basis_points is not None
+    bounds = f"{verdict.lowest_basis_points}..{verdict.highest_basis_points}"
+    return {
+        "of": verdict.of,
+        "outcome": verdict.outcome,
+        "score": verdict.score_basis_points,
+        "lowest..highest": bounds if has_score else None,
+        "coverage": verdict.coverage_basis_points,
+        "threshold": verdict.threshold_basis_points,
+        "reason": verdict.reason,
     }
-    output.show_rows([summary], [name for name in summary if name != "object"])
-    if found.disagreements:
-        output.say("", as_json=False)
-        output.show_list(_Listed(data=found.disagreements), DISAGREEMENT_COLUMNS, as_json=False)
-
-
-class _Listed(Struct, frozen=True, kw_only=True):
-    data: list[Disagreement]
-
-
-async def _backtest(
-    operator: Session,
-    organization: UUID | None,
-    policy_id: PolicyId,
-    texts: list[str],
-    bars: Progress,
-) -> Backtest:
-    owner = await operator.organization(organization)
-    policy = await retrieve(operator, owner.id, policy_id)
-    sides = versions(operator, policy)
-    async with authoring_judge(operator, owner.id) as judge:
-        decided = await judge.decide_all(list(sides.values()), texts, bars)
-    drafts = [decisions[0] for decisions in decided]
-    published = [decisions[1] for decisions in decided] if len(sides) > 1 else None
-    return Backtest(
-        policy_id=policy_id_text(policy_id),
-        texts=len(texts),
-        draft_matches=_count(drafts, "match"),
-        draft_failures=_count(drafts, "failed"),
-        published_matches=None if published is None else _count(published, "match"),
-        published_failures=None if published is None else _count(published, "failed"),
-        disagreements=[
-            _disagreement(line, texts[line - 1], draft, other)
-            for line, (draft, other) in enumerate(
-                zip(drafts, published or drafts, strict=True), start=1
-            )
-            if draft.outcome is not other.outcome
-        ],
-    )
-
-
-def _disagreement(line: int, text: str, draft: Decision, published: Decision) -> Disagreement:
-    return Disagreement(
-        line=line,
-        draft=draft.outcome,
-        draft_score=draft.score and draft.score.basis_points,
-        published=published.outcome,
-        published_score=published.score and published.score.basis_points,
-        text=text[:SHOWN_CHARACTERS],
-    )
 
 
 async def retrieve(operator: Session, organization_id: OrganizationId, policy: PolicyId) -> Policy:
@@ -211,7 +127,3 @@ def _found(settings_path: Path, organization: UUID | None, policy: PolicyId) -> 
         return await retrieve(operator, owner.id, policy)
 
     return session.run(settings_path, read)
-
-
-def _count(decisions: list[Decision], outcome: str) -> int:
-    return sum(decision.outcome == outcome for decision in decisions)

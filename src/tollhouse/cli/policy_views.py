@@ -15,13 +15,23 @@ from tollhouse.cli import output
 from tollhouse.cli.policy_arguments import DEFAULT
 from tollhouse.cli.policy_text import THRESHOLD, Fields, content_fields
 from tollhouse.policies.lint import Weakness, lint
-from tollhouse.policies.types import Policy
+from tollhouse.policies.types import Policy, PolicyState, Scope
 
 SIDE_BY_SIDE: Final = ("field", "draft", "published")
 BEFORE_AND_AFTER: Final = ("field", "published", "draft")
 EARLY_ABSENCE: Final = (
     "\nWarning: the rule seems to ask whether something is absent, and may end answers early. What "
     "is absent from the beginning of an answer may still come. See `tollhouse policy lint`."
+)
+UNATTACHED: Final = (
+    "\nIts scope is `unattached`: it sees nothing but requests that name it in `policy_ids`. To "
+    "let it apply by itself, give it a scope and publish it again:\n\n"
+    "tollhouse policy edit {id} --scope organization\n"
+    "tollhouse policy publish {id}"
+)
+PAUSED: Final = (
+    "\nThe policy is paused, so that this version does not apply before it is resumed:\n\n"
+    "tollhouse policy resume {id}"
 )
 NO_CHANGES: Final = "The draft says what is published."
 
@@ -78,13 +88,17 @@ def show(policy: Policy, *, as_json: bool) -> None:
 
 
 def show_published(policy: Policy, *, as_json: bool) -> None:
-    """As `show`, with a warning of what is hardly meant to end answers."""
+    """As `show`, with a word on what is hardly meant: to see nothing, or to end answers so."""
     show(policy, as_json=as_json)
     assert policy.published is not None, "it was published just now"
     content = policy.published.content
     weaknesses = {remark.weakness for remark in lint(content.rule)}
     if content.ends_answer_early and Weakness.ABSENCE in weaknesses:
         output.say(EARLY_ABSENCE, as_json=as_json)
+    if content.scope is Scope.UNATTACHED:
+        output.say(UNATTACHED.format(id=policy_id_text(policy.id)), as_json=as_json)
+    if policy.state is PolicyState.PAUSED:
+        output.say(PAUSED.format(id=policy_id_text(policy.id)), as_json=as_json)
 
 
 def diff(policy: Policy) -> PolicyDiff:

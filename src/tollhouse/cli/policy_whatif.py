@@ -20,11 +20,21 @@ from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import THRESHOLD_BASIS_POINTS_MAX
 from tollhouse.decisions import rules, service
 from tollhouse.decisions.service import DAYS_MAX
-from tollhouse.decisions.types import Tally
+from tollhouse.decisions.types import Outcome, Tally
 
 DAYS_DEFAULT: Final = 30
 STEPS: Final = tuple(range(500, 10_000, 500))
 COLUMNS: Final = ("match_threshold_basis_points", "matches_min", "matches_max", "share")
+
+
+NO_SCORES: Final = (
+    "Without scores nothing can be told of any threshold. `tollhouse policy test` shows whether "
+    "the judge answers."
+)
+NOTHING_JUDGED: Final = (
+    "Without scores nothing can be told of any threshold: nothing was judged by this version. "
+    "`tollhouse policy effective PROJECT_ID` shows whether it applies to a project."
+)
 
 
 class NeverPublished(GatewayError):
@@ -47,13 +57,17 @@ class WouldMatch(Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """What the version in force has scored, and what other thresholds would have made of it."""
+    """What the version in force has scored, and what other thresholds would have made of it.
+
+    `failures` are the contents for which the judge had no answer that counts.
+    """
 
     object: Literal["policy.what_if"] = "policy.what_if"
     policy_id: str
     version: int
     days: int
     scored: int
+    failures: int
     data: list[WouldMatch]
 
 
@@ -100,11 +114,23 @@ def whatif(
         version=version,
         days=days,
         scored=sum(counts),
+        failures=sum(tally.outcomes[Outcome.FAILED] for tally in tallies),
         data=[_would_match(counts, threshold) for threshold in thresholds or STEPS],
     )
-    if not as_json:
-        output.say(f"Version {version}: {result.scored} scores in {days} days.", as_json=False)
-    output.show_list(result, COLUMNS, as_json=as_json)
+    if as_json:
+        output.show(result, as_json=True)
+    else:
+        _show(result)
+
+
+def _show(found: WhatIf) -> None:
+    """Where nothing can be told, no table of zeros pretends that it could."""
+    counts = f"{found.scored} scores and {found.failures} failures in {found.days} days"
+    output.say(f"Version {found.version}: {counts}.", as_json=False)
+    if found.scored:
+        output.show_list(found, COLUMNS, as_json=False)
+    else:
+        output.say(NO_SCORES if found.failures else NOTHING_JUDGED, as_json=False)
 
 
 def _would_match(counts: Sequence[int], threshold: int) -> WouldMatch:

@@ -26,28 +26,28 @@ class LabelledSample(Sample, frozen=True, kw_only=True):
 SampleT = TypeVar("SampleT", bound=Sample)
 
 
-def read(path: Path) -> list[Sample]:
-    """All texts of a file."""
+def read(path: Path) -> dict[int, Sample]:
+    """All texts of a file, by the numbers of their lines."""
     return _read(path, Sample)
 
 
 def read_labelled(path: Path) -> list[LabelledSample]:
     """All texts of a file, each with its label."""
-    return _read(path, LabelledSample)
+    return list(_read(path, LabelledSample).values())
 
 
-def _read(path: Path, kind: type[SampleT]) -> list[SampleT]:
+def _read(path: Path, kind: type[SampleT]) -> dict[int, SampleT]:
     if path.stat().st_size > FILE_BYTES_MAX:
         message = f"{path} has more than {FILE_BYTES_MAX} bytes."
         raise click.UsageError(message)
     decoder = msgspec.json.Decoder(kind)
-    found: list[SampleT] = []
+    found: dict[int, SampleT] = {}
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                found.append(decoder.decode(line))
+                found[number] = decoder.decode(line)
             except msgspec.MsgspecError as error:
                 message = f"{path}, line {number}: {error}"
                 raise click.UsageError(message) from None

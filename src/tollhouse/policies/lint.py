@@ -9,8 +9,9 @@ from typing import Final
 LENGTH_MAX: Final = 2_400
 """Judges answer best to a few hundred tokens."""
 
+# Before a figure, "No." is short for number.
 _NEGATIONS: Final = re.compile(
-    r"\b(?:not|no|never|none|neither|nor|nothing|nobody|without|cannot|lacks?|lacking|omits?"
+    r"\b(?:not|no(?!\.\s?\d)|never|none|neither|nor|nothing|nobody|without|cannot|lacks?|lacking|omits?"
     r"|omitting|fails?|failing|miss(?:es|ing)|absent|refrains?|avoids?)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )

@@ -35,7 +35,13 @@ export TOLLHOUSE_OTHER_PROJECT_KEY={other_project_key}
 """
 
 NO_KEYS: Final = """
-Its keys were shown when it was made. `tollhouse admin-key create NAME` makes another.
+Its keys were shown when it was made. If they are lost, make others, one for the console and
+`TOLLHOUSE_ADMIN_KEY`, and one for `TOLLHOUSE_PROJECT_KEY` in a project of the list:
+
+export TOLLHOUSE_URL={base_url}
+tollhouse admin-key create NAME
+tollhouse project list
+tollhouse key create NAME --project PROJECT_ID
 """
 
 CURL: Final = """\
@@ -151,7 +157,7 @@ def text(running: Running) -> str:
         database=running.database,
     )
     if running.keys is None:
-        shown += NO_KEYS
+        shown += NO_KEYS.format(base_url=running.base_url)
     else:
         shown += KEYS.format(
             base_url=running.base_url,

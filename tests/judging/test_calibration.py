@@ -73,3 +73,10 @@ def test_of_few_the_interval_is_wide_and_of_none_everything_is_possible() -> Non
     assert few.highest - few.lowest > 4 * (many.highest - many.lowest)
     assert (wilson(0, 0).lowest, wilson(0, 0).highest) == (0.0, 1.0)
     assert wilson(5, 10).lowest == pytest.approx(0.2366, abs=1e-4)
+
+
+def test_a_threshold_keeps_away_from_the_scores_that_it_tells_apart() -> None:
+    labelled = [Labelled(2_000, False), Labelled(3_000, False), Labelled(7_000, True)]
+
+    assert best_f1(curve(labelled)).threshold_basis_points == 5_000
+    assert [point.threshold_basis_points for point in curve(labelled)] == [2_000, 2_500, 5_000]

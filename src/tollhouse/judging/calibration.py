@@ -6,6 +6,7 @@ Thresholds, scores and rates are in basis points. A text matches at or above the
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import sqrt
 from typing import Final
 
@@ -69,8 +70,10 @@ class Point:
 
 
 def curve(labelled: Sequence[Labelled]) -> list[Point]:
-    """A point for each threshold at which something changes, ascending.
+    """A point for each way in which a threshold tells scores apart, ascending.
 
+    Thresholds lie in the middle between two scores: on a score, what a judge does not show of its
+    tokens could decide either way.
     No threshold tells scores above the highest one apart, and none is low enough for a score of 0.
     """
     positives = sum(one.is_positive for one in labelled)
@@ -83,19 +86,29 @@ def curve(labelled: Sequence[Labelled]) -> list[Point]:
         if one.score_basis_points > 0
     ]
     reachable.sort(key=lambda one: one.score_basis_points, reverse=True)
-    for threshold, group in _grouped(reachable):
+    for score, group in _grouped(reachable):
         true_positives += sum(one.is_positive for one in group)
         false_positives += sum(not one.is_positive for one in group)
         points.append(
             Point(
-                threshold_basis_points=threshold,
+                threshold_basis_points=score,
                 true_positives=true_positives,
                 false_positives=false_positives,
                 false_negatives=positives - true_positives,
                 true_negatives=negatives - false_positives,
             )
         )
+    points = [
+        replace(point, threshold_basis_points=_middle(lower, point))
+        for point, lower in zip_longest(points, points[1:])
+    ]
     return points[::-1] or [at(labelled, THRESHOLD_MAX)]
+
+
+def _middle(lower: Point | None, point: Point) -> int:
+    """Below all scores there is nothing to keep away from."""
+    score = point.threshold_basis_points
+    return score if lower is None else (lower.threshold_basis_points + score + 1) // 2
 
 
 def at(labelled: Sequence[Labelled], threshold_basis_points: int) -> Point:

@@ -76,7 +76,10 @@ def test_of_few_the_interval_is_wide_and_of_none_everything_is_possible() -> Non
 
 
 def test_a_threshold_keeps_away_from_the_scores_that_it_tells_apart() -> None:
-    labelled = [Labelled(2_000, False), Labelled(3_000, False), Labelled(7_000, True)]
+    labelled = [
+        Labelled(score_basis_points=score, is_positive=score > 5_000)
+        for score in (2_000, 3_000, 7_000)
+    ]
 
     assert best_f1(curve(labelled)).threshold_basis_points == 5_000
     assert [point.threshold_basis_points for point in curve(labelled)] == [2_000, 2_500, 5_000]

@@ -68,6 +68,10 @@ class Beliefs(Generic[PlaceT]):
             reload.answer.set_result(snapshot)
         except GatewayError as failure:
             _fail(reload, failure)
+        except Exception as failure:
+            # A bug is told to whoever waits, and to the log if nobody does.
+            _fail(reload, failure)
+            raise
         finally:
             if self._reloads.get(place) is reload:
                 del self._reloads[place]
@@ -102,7 +106,7 @@ def _characters(snapshot: PolicySnapshot) -> int:
     return rules + _POLICY_CHARACTERS * (len(snapshot.policies) + 1)
 
 
-def _fail(reload: _Reload, failure: GatewayError) -> None:
+def _fail(reload: _Reload, failure: Exception) -> None:
     """Answer whoever still waits."""
     if not reload.answer.done():
         reload.answer.set_exception(failure)

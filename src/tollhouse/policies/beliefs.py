@@ -14,7 +14,7 @@ from tollhouse.base.errors import GatewayError
 from tollhouse.base.tasks import Tasks
 from tollhouse.policies.errors import SnapshotBehind
 from tollhouse.policies.types import PolicySnapshot
-from tollhouse.storage.errors import DatabaseUnavailable
+from tollhouse.storage.errors import DatabaseUnavailable, StatementFailed
 
 _POLICY_CHARACTERS = 500
 """What a policy costs beside its rule."""
@@ -68,7 +68,7 @@ class Beliefs(Generic[PlaceT]):
             reload.answer.set_result(snapshot)
         except GatewayError as failure:
             _fail(reload, failure)
-        except Exception as failure:
+        except StatementFailed as failure:
             # A bug is told to whoever waits, and to the log if nobody does.
             _fail(reload, failure)
             raise
@@ -106,7 +106,7 @@ def _characters(snapshot: PolicySnapshot) -> int:
     return rules + _POLICY_CHARACTERS * (len(snapshot.policies) + 1)
 
 
-def _fail(reload: _Reload, failure: Exception) -> None:
+def _fail(reload: _Reload, failure: GatewayError | StatementFailed) -> None:
     """Answer whoever still waits."""
     if not reload.answer.done():
         reload.answer.set_exception(failure)

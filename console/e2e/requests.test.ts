@@ -30,7 +30,10 @@ describe("requests", () => {
 
     await page.getByRole("radio", { name: kind }).check();
 
-    await page.getByText("nobody").first().waitFor({ state: "detached" });
+    await page
+      .getByRole("row", { name: /200 .* nobody/ })
+      .first()
+      .waitFor({ state: "detached" });
     await page.getByRole("row", { name: expected }).first().waitFor();
     await visitor.isContent();
   });

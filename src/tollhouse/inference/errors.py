@@ -4,13 +4,18 @@ from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
 from tollhouse.judging.errors import PolicyEvaluatorUnavailable
 
 
-class AnswerTooLongToHold(GatewayError):
-    """A policy would have to judge all of the answer, and no more of it can be held back."""
+class UnjudgedAnswer(GatewayError):
+    """An answer that was made as it was asked for, is charged, and may not leave unjudged."""
 
     kind = Kind.UNAVAILABLE
-    code = "policy_answer_too_long"
     is_policy_failure = True
     should_retry = False
+
+
+class AnswerTooLongToHold(UnjudgedAnswer):
+    """A policy would have to judge all of the answer, and no more of it can be held back."""
+
+    code = "policy_answer_too_long"
 
     def __init__(self) -> None:
         super().__init__(
@@ -19,13 +24,10 @@ class AnswerTooLongToHold(GatewayError):
         )
 
 
-class TooMuchHeldBack(GatewayError):
+class TooMuchHeldBack(UnjudgedAnswer):
     """The organization's own answers that are being judged take all of its share of the worker."""
 
-    kind = Kind.UNAVAILABLE
     code = "policy_answers_held"
-    is_policy_failure = True
-    should_retry = False
 
     def __init__(self) -> None:
         super().__init__(
@@ -34,13 +36,10 @@ class TooMuchHeldBack(GatewayError):
         )
 
 
-class AnswerTooLongToJudge(GatewayError):
+class AnswerTooLongToJudge(UnjudgedAnswer):
     """Judging all of the answer would exceed the judge's budget. What was asked for was made."""
 
-    kind = Kind.UNAVAILABLE
     code = AnswerTooLongToHold.code
-    is_policy_failure = True
-    should_retry = False
 
     def __init__(self) -> None:
         super().__init__(

@@ -12,7 +12,7 @@ import msgspec
 from tollhouse.backends.errors import BackendRejected
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.inference.checkpoints import Checkpoints
-from tollhouse.inference.errors import AnswerTooLongToHold, NoRoomToHold, TooMuchHeldBack
+from tollhouse.inference.errors import NoRoomToHold, UnjudgedAnswer
 from tollhouse.inference.hearing import Hearing
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import Source
@@ -20,7 +20,7 @@ from tollhouse.judging.content import of_completion
 from tollhouse.judging.gathering import Gathered
 from tollhouse.observability.metrics import DecisionLoss
 
-NOT_HELD = (AnswerTooLongToHold, TooMuchHeldBack, NoRoomToHold)
+NOT_HELD = (UnjudgedAnswer, NoRoomToHold)
 _encoder = msgspec.json.Encoder()
 
 
@@ -64,8 +64,6 @@ class HeldSource:
         self._gathered = Gathered()
         self._held: list[Sequence[UpstreamChunk]] = []
         self._size_bytes = 0
-        self._has_answer = False
-        self._is_cut_short = False
         self._is_before_judge = False
         self._released: Iterator[Sequence[UpstreamChunk]] | None = None
 
@@ -94,25 +92,25 @@ class HeldSource:
         await self._source.close()
 
     def _count_undecided(self, failure: BaseException) -> None:
-        if self._has_answer and not self._is_before_judge:
+        if self._size_bytes and not self._is_before_judge:
             is_held = not isinstance(failure, NOT_HELD)
             self._hearing.drop_answer(DecisionLoss.STOPPED if is_held else DecisionLoss.NO_ROOM)
 
     async def _hold(self) -> None:
-        checkpoints = self._hearing.checkpoints()
+        checkpoints, is_whole = self._hearing.checkpoints(), False
         try:
             async with checkpoints.until_match():
-                await self._gather(checkpoints)
+                is_whole = await self._gather(checkpoints)
         except BackendRejected as failure:
             raise failure.without_words() from None
-        except (AnswerTooLongToHold, TooMuchHeldBack):
+        except UnjudgedAnswer:
             await self._hear_out()
             raise
         self._reservation.answer_ended()
         self._is_before_judge = True
         if checkpoints.match is not None:
             self._hearing.refuse_early(checkpoints.match, self._gathered.content, self._size_bytes)
-        if self._is_cut_short:
+        if not is_whole:
             self._held.clear()
             self._hearing.drop_answer(DecisionLoss.STOPPED)
             return
@@ -125,19 +123,19 @@ class HeldSource:
             pass
         self._reservation.answer_ended()
 
-    async def _gather(self, checkpoints: Checkpoints) -> None:
+    async def _gather(self, checkpoints: Checkpoints) -> bool:
+        """Whether it is all there: where nobody reads it any more, the backend may stop."""
         while chunks := await self._source.next():
             self._held.append(chunks)
             self._gathered.see(chunks)
-            self._has_answer = True
             size_bytes = len(_encoder.encode(chunks))
-            self._allowance.take(size_bytes)
             self._size_bytes += size_bytes
+            self._allowance.take(size_bytes)
             may_end = self._reservation.may_be_cut_short
             if self._reservation.has_no_reader and may_end:
-                self._is_cut_short = True
-                return
+                return False
             checkpoints.look(self._gathered, self._size_bytes, may_end=may_end)
+        return True
 
 
 class WatchedSource:

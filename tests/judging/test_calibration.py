@@ -82,4 +82,4 @@ def test_a_threshold_keeps_away_from_the_scores_that_it_tells_apart() -> None:
     ]
 
     assert best_f1(curve(labelled)).threshold_basis_points == 5_000
-    assert [point.threshold_basis_points for point in curve(labelled)] == [2_000, 2_500, 5_000]
+    assert [point.threshold_basis_points for point in curve(labelled)] == [1_000, 2_500, 5_000]

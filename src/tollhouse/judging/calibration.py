@@ -72,8 +72,9 @@ class Point:
 def curve(labelled: Sequence[Labelled]) -> list[Point]:
     """A point for each way in which a threshold tells scores apart, ascending.
 
-    Thresholds lie in the middle between two scores: on a score, what a judge does not show of its
-    tokens could decide either way.
+    Thresholds lie in the middle between two scores, the lowest between 0 and a score: on a score,
+    what a judge does not show of its tokens could decide either way.
+
     No threshold tells scores above the highest one apart, and none is low enough for a score of 0.
     """
     positives = sum(one.is_positive for one in labelled)
@@ -106,9 +107,8 @@ def curve(labelled: Sequence[Labelled]) -> list[Point]:
 
 
 def _middle(lower: Point | None, point: Point) -> int:
-    """Below all scores there is nothing to keep away from."""
-    score = point.threshold_basis_points
-    return score if lower is None else (lower.threshold_basis_points + score + 1) // 2
+    floor = 0 if lower is None else lower.threshold_basis_points
+    return (floor + point.threshold_basis_points + 1) // 2
 
 
 def at(labelled: Sequence[Labelled], threshold_basis_points: int) -> Point:

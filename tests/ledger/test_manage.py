@@ -73,7 +73,7 @@ async def test_what_is_unsettled_is_part_of_what_is_held(
             """
             INSERT INTO unsettled_holds (organization_id, admitted_day, reservation_id, held_pico,
                                          admitted_at, project_id, api_key_id, decide_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, now())
+            VALUES ($1, $2, $3, $4, $5, $6, $7, now() + interval '1 hour')
             """,
             hold.organization_id,
             hold.admitted_day,

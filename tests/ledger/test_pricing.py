@@ -17,6 +17,7 @@ from tollhouse.ledger.pricing import (
     charge,
     parse_price,
     reserve,
+    within,
 )
 
 AMOUNTS = st.integers(0, 10**9).map(PicoUsd)
@@ -90,6 +91,27 @@ def test_a_reservation_covers_every_usage_within_its_bound(
     held = reserve(prices, covering(usage, completions))
 
     assert charge(prices, usage, held)[1] == 0
+
+
+@given(PRICES, USAGES, st.integers(0, 2_000), st.integers(0, 2_000), COMPLETIONS)
+def test_usage_above_a_bound_is_excess_and_other_tokens_do_not_pay_for_it(
+    prices: Prices, used: Usage, prompt_tokens: int, output_tokens: int, completions: int
+) -> None:
+    bound = TokenBound(
+        prompt_tokens=prompt_tokens,
+        images=used.images,
+        output_tokens=output_tokens,
+        completions=completions,
+    )
+    held = reserve(prices, bound)
+    billed, _ = charge(prices, used, PicoUsd(HOLD_PICO_USD_MAX))
+
+    charged, excess = charge(prices, within(used, bound), held, used=used)
+
+    assert charged.input_tokens + charged.cached_input_tokens <= prompt_tokens
+    assert charged.output_tokens <= output_tokens * completions
+    assert charged.total_pico_usd <= held
+    assert charged.total_pico_usd + excess == billed.total_pico_usd
 
 
 @given(

@@ -10,6 +10,7 @@ from tests.ledger.till import Till, open_till
 from tests.support.world import World
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.ledger import reaper
+from tollhouse.ledger.open_holds import READ_MAX
 from tollhouse.ledger.types import Resolved
 
 OVERDUE = timedelta(seconds=70)
@@ -180,19 +181,19 @@ async def test_reapers_that_run_at_once_decide_each_hold_once(till: Till) -> Non
 
 
 async def test_every_hold_is_found_however_many_there_are(till: Till) -> None:
-    holds = [till.new_hold(10) for _ in range(reaper.READ_MAX + 100)]
+    holds = [till.new_hold(10) for _ in range(READ_MAX + 100)]
     await till.admit(holds)
-    for hold in holds[: reaper.READ_MAX : 100]:
+    for hold in holds[:READ_MAX:100]:
         await till.void(hold)
     # All at one instant, so that only the second part of the order tells them apart.
     await till.tamper("UPDATE ledger_entries SET deadline_at = now() - interval '70 seconds'")
 
     await reaper.run(till.world.database)
 
-    assert len(await till.unsettled()) == reaper.READ_MAX + 90
+    assert len(await till.unsettled()) == READ_MAX + 90
     await let_decision_come(till)
     await reaper.run(till.world.database)
-    assert await balance(till) == (0, 0, 10 * (reaper.READ_MAX + 90))
+    assert await balance(till) == (0, 0, 10 * (READ_MAX + 90))
 
 
 async def test_an_account_that_stays_locked_stops_nobody_else_and_is_not_forgotten(

@@ -9,7 +9,7 @@ from tests.ledger.past import days_ago, enter_past
 from tests.ledger.till import Till, open_till
 from tests.support.world import World
 from tollhouse.ledger import partitions, reaper, verification
-from tollhouse.ledger.types import Charge, ResolutionKind
+from tollhouse.ledger.types import Charge, OperatorPays, ResolutionKind
 
 
 @pytest.fixture
@@ -93,7 +93,8 @@ async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
                 " AND hour > current_date - 30"
             ),
             {
-                *("cost_hourly.requests", "cost_hourly.images", "cost_hourly.input_tokens"),
+                *("cost_hourly.requests", "cost_hourly.estimated_requests"),
+                *("cost_hourly.images", "cost_hourly.input_tokens"),
                 *("cost_hourly.cached_input_tokens", "cost_hourly.output_tokens"),
                 *("cost_hourly.input_pico", "cost_hourly.cached_input_pico"),
                 *("cost_hourly.output_pico", "cost_hourly.image_pico"),
@@ -116,6 +117,43 @@ async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
         (
             "UPDATE ledger_entries SET held_pico = 90 WHERE kind = 'void'",
             {"account.reserved_pico", "counter.reserved_pico", "resolution.held_pico"},
+        ),
+        (
+            "UPDATE ledger_entries SET delivered_tokens = 6 WHERE posted_pico = 60",
+            {"resolution.delivered_tokens"},
+        ),
+        (
+            "UPDATE ledger_entries SET delivered_tokens = 1 WHERE kind = 'void'",
+            {"resolution.delivered_tokens"},
+        ),
+        (
+            (
+                "UPDATE ledger_entries SET delivered_tokens = 1, operator_pays = 'backend_failed'"
+                " WHERE kind = 'void'"
+            ),
+            {"resolution.delivered_tokens"},
+        ),
+        (
+            (
+                "UPDATE ledger_entries SET posted_pico = 100, input_pico = input_pico + 40,"
+                " excess_pico = 1 WHERE kind = 'post' AND held_pico = 100"
+            ),
+            {
+                *("account.settled_pico", "counter.settled_pico", "account.absorbed_excess_pico"),
+                *("cost_daily.input_pico", "cost_hourly.input_pico", "resolution.unpaid_pico"),
+            },
+        ),
+        (
+            "UPDATE ledger_entries SET is_estimated = true WHERE kind = 'post' AND held_pico = 100",
+            {"cost_daily.estimated_requests", "cost_hourly.estimated_requests"},
+        ),
+        (
+            "UPDATE cost_daily SET estimated_requests = 1 WHERE day > current_date - 10",
+            {"cost_daily.estimated_requests"},
+        ),
+        (
+            "UPDATE ledger_closings SET estimated_requests = 1",
+            {"cost_daily.estimated_requests", "cost_hourly.estimated_requests"},
         ),
         ("DELETE FROM unsettled_holds", None),
         ("UPDATE unsettled_holds SET held_pico = 1", {"unsettled.held_pico"}),
@@ -171,3 +209,35 @@ async def test_one_organization_is_verified_without_the_others(
     assert await differences(till) == {}
     with pytest.raises(AssertionError):
         await assert_conserved(till.world.database)
+
+
+@pytest.mark.parametrize("rule", [OperatorPays.WORKER_LOST, OperatorPays.ABOVE_HOLD])
+@pytest.mark.tampers
+async def test_delivered_tokens_that_a_rule_lets_the_operator_pay_for_are_no_difference(
+    till: Till, rule: OperatorPays
+) -> None:
+    await till.tamper(
+        "UPDATE ledger_entries SET delivered_tokens = 6, operator_pays = $1"
+        " WHERE kind = 'post' AND held_pico = 100",
+        rule,
+    )
+
+    assert await differences(till) == {}
+
+
+@pytest.mark.tampers
+async def test_entries_from_before_the_count_of_delivered_tokens_are_not_judged_by_it(
+    till: Till,
+) -> None:
+    await till.tamper("UPDATE ledger_entries SET delivered_tokens = NULL, output_tokens = 0")
+
+    found = await differences(till)
+
+    assert set(found) == {"cost_daily.output_tokens", "cost_hourly.output_tokens"}
+
+
+@pytest.mark.tampers
+async def test_a_missing_charge_is_told_with_what_was_delivered(till: Till) -> None:
+    await till.tamper("UPDATE ledger_entries SET delivered_tokens = 9 WHERE kind = 'void'")
+
+    assert await differences(till) == {"resolution.delivered_tokens": (0, 9)}

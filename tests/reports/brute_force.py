@@ -11,7 +11,7 @@ import asyncpg
 _SETTLED = """
 SELECT floor(extract(epoch FROM admitted_at))::bigint AS second,
        project_id::text, api_key_id::text, model,
-       input_tokens, cached_input_tokens, output_tokens, images,
+       is_estimated, input_tokens, cached_input_tokens, output_tokens, images,
        input_pico, cached_input_pico, output_pico, image_pico, request_pico
   FROM (SELECT * FROM ledger_entries UNION ALL SELECT * FROM dropped) e
  WHERE organization_id = $1
@@ -27,6 +27,7 @@ class Entry(NamedTuple):
     project_id: str
     api_key_id: str
     model: str
+    is_estimated: bool
     input_tokens: int
     cached_input_tokens: int
     output_tokens: int
@@ -96,8 +97,9 @@ class Entries:
         found: dict[int, dict[Group, tuple[int, ...]]] = _empty(asked)
         for bucket, row in self._counted(asked):
             group = (*_owner(row, asked), row.model if "model" in asked.group_by else "")
-            used = (1, row.input_tokens, row.cached_input_tokens, row.output_tokens, row.images)
-            known = found[bucket].get(group, (0, 0, 0, 0, 0))
+            tokens = (row.input_tokens, row.cached_input_tokens, row.output_tokens)
+            used = (1, int(row.is_estimated), *tokens, row.images)
+            known = found[bucket].get(group, (0, 0, 0, 0, 0, 0))
             found[bucket][group] = tuple(map(sum, zip(known, used, strict=True)))
         return found
 

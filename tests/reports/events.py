@@ -80,13 +80,17 @@ SELECT count(*)
                array_agg(CASE WHEN is_charged THEN images * 1000003 ELSE 0 END::bigint)
                    AS image_picos,
                array_agg(CASE WHEN is_charged AND images > 0 THEN 13 ELSE 0 END::bigint)
-                   AS requests
+                   AS requests,
+               array_agg(CASE WHEN is_used THEN output ELSE 0 END) AS delivered,
+               array_agg(is_used AND input % 3 = 0) AS estimated,
+               array_agg(NULL::text) AS payers
           FROM chosen
          WHERE batch = $1
          GROUP BY 1) c
  CROSS JOIN LATERAL ledger_settle(
         c.organization_id, ids, days, kinds, excess, inputs, cacheds, outputs, imageses,
-        input_picos, cached_picos, output_picos, image_picos, requests)
+        input_picos, cached_picos, output_picos, image_picos, requests,
+        delivered, estimated, payers)
 """
 
 
@@ -175,7 +179,8 @@ async def close_day(connection: asyncpg.Connection, day: date) -> None:
         SELECT organization_id, admitted_day, project_id, api_key_id, model, count(*),
                sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(images),
                sum(input_pico), sum(cached_input_pico), sum(output_pico), sum(image_pico),
-               sum(request_pico), sum(excess_pico), sum(unknown_pico)
+               sum(request_pico), sum(excess_pico), sum(unknown_pico),
+               count(*) FILTER (WHERE is_estimated)
           FROM {partition}
          WHERE phase = 1
          GROUP BY 1, 2, 3, 4, 5;

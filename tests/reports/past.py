@@ -98,7 +98,8 @@ def _cost_line(result: dict[str, Any]) -> tuple[tuple[str, str, str], int]:
 
 
 def _usage_line(result: dict[str, Any]) -> tuple[tuple[str, str, str], tuple[int, ...]]:
-    names = ("requests", "input_tokens", "cached_input_tokens", "output_tokens", "images")
+    tokens = ("input_tokens", "cached_input_tokens", "output_tokens")
+    names = ("requests", "estimated_requests", *tokens, "images")
     group = (result["project_id"], result["api_key_id"], result["model"])
     return _named(group), tuple(result[name] for name in names)
 

@@ -138,6 +138,7 @@ async def test_a_page_of_usage_is_given_whole(past: Past) -> None:
                     {
                         "object": "organization.usage.result",
                         "requests": 1,
+                        "estimated_requests": 0,
                         "input_tokens": 3,
                         "cached_input_tokens": 0,
                         "output_tokens": 0,

@@ -10,8 +10,10 @@ from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, time_ord
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import InvalidCursor
 from tollhouse.reports.types import Dimension, Filter, Place, Question, Subject, Width
+from tollhouse.storage.master_secrets import MasterSecrets
 
-CURSORS = Cursors(b"a master secret of more than thirty-two bytes")
+CURRENT = MasterSecrets([b"a master secret of more than thirty-two bytes"])
+CURSORS = Cursors(CURRENT)
 OURS = OrganizationId(time_ordered_uuid())
 PROJECT, KEY = ProjectId(time_ordered_uuid()), ProjectKeyId(time_ordered_uuid())
 QUESTION = Question(
@@ -22,7 +24,14 @@ QUESTION = Question(
     grouping=frozenset({Dimension.PROJECT, Dimension.LINE_ITEM}),
 )
 PLACE = Place(bucket=86_400, end=253_402_300_799)
-TEXT = CURSORS.write(OURS, QUESTION, PLACE)
+
+
+def written(masters: MasterSecrets) -> str:
+    """A cursor signed with the newest of these secrets."""
+    return Cursors(masters).write(OURS, QUESTION, PLACE, master_id=masters.ids[0])
+
+
+TEXT = written(CURRENT)
 
 
 def is_refused(text: str, question: Question = QUESTION, owner: OrganizationId = OURS) -> bool:
@@ -64,7 +73,18 @@ def test_a_cursor_of_another_question_is_refused(other: Question) -> None:
 
 def test_a_cursor_of_another_organization_or_secret_is_refused() -> None:
     assert is_refused(TEXT, owner=OrganizationId(time_ordered_uuid()))
-    assert is_refused(Cursors(b"another master secret").write(OURS, QUESTION, PLACE))
+    assert is_refused(written(MasterSecrets([b"another master secret"])))
+
+
+def test_a_cursor_of_a_previous_master_secret_is_read_while_that_is_accepted() -> None:
+    old, new = b"the previous master secret", b"the present master secret"
+    before = written(MasterSecrets([old]))
+    during = Cursors(MasterSecrets([new, old]))
+    after = Cursors(MasterSecrets([new]))
+
+    assert during.read(OURS, QUESTION, before) == PLACE
+    with pytest.raises(InvalidCursor):
+        after.read(OURS, QUESTION, before)
 
 
 @given(st.integers(0, len(TEXT) - 1), st.characters())

@@ -12,6 +12,7 @@ from tollhouse.reports.types import Group, Place, Span, Sums, Used, Width
 HOUR, DAY = Width.HOUR, Width.DAY
 NOTHING = Sums(
     requests=1,
+    estimated_requests=0,
     input_tokens=0,
     cached_input_tokens=0,
     output_tokens=0,

@@ -1,7 +1,7 @@
 """One closed family of failures: each class says what the caller can do about it."""
 
 from enum import IntEnum
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar, cast
 
 RETRY_AFTER_SECONDS_MAX = 60
 """Longer waits are ignored by some SDKs and obeyed without bound by others."""
@@ -51,6 +51,27 @@ class GatewayError(Exception):
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Headers beyond those that every answer carries, such as `Allow`."""
         return ()
+
+
+ExceptionT = TypeVar("ExceptionT", bound=BaseException)
+
+
+def without_frames(failure: ExceptionT) -> ExceptionT:
+    """Return the failure without its traceback, cause and context.
+
+    Whoever stores a failure calls this: a traceback keeps every frame that it passed, with the
+    request's body among their variables, and one of these frames often refers to the failure. Only
+    the cyclic collector, which runs rarely here, would free such a cycle.
+    """
+    waiting: list[BaseException | None] = [failure]
+    while waiting:
+        exception = waiting.pop()
+        if exception is not None:
+            waiting += (exception.__cause__, exception.__context__)
+            if isinstance(exception, BaseExceptionGroup):
+                waiting += cast("tuple[BaseException, ...]", exception.exceptions)  # pyright: ignore[reportUnknownMemberType] - of any kind
+            exception.__cause__ = exception.__context__ = exception.__traceback__ = None
+    return failure
 
 
 class Unexpected(GatewayError):

@@ -62,6 +62,7 @@ async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
         admitted_day=hold.admitted_day,
         kind=ResolutionKind.POST,
         charge=usage.charge,
+        delivered_tokens=None,
     )
     outcomes = await batches.settle(tx, tx.organization_id, [resolution])
     assert outcomes == [Resolved.NOW], "its hold was entered just before"

@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from tollhouse.base.ids import InstanceId, OrganizationId
 from tollhouse.base.tasks import Tasks, is_done
-from tollhouse.ledger import batches
+from tollhouse.ledger import batches, provable
 from tollhouse.ledger.batches import BatchResult, Decision
 from tollhouse.ledger.errors import (
     CAP_ERRORS,
@@ -135,6 +135,21 @@ class Batcher:
         # Read once, so that an answer nobody waits for does not make the loop complain.
         answer.add_done_callback(lambda future: future.cancelled() or future.exception())
         return answer
+
+    def leave_unsettled(self, minimum: Resolution) -> None:
+        """Keep a hold until its usage is known, and store what is certain about it by now."""
+        self._tasks.start("ledger-unsettled", self._record_minimum(minimum))
+
+    async def _record_minimum(self, minimum: Resolution) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await provable.record(self._database, minimum)
+            except _UNKNOWN_RESULT:
+                await asyncio.sleep(pause.total_seconds())
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                return
 
     async def resolve_before_answer(self, resolution: Resolution) -> None:
         """End a hold before an error leaves, since SDKs retry at once; but wait 2 s at most."""

@@ -14,23 +14,26 @@ from tollhouse.storage.database import Database, Row, Transaction
 # what they give back can be reserved in the same batch.
 _APPLY: Final = """
     SELECT outcome AS code, NULL::numeric AS available_pico, NULL::numeric AS held_pico
-      FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+      FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+                         $15, $16, $17)
      UNION ALL
     SELECT verdict, available_pico, held_pico
-      FROM ledger_admit($1, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-                        $26, $27, $28, $29)
+      FROM ledger_admit($1, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
+                        $29, $30, $31, $32)
 """
 _APPLY_MIXED: Final = """
     SELECT outcome AS code, NULL::numeric AS available_pico, NULL::numeric AS held_pico
-      FROM ledger_settle_mixed($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+      FROM ledger_settle_mixed($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+                               $15, $16, $17)
      UNION ALL
     SELECT verdict, available_pico, held_pico
-      FROM ledger_admit_mixed($15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
-                              $27, $28, $29)
+      FROM ledger_admit_mixed($18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
+                              $30, $31, $32)
 """
 _SETTLE: Final = """
     SELECT outcome
-      FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+      FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+                         $15, $16, $17)
 """
 
 
@@ -126,6 +129,9 @@ def _settle_columns(resolutions: Sequence[Resolution]) -> tuple[list[object], ..
         [charge.output_pico_usd for charge in charges],
         [charge.image_pico_usd for charge in charges],
         [charge.request_pico_usd for charge in charges],
+        [resolution.delivered_tokens for resolution in resolutions],
+        [resolution.is_estimated for resolution in resolutions],
+        [resolution.operator_rule for resolution in resolutions],
     )
 
 

@@ -36,21 +36,23 @@ async def page_of_unsettled(
     """Oldest first, or the one that is named."""
     rows = await tx.fetch_all(
         """
-        SELECT u.organization_id, u.reservation_id, u.admitted_day, u.admitted_at, u.project_id,
-               u.api_key_id, u.held_pico, u.unsettled_at, u.decide_at, h.model, h.instance_id
-          FROM unsettled_holds u
-         CROSS JOIN LATERAL (
-                SELECT e.model, e.instance_id
-                  FROM ledger_entries e
-                 WHERE e.organization_id = u.organization_id
-                   AND e.admitted_day = u.admitted_day
-                   AND e.reservation_id = u.reservation_id
-                   AND e.phase = 0
-                 LIMIT 1) h
-         WHERE u.organization_id = $1
-           AND ($2::uuid IS NULL OR u.reservation_id = $2)
-         ORDER BY u.admitted_day, u.reservation_id
-         LIMIT $3
+        WITH page AS MATERIALIZED (
+            SELECT organization_id, reservation_id, admitted_day, admitted_at, project_id,
+                   api_key_id, held_pico, unsettled_at, decide_at
+              FROM unsettled_holds
+             WHERE organization_id = $1
+               AND ($2::uuid IS NULL OR reservation_id = $2)
+             ORDER BY admitted_day, reservation_id
+             LIMIT $3
+        )
+        SELECT page.*, hold.model, hold.instance_id
+          FROM page
+          JOIN ledger_find_entries(
+                $1,
+                ARRAY(SELECT reservation_id FROM page ORDER BY admitted_day, reservation_id),
+                ARRAY(SELECT admitted_day FROM page ORDER BY admitted_day, reservation_id),
+                0) hold USING (admitted_day, reservation_id)
+         ORDER BY page.admitted_day, page.reservation_id
         """,
         organization_id,
         reservation_id,
@@ -76,6 +78,7 @@ async def settle(
         kind=ResolutionKind.POST,
         charge=replace(used, request_pico_usd=posted),
         excess_pico_usd=PicoUsd(amount - posted),
+        delivered_tokens=None,
     )
     return await _decide(tx, hold, resolution, Decided.SETTLE, reason)
 
@@ -88,6 +91,7 @@ async def release(tx: Mutation, reservation_id: ReservationId, *, reason: str) -
         reservation_id=reservation_id,
         admitted_day=hold.admitted_day,
         kind=ResolutionKind.VOID,
+        delivered_tokens=None,
     )
     return await _decide(tx, hold, resolution, Decided.RELEASE, reason)
 
@@ -99,10 +103,12 @@ def require_amount(amount: PicoUsd) -> None:
 
 
 def note_excess(resolution: Resolution) -> None:
-    """Ring when the house bears something: a bound was too low, or evidence is wrong.
+    """Count what the operator pays, and log an excess: a bound was too low, or evidence is wrong.
 
     To be called once the resolution is committed.
     """
+    if resolution.operator_rule is not None:
+        metrics.operator_paid(resolution.operator_rule)
     if resolution.excess_pico_usd > 0:
         metrics.excess_absorbed(resolution.excess_pico_usd)
         logger.error(

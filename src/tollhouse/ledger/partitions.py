@@ -99,11 +99,11 @@ async def _write_closings(tx: Transaction, day: date) -> None:
         """
         INSERT INTO ledger_closings (
             organization_id, admitted_day, project_id, api_key_id, model,
-            requests, input_tokens, cached_input_tokens, output_tokens, images,
+            requests, estimated_requests, input_tokens, cached_input_tokens, output_tokens, images,
             input_pico, cached_input_pico, output_pico, image_pico, request_pico,
             excess_pico, unknown_pico)
         SELECT organization_id, admitted_day, project_id, api_key_id, model,
-               count(*) FILTER (WHERE is_cost),
+               count(*) FILTER (WHERE is_cost), count(*) FILTER (WHERE is_cost AND is_estimated),
                coalesce(sum(input_tokens) FILTER (WHERE is_cost), 0),
                coalesce(sum(cached_input_tokens) FILTER (WHERE is_cost), 0),
                coalesce(sum(output_tokens) FILTER (WHERE is_cost), 0),

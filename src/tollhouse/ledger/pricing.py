@@ -3,7 +3,7 @@
 Every amount is a product of whole numbers, so that nothing is ever rounded.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
@@ -76,24 +76,29 @@ def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:
     return PicoUsd(amount_pico_usd)
 
 
-def charge(prices: Prices, usage: Usage, held: PicoUsd) -> tuple[Charge, PicoUsd]:
+def within(usage: Usage, bound: TokenBound) -> Usage:
+    """Return the part of a usage that was held for: no kind of token pays for another."""
+    return replace(
+        usage,
+        prompt_tokens=min(usage.prompt_tokens, bound.prompt_tokens),
+        completion_tokens=min(usage.completion_tokens, bound.output_tokens * bound.completions),
+    )
+
+
+def charge(
+    prices: Prices, usage: Usage, held: PicoUsd, *, used: Usage | None = None
+) -> tuple[Charge, PicoUsd]:
     """What is charged, at most what was held, and the excess that is not.
 
     The hold pays for the request, images, input, cached input and output, in this order: where
-    it does not reach, output is cut first. Tokens are told as used, also where they are not paid.
+    it does not reach, output is cut first. `used` is what the backend bills, if that is more than
+    `usage`: what it costs beyond the charge is excess.
     """
-    cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
-    input_tokens = usage.prompt_tokens - cached_tokens
-    costs = (
-        prices.request_pico_usd,
-        usage.images * prices.image_pico_usd,
-        input_tokens * prices.prompt_token_pico_usd,
-        cached_tokens * prices.cached_input_token_pico_usd,
-        _output_cost(prices, usage),
-    )
+    costs = _costs(prices, usage)
     request, images, input_, cached_input, output = _paid(costs, held)
+    cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
     charged = Charge(
-        input_tokens=input_tokens,
+        input_tokens=usage.prompt_tokens - cached_tokens,
         cached_input_tokens=cached_tokens,
         output_tokens=usage.completion_tokens,
         images=usage.images,
@@ -104,7 +109,20 @@ def charge(prices: Prices, usage: Usage, held: PicoUsd) -> tuple[Charge, PicoUsd
         request_pico_usd=request,
     )
     # A backend that reports an absurd usage must not make a settlement that cannot be stored.
-    return charged, PicoUsd(min(sum(costs) - charged.total_pico_usd, HOLD_PICO_USD_MAX))
+    billed = sum(_costs(prices, used or usage))
+    return charged, PicoUsd(min(billed - charged.total_pico_usd, HOLD_PICO_USD_MAX))
+
+
+def _costs(prices: Prices, usage: Usage) -> tuple[int, ...]:
+    """Request, images, input, cached input and output."""
+    cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
+    return (
+        prices.request_pico_usd,
+        usage.images * prices.image_pico_usd,
+        (usage.prompt_tokens - cached_tokens) * prices.prompt_token_pico_usd,
+        cached_tokens * prices.cached_input_token_pico_usd,
+        _output_cost(prices, usage),
+    )
 
 
 def _output_cost(prices: Prices, usage: Usage) -> int:

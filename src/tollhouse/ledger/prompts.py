@@ -12,6 +12,7 @@ from tollhouse.contract.combinations import is_set
 # Tuples, because a free-form member can be what no set can hold.
 TEXT_TYPES = (None, "text", "refusal")
 TEXT_MEMBERS = {"type", "text", "refusal", "cache_control"}
+_PLAIN_MEMBERS = ("type", "text")
 IMAGE_TYPES = (None, "image_url")
 IMAGE_MEMBERS = {"type", "image_url", "cache_control"}
 CLOSED_TOOL_TYPES = ("function", "custom")
@@ -67,6 +68,9 @@ def _text_parts(prompt: Prompt, parts: list[FreeObject]) -> list[FreeObject]:
     """Keep text, count images; anything else may be of any size."""
     texts: list[FreeObject] = []
     for part in parts:
+        if part.get("type") == "text" and "text" in part and len(part) == len(_PLAIN_MEMBERS):
+            texts.append(part)
+            continue
         members = {name for name, value in part.items() if value is not None}
         if part.get("type") in TEXT_TYPES and members <= TEXT_MEMBERS:
             texts.append(part)

@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from tollhouse.contract.decoding import punctuation
+from tollhouse.contract.json_scan import punctuation
 
 INDENTATION_BYTES = 4
 LINE_BYTES = 16

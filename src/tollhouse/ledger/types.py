@@ -114,9 +114,40 @@ class ResolutionKind(StrEnum):
     ABSORB = "absorb"
 
 
+class OperatorPays(StrEnum):
+    """The rules under which the operator, not the caller, pays for generated or delivered tokens.
+
+    This is the whole list: a delivered token is charged to the caller unless one of them holds.
+    """
+
+    WORKER_LOST = "worker_lost"
+    """The worker died and its count of delivered tokens is lost, so the hold is written off."""
+
+    POLICY_EVALUATOR_FAILED = "policy_evaluator_failed"
+    """An enforcing policy could not be evaluated, so the generated answer was not delivered."""
+
+    BACKEND_FAILED = "backend_failed"
+    """The backend failed and the answer was lost before any of it was delivered."""
+
+    GATEWAY_STOPPED = "gateway_stopped"
+    """The gateway stopped before the answer was complete."""
+
+    ABOVE_HOLD = "above_hold"
+    """The usage is above what was held, or above the output bound that the caller set."""
+
+
+UNDELIVERED = frozenset({OperatorPays.POLICY_EVALUATOR_FAILED, OperatorPays.BACKEND_FAILED})
+"""The rules that excuse what was generated, and not what was delivered."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resolution:
-    """The end of a hold. Its charge never exceeds the hold; what does is `excess_pico_usd`."""
+    """The end of a hold. Its charge never exceeds the hold; what does is `excess_pico_usd`.
+
+    `delivered_tokens` is the counted output that was sent to the caller, or None where the count
+    is not known. `is_estimated` says that Tollhouse counted the usage because the engine reported
+    none. `operator_pays` is None where the caller pays for everything.
+    """
 
     organization_id: OrganizationId
     reservation_id: ReservationId
@@ -124,6 +155,16 @@ class Resolution:
     kind: ResolutionKind
     charge: Charge = NOTHING
     excess_pico_usd: PicoUsd = ZERO
+    delivered_tokens: int | None = 0
+    is_estimated: bool = False
+    operator_pays: OperatorPays | None = None
+
+    @property
+    def operator_rule(self) -> OperatorPays | None:
+        """The rule that the entry stores: an excess is never paid by the caller."""
+        if self.operator_pays is None and self.excess_pico_usd > 0:
+            return OperatorPays.ABOVE_HOLD
+        return self.operator_pays
 
 
 class Decided(StrEnum):

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from tollhouse.base.ids import OrganizationId
+from tollhouse.ledger.types import UNDELIVERED
 from tollhouse.storage.database import Database, Row
 
 STATEMENT_SECONDS_MAX: Final = 86_400
@@ -38,6 +39,7 @@ _SUMS: Final = """
         SELECT admitted_day AS day, date_trunc('hour', admitted_at, 'UTC') AS hour,
                project_id, api_key_id, model,
                count(*) FILTER (WHERE is_cost) AS requests,
+               count(*) FILTER (WHERE is_cost AND is_estimated) AS estimated_requests,
                coalesce(sum(input_tokens) FILTER (WHERE is_cost), 0) AS input_tokens,
                coalesce(sum(cached_input_tokens) FILTER (WHERE is_cost), 0) AS cached_input_tokens,
                coalesce(sum(output_tokens) FILTER (WHERE is_cost), 0) AS output_tokens,
@@ -54,7 +56,8 @@ _SUMS: Final = """
          GROUP BY 1, 2, 3, 4, 5
     ), days AS MATERIALIZED (
         SELECT day, project_id, api_key_id, model,
-               sum(requests) AS requests, sum(input_tokens) AS input_tokens,
+               sum(requests) AS requests, sum(estimated_requests) AS estimated_requests,
+               sum(input_tokens) AS input_tokens,
                sum(cached_input_tokens) AS cached_input_tokens,
                sum(output_tokens) AS output_tokens, sum(images) AS images,
                sum(input_pico) AS input_pico, sum(cached_input_pico) AS cached_input_pico,
@@ -66,7 +69,8 @@ _SUMS: Final = """
          GROUP BY 1, 2, 3, 4
          UNION ALL
         SELECT admitted_day, project_id, api_key_id, model,
-               requests, input_tokens, cached_input_tokens, output_tokens, images,
+               requests, estimated_requests,
+               input_tokens, cached_input_tokens, output_tokens, images,
                input_pico, cached_input_pico, output_pico, image_pico, request_pico,
                excess_pico, unknown_pico, 0, true
           FROM ledger_closings
@@ -105,13 +109,15 @@ _SUMS: Final = """
          WHERE organization_id = $1
     ), expected_hourly AS (
         SELECT hour AS bucket, project_id, api_key_id, model,
-               requests, input_tokens, cached_input_tokens, output_tokens, images,
+               requests, estimated_requests,
+               input_tokens, cached_input_tokens, output_tokens, images,
                input_pico, cached_input_pico, output_pico, image_pico, request_pico
           FROM hours
          WHERE requests > 0
          UNION ALL
         SELECT day::timestamp AT TIME ZONE 'UTC', project_id, api_key_id, model,
-               requests, input_tokens, cached_input_tokens, output_tokens, images,
+               requests, estimated_requests,
+               input_tokens, cached_input_tokens, output_tokens, images,
                input_pico, cached_input_pico, output_pico, image_pico, request_pico
           FROM days
          WHERE is_closed
@@ -120,7 +126,8 @@ _SUMS: Final = """
         SELECT CASE WHEN closed_days.day IS NULL THEN hour
                     ELSE date_trunc('day', hour, 'UTC') END AS bucket,
                project_id, api_key_id, model,
-               sum(requests) AS requests, sum(input_tokens) AS input_tokens,
+               sum(requests) AS requests, sum(estimated_requests) AS estimated_requests,
+               sum(input_tokens) AS input_tokens,
                sum(cached_input_tokens) AS cached_input_tokens,
                sum(output_tokens) AS output_tokens, sum(images) AS images,
                sum(input_pico) AS input_pico, sum(cached_input_pico) AS cached_input_pico,
@@ -173,6 +180,7 @@ _SUMS: Final = """
            USING (day, project_id, api_key_id, model)
      CROSS JOIN LATERAL (VALUES
             ('requests', e.requests, f.requests),
+            ('estimated_requests', e.estimated_requests, f.estimated_requests),
             ('input_tokens', e.input_tokens, f.input_tokens),
             ('cached_input_tokens', e.cached_input_tokens, f.cached_input_tokens),
             ('output_tokens', e.output_tokens, f.output_tokens),
@@ -191,6 +199,7 @@ _SUMS: Final = """
       FULL JOIN found_hourly f USING (bucket, project_id, api_key_id, model)
      CROSS JOIN LATERAL (VALUES
             ('requests', e.requests, f.requests),
+            ('estimated_requests', e.estimated_requests, f.estimated_requests),
             ('input_tokens', e.input_tokens, f.input_tokens),
             ('cached_input_tokens', e.cached_input_tokens, f.cached_input_tokens),
             ('output_tokens', e.output_tokens, f.output_tokens),
@@ -204,13 +213,17 @@ _SUMS: Final = """
      WHERE v.expected IS DISTINCT FROM v.found
 """
 
+# Delivered implies charged, unless the entry names a rule of `OperatorPays` that allows delivered
+# tokens. An entry states all output as used, also where the hold did not reach to pay for it: then
+# there is an excess, and it needs a rule too.
 _HOLDS: Final = """
     WITH holds AS MATERIALIZED (
         SELECT hold.reservation_id AS held_id, resolution.reservation_id AS resolved_id,
                coalesce(hold.reservation_id, resolution.reservation_id) AS reservation_id,
                hold.held_pico, hold.deadline_at, resolution.kind, resolution.posted_pico,
                resolution.excess_pico, resolution.unknown_pico,
-               resolution.held_pico AS resolved_pico
+               resolution.held_pico AS resolved_pico, resolution.delivered_tokens,
+               resolution.output_tokens, resolution.operator_pays
           FROM (SELECT * FROM ledger_entries WHERE organization_id = $1 AND phase = 0) hold
           FULL JOIN (SELECT * FROM ledger_entries WHERE organization_id = $1 AND phase = 1)
                resolution USING (admitted_day, reservation_id)
@@ -234,11 +247,23 @@ _HOLDS: Final = """
       FROM holds
      WHERE excess_pico > 0
        AND posted_pico < held_pico
+       AND operator_pays IS DISTINCT FROM 'above_hold'
      UNION ALL
     SELECT 'resolution.unknown_pico', reservation_id::text,
            CASE kind WHEN 'absorb' THEN held_pico - posted_pico ELSE 0 END, unknown_pico
       FROM holds
      WHERE unknown_pico <> CASE kind WHEN 'absorb' THEN held_pico - posted_pico ELSE 0 END
+     UNION ALL
+    SELECT 'resolution.delivered_tokens', reservation_id::text, output_tokens, delivered_tokens
+      FROM holds
+     WHERE delivered_tokens > output_tokens
+       AND (operator_pays IS NULL OR operator_pays = ANY($3))
+     UNION ALL
+    SELECT 'resolution.unpaid_pico', reservation_id::text, 0, excess_pico
+      FROM holds
+     WHERE delivered_tokens IS NOT NULL
+       AND excess_pico > 0
+       AND operator_pays IS NULL
      UNION ALL
     SELECT 'hold.overdue_pico', holds.reservation_id::text, 0, holds.held_pico
       FROM holds
@@ -264,7 +289,7 @@ async def verify(database: Database, organization_id: OrganizationId) -> list[Di
     async with database.snapshot(statement_seconds=STATEMENT_SECONDS_MAX) as tx:
         await tx.execute(_KEEP_DAYS)
         sums = await tx.fetch_all(_SUMS, organization_id)
-        holds = await tx.fetch_all(_HOLDS, organization_id, OVERDUE_AFTER)
+        holds = await tx.fetch_all(_HOLDS, organization_id, OVERDUE_AFTER, list(UNDELIVERED))
     found = [_difference(organization_id, row) for row in (*sums, *holds)]
     return sorted(found, key=lambda difference: (difference.name, difference.subject))
 

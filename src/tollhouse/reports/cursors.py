@@ -14,6 +14,9 @@ from typing import Final
 from tollhouse.base.ids import OrganizationId
 from tollhouse.reports.errors import InvalidCursor
 from tollhouse.reports.types import Place, Question
+from tollhouse.storage import master_secrets
+from tollhouse.storage.database import Transaction
+from tollhouse.storage.master_secrets import MasterSecrets
 
 _LABEL: Final = b"tollhouse report cursor v1"
 _CONTENT: Final = struct.Struct(">QQ")
@@ -22,29 +25,45 @@ _TEXT_LENGTH: Final = 64
 
 
 class Cursors:
-    """Writes and reads cursors with a key of their own, derived from the master secret."""
+    """Writes and reads cursors with keys of their own, one derived from each master secret."""
 
-    def __init__(self, master_secret: bytes) -> None:
-        self._key = hmac.digest(master_secret, _LABEL, "sha256")
+    def __init__(self, masters: MasterSecrets) -> None:
+        self._masters = masters
+        self._keys = {
+            master_id: hmac.digest(secret, _LABEL, "sha256")
+            for master_id, secret in masters.by_id.items()
+        }
 
-    def write(self, organization_id: OrganizationId, question: Question, place: Place) -> str:
+    async def writing_id(self, tx: Transaction) -> str:
+        """Return the master secret to sign with, so that every live worker reads the cursor."""
+        return await master_secrets.writing_id(tx, self._masters)
+
+    def write(
+        self,
+        organization_id: OrganizationId,
+        question: Question,
+        place: Place,
+        *,
+        master_id: str,
+    ) -> str:
         """The cursor that leads to a place."""
         content = _CONTENT.pack(place.bucket, place.end)
-        tag = self._tag(organization_id, question, content)
+        tag = _tag(self._keys[master_id], organization_id, question, content)
         return base64.urlsafe_b64encode(content + tag).decode()
 
     def read(self, organization_id: OrganizationId, question: Question, text: str) -> Place:
         """Where a cursor leads, if it was written for this question of this organization."""
         decoded = _decoded(text)
         content, tag = decoded[: _CONTENT.size], decoded[_CONTENT.size :]
-        if not hmac.compare_digest(tag, self._tag(organization_id, question, content)):
+        expected = (_tag(key, organization_id, question, content) for key in self._keys.values())
+        if not any(hmac.compare_digest(tag, one) for one in expected):
             raise InvalidCursor
         bucket, end = _CONTENT.unpack(content)
         return Place(bucket=bucket, end=end)
 
-    def _tag(self, organization_id: OrganizationId, question: Question, content: bytes) -> bytes:
-        signed = content + _canonical(organization_id, question)
-        return hmac.digest(self._key, signed, "sha256")
+
+def _tag(key: bytes, organization_id: OrganizationId, question: Question, content: bytes) -> bytes:
+    return hmac.digest(key, content + _canonical(organization_id, question), "sha256")
 
 
 def _decoded(text: str) -> bytes:

@@ -58,10 +58,12 @@ async def page(
     place = _place(cursors, organization_id, asked, now=now)
     async with database.transaction() as tx:
         report = await read(tx, organization_id, question, place, buckets_max=asked.buckets_max)
-    if report.next_start is None:
-        return Page(report=report, next_cursor=None)
+        if report.next_start is None:
+            return Page(report=report, next_cursor=None)
+        master_id = await cursors.writing_id(tx)
     next_place = Place(bucket=report.next_start, end=place.end)
-    return Page(report=report, next_cursor=cursors.write(organization_id, question, next_place))
+    cursor = cursors.write(organization_id, question, next_place, master_id=master_id)
+    return Page(report=report, next_cursor=cursor)
 
 
 def first_place(question: Question, end: int | None, *, now: datetime) -> Place:

@@ -96,9 +96,13 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sums:
-    """Settled usage and its cost by part. Input does not include cached input."""
+    """Settled usage and its cost by part. Input does not include cached input.
+
+    Estimated requests are those whose usage Tollhouse counted, because the engine reported none.
+    """
 
     requests: int
+    estimated_requests: int
     input_tokens: int
     cached_input_tokens: int
     output_tokens: int

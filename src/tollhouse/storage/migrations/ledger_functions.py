@@ -11,7 +11,21 @@ from tollhouse.storage.migrations.ledger_helpers import (
     UNSETTLED,
 )
 
-ADMIT: Final = """
+LOOK_UP_RETRIED: Final = """SELECT array_agg(e.phase IS NOT NULL ORDER BY i.n),
+               array_agg(CASE e.phase WHEN 1 THEN 5 ELSE 0 END::smallint ORDER BY i.n)
+          INTO v_existing, v_verdicts
+          FROM unnest(p_reservation_ids, p_admitted_ats) WITH ORDINALITY AS i (id, admitted_at, n)
+          LEFT JOIN LATERAL (
+                SELECT x.phase
+                  FROM ledger_entries x
+                 WHERE x.organization_id = p_organization_id
+                   AND x.admitted_day = (i.admitted_at AT TIME ZONE 'UTC')::date
+                   AND x.reservation_id = i.id
+                 ORDER BY x.phase DESC
+                 LIMIT 1) e ON true;"""
+"""Replaced by revision 0009."""
+
+ADMIT: Final = f"""
 CREATE FUNCTION ledger_admit(
     p_organization_id   uuid,
     p_instance_id       uuid,
@@ -65,18 +79,7 @@ BEGIN
 
     IF p_is_retry THEN
         -- A hold that was decided meanwhile covers nothing: its request comes too late.
-        SELECT array_agg(e.phase IS NOT NULL ORDER BY i.n),
-               array_agg(CASE e.phase WHEN 1 THEN 5 ELSE 0 END::smallint ORDER BY i.n)
-          INTO v_existing, v_verdicts
-          FROM unnest(p_reservation_ids, p_admitted_ats) WITH ORDINALITY AS i (id, admitted_at, n)
-          LEFT JOIN LATERAL (
-                SELECT x.phase
-                  FROM ledger_entries x
-                 WHERE x.organization_id = p_organization_id
-                   AND x.admitted_day = (i.admitted_at AT TIME ZONE 'UTC')::date
-                   AND x.reservation_id = i.id
-                 ORDER BY x.phase DESC
-                 LIMIT 1) e ON true;
+        {LOOK_UP_RETRIED}
     END IF;
 
     LOOP
@@ -173,7 +176,7 @@ BEGIN
     RETURN QUERY SELECT * FROM unnest(v_verdicts, v_free, v_held);
 END
 $$
-"""
+"""  # noqa: S608 - composed of constants
 
 _USE = """requests, input_tokens, cached_input_tokens, output_tokens, images,
         input_pico, cached_input_pico, output_pico, image_pico, request_pico"""

@@ -1,0 +1,62 @@
+"""The provable minimum of a hold that stays unsettled: what its worker had counted.
+
+It is stored when the worker lets the hold go, and posted when nothing more was learned in time.
+"""
+
+from typing import Final
+
+import msgspec
+
+from tollhouse.ledger.open_holds import account_locked
+from tollhouse.ledger.types import Charge, OperatorPays, Resolution, ResolutionKind
+from tollhouse.storage.database import Database, Row
+
+_RECORD: Final = """
+    INSERT INTO unsettled_holds (
+           organization_id, admitted_day, reservation_id, held_pico, admitted_at, project_id,
+           api_key_id, decide_at, provable_charge, delivered_tokens, is_estimated)
+    SELECT $1, hold.admitted_day, hold.reservation_id, hold.held_pico, hold.admitted_at,
+           hold.project_id, hold.api_key_id,
+           hold.deadline_at + CASE WHEN hold.bills_without_answer
+                                   THEN interval '24 hours' ELSE interval '60 seconds' END,
+           $4::jsonb, $5, $6
+      FROM ledger_find_entries($1, $2, $3, 0) hold
+      LEFT JOIN ledger_find_entries($1, $2, $3, 1) resolution ON resolution.item = hold.item
+     WHERE resolution.item IS NULL
+    ON CONFLICT (organization_id, admitted_day, reservation_id) DO UPDATE
+       SET provable_charge = EXCLUDED.provable_charge,
+           delivered_tokens = EXCLUDED.delivered_tokens,
+           is_estimated = EXCLUDED.is_estimated
+"""
+
+
+async def record(database: Database, minimum: Resolution) -> None:
+    """Mark the hold as unsettled and store what is certain; nothing if it is resolved already."""
+    async with account_locked(database, minimum.organization_id) as tx:
+        await tx.execute(
+            _RECORD,
+            minimum.organization_id,
+            [minimum.reservation_id],
+            [minimum.admitted_day],
+            msgspec.json.encode(minimum.charge).decode(),
+            minimum.delivered_tokens,
+            minimum.is_estimated,
+        )
+
+
+def resolution_of(row: Row) -> Resolution:
+    """Return how an unsettled hold ends without further evidence: at its provable minimum.
+
+    Without one its worker was lost, and with it the count of what was delivered.
+    """
+    stored: str | None = row["provable_charge"]
+    return Resolution(
+        organization_id=row["organization_id"],
+        reservation_id=row["reservation_id"],
+        admitted_day=row["admitted_day"],
+        kind=ResolutionKind.ABSORB,
+        charge=Charge() if stored is None else msgspec.json.decode(stored, type=Charge),
+        delivered_tokens=row["delivered_tokens"],
+        is_estimated=row["is_estimated"],
+        operator_pays=OperatorPays.WORKER_LOST if stored is None else None,
+    )

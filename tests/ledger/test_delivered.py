@@ -1,0 +1,233 @@
+"""What a resolution says about delivery, and who pays, reaches the entry and the reports."""
+
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.identity.measures import counted
+from tests.ledger.invariants import assert_conserved
+from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, voided
+from tests.ledger.past import days_ago, enter_past
+from tests.ledger.till import Till, open_till
+from tests.support.world import World
+from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tollhouse.base.money import PicoUsd
+from tollhouse.base.tasks import Tasks
+from tollhouse.ledger import batches, operations, partitions, reaper
+from tollhouse.ledger.types import (
+    Charge,
+    Hold,
+    OperatorPays,
+    Resolution,
+    ResolutionKind,
+    Resolved,
+)
+from tollhouse.storage.database import Database
+
+DELIVERED = Charge(output_tokens=7, output_pico_usd=PicoUsd(70))
+
+
+def paid(rule: OperatorPays) -> int:
+    return counted(f'tollhouse_operator_pays_total{{rule="{rule}"}}')
+
+
+def ended(hold: Hold, **said: Any) -> Resolution:  # noqa: ANN401 - members of a resolution
+    return Resolution(
+        organization_id=hold.organization_id,
+        reservation_id=hold.reservation_id,
+        admitted_day=hold.admitted_day,
+        kind=ResolutionKind.POST,
+        charge=DELIVERED,
+        **said,
+    )
+
+
+async def stored(database: Database, hold: Hold) -> tuple[int | None, bool, str | None]:
+    """What the resolving entry says."""
+    (row,) = await database.fetch_all(
+        "SELECT delivered_tokens, is_estimated, operator_pays FROM ledger_entries"
+        " WHERE organization_id = $1 AND reservation_id = $2 AND phase = 1",
+        hold.organization_id,
+        hold.reservation_id,
+    )
+    return row["delivered_tokens"], row["is_estimated"], row["operator_pays"]
+
+
+async def estimated(database: Database, payer: Payer) -> list[tuple[int, int]]:
+    """Requests and estimated ones, by day and by hour."""
+    rows = await database.fetch_all(
+        """
+        SELECT sum(requests)::int, sum(estimated_requests)::int FROM cost_daily
+         WHERE organization_id = $1
+         UNION ALL
+        SELECT sum(requests)::int, sum(estimated_requests)::int FROM cost_hourly
+         WHERE organization_id = $1
+        """,
+        payer.organization_id,
+    )
+    return [tuple(row) for row in rows]
+
+
+async def settle(
+    database: Database, ends: list[Resolution], holds: list[Hold], *, is_mixed: bool
+) -> None:
+    """Admit, and settle in a second statement."""
+    instance_id = InstanceId(time_ordered_uuid())
+    works: list[tuple[list[Resolution], list[Hold]]] = [([], holds), (ends, [])]
+    for work in works:
+        if is_mixed:
+            await batches.apply_mixed(database, *work, instance_id=instance_id, is_retry=False)
+        else:
+            await batches.apply(
+                database,
+                holds[0].organization_id,
+                *work,
+                instance_id=instance_id,
+                is_retry=False,
+            )
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+async def test_each_entry_stores_what_its_resolution_says(
+    database: Database, *, is_mixed: bool
+) -> None:
+    payers = [await new_payer(database, credit=1_000_000) for _ in range(3)]
+    payers = payers if is_mixed else payers[:1] * 3
+    first, second, third = holds = [payer.hold(1_000) for payer in payers]
+    failed = OperatorPays.BACKEND_FAILED
+    ends = [
+        ended(first, delivered_tokens=7),
+        ended(second, delivered_tokens=5, is_estimated=True),
+        ended(third, delivered_tokens=None, operator_pays=failed),
+    ]
+
+    await settle(database, ends, holds, is_mixed=is_mixed)
+
+    assert [await stored(database, hold) for hold in holds] == [
+        (7, False, None),
+        (5, True, None),
+        (None, False, "backend_failed"),
+    ]
+    assert await estimated(database, payers[1]) == [(1, 1) if is_mixed else (3, 1)] * 2
+
+
+async def test_an_excess_is_paid_by_the_operator_and_counted(database: Database) -> None:
+    tasks = Tasks()
+    batcher = new_batcher(database, tasks)
+    hold = (await new_payer(database, credit=1_000)).hold(70)
+    before = paid(OperatorPays.ABOVE_HOLD)
+    await batcher.admit(hold, patience=PATIENCE)
+
+    await batcher.resolve(ended(hold, delivered_tokens=9, excess_pico_usd=PicoUsd(20)))
+
+    assert await stored(database, hold) == (9, False, "above_hold")
+    assert paid(OperatorPays.ABOVE_HOLD) - before == 1
+
+
+async def test_a_resolution_that_comes_too_late_is_not_counted(database: Database) -> None:
+    tasks = Tasks()
+    batcher = new_batcher(database, tasks)
+    hold = (await new_payer(database, credit=1_000)).hold(70)
+    before = paid(OperatorPays.GATEWAY_STOPPED)
+    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.resolve(voided(hold))
+
+    late = await batcher.resolve(ended(hold, operator_pays=OperatorPays.GATEWAY_STOPPED))
+
+    assert late is Resolved.BEFORE
+    assert paid(OperatorPays.GATEWAY_STOPPED) == before
+
+
+SETTLE_AS_OF_0008 = """
+    SELECT outcome
+      FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+"""
+SETTLE_MIXED_AS_OF_0008 = """
+    SELECT outcome
+      FROM ledger_settle_mixed($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+"""
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+async def test_a_worker_of_the_version_before_settles_on_the_new_schema(
+    database: Database, database_url: str, *, is_mixed: bool
+) -> None:
+    payer = await new_payer(database, credit=1_000)
+    hold = payer.hold(70)
+    await settle(database, [], [hold], is_mixed=is_mixed)
+    columns = ([hold.reservation_id], [hold.admitted_day], ["post"], *([0], [1], [0], [2], [0]))
+    prices = ([5], [0], [6], [0], [0])
+    connection = await asyncpg.connect(database_url)
+
+    outcome = await connection.fetchval(
+        SETTLE_MIXED_AS_OF_0008 if is_mixed else SETTLE_AS_OF_0008,
+        [hold.organization_id] if is_mixed else hold.organization_id,
+        *columns,
+        *prices,
+    )
+    await connection.close()
+
+    assert outcome == Resolved.NOW
+    assert await stored(database, hold) == (None, False, None)
+
+
+@pytest.fixture
+async def till(world: World, database_url: str) -> Till:
+    return await open_till(world, database_url)
+
+
+async def unsettled_hold(till: Till) -> Hold:
+    hold = await till.hold(100)
+    await till.let_pass(hold, timedelta(seconds=70))
+    await reaper.run(till.world.database)
+    return hold
+
+
+async def test_a_hold_is_written_off_under_the_rule_of_the_lost_worker(till: Till) -> None:
+    hold = await unsettled_hold(till)
+    before = paid(OperatorPays.WORKER_LOST)
+    await till.tamper("UPDATE unsettled_holds SET decide_at = clock_timestamp()")
+
+    await reaper.run(till.world.database)
+
+    assert await stored(till.world.database, hold) == (None, False, "worker_lost")
+    assert paid(OperatorPays.WORKER_LOST) - before == 1
+
+
+@pytest.mark.parametrize(("amount", "rule"), [(100, None), (130, "above_hold")])
+async def test_an_operator_who_settles_knows_no_count_of_delivered_tokens(
+    till: Till, amount: int, rule: str | None
+) -> None:
+    hold = await unsettled_hold(till)
+
+    async with till.world.database.mutation(till.world.authority()) as tx:
+        await operations.settle(
+            tx, hold.reservation_id, used=Charge(), amount=PicoUsd(amount), reason="an invoice"
+        )
+
+    assert await stored(till.world.database, hold) == (None, False, rule)
+
+
+async def test_a_closed_day_still_knows_its_estimated_requests(till: Till) -> None:
+    entered = await enter_past(till, days_ago(40), 100)
+    await till.tamper(
+        "UPDATE ledger_entries SET is_estimated = true WHERE reservation_id = $1 AND phase = 1",
+        entered.reservation_id,
+    )
+    await till.tamper("UPDATE cost_daily SET estimated_requests = 1")
+    await till.tamper("UPDATE cost_hourly SET estimated_requests = 1")
+    await assert_conserved(till.world.database)
+
+    await partitions.remove_old(till.world.database, entry_days=30)
+
+    assert await till.value("SELECT estimated_requests FROM ledger_closings") == 1
+    await assert_conserved(till.world.database)
+
+
+async def test_a_hold_that_claims_a_delivery_is_refused(till: Till) -> None:
+    await till.hold(100)
+
+    with pytest.raises(asyncpg.CheckViolationError, match="entries_hold_delivers_nothing"):
+        await till.tamper("UPDATE ledger_entries SET delivered_tokens = 1 WHERE phase = 0")

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
+from tests.ledger.invariants import assert_conserved
 from tests.support.shop import (
     COMPLETION_PICO_USD,
     MODEL,
@@ -102,7 +103,8 @@ async def crowd(shop: Shop, body: dict[str, Any], count: int) -> None:
 
 
 async def charges(shop: Shop) -> list[tuple[int, int, int]]:
-    """Input tokens, output tokens and cost of everything that was posted."""
+    """Input tokens, output tokens and cost of everything that was posted; all of it is sound."""
+    await assert_conserved(shop.world.database)
     rows = await shop.world.database.fetch_all(
         """
         SELECT input_tokens + cached_input_tokens AS input, output_tokens, posted_pico AS cost

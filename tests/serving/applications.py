@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -84,6 +85,8 @@ class Echo:
         query = parse_qs(scope["query_string"].decode())
         if scope["path"] == "/slow":
             await asyncio.sleep(float(query["seconds"][0]))
+        if scope["path"] == "/stuck":
+            time.sleep(float(query["seconds"][0]))  # noqa: ASYNC251 - an event loop that is stuck
 
     async def _read(self, scope: MutableMapping[str, Any], receive: Receive) -> bytes:
         declared = dict(scope["headers"]).get(b"content-length", b"0")

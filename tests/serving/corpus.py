@@ -120,6 +120,12 @@ SOUND = (
         sizes=(1000,),
     ),
     case(
+        "many chunks of sixteen bytes",
+        chunked((b"10\r\n" + b"x" * 16 + b"\r\n") * 20_000 + b"0\r\n\r\n"),
+        bounded=OK,
+        sizes=(320_000,),
+    ),
+    case(
         "upper-case chunked",
         post(b"Transfer-Encoding: CHUNKED", body=HELLO),
         bounded=OK,
@@ -208,6 +214,77 @@ FRAMING = (
         sizes=(5,),
     ),
     case(
+        "identity, then chunked",
+        post(b"Transfer-Encoding: identity, chunked", body=HELLO),
+        bounded=BAD,
+        granian=OK,
+        sizes=(5,),
+    ),
+    case(
+        "gzip, then chunked",
+        post(b"Transfer-Encoding: gzip, chunked", body=HELLO),
+        bounded=BAD,
+        granian=OK,
+        sizes=(5,),
+    ),
+    case(
+        "gzip, chunked and a second request",
+        post(b"Transfer-Encoding: gzip, chunked", body=HELLO) + get(),
+        bounded=BAD,
+        granian=(200, 200),
+        sizes=(5, 0),
+    ),
+    case(
+        "gzip, then chunked in a second header",
+        post(b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked", body=HELLO),
+        bounded=BAD,
+        granian=OK,
+        sizes=(5,),
+    ),
+    case(
+        "empty coding, then chunked",
+        post(b"Transfer-Encoding: , chunked", body=HELLO),
+        bounded=BAD,
+        granian=OK,
+        sizes=(5,),
+    ),
+    case("chunked, then nothing", post(b"Transfer-Encoding: chunked,", body=HELLO), bounded=BAD),
+    case("empty transfer coding", post(b"Transfer-Encoding:", body=HELLO), bounded=BAD),
+    case(
+        "chunked with a parameter", post(b"Transfer-Encoding: chunked;q=1", body=HELLO), bounded=BAD
+    ),
+    case("quoted chunked", post(b'Transfer-Encoding: "chunked"', body=HELLO), bounded=BAD),
+    case(
+        "chunked between spaces",
+        post(b"Transfer-Encoding:  chunked ", body=HELLO),
+        bounded=OK,
+        sizes=(5,),
+    ),
+    case(
+        "chunked before a tab",
+        post(b"Transfer-Encoding: chunked\t", body=HELLO),
+        bounded=BAD,
+        granian=OK,
+        sizes=(5,),
+    ),
+    case(
+        "gzip, chunked and a length",
+        post(b"Transfer-Encoding: gzip, chunked", b"Content-Length: 5", body=HELLO),
+        bounded=BAD,
+        granian=OK,
+        sizes=(5,),
+    ),
+    case(
+        "upgrade offer with identity, then chunked",
+        post(*UPGRADE, b"Transfer-Encoding: identity, chunked", body=HELLO),
+        bounded=BAD,
+        granian=OK,
+        sizes=(5,),
+    ),
+    case(
+        "gzip in http/1.0", post(b"Transfer-Encoding: gzip", line=b"POST / HTTP/1.0"), bounded=BAD
+    ),
+    case(
         "chunked, then identity in a second header",
         chunked(HELLO, b"Transfer-Encoding: identity"),
         bounded=BAD,
@@ -240,6 +317,20 @@ FRAMING = (
     ),
     case("second chunk malformed", chunked(b"5\r\nhello\r\n"), b"zz\r\n", bounded=BAD),
     case("small chunk extension", chunked(b"5;a=b\r\nhello\r\n0\r\n\r\n"), bounded=OK, sizes=(5,)),
+    case(
+        "forty thousand chunks of one byte",
+        chunked(b"1\r\nx\r\n" * 40_000 + b"0\r\n\r\n"),
+        bounded=BAD,
+        granian=OK,
+        sizes=(40_000,),
+    ),
+    case(
+        "forty thousand chunks of three bytes",
+        chunked(b"3\r\nxxx\r\n" * 40_000 + b"0\r\n\r\n"),
+        bounded=BAD,
+        granian=OK,
+        sizes=(120_000,),
+    ),
     case(
         "chunk extension of 200 kB",
         chunked(b"5;" + b"a" * 200_000 + b"\r\nhello\r\n0\r\n\r\n"),

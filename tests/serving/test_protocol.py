@@ -87,6 +87,51 @@ async def refuse_unread(scope: Scope, receive: Receive, send: Send) -> None:
     await answer(send, 401, {"path": scope["path"]})
 
 
+class EarlyRefusal:
+    """Answers from the head alone, then reads what is left, as the edge does."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.ended = asyncio.Event()
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", b"2"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": b"{}", "more_body": True})
+        while (message := await receive())["type"] == "http.request":
+            self.received += message["body"]
+            if not message["more_body"]:
+                break
+        await send({"type": "http.response.body", "body": b""})
+        self.ended.set()
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        (b"5\r\nhello\r\n" * 1000 + b"0\r\n\r\n",),
+        (b"not a chunk\r\n", b"0\r\n", b"\r\n"),
+    ],
+    ids=["chunks", "anything"],
+)
+async def test_chunks_are_not_parsed_any_more_once_their_request_is_refused(
+    rest: tuple[bytes, ...],
+) -> None:
+    refusal = EarlyRefusal()
+    async with serving(refusal) as running, running.connected(chunked(b"")) as (reader, writer):
+        answered = await reader.readuntil(b"{}")
+        for segment in rest:
+            assert not refusal.ended.is_set()
+            writer.write(segment)
+            await writer.drain()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await refusal.ended.wait()
+            after = await reader.read()
+
+    assert answered.startswith(b"HTTP/1.1 401")
+    assert (refusal.received, after) == (b"", b"")
+
+
 async def _responses(reader: asyncio.StreamReader) -> list[int]:
     return [response.status for response in parse(await reader.read())[0]]
 

@@ -7,15 +7,28 @@ proxy or a client's pool opens, would end up on one worker, and stay there.
 import asyncio
 import contextlib
 import logging
+import math
+import os
 import socket
 import time
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Final
 
 from tollhouse.base.tasks import Tasks
+from tollhouse.serving.connections import Connections
 
-PAUSE_SECONDS: Final = 1.0
-"""How long to leave the queue alone when there are no descriptors left to take from it."""
+PAUSE_SECONDS: Final = 0.1
+"""How long to leave the queue alone when there is no room or no descriptor for a connection."""
+
+LOG_SECONDS_MIN: Final = 10.0
+"""What passes between two log lines about pauses, of which there may be many."""
+
+CLOSED_AT_ONCE: Final = 16
+"""Idle connections that are closed when the system refuses a descriptor."""
+
+CLOSING_SECONDS_MAX: Final = 1.0
+"""What a closed acceptor waits for connections that were taken but have no protocol yet."""
 
 YIELD_SECONDS: Final = 1e-6
 """Long enough for a worker that waits to wake up: the kernel makes some 60 microseconds of it.
@@ -26,46 +39,96 @@ Measured with two workers: bursts of 20 connections split 20 to 0 without it, 11
 logger = logging.getLogger("tollhouse.serving")
 
 
+class AcceptState(Enum):
+    """Whether new callers get in."""
+
+    ACCEPTING = auto()
+    FULL = auto()  # as many connections as allowed, and none of them is idle
+    FAILED = auto()  # the system has no descriptor or memory for another one
+    CLOSED = auto()
+
+
 class Acceptor:
     """Has what the HTTP server asks of a listening server."""
 
     def __init__(
-        self, listener: socket.socket, protocol_factory: Callable[[], asyncio.Protocol]
+        self,
+        listener: socket.socket,
+        protocol_factory: Callable[[], asyncio.Protocol],
+        connections: Connections,
     ) -> None:
         self._listener = listener
         self._protocol_factory = protocol_factory
+        self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
-        self._is_closed = False
+        self._state = AcceptState.ACCEPTING
+        self._logged_seconds = -math.inf
         listener.setblocking(False)  # noqa: FBT003 - as the standard library has it
-        self._resume()
+        self._loop.add_reader(listener, self._accept_one)
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether a connection that comes now would be accepted."""
+        return self._state is AcceptState.ACCEPTING
 
     def close(self) -> None:
         """Take no more; what waits in the queue is left to other workers."""
-        self._is_closed = True
+        self._state = AcceptState.CLOSED
         self._loop.remove_reader(self._listener)
 
     async def wait_closed(self) -> None:
         """Wait for connections that were taken but have no protocol yet."""
-        await self._tasks.drain(deadline_seconds=PAUSE_SECONDS)
-
-    def _resume(self) -> None:
-        if not self._is_closed:
-            self._loop.add_reader(self._listener, self._accept_one)
+        await self._tasks.drain(deadline_seconds=CLOSING_SECONDS_MAX)
 
     def _accept_one(self) -> None:
+        replaced = None
+        if self._connections.is_at_bound:
+            replaced = self._connections.next_to_close()
+            if replaced is None:
+                self._pause(AcceptState.FULL, reason="every connection has a request")
+                return
         try:
             connection, _ = self._listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return  # another worker was faster, or the peer has left
         except OSError as error:
-            logger.error("accept_failed", extra={"reason": str(error)})  # noqa: TRY400 - the message says it all
-            self._loop.remove_reader(self._listener)
-            self._loop.call_later(PAUSE_SECONDS, self._resume)
+            self._connections.close_several(CLOSED_AT_ONCE)
+            self._pause(AcceptState.FAILED, reason=str(error))
             return
+        if replaced is not None:
+            self._connections.close(replaced)
         connection.setblocking(False)  # noqa: FBT003 - as the standard library has it
         time.sleep(YIELD_SECONDS)
         self._tasks.start("connection", self._adopt(connection))
+
+    def _pause(self, state: AcceptState, *, reason: str) -> None:
+        now_seconds = self._loop.time()
+        if now_seconds - self._logged_seconds >= LOG_SECONDS_MIN:
+            self._logged_seconds = now_seconds
+            logger.error("accept_paused", extra={"reason": reason})
+        self._state = state
+        self._loop.remove_reader(self._listener)
+        self._loop.call_later(PAUSE_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        if self._state is AcceptState.CLOSED:
+            return
+        if self._can_accept():
+            self._state = AcceptState.ACCEPTING
+            self._loop.add_reader(self._listener, self._accept_one)
+        else:
+            self._loop.call_later(PAUSE_SECONDS, self._try_again)
+
+    def _can_accept(self) -> bool:
+        if self._state is AcceptState.FULL:
+            return self._connections.has_room
+        try:
+            os.close(os.dup(self._listener.fileno()))
+        except OSError:
+            self._connections.close_several(CLOSED_AT_ONCE)
+            return False
+        return True
 
     async def _adopt(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError):  # the peer has left

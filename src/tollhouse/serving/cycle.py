@@ -4,12 +4,13 @@ The parent looks at every header by itself, which takes longer than all that it 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+COPIED_BYTES_MAX: Final = 16_384
 _WITHOUT_BODY: Final = frozenset({204, 304})
 
 Header = tuple[bytes, bytes]
@@ -22,10 +23,15 @@ class MisusedServer(RuntimeError):
 class Cycle(RequestResponseCycle):
     """One request and its answer. Names of headers come in lower case, as ASGI has it."""
 
+    on_early_answer: Callable[[], None] | None = None
+    """Called when all of an answer is written and the application still reads the request."""
+
     async def send(self, message: Any) -> None:  # noqa: ANN401 - one of ASGI's
-        """Write the head, then the body piece by piece; to a peer who left, nothing."""
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
+        """Write the head or a piece of the body, then wait until the peer has read most of it.
+
+        Returns at once where the peer has left. A peer that does not read is cut by the
+        connection's write deadline, which ends the wait.
+        """
         if self.disconnected:
             return
         if self.response_complete:
@@ -38,6 +44,8 @@ class Cycle(RequestResponseCycle):
         else:
             reason = f"{message['type']} is out of turn"
             raise MisusedServer(reason)
+        if self.flow.write_paused:
+            await self.flow.drain()
 
     def _send_head(self, status: int, headers: Sequence[Header]) -> None:
         self.response_started = True
@@ -59,9 +67,7 @@ class Cycle(RequestResponseCycle):
 
     def _send_body(self, body: bytes, *, is_last: bool) -> None:
         if self.chunked_encoding:
-            end = b"0\r\n\r\n" if is_last else b""
-            framed = b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end
-            self.transport.write(framed)
+            self._send_chunk(body, end=b"0\r\n\r\n" if is_last else b"")
         elif self.scope["method"] != "HEAD":
             left_bytes = self.expected_content_length - len(body)
             if left_bytes < 0 or (is_last and left_bytes > 0):
@@ -71,6 +77,21 @@ class Cycle(RequestResponseCycle):
             self.transport.write(body)
         if is_last:
             self._complete()
+        elif self._is_early_answer() and self.on_early_answer is not None:
+            self.on_early_answer()
+
+    def _is_early_answer(self) -> bool:
+        is_written = not self.chunked_encoding and self.expected_content_length == 0
+        return is_written and self.more_body
+
+    def _send_chunk(self, body: bytes, *, end: bytes) -> None:
+        """Frame a piece. A large one is not copied: unread, it would be in memory twice."""
+        if len(body) <= COPIED_BYTES_MAX:
+            self.transport.write(b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end)
+            return
+        self.transport.write(b"%x\r\n" % len(body))
+        self.transport.write(body)
+        self.transport.write(b"\r\n" + end)
 
     def _complete(self) -> None:
         self.response_complete = True

@@ -17,11 +17,18 @@ from tollhouse.serving.worker import STATUS_SECONDS, Status
 from tollhouse.settings import Settings
 
 STATUS_SECONDS_MAX: Final = 5 * STATUS_SECONDS
-"""A worker that has not spoken for so long is stuck, whatever it said last."""
+"""A worker that was silent for so long is not ready, whatever it said last."""
+
+STARTUP_SECONDS_MAX: Final = 120.0
+"""What a worker gets until its first status line, to read settings and start its application."""
 
 EXIT_MARGIN_SECONDS: Final = 15.0
 """What a worker gets beyond its drain to close its application, before it is killed."""
 
+LARGE_ALLOCATION_BYTES: Final = 1_048_576
+"""A worker's allocator gives larger blocks back to the system as soon as they are free. Left alone,
+it raises this bound to 32 MB and keeps the memory of large bodies: 65 MB for each worker, measured.
+An operator's own value in the environment wins."""
 
 ENDED_WELL: Final = (0, -signal.SIGTERM)
 """The signal ends a worker that has not begun to serve; one that serves catches it and drains."""
@@ -47,7 +54,9 @@ class WorkerProcess:
         self._clock = clock
         self._on_ready = on_ready
         self._started_seconds = clock.monotonic_seconds()
-        self._last_ready_seconds: float | None = None
+        self._has_reported = False
+        self._reported_ready = False
+        self._silent_seconds = 0.0
 
     @property
     def process_id(self) -> int:
@@ -56,10 +65,21 @@ class WorkerProcess:
 
     @property
     def is_ready(self) -> bool:
-        """Whether its last word was that it is ready, and was spoken lately."""
-        if self._last_ready_seconds is None or self.is_retired:
-            return False
-        return self._clock.monotonic_seconds() - self._last_ready_seconds < STATUS_SECONDS_MAX
+        """Whether its last status line says that it is ready, and came lately."""
+        is_heard = self._silent_seconds < STATUS_SECONDS_MAX
+        return self._reported_ready and is_heard and not self.is_retired
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it was silent for so long that it must be replaced."""
+        if not self._has_reported:
+            return self._silent_seconds > STARTUP_SECONDS_MAX
+        return self._silent_seconds > self.settings.server.worker_silence_seconds
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long the supervisor has listened since its last status line."""
+        return self._silent_seconds
 
     @property
     def age_seconds(self) -> float:
@@ -69,13 +89,17 @@ class WorkerProcess:
     async def follow(self, reader: asyncio.StreamReader) -> None:
         """Listen to its status lines until it ends."""
         while line := await reader.readline():
-            if msgspec.json.decode(line, type=Status).ready:
-                self._last_ready_seconds = self._clock.monotonic_seconds()
+            self._has_reported = True
+            self._silent_seconds = 0.0
+            self._reported_ready = msgspec.json.decode(line, type=Status).ready
+            if self._reported_ready:
                 self._became_ready.set()
                 self._on_ready()
-            else:
-                self._last_ready_seconds = None
-        self._last_ready_seconds = None
+        self._reported_ready = False
+
+    def add_silence(self, seconds: float) -> None:
+        """Count time in which the supervisor would have heard a status line."""
+        self._silent_seconds += seconds
 
     async def wait_until_ready(self, *, timeout_seconds: float, tasks: Tasks) -> bool:
         """False when it ends or the time is over before it says that it is ready."""
@@ -107,6 +131,10 @@ class WorkerProcess:
     def kill(self) -> None:
         """End it now, with everything that it has begun."""
         self.is_retired = True
+        self.kill_to_replace()
+
+    def kill_to_replace(self) -> None:
+        """End it now, by the signal that also ends a stopped process; it gets a successor."""
         if self._process.returncode is None:
             self._process.kill()
 
@@ -137,7 +165,11 @@ async def start_worker(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             pass_fds=(listener.fileno(), theirs.fileno()),
-            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(metrics_directory)},  # noqa: TID251 - handed on, not read
+            env={
+                "MALLOC_MMAP_THRESHOLD_": str(LARGE_ALLOCATION_BYTES),
+                **os.environ,  # noqa: TID251 - handed on, not read
+                "PROMETHEUS_MULTIPROC_DIR": str(metrics_directory),
+            },
             # Signals of the terminal are for the supervisor alone; it tells its workers.
             start_new_session=True,
         )

@@ -10,7 +10,9 @@ from typing import Any, Final, cast
 
 import uvicorn
 
+from tollhouse.base.clock import SystemClock
 from tollhouse.serving.acceptor import Acceptor
+from tollhouse.serving.connections import Connections
 from tollhouse.serving.protocol import BoundedHttpProtocol, Bounds
 from tollhouse.settings import ServerSettings
 
@@ -31,19 +33,34 @@ class HttpServer(uvicorn.Server):
     """Leaves signals to the process that runs it, and says when it accepts connections."""
 
     def __init__(
-        self, config: uvicorn.Config, *, drain_seconds: float, at_deadline: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        *,
+        connections: Connections,
+        drain_seconds: float,
+        at_deadline: Callable[[], None],
     ) -> None:
         super().__init__(config)
+        self._acceptors: list[Acceptor] = []
+        self._connections = connections
         self.accepting = asyncio.Event()
         self._drain_seconds = drain_seconds
         self._at_deadline = at_deadline
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept from `sockets`, without taking more than one connection at a time."""
-        acceptors = [Acceptor(listener, self._new_connection) for listener in sockets or []]
-        self.servers = cast("list[asyncio.Server]", acceptors)
+        self._acceptors = [
+            Acceptor(listener, self._new_connection, self._connections)
+            for listener in sockets or []
+        ]
+        self.servers = cast("list[asyncio.Server]", self._acceptors)
         self.started = True
         self.accepting.set()
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether new connections are accepted: there is room, and the system has descriptors."""
+        return all(acceptor.is_accepting for acceptor in self._acceptors)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """At the deadline the application ends what it can; then peers are cut off.
@@ -86,12 +103,15 @@ def http_server(
     `at_deadline` is called when a stop has waited for `drain_seconds`.
     """
     bounds = Bounds(
-        header_bytes_max=settings.header_bytes_max, header_seconds=settings.header_seconds
+        header_bytes_max=settings.header_bytes_max,
+        header_seconds=settings.header_seconds,
+        write_seconds=settings.write_seconds,
     )
-    protocol = cast("type[asyncio.Protocol]", partial(BoundedHttpProtocol, bounds=bounds))
+    connections = Connections(connections_max=settings.connections_max, clock=SystemClock())
+    protocol = partial(BoundedHttpProtocol, bounds=bounds, open_connections=connections)
     config = uvicorn.Config(
         cast("Any", application),
-        http=protocol,
+        http=cast("type[asyncio.Protocol]", protocol),
         interface="asgi3",
         ws="none",
         lifespan="off",
@@ -104,7 +124,12 @@ def http_server(
             settings.drain_seconds + ENDING_SECONDS_MAX + DISCONNECT_SECONDS_MAX
         ),
     )
-    return HttpServer(config, drain_seconds=settings.drain_seconds, at_deadline=at_deadline)
+    return HttpServer(
+        config,
+        connections=connections,
+        drain_seconds=settings.drain_seconds,
+        at_deadline=at_deadline,
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -13,14 +13,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from msgspec import structs
+
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog import rules as catalog
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.observability import log, metrics
+from tollhouse.serving import descriptors
 from tollhouse.serving.probes import Probes
 from tollhouse.serving.process import WorkerProcess, start_worker
 from tollhouse.serving.server import http_server, listen
+from tollhouse.serving.silence import kill_silent_workers
 from tollhouse.serving.worker import DEFAULT_APPLICATION, LOG_LEVEL
 from tollhouse.settings import InvalidSettings, Settings, load
 
@@ -29,6 +33,7 @@ RESTART_DELAY_SECONDS_MIN: Final = 0.1
 RESTART_DELAY_SECONDS_MAX: Final = 10.0
 READY_SECONDS_MAX: Final = 60.0
 """How long a replacement may take to become ready before the reload is given up."""
+PROBE_CONNECTIONS_MAX: Final = 256
 
 logger = logging.getLogger("tollhouse.supervisor")
 
@@ -38,6 +43,7 @@ def run(settings_path: Path | None, *, application: str = DEFAULT_APPLICATION) -
     settings = _sound_settings(settings_path)
     server = settings.server
     log.configure(LOG_LEVEL)
+    logger.info("descriptor_limit", extra={"count": descriptors.raise_limit()})
     with (
         TemporaryDirectory(prefix="tollhouse-") as directory,
         listen(server.host, server.port) as listener,
@@ -95,11 +101,12 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGHUP, self._reload_wanted.set)
         probes = http_server(
             Probes(is_ready=self.is_ready, metrics_directory=self._metrics_directory),
-            self._settings.server,
+            structs.replace(self._settings.server, connections_max=PROBE_CONNECTIONS_MAX),
         )
         probing = self._tasks.start("probes", probes.serve(sockets=[probe_listener]))
         announcing = self._tasks.start("announce", self._announce(probe_listener))
         reloading = self._tasks.start("reload", self._reload_when_asked())
+        self._tasks.start("silence", kill_silent_workers(self._workers, self._clock))
         await self._fill()
         await self._stopping.wait()
         announcing.cancel()

@@ -130,7 +130,8 @@ async def _report(
 ) -> None:
     await server.accepting.wait()
     while not writer.is_closing():
-        status = Status(ready=application.is_ready and not server.should_exit)
+        can_serve = server.is_accepting and not server.should_exit
+        status = Status(ready=application.is_ready and can_serve)
         writer.write(msgspec.json.encode(status) + b"\n")
         await asyncio.sleep(STATUS_SECONDS)
 

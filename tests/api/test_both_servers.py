@@ -9,7 +9,7 @@ import pytest
 from tests.api.test_edge_json import NOT_JSON, WRONG_JSON
 from tests.serving.corpus import CASES, run_case
 from tests.serving.raw import Observation, exchange
-from tests.serving.servers import granian
+from tests.serving.servers import get, granian
 from tests.support.gateway import running_gateway, settings_for
 from tests.support.processes import as_toml
 from tests.support.world import World
@@ -119,6 +119,32 @@ async def test_a_truncated_body_is_never_processed_though_its_json_is_whole(
     observation = await exchange(address, head + cut_short, is_half_closed=True)
 
     assert all(400 <= response.status < 500 for response in observation.responses)
+    assert await projects(world) == 0
+
+
+@pytest.mark.parametrize(
+    "codings",
+    [
+        b"Transfer-Encoding: identity, chunked",
+        b"Transfer-Encoding: gzip, chunked",
+        b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+    ],
+)
+async def test_transfer_codings_other_than_chunked_end_the_connection(
+    address: Address, world: World, codings: bytes
+) -> None:
+    admin = await world.admin_key()
+    body = b'c\r\n{"name":"x"}\r\n0\r\n\r\n'
+    lines = (
+        b"POST " + PATH + b" HTTP/1.1",
+        *(b"Host: localhost", *headers(admin.value, "codings"), codings, b"", body),
+    )
+
+    observation = await exchange(address, b"\r\n".join(lines) + get(PATH.decode()))
+
+    assert [response.status for response in observation.responses] == [400]
+    assert observation.is_closed
     assert await projects(world) == 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tollhouse.base.errors import InvalidRequest
-from tollhouse.contract import decoding
+from tollhouse.contract import decoding, json_scan
+from tollhouse.contract.json_scan import DEPTH_MAX, ELEMENTS_MAX, OBJECTS_IN_ARRAYS_MAX
 
 BACKSLASH = b"\\"
 
@@ -150,10 +152,44 @@ def test_many_siblings_are_not_deep() -> None:
     assert decoding.screen(b"[" + b"[[]]," * 1000 + b"[]]") == [[[]]] * 1000 + [[]]
 
 
-def test_two_million_elements_pass() -> None:
-    body = b"[" + b"0," * 1_999_998 + b"0]"
+def test_as_many_elements_as_allowed_pass() -> None:
+    body = b"[" + b"0," * (ELEMENTS_MAX - 2) + b"0]"
 
-    assert len(decoding.screen(body)) == 1_999_999
+    assert len(decoding.screen(body)) == ELEMENTS_MAX - 1
+    assert code_of(b"[0," + body[1:]) == "invalid_json"
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 1_000])
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_depth_is_exact_however_many_stand_beside_each_other(width: int, opening: bytes) -> None:
+    closing = b"]" if opening == b"[" else b"}"
+    flat = b",".join([b"[]"] * width)
+
+    def nested(levels: int) -> bytes:
+        return opening * levels + b"[" + flat + b"]" + closing * levels
+
+    assert decoding.screen(nested(DEPTH_MAX - 2))
+    assert code_of(nested(DEPTH_MAX - 1)) == "invalid_json"
+
+
+@pytest.mark.parametrize(
+    ("body", "character_bytes"),
+    [
+        (b'"plain"', 1),
+        (rb'"a \\ backslash"', 1),
+        ('"dash \u2014"'.encode(), 2),
+        ('"é"'.encode(), 2),
+        ('"\u4e2d"'.encode(), 2),
+        ('"\U0001f600"'.encode(), 4),
+        (rb'"\ud83d\ude00"', 4),
+        (rb'"\uDBFF\uDFFF"', 4),
+    ],
+)
+def test_the_width_of_characters_is_never_told_too_low(body: bytes, character_bytes: int) -> None:
+    text = json.loads(body)
+
+    assert json_scan.character_bytes(body) == character_bytes
+    assert sys.getsizeof(text * 1_000) <= 100 + 1_000 * len(text) * character_bytes
 
 
 def test_the_caller_is_told_why_a_body_cannot_be_read() -> None:
@@ -284,3 +320,36 @@ def test_the_canonical_form_keeps_what_differs_apart(one: bytes, other: bytes) -
     first, second = decoding.screen(one), decoding.screen(other)
 
     assert decoding.canonical(first) != decoding.canonical(second)
+
+
+@given(st.binary() | DOCUMENTS.map(lambda document: json.dumps(document).encode()))
+def test_the_bound_of_elements_is_never_too_low(body: bytes) -> None:
+    try:
+        tree = decoding.screen(body)
+    except InvalidRequest:
+        return
+    assert len(json_scan.structure(body)) <= json_scan.elements_bound(body), tree
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [b"{}", b'{"a":{}}', b'[{"a":1}]', b'"},{", {}', b"1, {}"],
+    ids=lambda unit: unit.decode(),
+)
+def test_arrays_hold_a_bounded_number_of_objects(unit: bytes) -> None:
+    """Wherever they stand; an object that is a member, and what strings contain, is not counted."""
+    whole = b'{"a":[' + b",".join([unit] * OBJECTS_IN_ARRAYS_MAX) + b"]}"
+    more = b'{"a":[' + b",".join([unit] * (OBJECTS_IN_ARRAYS_MAX + 1)) + b"]}"
+
+    assert decoding.screen(whole)
+    with pytest.raises(InvalidRequest, match=str(OBJECTS_IN_ARRAYS_MAX)):
+        decoding.screen(more)
+
+
+def test_the_members_of_all_objects_are_bounded() -> None:
+    def document(members: int) -> bytes:
+        return b"{%b}" % b",".join(b'"%d":0' % number for number in range(members))
+
+    assert len(json_scan.structure(document(json_scan.MEMBERS_MAX))) > json_scan.MEMBERS_MAX
+    with pytest.raises(InvalidRequest, match="more than 25000 members"):
+        json_scan.structure(document(json_scan.MEMBERS_MAX + 1))

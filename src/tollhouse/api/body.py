@@ -2,20 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from concurrent.futures import Executor
-from typing import Any, TypeVar
-
-from msgspec import Struct
+from typing import Any, Final
 
 from tollhouse.api.edge_errors import BodyTimedOut, BodyTooLarge, Disconnected
-from tollhouse.contract import decoding
+from tollhouse.contract.json_scan import Document
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-BodyT = TypeVar("BodyT", bound=Struct)
 
-PARSED_ON_LOOP_BYTES_MAX = 256 * 1024
+ABORT = "tollhouse.abort"
+"""The extension of ASGI by which an application cuts a connection that nobody reads."""
+
+FIRST_BYTE_SECONDS_MAX: Final = 1.0
+"""An operation without a body waits this long for the end of one that was announced."""
 
 
 class Body:
@@ -29,26 +29,45 @@ class Body:
         self._seconds = seconds
         self.is_finished = not is_announced
         self.has_timed_out = False
+        self.size_bytes = 0
 
-    async def read(self) -> bytes:
-        """All of it, counted as it arrives."""
+    async def read(self, received: Callable[[int], None]) -> Document:
+        """Return all of it. `received` is told after each piece how many bytes there are."""
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._read()
+                return await self._read(received)
         except TimeoutError:
             self.has_timed_out = True
             raise BodyTimedOut from None
 
-    async def _read(self) -> bytes:
-        pieces: list[bytes] = []
-        size_bytes = 0
+    async def _read(self, received: Callable[[int], None]) -> Document:
+        data: Document = b""
         while not self.is_finished:
             piece = await self._next()
-            size_bytes += len(piece)
-            if size_bytes > self._bytes_max:
+            self.size_bytes += len(piece)
+            if self.size_bytes > self._bytes_max:
                 raise BodyTooLarge(self._bytes_max)
-            pieces.append(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            received(self.size_bytes)
+            if not data:
+                data = piece
+            elif isinstance(data, bytearray):
+                data += piece
+            else:
+                # Grows in place, so that no byte is held twice.
+                data = bytearray(data) + piece
+        return data
+
+    async def has_content(self) -> bool:
+        """Wait for the first byte of content, or for the end without any."""
+        try:
+            async with asyncio.timeout(min(self._seconds, FIRST_BYTE_SECONDS_MAX)):
+                while not self.is_finished:
+                    if await self._next():
+                        return True
+        except TimeoutError:
+            self.has_timed_out = True
+            raise BodyTimedOut from None
+        return False
 
     async def discard(self) -> None:
         """Swallow what is left, within the same bounds, so that a refusal can be read.
@@ -70,15 +89,3 @@ class Body:
             raise Disconnected
         self.is_finished = not message.get("more_body", False)
         return message.get("body", b"")
-
-
-async def parse(data: bytes, type_: type[BodyT], pool: Executor) -> tuple[Any, BodyT]:
-    """The parsed tree and the typed value; large bodies are parsed beside the event loop."""
-    if len(data) <= PARSED_ON_LOOP_BYTES_MAX:
-        return _parse(data, type_)
-    return await asyncio.get_running_loop().run_in_executor(pool, _parse, data, type_)
-
-
-def _parse(data: bytes, type_: type[BodyT]) -> tuple[Any, BodyT]:
-    tree = decoding.screen(data)
-    return tree, decoding.decode(tree, type_)

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from tollhouse.api.admin_permits import AdminPermit
 from tollhouse.api.head import Head
 from tollhouse.api.house import House
 from tollhouse.base.ids import OrganizationId, RequestId
@@ -22,7 +23,11 @@ QueryT = TypeVar("QueryT")
 class Call(Generic[CallerT, BodyT, QueryT]):
     """An authenticated, decoded request. `tree` is the body before it was given its type.
 
-    `permission` is what the operation demands, and what the caller held at the door.
+    `body_bytes` is the size of the body as it was sent.
+
+    `permission` is what the operation demands, and what the caller held at the door. `permit` is
+    there on Admin routes; a handler may release it before it waits for something else than the
+    database. `charge` is told for how many seconds the event loop was busy with the body.
     """
 
     house: House
@@ -36,7 +41,10 @@ class Call(Generic[CallerT, BodyT, QueryT]):
     query: QueryT
     body: BodyT
     tree: Any
+    body_bytes: int
     idempotency_key: str
+    charge: Callable[[float], None]
+    permit: AdminPermit | None = None
 
     @property
     def organization_id(self) -> OrganizationId:

@@ -14,11 +14,17 @@ BETA_LENGTH_MAX = 512
 
 
 async def count(call: Call[Customer, wire.CountTokens, object]) -> Answer:
-    """Nothing is generated, so nothing is reserved or judged."""
+    """Nothing is generated, so nothing is reserved or judged; bytes per minute are bounded."""
     wire.check(call.body)
     check_version(call.head)
     flags = beta_flags(call.head)
-    tokens = await call.house.token_counter.count(call.caller, call.body, flags=flags)
+    tokens = await call.house.token_counter.count(
+        call.caller,
+        call.body,
+        size_bytes=call.body_bytes,
+        flags=flags,
+        charge=call.charge,
+    )
     return Answer(body=wire.TokenCount(input_tokens=tokens))
 
 

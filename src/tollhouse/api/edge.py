@@ -1,23 +1,26 @@
 """The walk of every request, in the one order of checks.
 
 Route (404, 405), HTTP itself (400), key and permission from the headers alone (401, 403),
-media type (415), declared size (413), requests per minute and at once (429), body (413, 408),
-JSON and types (400), then the handler or the pipeline.
+media type (415), declared size (413), requests per minute and at once, Admin requests at once
+(429), body (413, 408), JSON and types (400), then the handler or the pipeline.
 """
 
 import dataclasses
 import re
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from tollhouse.api import errors
+from tollhouse.api.admin_permits import AdminPermit
 from tollhouse.api.authentication import authenticate
-from tollhouse.api.body import Body, Receive, Send, parse
+from tollhouse.api.body import ABORT, Body, Receive, Send
+from tollhouse.api.body_quota import HeldBody
 from tollhouse.api.call import Answer, Call
 from tollhouse.api.customers import entrant, session_of
 from tollhouse.api.edge_errors import (
@@ -33,17 +36,18 @@ from tollhouse.api.house import House
 from tollhouse.api.router import Match, Route, Router
 from tollhouse.api.sending import Framing, headers_of, send_reply
 from tollhouse.api.streams import Broadcast, StreamReply
-from tollhouse.base.errors import GatewayError, InvalidRequest
+from tollhouse.base.errors import GatewayError, InvalidRequest, without_frames
 from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.contract.decoding import decode_query
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.listing import NoQuery
 from tollhouse.contract.operation import Credential, Guard, Operation
 from tollhouse.inference.calls import InferenceCall
+from tollhouse.inference.errors import OutputBufferExceeded
 from tollhouse.inference.streaming import StreamedAnswer
 from tollhouse.inference.surface import Surface
 from tollhouse.inference.trace import Trace
-from tollhouse.keys.types import Caller, Customer
+from tollhouse.keys.types import Admin, Caller, Customer
 from tollhouse.limits.limiter import UNCOUNTED, Pass
 from tollhouse.observability import log, metrics
 from tollhouse.observability.context import RequestContext
@@ -72,6 +76,8 @@ class _Exchange:
     shape: ErrorShape = ErrorShape.OPENAI
     traffic: Pass = UNCOUNTED
     trace: Trace | None = None
+    held_body: HeldBody | None = None
+    permit: AdminPermit | None = None
 
 
 class Edge:
@@ -85,6 +91,14 @@ class Edge:
         """Answer one HTTP request; nothing else is spoken here."""
         assert scope["type"] == "http", "the server is configured for HTTP alone"
         exchange = self._exchange(scope, receive)
+        try:
+            status = await self._respond(exchange, receive, send)
+        finally:
+            _release_body(exchange)
+        self._ended(exchange, status)
+
+    async def _respond(self, exchange: _Exchange, receive: Receive, send: Send) -> int:
+        """Send an answer, and return the status that counts."""
         status = STATUS_CLIENT_GONE
         try:
             reply = await self._reply(exchange)
@@ -92,10 +106,10 @@ class Edge:
         except Disconnected:
             reply = self._refusal(exchange, MalformedRequest("The body ended too early."))
         if isinstance(reply, StreamReply):
-            status = await self._broadcast(reply, exchange, receive, send)
-        else:
-            await send_reply(send, reply, _framing(exchange))
-        self._ended(exchange, status)
+            return await self._broadcast(reply, exchange, receive, send)
+        # Whoever reads a whole answer slowly has no body in memory meanwhile.
+        _release_body(exchange)
+        return await self._send(reply, exchange, send, status=status)
 
     def _ended(self, exchange: _Exchange, status: int) -> None:
         now_seconds = self._house.clock.monotonic_seconds()
@@ -108,21 +122,45 @@ class Edge:
             exchange.context, status=status, duration_ms=seconds * 1000, now=exchange.now
         )
 
+    async def _send(self, reply: Reply, exchange: _Exchange, send: Send, *, status: int) -> int:
+        """Send a whole answer, counted as buffered until it is read; returns its status.
+
+        What an organization has no room for is refused, however much work it was.
+        """
+        organization_id = exchange.context.organization_id
+        if organization_id is None:
+            await send_reply(send, reply, _framing(exchange))
+            return status
+        output = self._house.buffers.output_of(organization_id)
+        piece = None
+        try:
+            piece = output.begin_write(len(reply.body), _abort_of(exchange))
+        except OutputBufferExceeded as failure:
+            reply = self._refusal(exchange, without_frames(failure))
+            status = reply.status
+        try:
+            await send_reply(send, reply, _framing(exchange))
+        finally:
+            output.end_write(piece)
+        return status
+
     async def _broadcast(
         self, reply: StreamReply, exchange: _Exchange, receive: Receive, send: Send
     ) -> int:
         """The status that counts: a caller who left before the end has not been served."""
-        await send(
-            {
-                "type": "http.response.start",
-                "status": reply.status,
-                "headers": headers_of(reply, _framing(exchange)),
-            }
-        )
+        if not reply.answer.keeps_request:
+            _release_body(exchange)
+        head = {"type": "http.response.start", "status": reply.status}
+        try:
+            await send(head | {"headers": headers_of(reply, _framing(exchange))})
+        except BaseException:
+            reply.answer.abandon()
+            raise
         broadcast = Broadcast(
             reply.answer,
             receive=receive,
             send=send,
+            abort=_abort_of(exchange),
             clock=self._house.clock,
             keep_alive_seconds=self._house.keep_alive_seconds,
         )
@@ -185,11 +223,15 @@ class Edge:
         self._check_announced(exchange, route.operation)
         if isinstance(caller, Customer) and Guard.LIMITS in route.operation.guards:
             exchange.traffic = await self._house.limiter.enter(entrant(caller, exchange.context))
+        if isinstance(caller, Admin):
+            exchange.permit = await self._house.admin_permits.acquire(caller.organization_id)
         try:
             return await self._answer(exchange, route, caller, match.parameters)
         finally:
             if route.surface is None:
                 exchange.traffic.leave()
+            if exchange.permit is not None:
+                exchange.permit.release()
 
     def _trace(self, exchange: _Exchange, operation: Operation, customer: Customer) -> Trace:
         """From here on there is a record of the request, also if it is refused."""
@@ -226,7 +268,7 @@ class Edge:
         assert exchange.trace is not None, "a customer's request has a trace"
         try:
             session = session_of(exchange.head)
-            _, body = await self._read(exchange, route.operation)
+            body = (await self._read(exchange, route.operation, customer))[1]
         except BaseException:
             exchange.traffic.leave()
             raise
@@ -240,6 +282,7 @@ class Edge:
                 traffic=exchange.traffic,
                 trace=exchange.trace,
                 recheck=lambda: self._recheck(exchange, route.operation, customer),
+                charge=partial(self._charge, exchange),
             )
         )
         if isinstance(answer, StreamedAnswer):
@@ -272,7 +315,9 @@ class Edge:
     async def _call(
         self, exchange: _Exchange, operation: Operation, caller: Caller, path: dict[str, str]
     ) -> Call[Any, Any, Any]:
-        tree, body = await self._read(exchange, operation)
+        tree, body = await self._read(exchange, operation, caller)
+        if isinstance(caller, Customer):
+            caller = await self._recheck(exchange, operation, caller)
         return Call(
             house=self._house,
             request_id=exchange.context.request_id,
@@ -285,16 +330,37 @@ class Edge:
             query=_query(exchange.scope["query_string"], operation),
             body=body,
             tree=tree,
+            body_bytes=exchange.body.size_bytes,
             idempotency_key=idempotency_key(exchange.head, operation),
+            permit=exchange.permit,
+            charge=partial(self._charge, exchange),
         )
 
-    async def _read(self, exchange: _Exchange, operation: Operation) -> tuple[Any, Struct | None]:
+    def _charge(self, exchange: _Exchange, busy_seconds: float) -> None:
+        if exchange.held_body is not None:
+            self._house.body_reader.charge(exchange.held_body, busy_seconds)
+
+    async def _read(
+        self, exchange: _Exchange, operation: Operation, caller: Caller
+    ) -> tuple[Any, Struct | None]:
         if operation.body is None:
             await _refuse_body(exchange)
             return None, None
-        data = await exchange.body.read()
-        metrics.body_read(len(data))
-        return await parse(data, operation.body, self._house.parsing_pool)
+        held = exchange.held_body = self._house.body_quota.for_request(caller.organization_id)
+        return await self._house.body_reader.read(exchange.body, operation.body, caller, held)
+
+
+def _release_body(exchange: _Exchange) -> None:
+    if exchange.held_body is not None:
+        exchange.held_body.release()
+
+
+def _abort_of(exchange: _Exchange) -> Callable[[], None]:
+    return exchange.scope.get("extensions", {}).get(ABORT, _leave_open)
+
+
+def _leave_open() -> None:
+    """For servers that cannot cut a connection: they close it when the answer is not complete."""
 
 
 def _framing(exchange: _Exchange) -> Framing:
@@ -319,7 +385,7 @@ def _context(scope: Scope, head: Head) -> RequestContext:
 
 async def _refuse_body(exchange: _Exchange) -> None:
     if exchange.head.content_length or (
-        exchange.head.announces_body and await exchange.body.read()
+        exchange.head.announces_body and await exchange.body.has_content()
     ):
         message = "This operation takes no body."
         raise InvalidRequest("invalid_json", message)

@@ -1,6 +1,6 @@
 """What is wrong with a request before anything is known of its meaning."""
 
-from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
 
 
 class MalformedRequest(GatewayError):
@@ -94,6 +94,41 @@ class BodyTooLarge(GatewayError):
 
     def __init__(self, bytes_max: int) -> None:
         super().__init__(f"The body exceeds {bytes_max} bytes.")
+
+
+class BodyQuotaExceeded(ServiceUnavailable):
+    """The bodies of all organizations use as much memory as this worker has for them."""
+
+    code = "body_quota_exceeded"
+
+    def __init__(
+        self, message: str = "This worker has no memory left for further request bodies."
+    ) -> None:
+        super().__init__(f"{message} Try again in {self.retry_after_seconds} s.")
+
+
+class OrganizationBodyQuotaExceeded(BodyQuotaExceeded):
+    """The organization's requests in flight use its share of the memory for bodies."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The large requests that your organization has in flight use its share of the memory"
+            " for request bodies. Send fewer of them at once."
+        )
+
+
+class TooManyBodies(GatewayError):
+    """A key or an organization sends more large bodies at once than a worker reads for it."""
+
+    kind = Kind.LIMITED
+    code = "too_many_bodies"
+    retry_after_seconds = 1
+
+    def __init__(self, sender: str, bodies_max: int) -> None:
+        super().__init__(
+            f"This {sender} already sends {bodies_max} large request bodies at once."
+            f" Try again in {self.retry_after_seconds} s, or send fewer of them at once."
+        )
 
 
 class BodyTimedOut(GatewayError):

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from tollhouse.api.edge_errors import Disconnected
-from tollhouse.base.errors import GatewayError, Unexpected
+from tollhouse.base.errors import GatewayError, Unexpected, without_frames
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.errors import (
     Envelope,
@@ -43,15 +43,19 @@ class Presentation:
 
 
 async def or_failure(work: Awaitable[T], request_id: RequestId) -> T | GatewayError:
-    """Run the work. Whatever is not a failure of ours is our own bug, logged and shown as such."""
+    """Run the work. Whatever is not a failure of ours is our own bug, logged and shown as such.
+
+    No failure keeps the frames that it passed: a refused request must not stay in memory.
+    """
     try:
         return await work
     except GatewayError as failure:
-        return failure
+        return without_frames(failure)
     except Disconnected:
         raise
-    except Exception:  # the last line: a bug must not cost the connection its answer
+    except Exception as bug:  # the last line: a bug must not cost the connection its answer
         logger.exception("request_failed", extra={"request_id": request_id})
+        without_frames(bug)
         return Unexpected()
 
 

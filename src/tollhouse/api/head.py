@@ -1,7 +1,7 @@
 """The head of a request: the headers that we read, and what they say of the body."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tollhouse.api.edge_errors import (
     MalformedRequest,
@@ -64,10 +64,19 @@ def check_http(head: Head, *, http_version: str) -> None:
     if hosts and not _HOST.fullmatch(hosts[0]):
         message = "The Host header is not a host name or address."
         raise MalformedRequest(message)
+    codings = head.values(b"transfer-encoding")
+    if codings and not is_chunked(codings):
+        message = "The Transfer-Encoding header must be exactly 'chunked'."
+        raise MalformedRequest(message)
     lengths = head.values(b"content-length")
-    if len(lengths) > 1 or (lengths and head.values(b"transfer-encoding")):
+    if len(lengths) > 1 or (lengths and codings):
         message = "The request's length is stated twice."
         raise MalformedRequest(message)
+
+
+def is_chunked(codings: Sequence[bytes]) -> bool:
+    """Return whether there is one Transfer-Encoding header, and `chunked` is all that it says."""
+    return len(codings) == 1 and codings[0].strip(b" \t").lower() == b"chunked"
 
 
 def check_media(head: Head) -> None:

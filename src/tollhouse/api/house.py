@@ -1,13 +1,17 @@
 """What the composition root built, in the one form that handlers see."""
 
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from tollhouse.activity.recorder import Recorder
+from tollhouse.api.admin_permits import AdminPermits
+from tollhouse.api.body_quota import BodyQuota
+from tollhouse.api.body_reader import BodyReader
 from tollhouse.base.clock import Clock
+from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Catalog
+from tollhouse.inference.allowance import HeldBytes
 from tollhouse.inference.counting import TokenCounter
 from tollhouse.inference.pipeline import Pipeline
 from tollhouse.judging.trials import Trials
@@ -31,11 +35,16 @@ class EdgeBounds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class House:
-    """One per worker. `is_backend_ready` takes the name of a backend."""
+    """One per worker. `is_backend_ready` takes the name of a backend.
+
+    `database` and `report_database` are for Admin routes alone: inference has a pool of its own.
+    """
 
     clock: Clock
     tasks: Tasks
     database: Database
+    report_database: Database
+    admin_permits: AdminPermits
     directory: KeyDirectory
     last_used: LastUsed
     peppers: Peppers
@@ -46,11 +55,14 @@ class House:
     catalog: Catalog
     is_backend_ready: Callable[[str], bool]
     pipeline: Pipeline
+    buffers: HeldBytes
     token_counter: TokenCounter
-    parsing_pool: Executor
+    body_quota: BodyQuota
+    body_reader: BodyReader
     bounds: EdgeBounds
     customer_header: bytes
     record_days: int
+    quotas: OrganizationQuotas
     default_threshold_basis_points: int
     objection: Objection
     trials: Trials

@@ -29,6 +29,7 @@ async def create_project_key(
     async def create(tx: Mutation) -> ProjectKey:
         project = await projects.require_active(tx, project_id)
         rules.check_expiry(call.caller, None)
+        await service.require_room_for_project_key(tx, call.house.quotas.project_keys)
         return await service.create_project_key(
             tx, secret, key_id=key_id, project=(project.id, project.name), name=call.body.name
         )

@@ -31,6 +31,7 @@ async def create(call: Call[Admin, policies_wire.CreatePolicy, NoQuery]) -> Answ
     content = _content(call.body)
 
     async def make(tx: Mutation) -> Policy:
+        await service.require_room_for_policy(tx, call.house.quotas.policies)
         return await service.create(
             tx,
             policy_id=policy_id,

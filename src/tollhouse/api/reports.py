@@ -38,7 +38,7 @@ async def page(
     )
     house = call.house
     return await service.page(
-        house.database, house.cursors, call.organization_id, asked, now=call.now
+        house.report_database, house.cursors, call.organization_id, asked, now=call.now
     )
 
 

@@ -65,6 +65,7 @@ def record(kept: RequestRecord) -> wire.RequestRecord:
             cached_input=kept.cached_input_tokens,
             output=kept.output_tokens,
         ),
+        estimated=kept.is_estimated,
         cost=None if kept.cost_pico_usd is None else money(kept.cost_pico_usd),
         timings=wire.RequestTimings(
             queue_ms=kept.queue_ms,

@@ -28,7 +28,8 @@ from tollhouse.contract.combinations import combination, is_set
 from tollhouse.contract.origins import GIVEN, ORIGIN_MEMBER, Origin
 from tollhouse.contract.reasoning import Reasoning, ReasoningControls, check_reasoning
 
-# A part may have further members, which go to the backend, so it cannot be a struct.
+# A part may have further members, which are accepted and not forwarded (OQ-195).
+_STRING_OR_NULL = (str, type(None))
 ContentPart = Annotated[
     FreeObject,
     Meta(
@@ -236,12 +237,12 @@ def _check_content_parts(messages: list[ChatMessage]) -> None:
     for position, message in enumerate(messages):
         if isinstance(message.content, list):
             for index, part in enumerate(message.content):
-                _check_part(part, f"messages[{position}].content[{index}]")
+                if not isinstance(part.get("type"), _STRING_OR_NULL):
+                    raise _not_text(f"messages[{position}].content[{index}].type")
+                if not isinstance(part.get("text"), _STRING_OR_NULL):
+                    raise _not_text(f"messages[{position}].content[{index}].text")
 
 
-def _check_part(part: FreeObject, path: str) -> None:
-    for name in ("type", "text"):
-        if not isinstance(part.get(name), str | None):
-            param = f"{path}.{name}"
-            message = f"Invalid type for '{param}': expected a string or null."
-            raise InvalidRequest("invalid_type", message, param=param)
+def _not_text(param: str) -> InvalidRequest:
+    message = f"Invalid type for '{param}': expected a string or null."
+    return InvalidRequest("invalid_type", message, param=param)

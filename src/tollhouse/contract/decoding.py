@@ -4,9 +4,8 @@ Whatever arrives, the outcome is a value that fits its type, or `InvalidRequest`
 """
 
 import re
-from collections.abc import Iterator
 from functools import cache
-from itertools import accumulate
+from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -15,38 +14,32 @@ from msgspec import inspect
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.faults import MEMBER_NAME_LENGTH_MAX, refusal
-
-DEPTH_MAX = 128
-ELEMENTS_MAX = 2_000_000
-PIECE_BYTES = 1_048_576
-NESTING_PIECE = 4_096
+from tollhouse.contract.json_scan import Document, not_json, refuse_too_deep, structure
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-_PUNCTUATION = b',:[]{}"'
-_NOT_PUNCTUATION = bytes(set(range(256)) - set(_PUNCTUATION))
-_NESTING_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_CONTAINERS = frozenset((dict, list))
 
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _INTEGER = re.compile(r"-?[0-9]{1,4300}", re.ASCII)
 
 
-def screen(body: bytes) -> Any:  # noqa: ANN401 - JSON
+def screen(body: Document) -> Any:  # noqa: ANN401 - JSON
     """Parse, refusing all that two readers could understand differently, or that is too much.
 
     Size and depth are bounded by a scan of the bytes, before the parser allocates anything.
     """
-    structure = _structure(body)
-    if _is_too_deep(structure):
-        raise _not_json(f"it is nested more than {DEPTH_MAX} levels deep")
+    return parse(body, structure(body))
+
+
+def parse(body: Document, found: bytes) -> Any:  # noqa: ANN401 - JSON
+    """The second half of `screen`, for a body whose structure was found before."""
+    refuse_too_deep(found)
     try:
         tree = msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise _not_json("it is not valid JSON in UTF-8") from None
+        raise not_json("it is not valid JSON in UTF-8") from None
     # Each colon outside strings stands for one member; the parser keeps one of each name.
-    if _member_count(tree) != structure.count(b":"):
-        raise _not_json("an object has two members of the same name")
+    if not _has_members(tree, found.count(b":")):
+        raise not_json("an object has two members of the same name")
     return tree
 
 
@@ -89,79 +82,19 @@ def decode_query(raw: bytes, type_: type[T], *, ignores_unknown: bool) -> T:
     return decode(tree | {name: list(items) for name, items in lists.items()}, type_)
 
 
-def _not_json(reason: str) -> InvalidRequest:
-    return InvalidRequest("invalid_json", f"The body cannot be read: {reason}.")
+def _has_members(tree: Any, wanted: int) -> bool:  # noqa: ANN401 - JSON
+    """Whether the objects of the tree have so many members together; more are not possible.
 
-
-def _too_many_elements() -> InvalidRequest:
-    return _not_json(f"it has more than {ELEMENTS_MAX} structural elements")
-
-
-def _structure(body: bytes) -> bytes:
-    """The punctuation outside strings, which tells how much a parser would build.
-
-    Up to the first fault this is exact, and a parser does not get beyond the first fault.
+    Level by level, until all are found: recursion has a bound of its own.
     """
-    if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b""):
-        raise _not_json("a string contains the character NUL")
-    marks = b"".join(map(punctuation, _pieces(body)))
-    # Strings have something between them, so that this also bounds the number of pieces.
-    if marks.count(b'"') > 2 * (ELEMENTS_MAX + 1):
-        raise _too_many_elements()
-    structure = b"".join(marks.split(b'"')[::2])
-    if len(structure) > ELEMENTS_MAX:
-        raise _too_many_elements()
-    return structure
-
-
-def _pieces(body: bytes) -> Iterator[bytes]:
-    """Cut between escapes. One call on 30 MB would keep the event loop out for half a second."""
-    start = 0
-    while start < len(body):
-        piece = body[start : start + PIECE_BYTES]
-        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
-            piece = body[start : start + PIECE_BYTES + 1]
-        yield piece
-        start += len(piece)
-
-
-def punctuation(piece: bytes) -> bytes:
-    """Brackets, commas, colons and quotes of JSON; between quotes stands what strings contain."""
-    if b"\\" in piece:
-        # Without pairs of backslashes, each one that is left begins an escape.
-        piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return piece.translate(None, _NOT_PUNCTUATION)
-
-
-def _is_too_deep(structure: bytes) -> bool:
-    """Whether brackets nest too deep; few brackets cannot, which saves the walk.
-
-    Walked piece by piece, so that what is much too deep costs no more than what is just too deep.
-    """
-    if structure.count(b"[") + structure.count(b"{") <= DEPTH_MAX:
-        return False
-    steps = memoryview(structure.translate(_NESTING_STEPS, b",:")).cast("b")
-    depth = 0
-    for start in range(0, len(steps), NESTING_PIECE):
-        depths = [*accumulate(steps[start : start + NESTING_PIECE], initial=depth)]
-        if max(depths) > DEPTH_MAX:
-            return True
-        depth = depths[-1]
-    return False
-
-
-def _member_count(tree: Any) -> int:  # noqa: ANN401 - JSON
-    """Members in all objects of the tree; a loop, because recursion has a bound of its own."""
-    count = 0
-    waiting: list[dict[str, Any] | list[Any]] = [tree] if type(tree) in _CONTAINERS else []
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            count += len(node)
-            waiting += [value for value in node.values() if type(value) in _CONTAINERS]
-        else:
-            waiting += [value for value in node if type(value) in _CONTAINERS]
-    return count
+    level: list[Any] = [tree]
+    while wanted and level:
+        objects: list[dict[str, Any]] = [node for node in level if type(node) is dict]
+        arrays: list[list[Any]] = [node for node in level if type(node) is list]
+        wanted -= sum(map(len, objects))
+        members = chain.from_iterable([node.values() for node in objects])
+        level = [*members, *chain.from_iterable(arrays)]
+    return not wanted
 
 
 @cache

@@ -29,6 +29,33 @@ class UnsupportedOption(GatewayError):
         super().__init__(f"Unsupported parameter: '{param}'.", param=param)
 
 
+class RemoteMediaRefused(UnsupportedOption):
+    """Media that do not carry their own data, for a backend that would have to fetch them."""
+
+    def __init__(self, param: str) -> None:
+        GatewayError.__init__(
+            self,
+            f"Unsupported parameter: '{param}' must carry the data itself. The model's backend is "
+            "not declared to fetch this kind of media. Send a data URL such as "
+            "'data:image/png;base64,...', or ask the operator to set 'fetches_images_safely' for "
+            "a backend that fetches remote images and videos safely (http and https only).",
+            param=param,
+        )
+
+
+class MediaTypeRefused(UnsupportedOption):
+    """Data in a part of another kind, which has another price and needs another modality."""
+
+    def __init__(self, param: str, media_type: str) -> None:
+        GatewayError.__init__(
+            self,
+            f"Unsupported parameter: '{param}' cannot be '{media_type}'. Send each kind of media "
+            "in its own part: images (except SVG) as an image, videos as a video, sound as audio, "
+            "and everything else as a file.",
+            param=param,
+        )
+
+
 class ErrorBody(Struct, frozen=True, kw_only=True):
     """What failed, whose turn it is, and under which request ID it can be found."""
 

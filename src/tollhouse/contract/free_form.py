@@ -8,10 +8,11 @@ from tollhouse.contract.bounds import FreeObject
 
 def text(fields: FreeObject, path: str, name: str) -> str:
     """A member that must be there and be a string."""
-    value = required(fields, path, name)
-    if not isinstance(value, str):
-        raise mistyped(f"{path}.{name}", "a string")
-    return value
+    value = fields.get(name)
+    if isinstance(value, str):
+        return value
+    required(fields, path, name)
+    raise mistyped(f"{path}.{name}", "a string")
 
 
 def required(fields: FreeObject, path: str, name: str) -> Any:  # noqa: ANN401 - free-form

@@ -58,7 +58,10 @@ class RequestTokens(Struct, frozen=True, kw_only=True):
 
 
 class RequestRecord(Struct, frozen=True, kw_only=True):
-    """One request, as it ended. A `status` of 499: the caller left. A `cost` of null: not known."""
+    """One request, as it ended. A `status` of 499: the caller left. A `cost` of null: not known.
+
+    `estimated` says that the gateway counted part of the tokens, because the engine did not.
+    """
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
@@ -74,6 +77,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     replica: str | None
     stream: bool
     tokens: RequestTokens
+    estimated: bool
     cost: Money | None
     timings: RequestTimings
     project_id: str

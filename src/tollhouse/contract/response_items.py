@@ -1,7 +1,7 @@
 """The free-form parts of a response request that stand in `input`.
 
-They stay objects, because parts may carry more for the backend; only what Tollhouse relies on is
-looked at. Whatever refers to something stored is refused.
+They stay objects, because parts may carry more, which is not forwarded (OQ-195); only what
+Tollhouse relies on is looked at. Whatever refers to something stored is refused.
 """
 
 from typing import Any, cast
@@ -45,7 +45,7 @@ def _check_item(item: FreeObject, path: str) -> None:
             for index, part in enumerate(objects(item, path, name)):
                 text(part, f"{path}.{name}[{index}]", "text")
     elif kind == "item_reference":
-        raise _stored(f"{path}.type")
+        raise stored(f"{path}.type")
     else:
         raise UnsupportedOption(f"{path}.type")
 
@@ -69,12 +69,13 @@ def _check_part(part: Any, path: str) -> None:  # noqa: ANN401 - free-form
     if kind not in PART_TEXTS:
         raise UnsupportedOption(f"{path}.type")
     if fields.get("file_id") is not None:
-        raise _stored(f"{path}.file_id")
+        raise stored(f"{path}.file_id")
     if fields.get("file_url") is not None:
         raise UnsupportedOption(f"{path}.file_url")
     text(fields, path, PART_TEXTS[kind])
 
 
-def _stored(param: str) -> InvalidRequest:
+def stored(param: str) -> InvalidRequest:
+    """The answer to a reference to something stored."""
     message = f"Unsupported parameter: '{param}'. Nothing is stored that could be referred to."
     return InvalidRequest("unsupported_parameter", message, param=param)

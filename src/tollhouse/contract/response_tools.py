@@ -4,6 +4,8 @@ Tools are functions in the flat form, and web search under each of its names. A 
 search as an option of the whole request, so that not every choice can be made there.
 """
 
+from collections.abc import Set as AbstractSet
+
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.combinations import combination
@@ -24,6 +26,16 @@ MODES = ("auto", "required")
 def is_function(tool: FreeObject) -> bool:
     """Whether the caller runs it; what the backend runs is a web search."""
     return tool.get("type") == "function"
+
+
+def identity(tool: FreeObject) -> str | None:
+    """Return the name of a function, or None for a web search, which is in `tools` at most once."""
+    return tool["name"] if is_function(tool) else None
+
+
+def identities(tools: list[FreeObject]) -> frozenset[str | None]:
+    """Return what tells each tool apart, so that a choice of many is looked up and not searched."""
+    return frozenset(map(identity, tools))
 
 
 def check_tools(tools: list[FreeObject]) -> None:
@@ -49,14 +61,15 @@ def check_tool_choice(choice: str | FreeObject, tools: list[FreeObject]) -> None
         return
     if text(choice, "tool_choice", "type") == "allowed_tools":
         allowed = objects(choice, "tool_choice", "tools")
+        defined = identities(tools)
         for index, tool in enumerate(allowed):
-            _check_chosen(tool, f"tool_choice.tools[{index}]", tools)
+            _check_chosen(tool, f"tool_choice.tools[{index}]", defined)
         if text(choice, "tool_choice", "mode") not in MODES:
             raise invalid_value("tool_choice.mode", f"expected one of {', '.join(MODES)}")
         if choice["mode"] == "required":
             _check_required("tool_choice.mode", allowed)
     else:
-        _check_chosen(choice, "tool_choice", tools)
+        _check_chosen(choice, "tool_choice", identities(tools))
 
 
 def _check_web_search(tool: FreeObject, path: str) -> None:
@@ -67,15 +80,13 @@ def _check_web_search(tool: FreeObject, path: str) -> None:
         raise mistyped(f"{path}.user_location", "an object or null")
 
 
-def _check_chosen(choice: FreeObject, path: str, tools: list[FreeObject]) -> None:
+def _check_chosen(choice: FreeObject, path: str, defined: AbstractSet[str | None]) -> None:
     kind = text(choice, path, "type")
     if kind == "function":
-        name = text(choice, path, "name")
-        if all(tool["name"] != name for tool in tools if is_function(tool)):
-            raise _undefined(path)
+        text(choice, path, "name")
     elif kind not in WEB_SEARCH_TYPES:
         raise UnsupportedOption(f"{path}.type")
-    elif all(map(is_function, tools)):
+    if identity(choice) not in defined:
         raise _undefined(path)
 
 

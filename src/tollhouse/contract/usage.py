@@ -36,12 +36,16 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
 
 
 class UsageResult(Struct, frozen=True, kw_only=True):
-    """One group of one bucket. Input tokens do not include cached ones."""
+    """One group of one bucket. Input tokens do not include cached ones.
+
+    `estimated_requests` are those whose usage Tollhouse counted, because the engine reported none.
+    """
 
     mark: ClassVar[Meta] = extension("OQ-172")
 
     object: Literal["organization.usage.result"] = "organization.usage.result"
     requests: NonNegative
+    estimated_requests: NonNegative
     input_tokens: NonNegative
     cached_input_tokens: NonNegative
     output_tokens: NonNegative

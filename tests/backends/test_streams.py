@@ -298,7 +298,10 @@ async def test_a_stream_that_never_ends_is_ended(build: Build, upstream: Upstrea
 
 
 @pytest.mark.clock
-async def test_a_caller_who_takes_long_is_no_idle_engine(build: Build, upstream: Upstream) -> None:
+@pytest.mark.parametrize("bound", ["idle_seconds", "total_seconds"])
+async def test_a_caller_who_takes_long_is_no_slow_engine(
+    build: Build, upstream: Upstream, bound: str
+) -> None:
     may_go_on = asyncio.Event()
 
     async def answer(connection: Connection) -> None:
@@ -307,7 +310,7 @@ async def test_a_caller_who_takes_long_is_no_idle_engine(build: Build, upstream:
         await connection.send(said("lo.") + record(FINISHED) + DONE)
         connection.cut()
 
-    backend = build(upstream, idle_seconds=0.5)
+    backend = build(upstream, **{bound: 0.5})
     upstream.answers(answer)
 
     async with backend.stream(ASK) as stream:

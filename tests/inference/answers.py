@@ -71,7 +71,7 @@ def streamed(answer: ResponseRendering, *chunks: UpstreamChunk) -> list[dict[str
     told = answer.opening()
     for one in chunks:
         told += answer.records([one])
-    return events(told + answer.closing(FINISH))
+    return events(told + b"".join(answer.closing(FINISH)))
 
 
 def kinds(told: list[dict[str, Any]]) -> list[str]:

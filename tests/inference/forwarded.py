@@ -4,7 +4,7 @@ Said anew here, from the register, so that what is forwarded is held against som
 itself.
 """
 
-from typing import Any
+from typing import Any, cast
 
 Body = dict[str, Any]
 
@@ -17,6 +17,9 @@ AS_GIVEN = {
     *("prompt_cache_retention", "top_logprobs", "prompt_logprobs", "web_search_options"),
 }
 """Null and empty lists of tools count as absent."""
+REBUILT = {"tool_choice", "function_call", "audio", "prediction", "web_search_options"}
+"""Objects that are forwarded with the members that are known of them."""
+UNKNOWN_MEMBER = "free"
 NOT_WHEN_USUAL: Body = {"n": 1, "logprobs": False, "modalities": ["text"]}
 """As given, unless it asks for what is so anyway."""
 IN_OTHER_WORDS = {
@@ -50,6 +53,7 @@ def sent(body: Body) -> Body:
     ):
         if not given.get(tools):
             given = {name: value for name, value in given.items() if name not in (tools, *choices)}
+    given = {name: _known(name, value) for name, value in given.items()}
     bound = wanted.get("max_completion_tokens") or wanted.get("max_tokens")
     return {
         "model": UPSTREAM_MODEL,
@@ -62,9 +66,26 @@ def sent(body: Body) -> Body:
 
 
 def _message(message: Body) -> Body:
-    return {
+    shown = {
         name: value for name, value in message.items() if value is not None and name != "model_id"
     }
+    if isinstance(shown.get("content"), list):
+        shown["content"] = [_part(part) for part in shown["content"]]
+    return {name: _known(name, value) for name, value in shown.items()}
+
+
+def _known(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
+    if name not in REBUILT or not isinstance(value, dict):
+        return value
+    members = cast("Body", value)
+    return {member: found for member, found in members.items() if member != UNKNOWN_MEMBER}
+
+
+def _part(part: Body) -> Body:
+    """What a text or a picture is known to have, and nothing else."""
+    if part.get("image_url") is not None:
+        return {"type": "image_url", "image_url": {"url": part["image_url"]["url"]}}
+    return {"type": "text", "text": part.get("text") or ""}
 
 
 def _streaming(wanted: Body) -> Body:

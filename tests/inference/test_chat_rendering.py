@@ -132,7 +132,7 @@ def test_excluded_reasoning_is_not_told(fields: dict[str, Any]) -> None:
 
 
 def test_usage_is_the_last_record_before_the_end_and_only_when_asked_for() -> None:
-    asked = rendering(stream=True, stream_options={"include_usage": True}).closing(FINISH)
+    asked = b"".join(rendering(stream=True, stream_options={"include_usage": True}).closing(FINISH))
 
     assert records(asked)[0]["usage"] == {
         "prompt_tokens": 42,
@@ -143,7 +143,7 @@ def test_usage_is_the_last_record_before_the_end_and_only_when_asked_for() -> No
     }
     assert records(asked)[0]["choices"] == []
     assert records(asked)[1:] == ["[DONE]"]
-    assert records(rendering(stream=True).closing(FINISH)) == ["[DONE]"]
+    assert records(b"".join(rendering(stream=True).closing(FINISH))) == ["[DONE]"]
 
 
 def test_without_include_usage_no_record_has_the_member() -> None:
@@ -210,3 +210,37 @@ def test_a_whole_answer_has_the_gateway_s_id_and_model_and_choices_in_order() ->
     assert [choice.message.content for choice in answer.choices] == ["a", "b"]
     assert b"secret" not in body
     assert b"internal-name" not in body
+
+
+def test_calls_are_numbered_by_their_first_pieces() -> None:
+    told = rendering(stream=True).records(
+        [
+            chunk(delta={"tool_calls": [{"index": number, "function": {"arguments": "{"}}]})
+            for number in (122, -7, 122, 2**40)
+        ]
+    )
+
+    calls = [record["choices"][0]["delta"]["tool_calls"][0] for record in records(told)]
+    assert [call["index"] for call in calls] == [0, 1, 0, 2]
+    assert len({call["id"] for call in calls if "id" in call}) == 3
+
+
+def test_a_whole_answer_numbers_its_calls_by_their_places() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    answer = {"choices": [{"message": {"tool_calls": [{**call, "index": 122}, call]}}]}
+
+    told = rendering().complete(msgspec.convert(answer, UpstreamCompletion), FINISH)
+
+    calls = json.loads(told)["choices"][0]["message"]["tool_calls"]
+    assert calls == [{**call, "index": 0}, call]
+
+
+@pytest.mark.parametrize(("asked", "is_shown"), [({}, False), ({"prompt_logprobs": 0}, True)])
+def test_probabilities_of_the_prompt_are_shown_only_if_asked_for(
+    asked: dict[str, Any], is_shown: bool
+) -> None:
+    answer = {"choices": [], "prompt_logprobs": [None, {"1": {"logprob": -1}}]}
+
+    told = rendering(**asked).complete(msgspec.convert(answer, UpstreamCompletion), FINISH)
+
+    assert ("prompt_logprobs" in json.loads(told)) is is_shown

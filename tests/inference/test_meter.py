@@ -7,10 +7,13 @@ import pytest
 
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.inference.meter import Meter
+from tollhouse.ledger.pricing import TokenBound
+
+BOUND = TokenBound(prompt_tokens=1_000, images=1, output_tokens=500, completions=2)
 
 
 def meter() -> Meter:
-    return Meter(prompt_characters=40, images=1)
+    return Meter(prompt_characters=40, bound=BOUND)
 
 
 def chunk(**fields: object) -> UpstreamChunk:
@@ -51,7 +54,7 @@ def test_reported_usage_is_believed_and_the_last_report_counts() -> None:
         ]
     )
 
-    usage = seen.usage()
+    usage = seen.usage(is_complete=True).usage
     assert (usage.prompt_tokens, usage.completion_tokens) == (7, 9)
     assert (usage.cached_tokens, usage.reasoning_tokens, usage.images) == (4, 2, 1)
 
@@ -61,11 +64,11 @@ def test_reports_of_single_choices_are_added_until_the_total_comes() -> None:
     for index, tokens in ((0, 1), (1, 1), (0, 2), (1, 5)):
         usage = {"prompt_tokens": 7, "completion_tokens": tokens}
         seen.see([chunk(choices=[{"index": index, "delta": {"content": "x"}}], usage=usage)])
-    so_far = seen.usage()
+    so_far = seen.usage(is_complete=True).usage
     seen.see([chunk(usage={"prompt_tokens": 7, "completion_tokens": 8})])
 
     assert (so_far.prompt_tokens, so_far.completion_tokens) == (7, 7)
-    assert seen.usage().completion_tokens == 8
+    assert seen.usage(is_complete=True).usage.completion_tokens == 8
 
 
 def test_without_a_report_text_is_counted_and_the_prompt_is_never_free() -> None:
@@ -74,8 +77,8 @@ def test_without_a_report_text_is_counted_and_the_prompt_is_never_free() -> None
 
     assert seen.has_output
     assert not seen.has_usage
-    assert seen.usage().prompt_tokens == 10
-    assert seen.usage().completion_tokens == 3
+    assert seen.usage(is_complete=True).usage.prompt_tokens == 10
+    assert seen.usage(is_complete=True).usage.completion_tokens == 3
 
 
 @pytest.mark.parametrize(
@@ -101,4 +104,4 @@ def test_a_whole_answer_without_usage_is_counted() -> None:
     )
 
     assert seen.has_output
-    assert seen.usage().completion_tokens >= 100
+    assert seen.usage(is_complete=True).usage.completion_tokens >= 100

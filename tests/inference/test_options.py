@@ -9,6 +9,7 @@ from tollhouse.base.errors import InvalidRequest
 from tollhouse.catalog.types import Backend, Model
 from tollhouse.contract.chat import ChatRequest, check
 from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.inference.content_parts import with_forwarded_parts
 from tollhouse.inference.options import check_options, check_output_bound
 
 TOOL = {"type": "function", "function": {"name": "f"}}
@@ -66,7 +67,7 @@ def request(**fields: object) -> ChatRequest:
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], **fields}
     decoded = msgspec.convert(body, ChatRequest)
     check(decoded)
-    return decoded
+    return with_forwarded_parts(decoded)
 
 
 def model(**fields: object) -> Model:
@@ -143,6 +144,19 @@ def test_a_remote_picture_passes_only_to_a_backend_that_fetches_safely() -> None
         check_options(remote, seeing, backend())
 
     assert refusal.value.param == "messages[0].content[0].image_url"
+    assert "fetches_images_safely" in refusal.value.message
+
+
+def test_a_prediction_is_text_whatever_the_model_sees() -> None:
+    seeing = model(input_modalities=["text", "image"], features=["prediction"])
+    text = {"type": "content", "content": [{"type": "text", "text": "x"}]}
+    picture = {"type": "content", "content": [{"image_url": DATA_URL}]}
+
+    check_options(request(prediction=text), seeing, backend())
+    with pytest.raises(UnsupportedOption) as refusal:
+        check_options(request(prediction=picture), seeing, backend())
+
+    assert refusal.value.param == "prediction.content[0].type"
 
 
 def test_a_part_without_a_type_that_holds_a_picture_is_a_picture() -> None:
@@ -161,3 +175,13 @@ def test_a_bound_above_the_model_s_maximum_is_refused_and_never_lowered(name: st
     assert refusal.value.code == "integer_above_max_value"
     assert refusal.value.param == name
     assert "500" in refusal.value.message
+
+
+def test_a_web_search_among_the_tools_is_for_a_model_that_declares_it() -> None:
+    asked = request(tools=[TOOL, {"type": "web_search"}])
+
+    check_options(asked, model(features=["tools", "web_search"]), backend())
+    with pytest.raises(UnsupportedOption) as refusal:
+        check_options(asked, model(features=["tools"]), backend())
+
+    assert refusal.value.param == "tools[1].type"

@@ -155,7 +155,7 @@ def told(said: list[Piece], finish_reason: str | None, cuts: list[int]) -> list[
     edges = sorted({0, *(cut % len(found) for cut in cuts), len(found)})
     for begin, end in pairwise(edges):
         data += answer.records(found[begin:end])
-    return events(data + answer.closing(FINISH))
+    return events(data + b"".join(answer.closing(FINISH)))
 
 
 @settings(max_examples=EXAMPLES)

@@ -20,7 +20,7 @@ from tests.inference.answers import (
 from tollhouse.backends.types import UpstreamCompletion
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.errors import AnswerTooLong
-from tollhouse.inference.responses import KEPT_CHARACTERS_MAX
+from tollhouse.inference.responses import KEPT_BYTES_MAX
 
 HEX = REQUEST_ID.hex
 BEGUN: dict[str, Any] = {
@@ -405,7 +405,7 @@ def test_a_failure_is_one_event_without_the_output(type_: str, code: str) -> Non
 
 def test_an_answer_that_never_ends_is_broken_off() -> None:
     answer = rendering()
-    half = [said("x" * (KEPT_CHARACTERS_MAX // 2))]
+    half = [said("x" * (KEPT_BYTES_MAX // 2))]
     answer.records(half)
 
     with pytest.raises(AnswerTooLong):

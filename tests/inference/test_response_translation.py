@@ -196,12 +196,13 @@ def test_tools_and_the_choice_among_them(
     assert chat(tools=tools, tool_choice=choice) == chat() | becomes
 
 
-def test_a_function_keeps_members_that_nobody_here_knows() -> None:
-    tool = FUNCTION | {"output_schema": {"type": "string"}}
+def test_a_function_is_forwarded_with_its_known_members() -> None:
+    tool = FUNCTION | {"server_url": "http://169.254.169.254", "strict": True}
 
     (found,) = chat(tools=[tool])["tools"]
 
-    assert found["function"]["output_schema"] == {"type": "string"}
+    known = {name: value for name, value in FUNCTION.items() if name != "type"}
+    assert found == {"type": "function", "function": {**known, "strict": True}}
 
 
 def test_a_place_is_nested_in_a_chat() -> None:
@@ -329,8 +330,8 @@ def test_several_texts_of_a_turn_are_its_parts() -> None:
     ("part", "becomes"),
     [
         (
-            {"type": "input_text", "text": "x", "cache_control": {"type": "ephemeral"}},
-            {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}},
+            {"type": "input_image", "image_url": "data:,x", "video_url": "http://127.0.0.1"},
+            {"type": "image_url", "image_url": {"url": "data:,x"}},
         ),
         (
             {"type": "input_image", "image_url": "data:,x", "detail": "low", "file_id": None},
@@ -351,6 +352,12 @@ def test_each_kind_of_part(part: dict[str, Any], becomes: dict[str, Any]) -> Non
 
     assert messages({"role": "user", "content": [part]})[0]["content"] == [becomes]
     assert messages(output)[0]["content"] == [becomes]
+
+
+def test_further_members_of_a_text_are_not_forwarded() -> None:
+    part = {"type": "input_text", "text": "x", "uuid": "a", "audio_url": "http://127.0.0.1"}
+
+    assert messages({"role": "user", "content": [part]})[0]["content"] == "x"
 
 
 def test_a_single_plain_text_needs_no_parts() -> None:
@@ -433,3 +440,4 @@ def test_a_part_is_named_by_where_the_caller_put_it() -> None:
     assert name_of("messages[0].content[1].type") == "input[0].content.type"
     assert name_of("messages[3].content[1].image_url") == "input[4].output[1].image_url"
     assert name_of("messages[4].content[0].type") == "input[5].content[0].type"
+    assert name_of("messages[4].content[0].file.file_data") == "input[5].content[0].file_data"

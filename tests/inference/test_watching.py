@@ -5,12 +5,13 @@ import asyncio
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
 from tollhouse.inference.watching import Watcher
+from tollhouse.judging.slots import PendingEvaluations
 
 
 async def test_one_organization_does_not_fill_the_room() -> None:
     greedy, other = (OrganizationId(time_ordered_uuid()) for _ in range(2))
     tasks = Tasks()
-    watcher = Watcher(tasks, waiting_max=8, bytes_max=8_000)
+    watcher = Watcher(tasks, PendingEvaluations(100), waiting_max=8, bytes_max=8_000)
     may_go_on = asyncio.Event()
     looked_at: list[OrganizationId] = []
 
@@ -36,7 +37,7 @@ async def test_one_organization_does_not_fill_the_room() -> None:
 async def test_one_organization_does_not_take_all_turns() -> None:
     greedy, other = (OrganizationId(time_ordered_uuid()) for _ in range(2))
     tasks = Tasks()
-    watcher = Watcher(tasks, waiting_max=1_000, bytes_max=1_000)
+    watcher = Watcher(tasks, PendingEvaluations(1_000), waiting_max=1_000, bytes_max=1_000)
     may_go_on, has_looked = asyncio.Event(), asyncio.Event()
 
     async def wait() -> None:

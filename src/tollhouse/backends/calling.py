@@ -104,14 +104,13 @@ class Caller:
             response = await self._send(replica, ask, headers)
             if response.status == _OK:
                 return response
-            failure = await self._failure(replica, response)
-        except BackendError as connection_failure:
-            failure = connection_failure
-        if failure.blames_replica:
-            lease.failed()
-        else:
-            lease.answered()
-        raise failure
+            raise await self._failure(replica, response)
+        except BackendError as failure:
+            if failure.blames_replica:
+                lease.failed()
+            else:
+                lease.answered()
+            raise
 
     async def _send(self, replica: Replica, ask: Ask, headers: Mapping[str, str]) -> Response:
         base = replica.host_url if ask.is_at_host else replica.url

@@ -9,7 +9,7 @@ from tollhouse.backends.transport_errors import ConnectionBroken, TookTooLong, T
 
 SENT_AT_ONCE_BYTES: Final = 1_048_576
 """A larger body is written in pieces, so that other requests come in between."""
-BUFFERED_BYTES_MAX: Final = 262_144
+BUFFERED_BYTES_MAX: Final = 32_768
 """With more of a body than that unread, no more is taken from the upstream."""
 
 

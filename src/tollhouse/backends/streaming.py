@@ -31,6 +31,7 @@ class OpenAiStream:
         "_headers",
         "_is_done",
         "_loop",
+        "_returned_at_seconds",
         "_until_seconds",
     )
 
@@ -39,13 +40,14 @@ class OpenAiStream:
     ) -> None:
         self._config = config
         self._exchange = exchange
-        self._ask = ask
+        self._ask: Ask | None = ask
         self._headers = headers
         self._events = EventDecoder()
         self._loop = asyncio.get_running_loop()
         now_seconds = self._loop.time()
         self._until_seconds = now_seconds + config.total_seconds
         self._first_until_seconds = now_seconds + config.first_event_seconds
+        self._returned_at_seconds = now_seconds
         self._begun: set[int] = set()
         self._finished: set[int] = set()
         self._failure: BackendError | None = None
@@ -54,8 +56,10 @@ class OpenAiStream:
 
     async def __aenter__(self) -> Self:
         seconds = min(self._config.first_event_seconds, self._config.total_seconds)
+        assert self._ask is not None, "a stream is opened once"
+        ask, self._ask = self._ask, None
         try:
-            await self._exchange.open(self._ask, self._headers, media_type=EVENTS, seconds=seconds)
+            await self._exchange.open(ask, self._headers, media_type=EVENTS, seconds=seconds)
         except BaseException:
             self._exchange.close()
             raise
@@ -76,6 +80,15 @@ class OpenAiStream:
 
     async def next(self) -> Sequence[UpstreamChunk]:
         """The chunks that arrived together; none when the answer is complete."""
+        try:
+            return await self._next()
+        finally:
+            self._returned_at_seconds = self._loop.time()
+
+    async def _next(self) -> Sequence[UpstreamChunk]:
+        if self._has_begun:
+            # Time in which the caller read is not the engine's.
+            self._until_seconds += self._loop.time() - self._returned_at_seconds
         until_seconds = min(self._wait_until(), self._until_seconds)
         while not self._is_done:
             if self._failure is not None:

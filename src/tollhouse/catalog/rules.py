@@ -20,8 +20,11 @@ NO_JUDGE: Final[Mapping[str, Any]] = {}
 MODEL_ID_LENGTH_MAX: Final = 200
 REVISION_LENGTH: Final = 16
 JUDGED_TOKENS_MIN: Final = 512
-HELD_SHARE: Final = 4
-"""One organization may hold back this part of what a worker may."""
+MOVED_FIELDS: Final[Mapping[str, str]] = {
+    "held_request_bytes_max": "inference.buffer_request_bytes",
+    "held_worker_bytes_max": "inference.buffer_worker_bytes",
+}
+"""Where a setting stands today that earlier versions read here."""
 _BACKEND_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HEALTH_PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
 _FAULT_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<place>[^`]*)`\Z")
@@ -121,6 +124,11 @@ def _demands_of_judge(judge: Judge) -> tuple[tuple[str, bool, str], ...]:
             "'token_ids' needs has_tokenizer",
         ),
         (
+            "request_tokens_max",
+            judge.request_tokens_max <= judge.organization_tokens_per_minute,
+            "more than organization_tokens_per_minute",
+        ),
+        (
             "request_questions_max",
             judge.request_questions_max <= judge.organization_questions_max,
             "more than organization_questions_max",
@@ -129,11 +137,6 @@ def _demands_of_judge(judge: Judge) -> tuple[tuple[str, bool, str], ...]:
             "organization_questions_max",
             judge.organization_questions_max <= judge.worker_questions_max,
             "more than worker_questions_max",
-        ),
-        (
-            "held_request_bytes_max",
-            judge.held_request_bytes_max * HELD_SHARE <= judge.held_worker_bytes_max,
-            f"more than a share of 1 in {HELD_SHARE} of held_worker_bytes_max",
         ),
     )
 
@@ -190,8 +193,13 @@ def _converted(path: str, table: Mapping[str, Any], type_: type[StructT]) -> Str
     found = _FAULT_PLACE.search(text)
     place, fault = (found["place"], text[: found.start()]) if found else ("", text)
     unknown = _UNKNOWN_FIELD.match(fault)
-    hint = did_you_mean(unknown["name"], _FIELDS) if unknown else ""
+    hint = _hint(unknown["name"]) if unknown else ""
     raise InvalidCatalog(f"{path}{place}", fault + hint)
+
+
+def _hint(unknown: str) -> str:
+    moved = MOVED_FIELDS.get(unknown)
+    return f". Set {moved} instead." if moved else did_you_mean(unknown, _FIELDS)
 
 
 def _quoted(name: str) -> str:

@@ -149,6 +149,9 @@ class Judge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `model` is the backend's own name for it. `request_tokens_max` is what all questions about one
     request may take, `deadline_seconds` how long all questions about one content may.
+    `organization_tokens_per_minute` is what one organization may take in each worker, once for
+    enforcing and once for monitoring: by default ten requests of the largest size, or 4,000
+    requests with 2,000 tokens and five policies.
     """
 
     backend: str
@@ -162,13 +165,12 @@ class Judge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     coverage_min_basis_points: Annotated[int, Meta(ge=1, le=10_000)] = 5_000
     deadline_seconds: Seconds = 30.0
     request_tokens_max: PositiveInt = 1_000_000
+    organization_tokens_per_minute: PositiveInt = 10_000_000
     request_questions_max: PositiveInt = 8
     organization_questions_max: PositiveInt = 64
     worker_questions_max: PositiveInt = 256
     verdicts_max: PositiveInt = 100_000
     verdict_seconds: Seconds = 600.0
-    held_request_bytes_max: PositiveInt = 8 * 1024 * 1024
-    held_worker_bytes_max: PositiveInt = 256 * 1024 * 1024
     watched_max: PositiveInt = 1_000
 
 

@@ -9,10 +9,12 @@ from tollhouse.backends.types import BackendConfig
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import InstanceId, RequestId
+from tollhouse.base.rates import OrganizationRate
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Backend, Catalog
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.decisions.types import Examination
+from tollhouse.inference.allowance import HeldBytes
 from tollhouse.inference.asks import Asks
 from tollhouse.inference.counting import TokenCounter
 from tollhouse.inference.courts import court_of, courtroom_of
@@ -29,7 +31,11 @@ from tollhouse.storage.database import Database
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ground:
-    """What inference stands on. `calls` are tasks of callers who left, `tasks` those of money."""
+    """What inference stands on. `calls` are tasks of callers who left, `tasks` those of money.
+
+    Policies are read by at most `policy_reads_max` connections, however many projects one change
+    concerns. `pending_evaluations_max` and `counted_bytes_per_minute` bound one organization.
+    """
 
     clock: Clock
     tasks: Tasks
@@ -38,6 +44,9 @@ class Ground:
     instance_id: InstanceId
     secret: bytes
     own_batches_max: int
+    policy_reads_max: int
+    pending_evaluations_max: int
+    counted_bytes_per_minute: int
 
 
 class Inference:
@@ -50,6 +59,7 @@ class Inference:
         *,
         price_revision: int,
         patience: Patience,
+        buffers: HeldBytes,
         note: Callable[[Examination], None],
         show: Callable[[GatewayError, RequestId], ErrorBody],
     ) -> None:
@@ -59,11 +69,28 @@ class Inference:
             name: OpenAiBackend(backend_config(name, backend), self._transport, ground.clock)
             for name, backend in catalog.backends.items()
         }
-        self.offers = Offers(catalog, self._backends, price_revision=price_revision)
+        self.offers = Offers(
+            catalog,
+            self._backends,
+            price_revision=price_revision,
+            counted_bytes=OrganizationRate(
+                ground.clock, per_minute=ground.counted_bytes_per_minute
+            ),
+        )
         self._court = court_of(catalog, self._backends, ground.clock, secret=ground.secret)
         policing = Policing(
-            PolicySnapshots(ground.database, ground.tasks),
-            courtroom_of(catalog.judge, self._court, ground.clock, ground.calls, note=note),
+            PolicySnapshots(
+                ground.database.share(connections_max=ground.policy_reads_max), ground.tasks
+            ),
+            courtroom_of(
+                catalog.judge,
+                self._court,
+                ground.clock,
+                ground.calls,
+                held_bytes=buffers,
+                pending_evaluations_max=ground.pending_evaluations_max,
+                note=note,
+            ),
         )
         self.trials = Trials(self._court)
         self.token_counter = TokenCounter(self.offers, policing)

@@ -1,6 +1,7 @@
 """Chat completions: already in the pipeline's form on the way in; OQ-19 to OQ-30 on the way out."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -20,7 +21,11 @@ from tollhouse.backends.types import ToolCallDelta as UpstreamToolCall
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import completions as wire
 from tollhouse.contract.chat import ChatRequest, check
+from tollhouse.contract.combinations import is_set
 from tollhouse.contract.errors import Envelope, ErrorBody
+from tollhouse.inference import engine_fields
+from tollhouse.inference.content_parts import with_forwarded_parts
+from tollhouse.inference.forwarded_tools import with_forwarded_tools
 from tollhouse.inference.surface import Finish, Translated
 from tollhouse.ledger.pricing import Usage
 
@@ -33,7 +38,8 @@ class ChatSurface:
     def translate(self, body: ChatRequest, *, request_id: RequestId, now: datetime) -> Translated:
         """Chat is the form in which requests are priced, judged and forwarded."""
         check(body)
-        return Translated(request=body, rendering=ChatRendering(body, request_id, now))
+        request = with_forwarded_tools(with_forwarded_parts(body))
+        return Translated(request=request, rendering=ChatRendering(body, request_id, now))
 
 
 class ChatRendering:
@@ -46,10 +52,16 @@ class ChatRendering:
         self._choices = request.n or 1
         self._shows_usage = bool(request.stream_options and request.stream_options.include_usage)
         self._shows_reasoning = shows_reasoning(request)
-        self._begun_calls: set[tuple[int, int]] = set()
+        self._shows_prompt_logprobs = is_set(request.prompt_logprobs)
+        self._calls: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._fingerprint: str | None = None
         self._tier: str | None = None
         self._encoder = msgspec.json.Encoder()
+
+    @property
+    def retained_bytes(self) -> int:
+        """Nothing is kept: every record tells only what is new."""
+        return 0
 
     # Whole
 
@@ -63,19 +75,24 @@ class ChatRendering:
                 self._choice(choice)
                 for choice in sorted(completion.choices, key=lambda choice: choice.index)
             ],
-            usage=usage_of(finish.usage),
-            system_fingerprint=completion.system_fingerprint,
-            service_tier=completion.service_tier,
-            prompt_logprobs=completion.prompt_logprobs or UNSET,
+            usage=_reported(finish),
+            system_fingerprint=engine_fields.system_fingerprint(completion.system_fingerprint),
+            service_tier=engine_fields.service_tier(completion.service_tier),
+            prompt_logprobs=self._prompt_logprobs(completion),
         )
         return self._encoder.encode(body)
+
+    def _prompt_logprobs(
+        self, completion: UpstreamCompletion
+    ) -> list[FreeObject | None] | UnsetType:
+        return (completion.prompt_logprobs if self._shows_prompt_logprobs else None) or UNSET
 
     def _choice(self, choice: UpstreamChoice) -> wire.Choice:
         return wire.Choice(
             index=choice.index,
             message=self._message(choice.message),
             logprobs=choice.logprobs,
-            finish_reason=choice.finish_reason,
+            finish_reason=engine_fields.finish_reason(choice.finish_reason),
         )
 
     def _message(self, message: UpstreamMessage) -> wire.CompletionMessage:
@@ -87,7 +104,7 @@ class ChatRendering:
             refusal=message.refusal or UNSET,
             reasoning=reasoning,
             reasoning_content=reasoning,
-            tool_calls=message.tool_calls or UNSET,
+            tool_calls=_numbered(message.tool_calls or []) or UNSET,
             function_call=message.function_call or UNSET,
             annotations=annotations_of(message.annotations),
         )
@@ -103,8 +120,10 @@ class ChatRendering:
         """What the backend added. Usage is kept for the end, and only if it was asked for."""
         records: list[bytes] = []
         for chunk in chunks:
-            self._fingerprint = chunk.system_fingerprint or self._fingerprint
-            self._tier = chunk.service_tier or self._tier
+            if chunk.system_fingerprint is not None:
+                self._fingerprint = engine_fields.system_fingerprint(chunk.system_fingerprint)
+            if chunk.service_tier is not None:
+                self._tier = engine_fields.service_tier(chunk.service_tier)
             for choice in chunk.choices:
                 records += self._of_choice(choice)
         return b"".join(records)
@@ -117,7 +136,8 @@ class ChatRendering:
             told = self._record(choice.index, delta or _NOTHING, logprobs=choice.logprobs)
             records.append(told)
         if choice.finish_reason is not None:
-            end = self._record(choice.index, _NOTHING, finish_reason=choice.finish_reason)
+            reason = engine_fields.finish_reason(choice.finish_reason)
+            end = self._record(choice.index, _NOTHING, finish_reason=reason)
             records.append(end)
         return records
 
@@ -136,28 +156,32 @@ class ChatRendering:
         return None if told == _NOTHING else told
 
     def _tool_call(self, index: int, call: UpstreamToolCall) -> wire.ToolCallDelta:
-        """Only the first piece of a call carries ID and name, however often the backend does."""
-        place = index, call.index
+        """Only the first piece of a call carries ID and name, however often the backend does.
+
+        Calls are numbered by their first pieces, whatever numbers the backend gives them (OQ-196).
+        """
+        numbers = self._calls[index]
         function = call.function
         arguments = (function.arguments if function else None) or ""
-        if place in self._begun_calls:
+        if (number := numbers.get(call.index)) is not None:
             return wire.ToolCallDelta(
-                index=call.index, function=wire.ToolCallFunctionDelta(arguments=arguments)
+                index=number, function=wire.ToolCallFunctionDelta(arguments=arguments)
             )
-        self._begun_calls.add(place)
+        number = numbers[call.index] = len(numbers)
         name = (function.name if function else None) or ""
         return wire.ToolCallDelta(
-            index=call.index,
-            id=call.id or f"call_{self._id[-16:]}_{index}_{call.index}",
+            index=number,
+            id=call.id or f"call_{self._id[-16:]}_{index}_{number}",
             type="function",
             function=wire.ToolCallFunctionDelta(name=name, arguments=arguments),
         )
 
-    def closing(self, finish: Finish) -> bytes:
+    def closing(self, finish: Finish) -> Iterator[bytes]:
         """Usage is the last record before the end: a later one resets it in SDKs (OQ-22)."""
         if not self._shows_usage:
-            return END
-        return self._framed(choices=[], usage=usage_of(finish.usage)) + END
+            yield END
+            return
+        yield self._framed(choices=[], usage=_reported(finish)) + END
 
     def failure(self, error: ErrorBody) -> bytes:
         """The envelope as a record, and no end marker after it (OQ-25)."""
@@ -220,6 +244,11 @@ def usage_of(usage: Usage) -> wire.Usage:
     )
 
 
+def _reported(finish: Finish) -> wire.Usage | None:
+    """Return the usage that the engine reported, or None if part of it is an estimate (OQ-183)."""
+    return None if finish.is_estimated else usage_of(finish.usage)
+
+
 def annotations_of(found: list[FreeObject] | None) -> list[wire.Annotation] | UnsetType:
     """Sources in the contract's form; what has another form is dropped."""
     kept: list[wire.Annotation] = []
@@ -229,6 +258,13 @@ def annotations_of(found: list[FreeObject] | None) -> list[wire.Annotation] | Un
         except msgspec.ValidationError:
             continue
     return kept or UNSET
+
+
+def _numbered(calls: list[FreeObject]) -> list[FreeObject]:
+    """Where an engine numbers the calls of a whole answer, each has the number of its place."""
+    return [
+        {**call, "index": number} if "index" in call else call for number, call in enumerate(calls)
+    ]
 
 
 def _function_call(delta: UpstreamDelta) -> FreeObject | UnsetType:

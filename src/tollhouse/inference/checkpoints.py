@@ -14,7 +14,12 @@ from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
 from tollhouse.judging.asking import Subject
 from tollhouse.judging.court import Court
-from tollhouse.judging.errors import JudgeFailed, NotEvaluable, TooLongToJudge
+from tollhouse.judging.errors import (
+    JudgeFailed,
+    JudgeTokensExhausted,
+    NotEvaluable,
+    TooLongToJudge,
+)
 from tollhouse.judging.gathering import Gathered
 from tollhouse.judging.types import ContentOf, Decision, Outcome
 from tollhouse.policies.types import AppliedPolicy
@@ -83,8 +88,8 @@ class Checkpoints:
         self._reading = self._bench.tasks.start("checkpoint", work)
 
     async def _look(self, content_of: ContentOf, size_bytes: int, *, may_end: bool) -> None:
-        # Why it can not be judged is told with the verdict.
-        with suppress(NotEvaluable, TooLongToJudge, JudgeFailed):
+        # Why it can not be judged is told with the verdict. Without judge tokens nobody looks.
+        with suppress(NotEvaluable, TooLongToJudge, JudgeFailed, JudgeTokensExhausted):
             subject = await self._bench.lay_out(content_of, size_bytes)
             if self._is_over:
                 return
@@ -114,7 +119,8 @@ class Checkpoints:
         try:
             verdict_tokens = weigh(subject, self._bench.policies, spent_tokens=spent_tokens)
             taken = weigh(subject, self._early, spent_tokens=spent_tokens + verdict_tokens)
-        except TooLongToJudge:
+            self._bench.court.rate.take(subject.organization_id, taken, is_watched=True)
+        except (TooLongToJudge, JudgeTokensExhausted):
             return False
         self._early_tokens += taken
         return True
@@ -136,5 +142,6 @@ class Checkpoints:
 
     async def _read(self, subject: Subject) -> None:
         court, policy = self._bench.court, self._bench.policies[0]
-        court.weigh(subject, [policy], spent_tokens=self._bench.spent_tokens)
+        tokens = court.weigh(subject, [policy], spent_tokens=self._bench.spent_tokens)
+        court.rate.take(subject.organization_id, tokens, is_watched=True)
         await court.warm(subject, policy)

@@ -13,6 +13,7 @@ from tollhouse.inference.surface import NameOf
 from tollhouse.inference.watching import Watcher
 from tollhouse.judging.budget import applying
 from tollhouse.judging.court import Court
+from tollhouse.judging.slots import PendingEvaluations
 from tollhouse.judging.types import JudgedDirection
 from tollhouse.keys.types import Customer
 from tollhouse.policies.types import AppliedPolicy, Mode
@@ -45,6 +46,7 @@ class Courtroom:
 
     court: Court | None
     watcher: Watcher
+    pending: PendingEvaluations
     held_bytes: HeldBytes
     tasks: Tasks
     clock: Clock

@@ -7,10 +7,11 @@ from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Catalog, Judge
 from tollhouse.decisions.types import Examination
-from tollhouse.inference.allowance import ORGANIZATION_SHARE, HeldBytes, HoldingBounds
+from tollhouse.inference.allowance import HeldBytes
 from tollhouse.inference.courtroom import Courtroom
 from tollhouse.inference.watching import Watcher
 from tollhouse.judging.court import Court, JudgeConfig
+from tollhouse.judging.slots import PendingEvaluations
 from tollhouse.judging.types import Order, Profile, Reading
 
 
@@ -34,6 +35,7 @@ def judge_config(catalog: Catalog) -> JudgeConfig | None:
         has_tokenizer=judge.has_tokenizer,
         deadline_seconds=judge.deadline_seconds,
         request_tokens_max=judge.request_tokens_max,
+        organization_tokens_per_minute=judge.organization_tokens_per_minute,
         request_questions_max=judge.request_questions_max,
         organization_questions_max=judge.organization_questions_max,
         worker_questions_max=judge.worker_questions_max,
@@ -58,28 +60,23 @@ def courtroom_of(
     clock: Clock,
     tasks: Tasks,
     *,
+    held_bytes: HeldBytes,
+    pending_evaluations_max: int,
     note: Callable[[Examination], None],
 ) -> Courtroom:
     """Without a judge there is a room too: what is not decided in it is counted."""
-    bounds = _UNUSED if judge is None else _bounds(judge)
+    pending = PendingEvaluations(pending_evaluations_max)
     return Courtroom(
         court=court,
         watcher=Watcher(
             tasks,
+            pending,
             waiting_max=0 if judge is None else judge.watched_max,
-            bytes_max=bounds.worker_max // ORGANIZATION_SHARE,
+            bytes_max=held_bytes.organization_max,
         ),
-        held_bytes=HeldBytes(bounds),
+        pending=pending,
+        held_bytes=held_bytes,
         tasks=tasks,
         clock=clock,
         note=note,
-    )
-
-
-_UNUSED = HoldingBounds(request_max=0, worker_max=0)
-
-
-def _bounds(judge: Judge) -> HoldingBounds:
-    return HoldingBounds(
-        request_max=judge.held_request_bytes_max, worker_max=judge.held_worker_bytes_max
     )

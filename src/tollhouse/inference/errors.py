@@ -84,3 +84,46 @@ class AnswerTooLong(GatewayError):
 
     def __init__(self) -> None:
         super().__init__("The backend's answer is too long.")
+
+
+class AnswerExpired(GatewayError):
+    """The caller reads so slowly that the credit held for its request has reached its deadline."""
+
+    kind = Kind.DEADLINE
+    code = "deadline_exceeded"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The answer was not read in time. What was generated is charged. Read faster, or ask "
+            "for less."
+        )
+
+
+class OutputBufferExceeded(GatewayError):
+    """The organization's unread answers take all of its share of the worker's buffer."""
+
+    kind = Kind.UNAVAILABLE
+    code = "output_buffer_exceeded"
+    should_retry = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many bytes of the organization's answers wait to be read. What was generated is "
+            "charged. Read answers faster, or ask for fewer at once."
+        )
+
+
+class CountedBytesLimited(GatewayError):
+    """The organization has had its bytes of this minute counted, and counting is free."""
+
+    kind = Kind.LIMITED
+    code = "rate_limit_exceeded"
+
+    def __init__(self, bytes_per_minute: int, *, retry_after_seconds: int) -> None:
+        super().__init__(
+            f"The organization may have {bytes_per_minute} bytes per minute counted in each worker,"
+            f" and they are used up. Try again in {retry_after_seconds} s, or let the operator"
+            " raise quotas.counted_bytes_per_minute."
+        )
+        self.retry_after_seconds = retry_after_seconds

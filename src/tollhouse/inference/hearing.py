@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from tollhouse.base.errors import without_frames
+from tollhouse.base.quotas import Quota
 from tollhouse.inference import examinations
 from tollhouse.inference.allowance import Allowance
 from tollhouse.inference.checkpoints import Bench, Checkpoints, EarlyMatch
@@ -15,10 +17,12 @@ from tollhouse.judging.budget import applying
 from tollhouse.judging.court import Court
 from tollhouse.judging.errors import (
     JudgeFailed,
+    JudgeTokensExhausted,
     NotEvaluable,
     PolicyEvaluatorUnavailable,
     SelectionTooLarge,
     TooLongToJudge,
+    TooManyEvaluations,
 )
 from tollhouse.judging.types import (
     Content,
@@ -28,7 +32,7 @@ from tollhouse.judging.types import (
     JudgedDirection,
 )
 from tollhouse.judging.verdict import refusal, unanswered
-from tollhouse.observability import metrics
+from tollhouse.observability import bound_metrics, metrics
 from tollhouse.observability.metrics import DecisionLoss
 from tollhouse.policies.types import AppliedPolicy, Direction, Mode
 
@@ -45,6 +49,7 @@ class Hearing:
         self._applied = applied
         self._subject: Subject | None = None
         self._spent_tokens = 0
+        self._used_tokens = 0
 
     @property
     def guards_request(self) -> bool:
@@ -72,15 +77,24 @@ class Hearing:
         return self._courtroom.held_bytes.of(self._matter.customer.organization_id)
 
     async def weigh(self) -> None:
-        """Refuse a selection that the judge's budget does not allow; costs nothing without one."""
+        """Refuse a selection that the judge's budget does not allow; costs nothing without one.
+
+        Refuse everything while the organization's judge tokens are used up: before money is held.
+        """
         court, applied = self._courtroom.court, self._applied
-        if court is None or not applied.selected:
+        if court is None:
+            return
+        if self.guards_request or self.holds_answer:
+            tokens = self._estimated_tokens(court, Direction.REQUEST)
+            court.rate.check(self._matter.customer.organization_id, tokens)
+        if not applied.selected:
             return
         asks_request = applying(applied.all, Direction.REQUEST)
         try:
             subject = await self._request_subject(court) if asks_request else None
-        except (NotEvaluable, JudgeFailed):
+        except (NotEvaluable, JudgeFailed) as failure:
             # Told later, in its turn among the refusals.
+            without_frames(failure)
             return
         except TooLongToJudge:
             if applying(applied.by_scope, Direction.REQUEST):
@@ -161,15 +175,59 @@ class Hearing:
         self, direction: JudgedDirection, subject_of: Callable[[Court], Awaitable[Subject]]
     ) -> None:
         policies = self._applied.of(direction, Mode.ENFORCING)
-        court = self._courtroom.court
+        court, pending = self._courtroom.court, self._courtroom.pending
         if not policies:
             return
         if court is None:
             raise PolicyEvaluatorUnavailable
+        taken_tokens = self._take_room(court, direction, len(policies))
+        organization_id = self._matter.customer.organization_id
+        pending.begin(organization_id)
+        try:
+            await self._examine(court, direction, policies, subject_of)
+        finally:
+            pending.end(organization_id)
+            court.rate.correct(organization_id, self._used_tokens - taken_tokens)
+
+    def _take_room(self, court: Court, direction: JudgedDirection, policies: int) -> int:
+        """Take the judge tokens of a request, about; raises while its organization has none.
+
+        An answer was generated and is paid for: it is judged also if the tokens are used up, and
+        then they have to fill before the next request passes.
+        """
+        self._used_tokens = 0
+        if direction is Direction.RESPONSE:
+            return 0
+        organization_id, pending = self._matter.customer.organization_id, self._courtroom.pending
+        if not pending.has_room(organization_id):
+            metrics.decisions_dropped(policies, DecisionLoss.NO_ROOM)
+            bound_metrics.quota_refused(Quota.PENDING_EVALUATIONS)
+            raise TooManyEvaluations(pending.organization_max)
+        tokens = self._estimated_tokens(court, direction)
+        try:
+            court.rate.take(organization_id, tokens)
+        except JudgeTokensExhausted:
+            metrics.decisions_dropped(policies, DecisionLoss.NO_TOKENS)
+            raise
+        return tokens
+
+    def _estimated_tokens(self, court: Court, direction: JudgedDirection) -> int:
+        """At least one, so that a request waits also for tokens that earlier answers took."""
+        policies = self._applied.of(direction, Mode.ENFORCING)
+        return max(1, court.estimate(self._matter.size_bytes, policies))
+
+    async def _examine(
+        self,
+        court: Court,
+        direction: JudgedDirection,
+        policies: Sequence[AppliedPolicy],
+        subject_of: Callable[[Court], Awaitable[Subject]],
+    ) -> None:
         began_seconds = self._courtroom.clock.monotonic_seconds()
         try:
             subject = await subject_of(court)
-            self._spent_tokens += court.weigh(subject, policies, spent_tokens=self._spent_tokens)
+            self._used_tokens = court.weigh(subject, policies, spent_tokens=self._spent_tokens)
+            self._spent_tokens += self._used_tokens
             decisions = await court.examine(subject, policies)
         except (NotEvaluable, TooLongToJudge, JudgeFailed) as failure:
             reason = _reason(failure)
@@ -178,6 +236,7 @@ class Hearing:
         except asyncio.CancelledError:
             metrics.decisions_dropped(len(policies), DecisionLoss.STOPPED)
             raise
+        self._used_tokens = court.tokens(subject, _asked(decisions))
         self._note(direction, decisions, subject, began_seconds)
         if (refused := refusal(decisions, direction)) is not None:
             raise refused
@@ -241,11 +300,18 @@ class Hearing:
             subject = self._subject if direction is Direction.REQUEST else None
             if subject is None:
                 subject = await self._laid_out(court, content_of, size_bytes, is_watched=True)
-            court.weigh(subject, policies)
+            tokens = court.weigh(subject, policies)
+            court.rate.take(subject.organization_id, tokens, is_watched=True)
+        except JudgeTokensExhausted:
+            metrics.decisions_dropped(len(policies), DecisionLoss.NO_TOKENS)
+            return
         except (NotEvaluable, TooLongToJudge, JudgeFailed) as failure:
+            without_frames(failure)
             self._note(direction, unanswered(policies, _reason(failure)), None, began_seconds)
             return
         decisions = await court.watch(subject, policies)
+        unused_tokens = tokens - court.tokens(subject, _asked(decisions))
+        court.rate.correct(subject.organization_id, -unused_tokens, is_watched=True)
         self._note(direction, decisions, subject, began_seconds)
 
     def _note(
@@ -266,6 +332,11 @@ class Hearing:
             seconds=clock.monotonic_seconds() - began_seconds,
         )
         self._courtroom.note(examination)
+
+
+def _asked(decisions: Sequence[Decision]) -> list[AppliedPolicy]:
+    """Policies whose verdict was not remembered."""
+    return [each.policy for each in decisions if not each.is_cached]
 
 
 def _reason(failure: Unjudged) -> FailureReason:

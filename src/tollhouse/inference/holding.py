@@ -4,7 +4,8 @@ While an enforcing policy applies, nothing that the backend said leaves before t
 of it. To whoever reads the answer this is a backend that takes long and then says all at once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from tollhouse.backends.errors import BackendRejected
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.inference.checkpoints import Checkpoints
+from tollhouse.inference.engine_fields import judged_chunks
 from tollhouse.inference.errors import NoRoomToHold, UnjudgedAnswer
 from tollhouse.inference.hearing import Hearing
 from tollhouse.inference.reservation import Reservation
@@ -21,7 +23,12 @@ from tollhouse.judging.gathering import Gathered
 from tollhouse.observability.metrics import DecisionLoss
 
 NOT_HELD = (UnjudgedAnswer, NoRoomToHold)
+HELD_COPIES = 2
+"""A stream is held as encoded records, and joined for the judge."""
+WHOLE_COPIES, WHOLE_COPIES_WITH_LOGPROBS = 2, 7
+"""What a decoded answer takes in memory, as a multiple of its bytes; measured."""
 _encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(list[UpstreamChunk])
 
 
 def through(source: Source, hearing: Hearing | None, reservation: Reservation) -> Source:
@@ -43,7 +50,7 @@ async def judge_whole(hearing: Hearing, completion: UpstreamCompletion) -> None:
         return
     allowance = hearing.allowance()
     try:
-        allowance.take(size_bytes)
+        allowance.take(size_bytes, copies=_copies(completion))
     except NOT_HELD:
         hearing.drop_answer(DecisionLoss.NO_ROOM)
         raise
@@ -51,6 +58,11 @@ async def judge_whole(hearing: Hearing, completion: UpstreamCompletion) -> None:
         await hearing.judge_answer(partial(of_completion, completion), size_bytes)
     finally:
         allowance.give_back()
+
+
+def _copies(completion: UpstreamCompletion) -> int:
+    has_logprobs = any(choice.logprobs is not None for choice in completion.choices)
+    return WHOLE_COPIES_WITH_LOGPROBS if has_logprobs else WHOLE_COPIES
 
 
 class HeldSource:
@@ -62,10 +74,10 @@ class HeldSource:
         self._reservation = reservation
         self._allowance = hearing.allowance()
         self._gathered = Gathered()
-        self._held: list[Sequence[UpstreamChunk]] = []
+        self._held: deque[bytes] = deque()
         self._size_bytes = 0
         self._is_before_judge = False
-        self._released: Iterator[Sequence[UpstreamChunk]] | None = None
+        self._is_released = False
 
     @property
     def replica(self) -> str | None:
@@ -74,21 +86,23 @@ class HeldSource:
 
     async def next(self) -> Sequence[UpstreamChunk]:
         """The first time, wait for the end of the answer and for the verdict."""
-        if self._released is None:
-            self._reservation.is_withheld = True
+        if not self._is_released:
+            self._reservation.withhold()
             try:
                 await self._hold()
             except BaseException as failure:
                 self._count_undecided(failure)
                 raise
-            self._reservation.is_withheld = False
-            self._released = iter(self._held)
-        return next(self._released, ())
+            self._reservation.release()
+            self._is_released = True
+            self._gathered = Gathered()
+        return _decoder.decode(self._held.popleft()) if self._held else ()
 
     async def close(self) -> None:
         """Nothing is held any more."""
         self._allowance.give_back()
         self._held.clear()
+        self._gathered = Gathered()
         await self._source.close()
 
     def _count_undecided(self, failure: BaseException) -> None:
@@ -125,14 +139,14 @@ class HeldSource:
 
     async def _gather(self, checkpoints: Checkpoints) -> bool:
         """Whether it is all there: where nobody reads it any more, the backend may stop."""
-        while chunks := await self._source.next():
-            self._held.append(chunks)
+        while chunks := judged_chunks(await self._source.next()):
+            encoded = _encoder.encode(chunks)
+            self._size_bytes += len(encoded)
+            self._allowance.take(len(encoded), copies=HELD_COPIES)
+            self._held.append(encoded)
             self._gathered.see(chunks)
-            size_bytes = len(_encoder.encode(chunks))
-            self._size_bytes += size_bytes
-            self._allowance.take(size_bytes)
             may_end = self._reservation.may_be_cut_short
-            if self._reservation.has_no_reader and may_end:
+            if not self._reservation.has_reader and may_end:
                 return False
             checkpoints.look(self._gathered, self._size_bytes, may_end=may_end)
         return True

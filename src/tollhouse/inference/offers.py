@@ -4,11 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tollhouse.backends.port import BackendPort
+from tollhouse.base.ids import OrganizationId
+from tollhouse.base.quotas import Quota
+from tollhouse.base.rates import OrganizationRate, retry_after_seconds
 from tollhouse.catalog import service
 from tollhouse.catalog.types import Backend, Catalog, Model
+from tollhouse.inference.errors import CountedBytesLimited
 from tollhouse.keys.types import Customer
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
 from tollhouse.ledger.pricing import Prices, parse_price
+from tollhouse.observability import bound_metrics
 
 _FAMILIES = {
     "bytes": TokenizerFamily.BYTES,
@@ -36,13 +41,22 @@ class Offer:
 
 
 class Offers:
-    """All that is on offer, and whether it can be had now."""
+    """All that is on offer, and whether it can be had now.
+
+    Counting tokens costs nothing: `counted_bytes` is how much of it an organization gets.
+    """
 
     def __init__(
-        self, catalog: Catalog, ports: Mapping[str, BackendPort], *, price_revision: int
+        self,
+        catalog: Catalog,
+        ports: Mapping[str, BackendPort],
+        *,
+        price_revision: int,
+        counted_bytes: OrganizationRate,
     ) -> None:
         self._catalog = catalog
         self._ports = ports
+        self._counted_bytes = counted_bytes
         self._offers = {
             model_id: _offer(
                 model_id,
@@ -63,6 +77,19 @@ class Offers:
             is_backend_ready=self.is_backend_ready,
         )
         return self._offers[model_id]
+
+    def take_counted_bytes(self, organization_id: OrganizationId, size_bytes: int) -> None:
+        """Take bytes that are counted for nothing, or raise `CountedBytesLimited`."""
+        wait_us = self._counted_bytes.take(organization_id, size_bytes)
+        if wait_us:
+            bound_metrics.quota_refused(Quota.COUNTED_BYTES)
+            raise CountedBytesLimited(
+                self._counted_bytes.per_minute, retry_after_seconds=retry_after_seconds(wait_us)
+            )
+
+    def may_count(self, organization_id: OrganizationId, size_bytes: int) -> bool:
+        """As `take_counted_bytes`, for a count that can be done without."""
+        return not self._counted_bytes.take(organization_id, size_bytes)
 
     def is_backend_ready(self, name: str) -> bool:
         """Whether any replica of the backend is believed to answer."""

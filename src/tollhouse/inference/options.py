@@ -11,7 +11,9 @@ from tollhouse.catalog.types import Backend, Model
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatRequest, JsonObjectFormat, JsonSchemaFormat
 from tollhouse.contract.combinations import is_set
-from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.contract.errors import MediaTypeRefused, RemoteMediaRefused, UnsupportedOption
+from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
+from tollhouse.inference.content_parts import misplaced_media, unsafe_member
 from tollhouse.inference.surface import NameOf, same_name
 
 _SAMPLING = (
@@ -40,7 +42,6 @@ _FEATURES = {
 _sampling_of = attrgetter(*_SAMPLING)
 _featured_of = attrgetter(*_FEATURES)
 _MODALITIES_OF_PARTS = {
-    None: "text",
     "text": "text",
     "refusal": "text",
     "image_url": "image",
@@ -56,8 +57,11 @@ def check_options(
     """Refuse the first option that would be dropped or misunderstood behind the gateway."""
     for param in _unsupported(request, model):
         raise UnsupportedOption(name_of(param))
-    for param in _unsupported_parts(request, model, backend):
-        raise UnsupportedOption(name_of(param))
+    takes_text = "text" in model.input_modalities
+    for path, parts in _part_lists(request):
+        for index, part in enumerate(parts):
+            if part["type"] != "text" or not takes_text:
+                _check_part(part, f"{path}[{index}]", model, backend, name_of)
 
 
 def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = same_name) -> None:
@@ -91,6 +95,7 @@ def _unsupported(request: ChatRequest, model: Model) -> Iterator[str]:
     for name, value in _sent(_FEATURES, _featured_of(request)):
         if value not in ([], False, 0) and _FEATURES[name] not in model.features:
             yield name
+    yield from _unsupported_tools(request, model)
     yield from _unsupported_forms(request, model)
 
 
@@ -101,6 +106,13 @@ def _sent(names: Iterable[str], values: Iterable[Any]) -> list[tuple[str, Any]]:
         for name, value in zip(names, values, strict=True)
         if value is not UNSET and value is not None
     ]
+
+
+def _unsupported_tools(request: ChatRequest, model: Model) -> Iterator[str]:
+    """A tool that is no function is web search: every other type was refused before."""
+    for position, tool in enumerate(request.tools or []):
+        if tool.get("type") in WEB_SEARCH_TYPES and "web_search" not in model.features:
+            yield f"tools[{position}].type"
 
 
 def _unsupported_forms(request: ChatRequest, model: Model) -> Iterator[str]:
@@ -123,29 +135,25 @@ def _unsupported_forms(request: ChatRequest, model: Model) -> Iterator[str]:
         yield "audio"
 
 
-def _unsupported_parts(request: ChatRequest, model: Model, backend: Backend) -> Iterator[str]:
+def _part_lists(request: ChatRequest) -> Iterator[tuple[str, list[FreeObject]]]:
+    """Every list of content parts as they are forwarded, with its path."""
     for position, message in enumerate(request.messages):
         if isinstance(message.content, list):
-            for index, part in enumerate(message.content):
-                path = f"messages[{position}].content[{index}]"
-                yield from _unsupported_members(part, path, model, backend)
+            yield f"messages[{position}].content", message.content
+    if isinstance(predicted := (request.prediction or {}).get("content"), list):
+        yield "prediction.content", cast("list[FreeObject]", predicted)
 
 
-def _unsupported_members(
-    part: FreeObject, path: str, model: Model, backend: Backend
-) -> Iterator[str]:
-    """A part without a type is what it holds."""
-    kind = part.get("type")
-    if kind is None and part.get("image_url") is not None:
-        kind = "image_url"
-    if _MODALITIES_OF_PARTS.get(kind) not in model.input_modalities:
-        yield f"{path}.type"
-    if kind == "image_url" and not (
-        backend.fetches_images_safely or _is_data_url(part.get("image_url"))
-    ):
-        yield f"{path}.image_url"
-
-
-def _is_data_url(image: Any) -> bool:  # noqa: ANN401 - free-form
-    url = cast("FreeObject", image).get("url") if isinstance(image, dict) else image
-    return isinstance(url, str) and url.startswith("data:")
+def _check_part(
+    part: FreeObject, path: str, model: Model, backend: Backend, name_of: NameOf
+) -> None:
+    modality = _MODALITIES_OF_PARTS.get(part["type"])
+    is_predicted = path.startswith("prediction")
+    if modality not in model.input_modalities or (is_predicted and modality != "text"):
+        raise UnsupportedOption(name_of(f"{path}.type"))
+    member = unsafe_member(part, fetches_media=backend.fetches_images_safely)
+    if member is not None:
+        raise RemoteMediaRefused(name_of(f"{path}.{member}"))
+    if (misplaced := misplaced_media(part)) is not None:
+        member, media_type = misplaced
+        raise MediaTypeRefused(name_of(f"{path}.{member}"), media_type)

@@ -7,6 +7,7 @@ and activity exist once. The order is that of the whole gateway (docs/architectu
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from weakref import WeakSet
 
 from tollhouse.backends.errors import BackendError, BackendRejected
@@ -18,18 +19,20 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.asks import Asks
-from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
+from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer, busy
 from tollhouse.inference.courtroom import Matter
+from tollhouse.inference.engine_fields import asked_completion, judged_completion
 from tollhouse.inference.errors import ShuttingDown
 from tollhouse.inference.hearing import Hearing
 from tollhouse.inference.holding import judge_whole, through
-from tollhouse.inference.meter import CHARACTERS_PER_TOKEN, Meter
+from tollhouse.inference.meter import Meter, finish_of
 from tollhouse.inference.offers import Offer, Offers
 from tollhouse.inference.options import check_options, check_output_bound
 from tollhouse.inference.policing import Policing
 from tollhouse.inference.reservation import Reservation
 from tollhouse.inference.streaming import StreamedAnswer, StreamParts, Upstream
-from tollhouse.inference.surface import Finish, Rendering
+from tollhouse.inference.surface import Rendering, Translated
+from tollhouse.inference.text_tokens import prompt_characters, tokens_of
 from tollhouse.inference.tightening import tightened
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds, pricing
@@ -61,6 +64,7 @@ class _Prepared:
     offer: Offer
     hearing: Hearing | None
     bound: TokenBound
+    prompt_characters: int
     ask: Ask
 
     @property
@@ -110,7 +114,8 @@ class Pipeline:
 
     async def _prepare(self, call: InferenceCall) -> _Prepared:
         """Nothing is reserved yet, so whatever is refused here costs nothing to undo."""
-        translated = call.surface.translate(call.body, request_id=call.request_id, now=call.now)
+        with busy(call.charge):
+            translated = call.surface.translate(call.body, request_id=call.request_id, now=call.now)
         request = translated.request
         call.trace.model = request.model
         call.trace.is_stream = request.stream
@@ -123,19 +128,8 @@ class Pipeline:
             policy_version=customer.policy_version,
             selected=request.policy_ids or (),
         )
-        check_options(request, offer.model, offer.backend, translated.name_of)
-        check_output_bound(request, offer.model, translated.name_of)
-        ask = self._asks.of(request, offer, customer, session=call.session)
-        prepared = _Prepared(
-            call=call,
-            customer=customer,
-            request=request,
-            rendering=translated.rendering,
-            offer=offer,
-            hearing=None,
-            bound=bounds.of_chat_request(request, offer.bounds),
-            ask=ask,
-        )
+        with busy(call.charge):
+            prepared = self._prepared(call, customer, offer, translated)
         await call.traffic.take_tokens(_estimated_tokens(prepared))
         if applied is None:
             return prepared
@@ -144,9 +138,28 @@ class Pipeline:
             customer=customer,
             request=request,
             name_of=translated.name_of,
-            size_bytes=len(ask.body),
+            size_bytes=len(prepared.ask.body),
         )
         return replace(prepared, hearing=await self._policing.hearing(matter, applied))
+
+    def _prepared(
+        self, call: InferenceCall, customer: Customer, offer: Offer, translated: Translated
+    ) -> _Prepared:
+        """Check, encode and bound the request. This takes longer the more it contains."""
+        request = translated.request
+        check_options(request, offer.model, offer.backend, translated.name_of)
+        check_output_bound(request, offer.model, translated.name_of)
+        return _Prepared(
+            call=call,
+            customer=customer,
+            request=request,
+            rendering=translated.rendering,
+            offer=offer,
+            hearing=None,
+            bound=bounds.of_chat_request(request, offer.bounds),
+            prompt_characters=prompt_characters(request),
+            ask=self._asks.of(request, offer, customer, session=call.session),
+        )
 
     # Money
 
@@ -160,7 +173,11 @@ class Pipeline:
             if prepared.hearing is not None and prepared.hearing.guards_request:
                 raise
             bound = await tightened(
-                prepared.request, prepared.offer, prepared.bound, available=refusal.available
+                prepared.request,
+                prepared.offer,
+                prepared.bound,
+                available=refusal.available,
+                may_count=partial(self._offers.may_count, prepared.customer.organization_id),
             )
             if bound is None:
                 raise
@@ -187,9 +204,7 @@ class Pipeline:
         return Reservation(
             hold=hold,
             offer=offer,
-            meter=Meter(
-                prompt_characters=_prompt_characters(prepared), images=prepared.bound.images
-            ),
+            meter=Meter(prompt_characters=prepared.prompt_characters, bound=prepared.bound),
             batcher=self._batcher,
             traffic=call.traffic,
             trace=call.trace,
@@ -234,10 +249,15 @@ class Pipeline:
         trace.replica = replica
         trace.first_byte_seconds = self._clock.monotonic_seconds()
         reservation.meter.see_completion(completion)
+        completion = asked_completion(completion, prepared.request.n or 1)
+        if prepared.holds_answer:
+            completion = judged_completion(completion)
         if prepared.hearing is not None:
             await self._judge_answer(prepared.hearing, completion, reservation)
+        reservation.sending()
         reservation.complete()
-        finish = Finish(usage=reservation.meter.usage(), at=self._clock.now())
+        metered = reservation.meter.usage(is_complete=True)
+        finish = finish_of(metered, at=self._clock.now())
         return WholeAnswer(body=prepared.rendering.complete(completion, finish))
 
     async def _judge_answer(
@@ -252,7 +272,7 @@ class Pipeline:
             raise
         except BaseException:
             # A worker that stops does not wait for the verdict, and nobody gets what was generated.
-            reservation.absorb()
+            reservation.write_off()
             raise
 
     async def _stream(self, prepared: _Prepared, reservation: Reservation) -> StreamedAnswer:
@@ -260,12 +280,21 @@ class Pipeline:
         answer = StreamedAnswer(
             StreamParts(
                 upstream=through(
-                    Upstream(prepared.offer.port, prepared.ask, reservation.meter),
+                    Upstream(
+                        prepared.offer.port,
+                        prepared.ask,
+                        reservation.meter,
+                        completions=prepared.request.n or 1,
+                    ),
                     prepared.hearing,
                     reservation,
                 ),
                 rendering=prepared.rendering,
                 reservation=reservation,
+                output=self._policing.buffers.output_of(
+                    prepared.customer.organization_id, is_withheld=prepared.holds_answer
+                ),
+                keeps_request=prepared.hearing is not None,
                 show=lambda failure: self._show(failure, request_id),
                 tasks=self._tasks,
                 clock=self._clock,
@@ -281,13 +310,7 @@ class Pipeline:
             answer.interrupt(ShuttingDown())
 
 
-def _prompt_characters(prepared: _Prepared) -> int:
-    """Never above what was held for it: a picture in the body is no text."""
-    held = prepared.bound.prompt_tokens * CHARACTERS_PER_TOKEN
-    return min(len(prepared.ask.body), held)
-
-
 def _estimated_tokens(prepared: _Prepared) -> int:
     bound = prepared.bound
-    prompt = _prompt_characters(prepared) // CHARACTERS_PER_TOKEN
-    return prompt + bound.output_tokens * bound.completions
+    prompt = tokens_of(prepared.prompt_characters)
+    return min(prompt, bound.prompt_tokens) + bound.output_tokens * bound.completions

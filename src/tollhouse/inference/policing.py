@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tollhouse.base.ids import OrganizationId, ProjectId, parse_policy_id
+from tollhouse.inference.allowance import HeldBytes
 from tollhouse.inference.courtroom import Applied, Courtroom, Matter
 from tollhouse.inference.hearing import Hearing
 from tollhouse.policies.errors import SelectedPolicyNotFound
@@ -15,6 +16,11 @@ class Policing:
     def __init__(self, snapshots: PolicySnapshots, courtroom: Courtroom) -> None:
         self._snapshots = snapshots
         self._courtroom = courtroom
+
+    @property
+    def buffers(self) -> HeldBytes:
+        """Where answers wait for a verdict or for their readers."""
+        return self._courtroom.held_bytes
 
     async def applied(
         self,

@@ -1,6 +1,6 @@
 """The object of a response before there is an answer: what was asked for, told again (OQ-59)."""
 
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UnsetType
@@ -11,13 +11,11 @@ from tollhouse.contract.responses import (
     ResponseReasoning,
     ResponseRequest,
     ResponseText,
-    ServiceTier,
     output_bounds,
 )
 
 T = TypeVar("T")
 
-TIERS: Final = frozenset(get_args(ServiceTier))
 _DEFAULT_TIER: Final = "default"
 
 

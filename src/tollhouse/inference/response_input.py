@@ -7,22 +7,18 @@ message: engines drop a role that their template does not know, and many templat
 message only in the first place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage
-
-_OWN_MEMBERS: Final = frozenset(
-    {"type", "text", "image_url", "detail", "file_data", "file_id", "file_url", "filename"}
-)
+from tollhouse.inference.content_parts import forwarded_part
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A part of a message, and its path in the caller's request."""
 
     shown: FreeObject
@@ -92,7 +88,8 @@ class Conversation:
         *,
         tool_call_id: str | UnsetType = UNSET,
     ) -> None:
-        self.end()
+        if self._turn or self._instructions:
+            self.end()
         message = ChatMessage(role=role, content=_content(parts), tool_call_id=tool_call_id)
         self._append(message, parts)
 
@@ -133,7 +130,7 @@ def _content(parts: Sequence[_Part]) -> str | list[FreeObject]:
     """A single plain text needs no parts; there are engines that know none."""
     if not parts:
         return ""
-    if len(parts) == 1 and parts[0].shown.keys() == {"type", "text"}:
+    if len(parts) == 1 and parts[0].shown["type"] == "text":
         return parts[0].shown["text"]
     return [part.shown for part in parts]
 
@@ -141,34 +138,24 @@ def _content(parts: Sequence[_Part]) -> str | list[FreeObject]:
 def _parts(content: str | list[FreeObject], path: str) -> list[_Part]:
     if isinstance(content, str):
         return [_Part({"type": "text", "text": content}, path)]
-    return [_Part(_part(part), f"{path}[{index}]") for index, part in enumerate(content)]
+    return [_part(part, f"{path}[{index}]") for index, part in enumerate(content)]
 
 
-def _part(part: FreeObject) -> FreeObject:
-    """Further members of an input go along, for backends that know them.
-
-    Those of an earlier output do not: they say something about it that only its reader needs.
-    """
+def _part(part: FreeObject, path: str) -> _Part:
+    """Return the part of a chat that says the same, with the members that are forwarded."""
     match part["type"]:
-        case "output_text":
-            return {"type": "text", "text": part["text"]}
-        case "refusal":
-            return {"type": "text", "text": part["refusal"]}
-        case "input_image":
-            image = {"url": part["image_url"], **_without_nulls(part, ("detail",))}
-            shown = {"type": "image_url", "image_url": image}
-        case "input_file":
-            file = _without_nulls(part, ("file_data", "filename"))
-            shown = {"type": "file", "file": file}
-        case _:
+        case "input_text" | "output_text":
             shown = {"type": "text", "text": part["text"]}
-    return shown | _without_nulls(part, part.keys() - _OWN_MEMBERS)
+        case "refusal":
+            shown = {"type": "text", "text": part["refusal"]}
+        case "input_image":
+            image = {"url": part["image_url"], "detail": part.get("detail")}
+            shown = forwarded_part({"type": "image_url", "image_url": image}, path)
+        case _:
+            shown = forwarded_part({"type": "file", "file": part}, path)
+    return _Part(shown, path)
 
 
 def _call(item: FreeObject) -> FreeObject:
     function = {"name": item["name"], "arguments": item["arguments"]}
     return {"id": item["call_id"], "type": "function", "function": function}
-
-
-def _without_nulls(fields: FreeObject, names: Iterable[str]) -> FreeObject:
-    return {name: fields[name] for name in names if fields.get(name) is not None}

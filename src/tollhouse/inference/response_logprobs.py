@@ -1,11 +1,13 @@
 """Log-probabilities of a chat in the form that a response has them."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from tollhouse.inference.response_parts import NO_LOGPROBS
+
+Byte = Annotated[int, Meta(ge=0, le=255)]
 
 
 class _Likely(Struct):
@@ -13,7 +15,7 @@ class _Likely(Struct):
 
     token: str
     logprob: float
-    bytes: list[int] | None = None
+    bytes: list[Byte] | None = None
 
     def __post_init__(self) -> None:
         if self.bytes is None:

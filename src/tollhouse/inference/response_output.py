@@ -17,14 +17,14 @@ from tollhouse.inference.chat import annotations_of
 from tollhouse.inference.response_items import Call, Item, Message, Reasoning, Slot, Status
 from tollhouse.inference.response_parts import NO_LOGPROBS
 
-ITEM_CHARACTERS = 1_024
+ITEM_BYTES = 1_024
 """What keeping an item costs beside its text."""
 
 
 class Output:
     """One answer. Its events are numbered by `numbers`, whoever makes them.
 
-    `kept_characters` is about what it costs to keep the answer.
+    `kept_bytes` is about what it costs to keep the answer.
     """
 
     def __init__(self, request_id: RequestId) -> None:
@@ -36,7 +36,7 @@ class Output:
         self._calls: dict[int, Call] = {}
         self._call_ids: set[str] = set()
         self._last: Item | None = None
-        self.kept_characters = 0
+        self.kept_bytes = 0
 
     def add(
         self, delta: UpstreamDelta, logprobs: Raw = NO_LOGPROBS
@@ -76,7 +76,7 @@ class Output:
         return self._message is not None and self._last is self._message and not any(others)
 
     def _reason(self, piece: str) -> Iterator[wire.ResponseEvent]:
-        self.kept_characters += len(piece)
+        self.kept_bytes += _text_bytes(piece)
         if self._reasoning is None:
             self._reasoning = Reasoning(self._slot("rs"))
             yield from self._begin(self._reasoning)
@@ -84,13 +84,13 @@ class Output:
         yield from self._reasoning.reason(piece)
 
     def _say(self, piece: str, logprobs: Raw) -> Iterator[wire.ResponseEvent]:
-        self.kept_characters += len(piece) + len(logprobs)
+        self.kept_bytes += _text_bytes(piece) + len(logprobs)
         message = self._message or (yield from self._begin_message())
         self._last = message
         yield from message.say(piece, logprobs)
 
     def _refuse(self, piece: str) -> Iterator[wire.ResponseEvent]:
-        self.kept_characters += len(piece)
+        self.kept_bytes += _text_bytes(piece)
         message = self._message or (yield from self._begin_message())
         self._last = message
         yield from message.refuse(piece)
@@ -98,7 +98,7 @@ class Output:
     def _annotate(self, found: list[FreeObject]) -> Iterator[wire.ResponseEvent]:
         for annotation in annotations_of(found) or ():
             citation = annotation.url_citation
-            self.kept_characters += len(citation.url) + len(citation.title) + ITEM_CHARACTERS
+            self.kept_bytes += len(citation.url) + len(citation.title) + ITEM_BYTES
             message = self._message or (yield from self._begin_message())
             shown = {"type": annotation.type, **msgspec.to_builtins(citation)}
             yield from message.annotate(shown)
@@ -109,7 +109,7 @@ class Output:
         call.name = call.name or function.name or ""
         self._last = call
         if function.arguments:
-            self.kept_characters += len(function.arguments)
+            self.kept_bytes += _text_bytes(function.arguments)
             yield call.argue(function.arguments)
 
     def _begin_message(self) -> Generator[wire.ResponseEvent, None, Message]:
@@ -131,7 +131,7 @@ class Output:
         return call
 
     def _slot(self, prefix: str) -> Slot:
-        self.kept_characters += ITEM_CHARACTERS
+        self.kept_bytes += ITEM_BYTES
         index = len(self._items)
         return Slot(self.numbers, f"{prefix}_{self._hex}_{index}", index)
 
@@ -158,3 +158,8 @@ def _end(item: Item, status: Status) -> Iterator[wire.ResponseEvent]:
     yield wire.OutputItemDone(
         sequence_number=next(slot.numbers), output_index=slot.output_index, item=item.shown()
     )
+
+
+def _text_bytes(text: str) -> int:
+    """What Python takes for a text at most; only ASCII takes one byte for each character."""
+    return len(text) if text.isascii() else 4 * len(text)

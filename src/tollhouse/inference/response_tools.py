@@ -6,7 +6,14 @@ from typing import Final, Literal
 from msgspec import UNSET, UnsetType
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.response_tools import WEB_SEARCH_OPTIONS, is_function
+from tollhouse.contract.response_tools import (
+    WEB_SEARCH_OPTIONS,
+    identities,
+    identity,
+    is_function,
+)
+from tollhouse.inference.forwarded_tools import FUNCTION
+from tollhouse.inference.known_members import known_members
 
 Choice = Literal["none", "auto", "required"] | FreeObject
 _LOCATION: Final = "approximate"
@@ -41,7 +48,8 @@ def _offered(tools: list[FreeObject], choice: Choice) -> tuple[list[FreeObject],
     functions = [tool for tool in tools if is_function(tool)]
     match choice:
         case {"type": "allowed_tools", "mode": mode, "tools": allowed}:
-            return [tool for tool in tools if any(_is(tool, one) for one in allowed)], mode
+            chosen = identities(allowed)
+            return [tool for tool in tools if identity(tool) in chosen], mode
         case {"type": "function", "name": name}:
             return functions, {"type": "function", "function": {"name": name}}
         case {}:
@@ -52,14 +60,8 @@ def _offered(tools: list[FreeObject], choice: Choice) -> tuple[list[FreeObject],
             return tools, choice
 
 
-def _is(tool: FreeObject, chosen: FreeObject) -> bool:
-    """Web search is the same under each of its names, and is there at most once."""
-    return is_function(tool) == is_function(chosen) and tool.get("name") == chosen.get("name")
-
-
 def _nested(tool: FreeObject) -> FreeObject:
-    members = {name: value for name, value in tool.items() if name != "type" and value is not None}
-    return {"type": "function", "function": members}
+    return {"type": "function", "function": known_members(tool, FUNCTION)}
 
 
 def _options(tool: FreeObject) -> FreeObject:

@@ -106,6 +106,7 @@ def _naming(request: ResponseRequest, bound: str, parts: Mapping[str, str]) -> N
     def name_of(param: str) -> str:
         """Messages have other positions than items, so that only their parts have exact names."""
         part, dot, member = param.rpartition(".")
+        part = part.removesuffix(".file")
         if part in parts:
             return f"{parts[part]}{dot}{member}"
         field = param.partition("[")[0]

@@ -18,8 +18,9 @@ from tollhouse.contract import response_events as events
 from tollhouse.contract import response_result as wire
 from tollhouse.contract.errors import POLICY_ERROR, ErrorBody
 from tollhouse.contract.responses import ResponseRequest, check
+from tollhouse.inference.engine_fields import TIERS, finish_reason
 from tollhouse.inference.errors import AnswerTooLong
-from tollhouse.inference.response_echo import TIERS, begun
+from tollhouse.inference.response_echo import begun
 from tollhouse.inference.response_logprobs import written
 from tollhouse.inference.response_output import Output
 from tollhouse.inference.response_parts import NO_LOGPROBS
@@ -41,7 +42,7 @@ _CODES: Final = {
     "rate_limit_error": "rate_limit_exceeded",
 }
 """SDKs know a closed list of codes; what has none there is an error of the server."""
-KEPT_CHARACTERS_MAX = 64 * 1024 * 1024
+KEPT_BYTES_MAX = 64 * 1024 * 1024
 """The last event repeats the whole answer, which must be kept until then."""
 
 
@@ -102,17 +103,26 @@ class ResponseRendering:
     def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:
         """What the backend added; usage is told at the end."""
         told = self._framed(self._of_chunks(chunks))
-        if self._output.kept_characters > KEPT_CHARACTERS_MAX:
+        if self._output.kept_bytes > KEPT_BYTES_MAX:
             raise AnswerTooLong
         return told
 
-    def closing(self, finish: Finish) -> bytes:
-        """The ends of all items, then the whole response. No end marker follows (OQ-62)."""
+    @property
+    def retained_bytes(self) -> int:
+        """The last event repeats the whole answer, so all of it is kept."""
+        return self._output.kept_bytes
+
+    def closing(self, finish: Finish) -> Iterator[bytes]:
+        """The ends of all items, then the whole response. No end marker follows (OQ-62).
+
+        Several of these events repeat the answer: one of them at a time is in memory.
+        """
         is_cut = self._finish_reason in _CUTS
-        told = self._framed(self._output.end(is_cut=is_cut))
+        for event in self._output.end(is_cut=is_cut):
+            yield self._framed((event,))
         kind = events.ResponseIncomplete if is_cut else events.ResponseCompleted
         number = next(self._output.numbers)
-        return told + self._framed((kind(sequence_number=number, response=self._ended(finish)),))
+        yield self._framed((kind(sequence_number=number, response=self._ended(finish)),))
 
     def failure(self, error: ErrorBody) -> bytes:
         """One event, without the output: what the caller may see of it has been told (OQ-63)."""
@@ -130,7 +140,7 @@ class ResponseRendering:
         """Only one choice is ever asked for."""
         if choice.index != 0:
             return ()
-        self._finish_reason = choice.finish_reason or self._finish_reason
+        self._finish_reason = finish_reason(choice.finish_reason) or self._finish_reason
         logprobs = written(choice.logprobs) if self._shows_logprobs else NO_LOGPROBS
         return self._output.add(choice.delta, logprobs)
 

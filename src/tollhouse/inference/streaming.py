@@ -6,22 +6,31 @@ process, which goes on until it knows what was used.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from tollhouse.backends.errors import BackendError
 from tollhouse.backends.port import BackendPort, ChunkStream
 from tollhouse.backends.types import Ask, UpstreamChunk
 from tollhouse.base.clock import Clock
-from tollhouse.base.errors import GatewayError
+from tollhouse.base.errors import GatewayError, without_frames
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.errors import ErrorBody
-from tollhouse.inference.meter import Meter
+from tollhouse.inference.allowance import OutputBuffer
+from tollhouse.inference.engine_fields import asked_chunks
+from tollhouse.inference.errors import AnswerExpired
+from tollhouse.inference.meter import Meter, finish_of
 from tollhouse.inference.reservation import Reservation
-from tollhouse.inference.surface import Finish, Rendering
+from tollhouse.inference.surface import Rendering
 from tollhouse.judging.errors import PolicyEvaluatorUnavailable
+
+logger = logging.getLogger("tollhouse.inference")
+
+DRAIN_GRACE_SECONDS: Final = 20.0
+"""How long after a hold's deadline its usage may still arrive: others decide the hold at 60 s."""
 
 
 class Source(Protocol):
@@ -44,9 +53,10 @@ class Source(Protocol):
 class Upstream:
     """A call to a backend with its connection: opened once, closed once, metered as it comes."""
 
-    def __init__(self, port: BackendPort, ask: Ask, meter: Meter) -> None:
+    def __init__(self, port: BackendPort, ask: Ask, meter: Meter, *, completions: int) -> None:
         self._port = port
-        self._ask = ask
+        self._completions = completions
+        self._ask: Ask | None = ask
         self._meter = meter
         self._open = AsyncExitStack()
         self._stream: ChunkStream | None = None
@@ -59,10 +69,13 @@ class Upstream:
     async def next(self) -> Sequence[UpstreamChunk]:
         """The next records; none at the end of the answer. The first call opens the stream."""
         if self._stream is None:
-            self._stream = await self._open.enter_async_context(self._port.stream(self._ask))
+            assert self._ask is not None, "a call is opened once"
+            # An open call needs its request no more, and may last for minutes.
+            ask, self._ask = self._ask, None
+            self._stream = await self._open.enter_async_context(self._port.stream(ask))
         chunks = await self._stream.next()
         self._meter.see(chunks)
-        return chunks
+        return asked_chunks(chunks, self._completions)
 
     async def close(self) -> None:
         """Let the connection go; an engine that still generates stops."""
@@ -76,6 +89,8 @@ class StreamParts:
     upstream: Source
     rendering: Rendering
     reservation: Reservation
+    output: OutputBuffer
+    keeps_request: bool
     show: Callable[[GatewayError], ErrorBody]
     tasks: Tasks
     clock: Clock
@@ -105,14 +120,30 @@ class StreamedAnswer:
         self._upstream = parts.upstream
         self._rendering = parts.rendering
         self._reservation = parts.reservation
+        self.output = parts.output
+        self._keeps_request = parts.keeps_request
         self._show = parts.show
         self._tasks = parts.tasks
         self._clock = parts.clock
+        left = self._reservation.hold.deadline_at - self._clock.now()
+        self._expires_seconds = self._clock.monotonic_seconds() + left.total_seconds()
+        self._closing: Iterator[bytes] = iter(())
         self._pending: asyncio.Task[_First] | None = None
         self._waiting: asyncio.Task[object] | None = None
-        self._interruption: _Interruption | None = None
+        self._is_interrupted = False
+        self._interrupted_by: GatewayError | None = None
         self._has_begun = False
         self._is_over = False
+
+    @property
+    def keeps_request(self) -> bool:
+        """Whether the request stays in memory: the call is not open yet, or a policy reads it."""
+        return self._keeps_request or (self._pending is not None and not self._pending.done())
+
+    @property
+    def seconds_left(self) -> float:
+        """How long more the answer may be sent: until its hold's deadline."""
+        return max(0.0, self._expires_seconds - self._clock.monotonic_seconds())
 
     async def prime(self, *, wait_seconds: float) -> None:
         """Wait for the first records, so that an early failure keeps its status; but not for ever.
@@ -124,7 +155,7 @@ class StreamedAnswer:
         try:
             await asyncio.wait({self._pending}, timeout=wait_seconds)
         except asyncio.CancelledError:
-            if self._interruption is None or self._waiting is None:
+            if not self._is_interrupted or self._waiting is None:
                 self.abandon()
                 raise
             self._waiting.uncancel()
@@ -140,8 +171,8 @@ class StreamedAnswer:
 
     def _refuse_interrupted(self) -> None:
         """Whoever must stop before anything was sent can still say so by a status."""
-        if self._interruption is not None and self._interruption.failure is not None:
-            raise self._interruption.failure
+        if self._interrupted_by is not None:
+            raise self._interrupted_by
 
     async def _first(self) -> "_First":
         """A backend's failure is the caller's to hear of, not the log's."""
@@ -153,7 +184,7 @@ class StreamedAnswer:
     async def next(self) -> bytes | None:
         """Whole records, ready to be sent; nothing when the answer is over or nobody reads it."""
         if self._is_over:
-            return None
+            return self._next_of_closing()
         if not self._has_begun:
             self._has_begun = True
             return self._rendering.opening()
@@ -166,31 +197,58 @@ class StreamedAnswer:
         except GatewayError as failure:
             return await self._fail(failure)
 
+    def _next_of_closing(self) -> bytes | None:
+        piece = next(self._closing, None)
+        if piece is None:
+            self.output.release()
+        return piece
+
+    def expire(self) -> bytes:
+        """End the answer at its hold's deadline; return the records that tell the caller.
+
+        Nothing else is sent after this. The process learns what was used and settles.
+        """
+        if self._is_over:
+            self.abandon()
+            return b""
+        return self._expired(AnswerExpired())
+
+    def _expired(self, failure: AnswerExpired) -> bytes:
+        self._reservation.trace.failure = without_frames(failure)
+        self.abandon()
+        return self._rendering.failure(self._show(failure))
+
     def interrupt(self, failure: GatewayError | None) -> None:
         """Wait no longer: the caller has left, or, with a failure, the answer must end by it."""
-        self._interruption = _Interruption(failure)
+        self._is_interrupted = True
+        self._interrupted_by = failure
         if self._waiting is not None:
             self._waiting.cancel()
 
     async def _uninterrupted(self) -> bytes:
         """What was received and not read is still there when somebody reads again."""
-        if self._interruption is not None:
-            raise self._interruption
+        # A new exception each time: one that was kept would keep every frame that it passed.
+        if self._is_interrupted:
+            raise _Interruption(self._interrupted_by)
         self._waiting = asyncio.current_task()
         try:
             return await self._advance()
         except asyncio.CancelledError:
-            if self._interruption is None or self._waiting is None:
+            if not self._is_interrupted or self._waiting is None:
                 raise
             self._waiting.uncancel()
-            raise self._interruption from None
+            raise _Interruption(self._interrupted_by) from None
         finally:
             self._waiting = None
 
     async def _advance(self) -> bytes:
         """Until there is something to say: a record may hold nothing that the caller may see."""
         while chunks := await self._fetch():
+            if self._clock.monotonic_seconds() >= self._expires_seconds:
+                raise AnswerExpired
             if told := self._rendering.records(chunks):
+                self.output.retain(self._rendering.retained_bytes)
+                self._reservation.sending()
                 return told
         return await self._finish()
 
@@ -209,10 +267,13 @@ class StreamedAnswer:
         self._is_over = True
         self._reservation.complete()
         await self._upstream.close()
-        usage = self._reservation.meter.usage()
-        return self._rendering.closing(Finish(usage=usage, at=self._clock.now()))
+        metered = self._reservation.meter.usage(is_complete=True)
+        self._closing = self._rendering.closing(finish_of(metered, at=self._clock.now()))
+        return next(self._closing)
 
     async def _fail(self, failure: GatewayError) -> bytes:
+        if isinstance(failure, AnswerExpired):
+            return self._expired(failure)
         await self._give_up(failure)
         return self._rendering.failure(self._show(failure))
 
@@ -234,26 +295,39 @@ class StreamedAnswer:
 
     def abandon(self) -> None:
         """Nobody reads any more. Never waits: the process settles what is left."""
+        self._closing = iter(())
+        self.output.release()
         if not self._is_over:
             self._is_over = True
-            self._reservation.has_no_reader = True
+            self._reservation.reader_left()
             self._tasks.start("drain", self._drain())
 
     async def _drain(self) -> None:
         """Go on until the usage is known, and to the end where the backend bills to the end."""
         reservation = self._reservation
         try:
-            while not self._may_cancel() and await self._fetch():
-                pass
-            # Also where it is cancelled: leaving is no failure, and what was said last is exact.
-            reservation.complete()
+            async with asyncio.timeout(self.seconds_left + DRAIN_GRACE_SECONDS):
+                await self._read_out()
+        except TimeoutError:
+            logger.warning("drain_timed_out")
         except PolicyEvaluatorUnavailable as failure:
             await reservation.fail(failure, may_have_been_billed=True)
         except GatewayError as failure:
-            reservation.trace.failure = reservation.trace.failure or failure
+            stored = without_frames(failure)
+            reservation.trace.failure = reservation.trace.failure or stored
         finally:
             reservation.break_off()
             await self._upstream.close()
+
+    async def _read_out(self) -> None:
+        """Read until the answer ends, or until cancelling it ends what the backend bills."""
+        is_over = False
+        while not self._may_cancel() and not is_over:
+            is_over = not await self._fetch()
+        if is_over or self._reservation.meter.is_finished:
+            self._reservation.complete()
+        else:
+            self._reservation.cancel()
 
     def _may_cancel(self) -> bool:
         return (

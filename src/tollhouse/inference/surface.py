@@ -1,6 +1,6 @@
 """What chat and responses each bring to the one pipeline: a translation in and a rendering out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -22,10 +22,14 @@ def same_name(param: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finish:
-    """The end of a complete answer: what it used, and when it came."""
+    """The end of a complete answer: what it used, and when it came.
+
+    `is_estimated` says that the gateway counted part of the usage, because the engine did not.
+    """
 
     usage: Usage
     at: datetime
+    is_estimated: bool = False
 
 
 class Rendering(Protocol):
@@ -33,6 +37,11 @@ class Rendering(Protocol):
 
     Everything that it returns for a stream is a number of whole records.
     """
+
+    @property
+    def retained_bytes(self) -> int:
+        """About how much of the answer is kept until its end."""
+        ...
 
     def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
         """The body of an answer that is not streamed."""
@@ -46,8 +55,8 @@ class Rendering(Protocol):
         """What the chunks add; nothing, where they say nothing that the caller may see."""
         ...
 
-    def closing(self, finish: Finish) -> bytes:
-        """What ends a complete answer."""
+    def closing(self, finish: Finish) -> Iterator[bytes]:
+        """What ends a complete answer; each piece is made when the one before it was sent."""
         ...
 
     def failure(self, error: ErrorBody) -> bytes:

@@ -6,7 +6,7 @@ declared to bill what it counts, and only for requests whose prompt the count ca
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -48,15 +48,19 @@ async def tightened(
     bound: TokenBound,
     *,
     available: PicoUsd,
+    may_count: Callable[[int], bool],
 ) -> TokenBound | None:
-    """The bound with the exact prompt; None where nobody can tell it, or it would not help."""
+    """The bound with the exact prompt; None where nobody can tell it, or it would not help.
+
+    `may_count` takes bytes from what may be counted for nothing; without them the refusal stands.
+    """
     if not offer.backend.counts_exactly:
         return None
     # Who has no credit makes no engine count.
     if pricing.reserve(offer.prices, replace(bound, prompt_tokens=1)) > available:
         return None
     body = counting_body(request, offer.upstream_model, offer.backend.counts_tokens_by)
-    tokens = None if body is None else await _counted(body, offer)
+    tokens = None if body is None else await _counted(body, offer, may_count)
     if tokens is None:
         return None
     prompts = bound.completions if offer.backend.bills_prompt_per_choice else 1
@@ -118,10 +122,12 @@ def _is_plain_turn(message: ChatMessage) -> bool:
     )
 
 
-async def _counted(body: FreeObject, offer: Offer) -> int | None:
+async def _counted(body: FreeObject, offer: Offer, may_count: Callable[[int], bool]) -> int | None:
     """An engine that cannot count now changes nothing: the refusal stands."""
     counter = offer.backend.counts_tokens_by
     ask = Ask(path=PATHS[counter], body=msgspec.json.encode(body), is_at_host=counter == "tokenize")
+    if not may_count(len(ask.body)):
+        return None
     try:
         async with asyncio.timeout(COUNT_SECONDS_MAX):
             counted, _ = await offer.port.fetch(ask, _Counted)

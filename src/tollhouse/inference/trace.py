@@ -39,6 +39,7 @@ class Trace:
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
     output_tokens: int | None = None
+    is_estimated: bool = False
     cost_pico_usd: PicoUsd | None = ZERO
     queued_seconds: float | None = None
     admitted_seconds: float | None = None
@@ -112,6 +113,7 @@ class Trace:
             input_tokens=self.input_tokens,
             cached_input_tokens=self.cached_input_tokens,
             output_tokens=self.output_tokens,
+            is_estimated=self.is_estimated,
             cost_pico_usd=self.cost_pico_usd,
             queue_ms=self._queue_ms,
             admission_ms=self._admission_ms,

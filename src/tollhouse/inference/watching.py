@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from tollhouse.base.ids import OrganizationId
+from tollhouse.base.shares import ORGANIZATION_SHARE, Shares
 from tollhouse.base.tasks import Tasks
-from tollhouse.inference.allowance import ORGANIZATION_SHARE, Shares
-from tollhouse.judging.slots import Slots
+from tollhouse.judging.slots import PendingEvaluations, Slots
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import DecisionLoss
 
@@ -20,8 +20,11 @@ AT_ONCE_MAX = 32
 class Watcher:
     """One per worker."""
 
-    def __init__(self, tasks: Tasks, *, waiting_max: int, bytes_max: int) -> None:
+    def __init__(
+        self, tasks: Tasks, pending: PendingEvaluations, *, waiting_max: int, bytes_max: int
+    ) -> None:
         self._tasks = tasks
+        self._pending = pending
         self._waiting = Shares(waiting_max)
         self._bytes = Shares(bytes_max)
         self._turns = Slots(
@@ -40,12 +43,15 @@ class Watcher:
         if not self._has_room(organization_id, size_bytes):
             metrics.decisions_dropped(policies, DecisionLoss.NO_ROOM)
             return
+        self._pending.begin(organization_id)
         task = self._tasks.start("watch", self._in_turn(organization_id, work))
         task.add_done_callback(
             lambda done: self._ended(done, organization_id, policies, size_bytes)
         )
 
     def _has_room(self, organization_id: OrganizationId, size_bytes: int) -> bool:
+        if not self._pending.has_room(organization_id):
+            return False
         if not self._waiting.take(organization_id, 1):
             return False
         if not self._bytes.take(organization_id, size_bytes):
@@ -66,6 +72,7 @@ class Watcher:
         policies: int,
         size_bytes: int,
     ) -> None:
+        self._pending.end(organization_id)
         self._waiting.give_back(organization_id, 1)
         self._bytes.give_back(organization_id, size_bytes)
         if done.cancelled():

@@ -1,0 +1,167 @@
+"""Which members of a content part are forwarded, and which media a backend may be sent.
+
+A part is rebuilt from the members that its type has. Every other member is accepted and not
+forwarded, so that no engine reads more in a part than was priced and judged (OQ-195).
+"""
+
+import re
+from typing import Any, Final, cast
+
+import msgspec
+
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.chat import ChatMessage, ChatRequest
+from tollhouse.contract.free_form import invalid_value
+from tollhouse.inference.forwarded_tools import forwarded_prediction
+from tollhouse.inference.media import data_media_type, is_base64, is_http_address, is_of_kind
+
+TEXT_TYPES: Final = ("text", "refusal")
+_MEDIA_MEMBERS: Final = {
+    "image_url": ("url", "detail"),
+    "video_url": ("url",),
+    "input_audio": ("data", "format"),
+    "file": ("file_data", "filename"),
+}
+"""The types of media parts. Each has one member of the same name, an object with these members."""
+_UNSERVED_MEMBERS: Final = (
+    "audio_url",
+    "audio_embeds",
+    "image_embeds",
+    "video_embeds",
+    "input_image",
+    "input_file",
+)
+"""Media that some engines find in a part without a type."""
+_CONTENT_MEMBERS: Final = dict.fromkeys((*TEXT_TYPES, *_MEDIA_MEMBERS, *_UNSERVED_MEMBERS))
+"""In the order in which a refusal names them."""
+_STRING_OR_NULL: Final = (str, type(None))
+_FORMS: Final = {
+    "detail": re.compile("auto|low|high|original"),
+    "format": re.compile(r"[A-Za-z0-9]{1,16}"),
+    "filename": re.compile(r"[^\x00-\x1f\x7f/\\:]{1,255}"),
+}
+"""Members that describe media; text of another form would be neither priced nor judged."""
+_KINDS: Final = {"image_url": "image", "video_url": "video", "file": "file"}
+
+
+def with_forwarded_parts(request: ChatRequest) -> ChatRequest:
+    """Return the request with only those members of content parts that are forwarded.
+
+    Raises `InvalidRequest` for a part without a type that holds several kinds of content.
+    """
+    if any(isinstance(message.content, list) for message in request.messages):
+        messages = [_with_forwarded(message, at) for at, message in enumerate(request.messages)]
+        request = msgspec.structs.replace(request, messages=messages)
+    if isinstance(request.prediction, dict):
+        prediction = forwarded_prediction(request.prediction)
+        if isinstance(parts := prediction.get("content"), list):
+            prediction["content"] = _forwarded(cast("list[Any]", parts), "prediction.content")
+        request = msgspec.structs.replace(request, prediction=prediction)
+    return request
+
+
+def forwarded_part(part: FreeObject, path: str) -> FreeObject:
+    """Return the part as it is forwarded: its type, and the members that this type has."""
+    kind = part.get("type") or _kind_without_type(part, path)
+    if kind in TEXT_TYPES:
+        text = part.get(kind)
+        return {"type": kind, kind: text if isinstance(text, str) else ""}
+    if kind in _MEDIA_MEMBERS:
+        return {"type": kind, kind: _media(kind, part.get(kind))}
+    return {"type": kind}
+
+
+def unsafe_member(part: FreeObject, *, fetches_media: bool) -> str | None:
+    """Return the member of a forwarded part that its backend cannot take safely, or None.
+
+    `fetches_media` says that the backend is declared to fetch remote images and videos.
+    """
+    kind = part["type"]
+    if kind in ("image_url", "video_url"):
+        url = part[kind].get("url")
+        is_fetched = fetches_media and is_http_address(url)
+        return None if is_fetched or data_media_type(url) is not None else kind
+    if kind == "input_audio":
+        return None if is_base64(part[kind].get("data")) else f"{kind}.data"
+    if kind == "file":
+        data = part[kind].get("file_data")
+        is_safe = data_media_type(data) is not None or is_base64(data)
+        return None if is_safe else f"{kind}.file_data"
+    return None
+
+
+def misplaced_media(part: FreeObject) -> tuple[str, str] | None:
+    """Return the member of a forwarded part whose data is of another kind, and its media type."""
+    kind = part["type"]
+    if kind not in _KINDS:
+        return None
+    member = _MEDIA_MEMBERS[kind][0]
+    media_type = data_media_type(part[kind].get(member))
+    if media_type is None or is_of_kind(media_type, _KINDS[kind]):
+        return None
+    return (kind if member == "url" else f"{kind}.{member}"), media_type
+
+
+def _with_forwarded(message: ChatMessage, position: int) -> ChatMessage:
+    if not isinstance(message.content, list):
+        return message
+    parts = _forwarded(message.content, f"messages[{position}].content")
+    return msgspec.structs.replace(message, content=parts)
+
+
+def _forwarded(parts: list[Any], path: str) -> list[FreeObject]:
+    return [
+        part if _is_plain_text(part) else _forwarded_one(part, path, index)
+        for index, part in enumerate(parts)
+    ]
+
+
+def _is_plain_text(part: Any) -> bool:  # noqa: ANN401 - free-form
+    """Whether a part is forwarded as it is. Nearly all are, so that this comes first."""
+    return (
+        type(part) is dict
+        and len(cast("FreeObject", part)) == len(("type", "text"))
+        and cast("FreeObject", part).get("type") == "text"
+        and type(cast("FreeObject", part).get("text")) is str
+    )
+
+
+def _forwarded_one(part: Any, path: str, index: int) -> FreeObject:  # noqa: ANN401 - free-form
+    if not part and isinstance(part, dict):
+        return {"type": "text", "text": ""}
+    path = f"{path}[{index}]"
+    if not isinstance(part, dict):
+        raise _untyped(path)
+    fields = cast("FreeObject", part)
+    if not isinstance(fields.get("type"), _STRING_OR_NULL):
+        raise _untyped(path)
+    return forwarded_part(fields, path)
+
+
+def _untyped(path: str) -> InvalidRequest:
+    return invalid_value(path, "expected an object with a 'type'")
+
+
+def _kind_without_type(part: FreeObject, path: str) -> str:
+    """A part without a type is what it holds; one that holds nothing known is an empty text."""
+    held = [name for name, value in part.items() if value is not None and name in _CONTENT_MEMBERS]
+    if len(held) > 1:
+        held.sort(key=list(_CONTENT_MEMBERS).index)
+        names = ", ".join(f"'{name}'" for name in held)
+        raise invalid_value(path, f"it holds {names}; say its 'type', or send one part for each")
+    return held[0] if held else "text"
+
+
+def _media(kind: str, value: Any) -> FreeObject:  # noqa: ANN401 - free-form
+    """A string is the address or the data itself."""
+    names = _MEDIA_MEMBERS[kind]
+    if isinstance(value, str):
+        return {names[0]: value}
+    fields = cast("FreeObject", value) if isinstance(value, dict) else {}
+    shown = {name: found for name in names if isinstance(found := fields.get(name), str)}
+    return {name: found for name, found in shown.items() if _has_form(name, found)}
+
+
+def _has_form(name: str, value: str) -> bool:
+    return name not in _FORMS or _FORMS[name].fullmatch(value) is not None

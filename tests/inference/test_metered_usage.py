@@ -1,0 +1,130 @@
+"""What is charged for every form of report, by how the answer ended."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
+from tollhouse.inference.meter import Meter
+from tollhouse.ledger.pricing import TokenBound
+
+PROMPT_CHARACTERS = 38
+ESTIMATED_PROMPT = 10
+BOUND = TokenBound(prompt_tokens=60, images=0, output_tokens=50, completions=1)
+TEXT = {"choices": [{"delta": {"content": "x" * 80}}]}
+"""Counts 20 tokens."""
+
+
+def report(**usage: object) -> dict[str, Any]:
+    return {"choices": [], "usage": usage}
+
+
+def ended_by(*records: dict[str, Any], is_complete: bool) -> tuple[int, int, bool]:
+    """Prompt and output tokens that are charged, and whether they are an estimate."""
+    meter = Meter(prompt_characters=PROMPT_CHARACTERS, bound=BOUND)
+    meter.see([msgspec.convert(record, UpstreamChunk) for record in records])
+    metered = meter.usage(is_complete=is_complete)
+    usage = metered.usage
+    return usage.prompt_tokens, usage.completion_tokens, metered.is_estimated
+
+
+COUNTED = (ESTIMATED_PROMPT, 20, True)
+MISSING = (TEXT,)
+PARTIAL = (TEXT, report(prompt_tokens=7))
+EARLY = (report(prompt_tokens=7, completion_tokens=0), TEXT)
+MIDWAY = (TEXT, report(prompt_tokens=7, completion_tokens=21), TEXT)
+FINAL = (TEXT, report(prompt_tokens=7, completion_tokens=30))
+BELOW = (TEXT, report(prompt_tokens=7, completion_tokens=12))
+ABOVE = (TEXT, report(prompt_tokens=70, completion_tokens=90))
+ZERO = (TEXT, report(prompt_tokens=0, completion_tokens=0))
+WITH_CHOICE = ({**TEXT, "usage": {"prompt_tokens": 7, "completion_tokens": 12}},)
+
+
+@pytest.mark.parametrize(
+    ("records", "complete", "broken_off"),
+    [
+        pytest.param(MISSING, COUNTED, COUNTED, id="missing"),
+        pytest.param(PARTIAL, (7, 20, True), (7, 20, True), id="partial"),
+        pytest.param(EARLY, (7, 20, True), (7, 20, True), id="early zero"),
+        pytest.param(MIDWAY, (7, 40, True), (7, 40, True), id="midway"),
+        pytest.param(FINAL, (7, 30, False), (7, 30, False), id="final"),
+        pytest.param(BELOW, (7, 12, False), (7, 20, True), id="below the count"),
+        pytest.param(ABOVE, (60, 50, False), (60, 50, False), id="above the bound"),
+        pytest.param(ZERO, COUNTED, COUNTED, id="zero for text"),
+        pytest.param(WITH_CHOICE, (7, 12, False), (7, 20, True), id="with the choice"),
+    ],
+)
+def test_each_form_of_report_is_charged_by_how_the_answer_ended(
+    records: tuple[dict[str, Any], ...],
+    complete: tuple[int, int, bool],
+    broken_off: tuple[int, int, bool],
+) -> None:
+    assert ended_by(*records, is_complete=True) == complete
+    # A caller who leaves and a backend that fails are alike here: the report is not the last word.
+    assert ended_by(*records, is_complete=False) == broken_off
+
+
+def test_what_is_reported_above_the_bound_is_kept_beside_the_charge() -> None:
+    meter = Meter(prompt_characters=PROMPT_CHARACTERS, bound=BOUND)
+    meter.see([msgspec.convert(record, UpstreamChunk) for record in ABOVE])
+
+    metered = meter.usage(is_complete=True)
+
+    assert (metered.used.prompt_tokens, metered.used.completion_tokens) == (70, 90)
+    assert (metered.usage.prompt_tokens, metered.usage.completion_tokens) == (60, 50)
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        pytest.param(None, COUNTED, id="missing"),
+        pytest.param({"prompt_tokens": 7}, (7, 20, True), id="partial"),
+        pytest.param({"prompt_tokens": 7, "completion_tokens": 12}, (7, 12, False), id="below"),
+        pytest.param({"prompt_tokens": 7, "completion_tokens": 90}, (7, 50, False), id="above"),
+        pytest.param({"prompt_tokens": 7, "completion_tokens": 0}, (7, 20, True), id="zero"),
+    ],
+)
+def test_a_whole_answer_is_charged_as_a_complete_stream_is(
+    usage: dict[str, int] | None, expected: tuple[int, int, bool]
+) -> None:
+    meter = Meter(prompt_characters=PROMPT_CHARACTERS, bound=BOUND)
+    body = {"choices": [{"message": {"content": "x" * 80}}], "usage": usage}
+    meter.see_completion(msgspec.convert(body, UpstreamCompletion))
+
+    metered = meter.usage(is_complete=True)
+
+    charged = metered.usage
+    assert (charged.prompt_tokens, charged.completion_tokens, metered.is_estimated) == expected
+
+
+def test_an_empty_answer_without_usage_costs_no_output() -> None:
+    assert ended_by({"choices": [{"delta": {}, "finish_reason": "stop"}]}, is_complete=True) == (
+        ESTIMATED_PROMPT,
+        0,
+        True,
+    )
+
+
+def test_an_estimated_prompt_never_exceeds_what_was_held_for_it() -> None:
+    meter = Meter(prompt_characters=10_000, bound=BOUND)
+
+    assert meter.usage(is_complete=True).usage.prompt_tokens == BOUND.prompt_tokens
+
+
+def test_one_choice_without_a_report_makes_the_others_no_final_word() -> None:
+    bound = TokenBound(prompt_tokens=60, images=0, output_tokens=50, completions=2)
+    meter = Meter(prompt_characters=PROMPT_CHARACTERS, bound=bound)
+    usage = {"prompt_tokens": 7, "completion_tokens": 12}
+    reported = {"choices": [{"index": 0, "delta": {"content": "x" * 80}}], "usage": usage}
+    unreported = {"choices": [{"index": 1, "delta": {"content": "x" * 80}}]}
+    meter.see([msgspec.convert(record, UpstreamChunk) for record in (reported, unreported)])
+
+    assert meter.usage(is_complete=True).usage.completion_tokens == 40
+
+
+def test_a_report_without_output_replaces_none_that_has_it() -> None:
+    last = report(prompt_tokens=9)
+    records = (TEXT, report(prompt_tokens=7, completion_tokens=30), last)
+
+    assert ended_by(*records, is_complete=True) == (7, 30, False)

@@ -1,0 +1,100 @@
+"""Through the gateway: the output that is charged for each form of report, by how a stream ends."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.inference.test_chat import records
+from tests.support.shop import Shop, chat
+from tollhouse.inference.text_tokens import tokens_of
+from tollhouse.testing.scripts import Cut, Script
+
+PATH = "/v1/chat/completions"
+TEXT = "one two three four five six seven eight nine ten eleven twelve"
+BOUND = 200
+EVENTS = 6
+LARGE = 50
+"""More tokens than the text has characters by four, and below the bound."""
+
+
+def script(report: dict[str, int] | None, *, after: int, **ending: Any) -> Script:  # noqa: ANN401 - fields of a script
+    """A stream whose only report comes after so many events."""
+    usage: dict[str, Any] = {"choices": [], "usage": report}
+    inserted = None if report is None else f"data: {json.dumps(usage)}\n\n"
+    return Script(text=TEXT, usage=None, inserted=inserted, inserted_after_events=after, **ending)
+
+
+FORMS: dict[str, tuple[dict[str, int] | None, int | None]] = {
+    "missing": (None, None),
+    "partial": ({"prompt_tokens": 7}, None),
+    "below the count": ({"prompt_tokens": 7, "completion_tokens": 0}, None),
+    "above the count": ({"prompt_tokens": 7, "completion_tokens": LARGE}, LARGE),
+    "above the bound": ({"prompt_tokens": 7, "completion_tokens": 10 * BOUND}, BOUND),
+}
+"""Each with the output that is charged, or None for what was counted."""
+
+
+def content(told: list[Any]) -> str:
+    """The text that a caller received."""
+    choices = [choice for record in told if "choices" in record for choice in record["choices"]]
+    return "".join(choice["delta"].get("content") or "" for choice in choices)
+
+
+async def charged(shop: Shop) -> int:
+    """The output tokens of the only settled request."""
+    await shop.settled(1)
+    (row,) = await shop.world.database.fetch_all(
+        "SELECT output_tokens FROM ledger_entries WHERE organization_id = $1 AND phase = 1",
+        shop.world.organization_id,
+    )
+    return row["output_tokens"]
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("after", [1, 3])
+async def test_a_complete_stream_with_an_early_report(shop: Shop, name: str, after: int) -> None:
+    report, expected = FORMS[name]
+    shop.upstream.queue(script(report, after=after))
+    async with shop.customer() as client:
+        answer = await client.post(PATH, json=chat(stream=True, max_tokens=BOUND))
+
+    assert content(records(answer.text)[:-1]) == TEXT
+    assert await charged(shop) == (expected or tokens_of(len(TEXT)))
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_a_stream_that_fails_after_a_report(shop: Shop, name: str) -> None:
+    report, expected = FORMS[name]
+    failing = {"error": {"message": "out of memory"}, "error_after_events": EVENTS}
+    shop.upstream.queue(script(report, after=1, **failing))
+    async with shop.customer() as client:
+        answer = await client.post(PATH, json=chat(stream=True, max_tokens=BOUND))
+
+    told = records(answer.text)
+    assert told[-1]["error"]["code"] == "backend_error"
+    received = content(told)
+    assert 0 < len(received) < len(TEXT)
+    assert await charged(shop) == (expected or tokens_of(len(received)))
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if name != "missing"])
+async def test_a_caller_who_leaves_after_a_report(shop: Shop, name: str) -> None:
+    """Without any report the gateway reads on to the end of the answer, as if it were complete."""
+    report, expected = FORMS[name]
+    shop.upstream.queue(script(report, after=1, cut=Cut(how="stall", after=EVENTS)))
+    received = ""
+    async with shop.customer() as client:
+        asked = chat(stream=True, max_tokens=BOUND)
+        async with client.stream("POST", PATH, json=asked) as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    received += content([json.loads(line.removeprefix("data: "))])
+                if len(received) >= len("one two three"):
+                    break
+
+    output_tokens = await charged(shop)
+    if expected is None:
+        assert tokens_of(len(received)) <= output_tokens <= tokens_of(len(TEXT))
+    else:
+        assert output_tokens == expected

@@ -43,7 +43,11 @@ from tollhouse.settings import RedisSettings, Settings
 from tollhouse.storage import schema
 
 DECISIONS: Final = "tollhouse_policy_decisions_total{"
-BOUNDS: Final = {"request_tokens_max": 1_000_000_000, "deadline_seconds": 300.0}
+BOUNDS: Final = {
+    "request_tokens_max": 1_000_000_000,
+    "organization_tokens_per_minute": 1_000_000_000,
+    "deadline_seconds": 300.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

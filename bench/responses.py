@@ -84,7 +84,7 @@ def rendered(rendering: Rendering, said: list[UpstreamChunk]) -> int:
     count = rendering.opening().count(b"\n\n")
     for chunk in said:
         count += rendering.records([chunk]).count(b"\n\n")
-    return count + rendering.closing(FINISH).count(b"\n\n")
+    return count + b"".join(rendering.closing(FINISH)).count(b"\n\n")
 
 
 def measured(

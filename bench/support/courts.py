@@ -131,6 +131,7 @@ def _config(profile: Profile) -> JudgeConfig:
         has_tokenizer=True,
         deadline_seconds=DEADLINE_SECONDS,
         request_tokens_max=100_000_000,
+        organization_tokens_per_minute=1_000_000_000,
         request_questions_max=1,
         organization_questions_max=1,
         worker_questions_max=1,

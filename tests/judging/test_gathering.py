@@ -45,15 +45,21 @@ def piece(place: Place, text: str) -> UpstreamChunk:
     return UpstreamChunk(choices=[UpstreamChunkChoice(index=index, delta=delta)])
 
 
-def whole(texts: dict[Place, str]) -> Content:
+def call_numbers(chunks: list[UpstreamChunk], index: int) -> list[int]:
+    """The calls of one choice in the order of their first pieces, as callers get them."""
+    choices = [choice for chunk in chunks for choice in chunk.choices if choice.index == index]
+    numbers = [call.index for choice in choices for call in choice.delta.tool_calls or ()]
+    return list(dict.fromkeys(numbers))
+
+
+def whole(texts: dict[Place, str], chunks: list[UpstreamChunk]) -> Content:
     """The same answer in one piece."""
     choices: list[dict[str, Any]] = []
     for index, places in groupby(sorted(texts), key=lambda place: place[0]):
         said = {channel: texts[index, channel] for _, channel in places}
         calls = [
-            {"id": "", "function": {"name": "", "arguments": said.get(f"arguments {number}")}}
-            for number in (0, 1)
-            if f"arguments {number}" in said
+            {"id": "", "function": {"name": "", "arguments": said[f"arguments {number}"]}}
+            for number in call_numbers(chunks, index)
         ]
         message: dict[str, Any] = {
             name: said[name] for name in ("content", "refusal", "reasoning") if name in said
@@ -93,7 +99,7 @@ def interleavings(draw: st.DrawFn) -> tuple[dict[Place, str], list[UpstreamChunk
 def test_pieces_are_judged_as_the_whole(case: tuple[dict[Place, str], list[UpstreamChunk]]) -> None:
     texts, chunks = case
 
-    assert gathered(chunks) == whole(texts)
+    assert gathered(chunks) == whole(texts, chunks)
 
 
 def test_reasoning_under_changing_names_is_one_text() -> None:

@@ -14,6 +14,7 @@ from tests.support.courthouse import (
     CHAT,
     RESPONSES,
     Courthouse,
+    buffering,
     decisions_dropped,
     events_of,
     open_courthouse,
@@ -40,9 +41,7 @@ async def hasty(
     quick = msgspec.structs.replace(
         settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
     )
-    async with open_courthouse(
-        quick, upstream, world, held_request_bytes_max=20_000, held_worker_bytes_max=80_000
-    ) as opened:
+    async with open_courthouse(buffering(quick, 20_000, 160_000), upstream, world) as opened:
         yield opened
 
 
@@ -88,6 +87,7 @@ async def test_an_answer_that_does_not_match_leaves_whole(
 
     assert answer.status_code == 200
     assert _without_ids(answer, is_stream=is_stream) == _without_ids(unjudged, is_stream=is_stream)
+    assert "fp_test" not in answer.text, "no policy reads a fingerprint"
     assert len(courthouse.judge.heard) == 1
 
 
@@ -321,7 +321,7 @@ def _without_ids(answer: httpx2.Response, *, is_stream: bool) -> list[Any]:
 
 
 def _anonymous(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
-    hidden = {"id", "created", "created_at", "completed_at", "item_id"}
+    hidden = {"id", "created", "created_at", "completed_at", "item_id", "system_fingerprint"}
     match value:
         case dict():
             return {

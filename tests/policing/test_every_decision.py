@@ -8,6 +8,7 @@ import pytest
 from tests.support.courthouse import (
     CHAT,
     Courthouse,
+    buffering,
     courthouse_of,
     decisions_dropped,
     open_courthouse,
@@ -39,7 +40,7 @@ def body_of(*, is_stream: bool) -> dict[str, Any]:
 async def test_an_answer_too_long_to_hold(
     settings: Settings, upstream: ScriptedUpstream, world: World, *, is_stream: bool
 ) -> None:
-    async with open_courthouse(settings, upstream, world, held_request_bytes_max=4_000) as opened:
+    async with open_courthouse(buffering(settings, 4_000), upstream, world) as opened:
         await forbid_two(opened, Direction.RESPONSE)
         opened.answers(LONG)
         before = decisions_dropped()

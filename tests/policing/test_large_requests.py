@@ -10,15 +10,16 @@ import pytest
 
 from tests.support.courthouse import CHAT, Courthouse
 from tests.support.shop import MODEL
+from tollhouse.contract.json_scan import OBJECTS_IN_ARRAYS_MAX
 from tollhouse.policies.types import Direction, Scope
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PARTS: list[Any] = [{"type": "text", "text": "x"}] * 300_000
+PARTS: list[Any] = [{"type": "text", "text": "x" * 1_000}] * (OBJECTS_IN_ARRAYS_MAX - 10)
 BRACKETS = "[a]" * 5_000_000
 READABLE = "some words " * 150_000
 PAUSE_SECONDS_MAX = 1.0
-"""A machine with other work stops for some tenths; on the loop, such parts took four seconds."""
+"""A machine with other work stops for some tenths."""
 
 
 def saying(content: object, **fields: object) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tests.support.courthouse import (
     CHAT,
     RESPONSES,
     Courthouse,
+    buffering,
     courthouse_of,
     judged_by,
     open_courthouse,
@@ -85,7 +86,7 @@ async def test_an_answer_too_long_to_hold_is_charged_at_what_is_known(
     """To its end where the backend bills to the end; nothing of it stays held."""
     async with running_judge(ScriptedJudge()) as judge:
         offered = offering(settings, upstream.base_url, **backend)
-        judged = judged_by(offered, judge.base_url, held_request_bytes_max=4_000)
+        judged = judged_by(buffering(offered, 4_000), judge.base_url)
         async with open_shop(judged, upstream, world) as shop:
             courthouse = courthouse_of(shop, judge)
             await courthouse.forbid("forbidden", direction=Direction.RESPONSE)
@@ -146,9 +147,7 @@ async def test_of_a_watched_answer_no_more_is_kept_than_of_a_held_one(
     settings: Settings, upstream: ScriptedUpstream, world: World
 ) -> None:
     """It passes as it would unwatched, and what is not decided about it is counted."""
-    async with open_courthouse(
-        settings, upstream, world, held_request_bytes_max=4_000
-    ) as courthouse:
+    async with open_courthouse(buffering(settings, 4_000), upstream, world) as courthouse:
         await courthouse.forbid("word", direction=Direction.RESPONSE, mode=Mode.MONITORING)
         courthouse.answers(LONG)
         before = dropped("no_room")

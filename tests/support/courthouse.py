@@ -44,6 +44,14 @@ def judged_by(settings: Settings, *replicas: str, **judge: object) -> Settings:
     return msgspec.structs.replace(settings, backends=backends, judge=table)
 
 
+def buffering(settings: Settings, request_bytes: int, worker_bytes: int = 2**28) -> Settings:
+    """The same settings with these bounds on answers that wait."""
+    inference = msgspec.structs.replace(
+        settings.inference, buffer_request_bytes=request_bytes, buffer_worker_bytes=worker_bytes
+    )
+    return msgspec.structs.replace(settings, inference=inference)
+
+
 def response(content: str = "Say something.", **fields: object) -> dict[str, Any]:
     """The same request as `chat` makes, of the other operation."""
     return {"model": MODEL, "input": content, **fields}

@@ -18,19 +18,31 @@ from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings,
 PATIENCE_SECONDS = 120.0
 """What a machine that stands still for a while must not exceed: no test waits for it to pass."""
 
+SERVER: dict[str, object] = {
+    "port": 0,
+    "probe_port": 0,
+    "workers": 1,
+    # Tests of races send many requests at once, and some hold a lock while they do.
+    "admin_requests_per_organization": 64,
+    "admin_wait_seconds": PATIENCE_SECONDS,
+}
+
 
 def settings_for(database_url: str, **server: object) -> Settings:
     """A sound configuration with secrets of its own."""
     return Settings(
         database=DatabaseSettings(
-            url=database_url, acquire_seconds=PATIENCE_SECONDS, statement_seconds=PATIENCE_SECONDS
+            url=database_url,
+            admin_pool_size=10,
+            acquire_seconds=PATIENCE_SECONDS,
+            statement_seconds=PATIENCE_SECONDS,
+            admin_statement_seconds=PATIENCE_SECONDS,
+            report_statement_seconds=PATIENCE_SECONDS,
         ),
         secrets=SecretSettings(
             master=secrets.token_urlsafe(48), peppers={"1": secrets.token_urlsafe(48)}
         ),
-        server=msgspec.convert(
-            {"port": 0, "probe_port": 0, "workers": 1, **server}, ServerSettings
-        ),
+        server=msgspec.convert({**SERVER, **server}, ServerSettings),
     )
 
 

@@ -37,10 +37,6 @@ class Subject:
     seal: Seal
 
 
-class _Over(Exception):
-    """Nothing more needs to be asked; whoever still waits is called back."""
-
-
 class Asking:
     """One per worker."""
 
@@ -115,20 +111,24 @@ class Asking:
         jobs: asyncio.Queue[Job] = asyncio.Queue()
         for job in agenda.first():
             jobs.put_nowait(job)
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(min(self._request_max, agenda.jobs_max)):
-                    workers.create_task(self._take(subject, agenda, jobs))
-        except* _Over:
-            pass
+        # Ending the group by an exception would leave a reference cycle that holds the content.
+        async with asyncio.TaskGroup() as workers:
+            working = [
+                workers.create_task(self._take(subject, agenda, jobs))
+                for _ in range(min(self._request_max, agenda.jobs_max))
+            ]
+            await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            for worker in working:
+                worker.cancel()
 
     async def _take(self, subject: Subject, agenda: Agenda, jobs: "asyncio.Queue[Job]") -> None:
         while True:
             job = await jobs.get()
-            for opened in await self._done(subject, agenda, job):
-                jobs.put_nowait(opened)
+            opened = await self._done(subject, agenda, job)
             if agenda.is_over:
-                raise _Over
+                return
+            for next_job in opened:
+                jobs.put_nowait(next_job)
 
     async def _done(self, subject: Subject, agenda: Agenda, job: Job) -> list[Job]:
         async with self._slots.one(subject.organization_id):

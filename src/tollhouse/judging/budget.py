@@ -73,7 +73,11 @@ def check_content(
 
 def content_tokens(sheet: Sheet, policies: Sequence[AppliedPolicy], profile: Profile) -> int:
     """What these policies take on this content, about."""
-    size_bytes = encoding.size_bytes(sheet.text)
+    return sized_tokens(encoding.size_bytes(sheet.text), policies, profile)
+
+
+def sized_tokens(size_bytes: int, policies: Sequence[AppliedPolicy], profile: Profile) -> int:
+    """What these policies take on a content of this size, about, before it is laid out."""
     window_bytes = layout.window_bytes(profile)
     windows = 1
     if size_bytes > window_bytes:

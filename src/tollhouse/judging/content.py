@@ -39,9 +39,7 @@ UNJUDGED_OF_MESSAGE: Final = {
     "model_id": "stays in the gateway",
 }
 UNJUDGED_OF_ANSWER: Final = {
-    "finish_reason": "the engine's word, not the model's",
-    "system_fingerprint": "the engine's word, not the model's",
-    "service_tier": "the engine's word, not the model's",
+    "system_fingerprint": "dropped while an enforcing policy applies",
     "usage": "numbers",
 }
 

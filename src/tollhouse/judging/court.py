@@ -18,6 +18,7 @@ from tollhouse.judging.laying_out import Desk
 from tollhouse.judging.preparing import find_variants
 from tollhouse.judging.seals import Seals
 from tollhouse.judging.slots import Slots
+from tollhouse.judging.token_rate import JudgeTokenRate
 from tollhouse.judging.types import (
     Content,
     ContentOf,
@@ -32,19 +33,25 @@ from tollhouse.policies.types import AppliedPolicy, Direction
 
 logger = logging.getLogger("tollhouse.judging")
 
+LAYING_OUT_MAX = 2
+"""Contents that enforcing lays out at once, of different organizations."""
 WATCHING_SHARE = 4
 """Monitoring gets this part of the places with the judge, and none that enforcing could use."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgeConfig:
-    """How the judge is asked, and how much of it a request, an organization, a worker may use."""
+    """How the judge is asked, and how much of it a request, an organization, a worker may use.
+
+    `organization_tokens_per_minute` holds for enforcing, and once more for monitoring.
+    """
 
     backend: str
     profile: Profile
     has_tokenizer: bool
     deadline_seconds: float
     request_tokens_max: int
+    organization_tokens_per_minute: int
     request_questions_max: int
     organization_questions_max: int
     worker_questions_max: int
@@ -63,7 +70,8 @@ class Court:
         self._clock = clock
         self._seals = Seals(secret)
         self._preparing = asyncio.Lock()
-        self._desk, self._desk_of_watching = Desk(), Desk()
+        self._desk, self._desk_of_watching = Desk(at_once_max=LAYING_OUT_MAX), Desk()
+        self.rate = JudgeTokenRate(clock, tokens_per_minute=config.organization_tokens_per_minute)
         self._failed: JudgeFailed | None = None
         self._enforcing: Asking | None = None
         self._watching: Asking | None = None
@@ -95,7 +103,7 @@ class Court:
         work = partial(self._laid_out, organization_id, request_id, content_of)
         try:
             async with asyncio.timeout(self._config.deadline_seconds):
-                return await desk.make(work, size_bytes=size_bytes)
+                return await desk.make(organization_id, work, size_bytes=size_bytes)
         except TimeoutError:
             raise JudgeFailed(FailureReason.TIMED_OUT) from None
 
@@ -131,6 +139,14 @@ class Court:
             self._config.profile,
             tokens_max=self._config.request_tokens_max - spent_tokens,
         )
+
+    def estimate(self, size_bytes: int, policies: Sequence[AppliedPolicy]) -> int:
+        """Return the tokens that policies take on a content of this size, before it is laid out."""
+        return budget.sized_tokens(size_bytes, policies, self._config.profile)
+
+    def tokens(self, subject: Subject, policies: Sequence[AppliedPolicy]) -> int:
+        """Return the tokens that policies take on a content, whether or not that is too much."""
+        return budget.content_tokens(subject.sheet, policies, self._config.profile)
 
     def weigh_rule(self, policy: AppliedPolicy) -> None:
         """Refuse a question for which the judge has no room."""

@@ -103,6 +103,38 @@ class TooManyTrials(GatewayError):
         self.retry_after_seconds = 1
 
 
+class JudgeTokensExhausted(GatewayError):
+    """The organization has used its judge tokens of this minute; nothing was asked.
+
+    What an enforcing policy would have to decide goes nowhere.
+    """
+
+    kind = Kind.LIMITED
+    code = "policy_rate_limit_exceeded"
+
+    def __init__(self, tokens_per_minute: int, *, retry_after_seconds: int) -> None:
+        super().__init__(
+            f"The organization's policies may use {tokens_per_minute} judge tokens per minute in"
+            f" each worker, and they are used up. Try again in {retry_after_seconds} s, or let the"
+            " operator raise judge.organization_tokens_per_minute."
+        )
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyEvaluations(GatewayError):
+    """As many requests of the organization wait for their policies in this worker as may."""
+
+    kind = Kind.LIMITED
+    code = "policy_rate_limit_exceeded"
+    retry_after_seconds = 1
+
+    def __init__(self, pending_max: int) -> None:
+        super().__init__(
+            f"The organization already has {pending_max} policy evaluations pending in this worker."
+            " Try again shortly, or let the operator raise quotas.pending_evaluations."
+        )
+
+
 class RuleTooLong(GatewayError):
     """The judge could not read the question together with any content."""
 

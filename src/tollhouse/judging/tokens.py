@@ -1,8 +1,9 @@
 """Log probabilities repeat an answer token by token, and name tokens that it could have had.
 
 They are judged as the texts that these tokens make: the chosen ones, then the second guesses one
-after another, then the third. Numbers say nothing, and `bytes` are the token once more. What
-has another form is judged as the object that it is.
+after another, then the third. Numbers say nothing. `bytes` are the token once more: they are
+computed from it before an answer that is held back is judged. What has another form is judged as
+the object that it is.
 """
 
 from collections.abc import Iterator, Sequence

@@ -66,12 +66,13 @@ async def _decide(
     try:
         subject = court.subject(organization_id, _NO_REQUEST, content_of(policy.direction, text))
         court.weigh_rule(policy)
-        court.weigh(subject, [policy])
+        tokens = court.weigh(subject, [policy])
     except (RuleTooLong, TooLongToJudge):
         (decision,) = unanswered([policy], FailureReason.OVER_BUDGET)
     except NotEvaluable:
         (decision,) = unanswered([policy], FailureReason.NOT_EVALUABLE)
     else:
+        court.rate.take(organization_id, tokens, is_watched=True)
         (decision,) = await court.watch(subject, [policy])
     return decision
 

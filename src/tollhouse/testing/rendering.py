@@ -1,6 +1,7 @@
 """Answers in the two forms that engines have: one JSON document, or the records of a stream."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ CREATED: Final = 1_700_000_000
 FINGERPRINT: Final = "fp_test"
 LOGPROB: Final = -0.25
 DONE: Final = b"[DONE]"
+REMEMBERED_TOKENS_MAX: Final = 1_024
 
 
 def completion(answer: Answer) -> bytes:
@@ -152,14 +154,14 @@ def _logprobs(answer: Answer, tokens: list[str]) -> FreeObject | None:
     if not answer.asked.logprobs:
         return None
     count = answer.asked.top_logprobs or 0
-    return {
-        "content": [
-            _token(token, LOGPROB)
-            | {"top_logprobs": [_token(token + "?" * i, LOGPROB - i) for i in range(count)]}
-            for token in tokens
-        ],
-        "refusal": None,
-    }
+    return {"content": [_likely(token, count) for token in tokens], "refusal": None}
+
+
+@lru_cache(REMEMBERED_TOKENS_MAX)
+def _likely(token: str, count: int) -> msgspec.Raw:
+    """Encode a token with so many guesses once: a long answer repeats few words."""
+    guesses = [_token(token + "?" * i, LOGPROB - i) for i in range(count)]
+    return msgspec.Raw(msgspec.json.encode(_token(token, LOGPROB) | {"top_logprobs": guesses}))
 
 
 def _token(token: str, logprob: float) -> FreeObject:

@@ -129,13 +129,15 @@ async def test_an_unknown_key_is_not_refused_while_nobody_can_know(
     assert garbage.status_code == 401
 
 
-async def test_a_lookup_does_not_wait_for_a_connection_without_end(
+async def test_a_request_does_not_wait_for_a_connection_without_end(
     settings: Settings, world: World, database_url: str
 ) -> None:
-    """The only connection is held by a request that waits for a row."""
+    """The only Admin connection is held by a request that waits for a row; inference goes on."""
     admin, project = await world.admin_key(), await world.project()
-    other = await world.admin_key()
-    narrow = replace(settings.database, pool_size=1, acquire_seconds=PATIENCE_SECONDS)
+    other, customer = await world.admin_key(), await world.project_key(project)
+    narrow = replace(
+        settings.database, pool_size=1, admin_pool_size=1, acquire_seconds=PATIENCE_SECONDS
+    )
     async with (
         running_gateway(replace(settings, database=narrow)) as gateway,
         gateway.client(admin.value) as busy,
@@ -145,9 +147,13 @@ async def test_a_lookup_does_not_wait_for_a_connection_without_end(
         path = f"/v1/organization/projects/{project.id}/archive"
         archiving = asyncio.ensure_future(busy.post(path))
         await until_a_lock_is_awaited(database_url)
+        customers = await client.get(
+            "/v1/models", headers={"authorization": f"Bearer {customer.value}"}
+        )
         answer = await client.get(LIST)
         is_still_held = not archiving.done()
         archiving.cancel()
 
     _assert_only_unavailable([answer])
+    assert customers.status_code == 200
     assert is_still_held

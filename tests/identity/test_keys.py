@@ -251,3 +251,36 @@ async def test_a_key_may_revoke_itself(held: Gateway, world: World, clock: HeldC
 
     assert revoked.status_code == 200
     assert after.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("seconds_ahead", "status"),
+    [(CREATOR_SECONDS - 1, 200), (CREATOR_SECONDS, 200), (CREATOR_SECONDS + 1, 403), (None, 403)],
+)
+async def test_no_rotated_value_outlives_the_admin_key_that_made_it(
+    held: Gateway, world: World, project: Project, seconds_ahead: int | None, status: int
+) -> None:
+    rotator = await world.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
+    expires_at = None if seconds_ahead is None else START + timedelta(seconds=seconds_ahead)
+    key = await world.project_key(project, expires_at=expires_at)
+    path = rotate_path(project.id, key.key.id)
+    async with held.client(rotator.value) as client:
+        answer = await create(client, path, "rotation-1", {"overlap_seconds": 0})
+        models = await client.get("/v1/models", headers={"authorization": f"Bearer {key.value}"})
+
+    assert answer.status_code == status
+    if status == 403:
+        error = answer.json()["error"]
+        assert (error["code"], error["param"]) == ("expiry_exceeds_creator", "api_key_id")
+        assert models.status_code == 200, "the old value works on"
+
+
+async def test_an_admin_key_without_an_expiry_rotates_every_key(
+    held: Gateway, world: World, project: Project
+) -> None:
+    rotator, key = await world.admin_key(), await world.project_key(project)
+    async with held.client(rotator.value) as client:
+        path = rotate_path(project.id, key.key.id)
+        answer = await create(client, path, "rotation-1", {"overlap_seconds": 0})
+
+    assert answer.status_code == 200

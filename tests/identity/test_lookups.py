@@ -16,7 +16,8 @@ from tests.support.gateway import Gateway, running_gateway
 from tests.support.world import World
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
-from tollhouse.keys.directory import KeyDirectory
+from tollhouse.keys.directory import BATCH_KEYS_MAX, WAITING_NEW_KEYS_MAX, KeyDirectory
+from tollhouse.keys.errors import TooManyLookups
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
@@ -184,3 +185,60 @@ async def test_a_flood_of_strangers_cannot_make_memory_grow(
 
     await asyncio.gather(*(directory.find(key) for key in keys[:900]))
     assert measures.lookups("unknown") - unknown == 900
+
+
+async def test_a_flood_of_strangers_cannot_make_a_known_key_forgotten(
+    database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks, world: World
+) -> None:
+    directory = KeyDirectory(database, peppers, clock, tasks, believed_keys_max=100)
+    key = (await world.project_key(await world.project())).value
+    await directory.find(key)
+    strangers = [unknown_key(PROJECT_PREFIX) for _ in range(1000)]
+    await asyncio.gather(*(directory.find(each) for each in strangers))
+    believed = measures.lookups("believed")
+
+    await directory.find(key)
+
+    assert measures.lookups("believed") - believed == 1
+
+
+async def test_a_known_key_does_not_wait_behind_strangers(
+    directory: KeyDirectory, clock: HeldClock, world: World, database_url: str
+) -> None:
+    """It is in the batch after the one under way, though more strangers wait than fit in one."""
+    key = (await world.project_key(await world.project())).value
+    await directory.find(key)
+    clock.advance(BELIEVED)
+    batches = measures.counted(measures.BATCHES)
+    async with holding(database_url, LOCK_DIRECTORY):
+        first = asyncio.ensure_future(directory.find(unknown_key(PROJECT_PREFIX)))
+        await until_a_lock_is_awaited(database_url)
+        strangers = [
+            asyncio.ensure_future(directory.find(unknown_key(PROJECT_PREFIX)))
+            for _ in range(4 * BATCH_KEYS_MAX)
+        ]
+        await asyncio.sleep(0)
+        known = asyncio.ensure_future(directory.find(key))
+        await asyncio.sleep(0)
+
+    assert await known is not None
+    assert measures.counted(measures.BATCHES) - batches <= 3, "one under way, its own, the next"
+    assert await asyncio.gather(first, *strangers) == [None] * (1 + len(strangers))
+
+
+async def test_only_so_many_strangers_wait(
+    directory: KeyDirectory, world: World, database_url: str
+) -> None:
+    async with holding(database_url, LOCK_DIRECTORY):
+        first = asyncio.ensure_future(directory.find(unknown_key(PROJECT_PREFIX)))
+        await until_a_lock_is_awaited(database_url)
+        strangers = [
+            asyncio.ensure_future(directory.find(unknown_key(PROJECT_PREFIX)))
+            for _ in range(WAITING_NEW_KEYS_MAX)
+        ]
+        await asyncio.sleep(0)
+
+        with pytest.raises(TooManyLookups):
+            await directory.find(unknown_key(PROJECT_PREFIX))
+
+    assert await asyncio.gather(first, *strangers) == [None] * (1 + WAITING_NEW_KEYS_MAX)

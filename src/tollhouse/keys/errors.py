@@ -1,6 +1,6 @@
 """How keys fail: at the door, and as things to be managed."""
 
-from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
 from tollhouse.base.permissions import Permission
 
 
@@ -113,6 +113,21 @@ class ExpiryExceedsCreator(GatewayError):
         )
 
 
+class ExpiryExceedsRotator(GatewayError):
+    """A secret that an Admin key makes by rotation ends no later than that Admin key does."""
+
+    kind = Kind.DENIED
+    code = "expiry_exceeds_creator"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The Admin API key expires before the project key does, so it cannot give the project "
+            "key a new value. Rotate with an Admin API key that does not expire earlier, or "
+            "create a project key with an 'expires_at' that is not later.",
+            param="api_key_id",
+        )
+
+
 class KeyNotFound(GatewayError):
     """Unknown, or another organization's: the answer does not tell which."""
 
@@ -132,3 +147,10 @@ class KeyStateConflict(GatewayError):
 
     def __init__(self, status: str) -> None:
         super().__init__(f"The API key is {status}.", param="api_key_id")
+
+
+class TooManyLookups(ServiceUnavailable):
+    """So many keys that were never found wait for their lookup that no further one is taken."""
+
+    def __init__(self) -> None:
+        super().__init__("Too many keys wait to be looked up. Try again shortly.")

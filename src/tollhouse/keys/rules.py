@@ -6,6 +6,7 @@ from datetime import datetime
 from tollhouse.base.permissions import CUSTOMER_PERMISSIONS
 from tollhouse.keys.errors import (
     ExpiryExceedsCreator,
+    ExpiryExceedsRotator,
     InsufficientPermissions,
     InvalidKey,
     KeyStateConflict,
@@ -120,11 +121,18 @@ def revoke(key: ProjectKey, *, now: datetime) -> ProjectKey:
     return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
 
-def rotate(key: ProjectKey, *, redacted_value: str, now: datetime) -> ProjectKey:
-    """The same key with another secret; only an active key can be rotated."""
+def rotate(
+    key: ProjectKey, *, redacted_value: str, now: datetime, rotator: Admin | None
+) -> ProjectKey:
+    """Return the same key with another secret; only an active key can be rotated.
+
+    The command line acts without a rotator and is not bound by its expiry.
+    """
     current = status(key, now=now)
     if current is not KeyStatus.ACTIVE:
         raise KeyStateConflict(current)
+    if rotator is not None and _outlives(key.expires_at, rotator):
+        raise ExpiryExceedsRotator
     return replace(key, redacted_value=redacted_value)
 
 
@@ -142,7 +150,11 @@ def granted(creator: Admin | None, wanted: tuple[str, ...] | None) -> tuple[str,
 
 def check_expiry(creator: Admin, expires_at: datetime | None) -> None:
     """Nothing may outlive the Admin key that makes it; without an expiry it would live forever."""
-    if creator.expires_at is None:
-        return
-    if expires_at is None or expires_at > creator.expires_at:
+    if _outlives(expires_at, creator):
         raise ExpiryExceedsCreator
+
+
+def _outlives(expires_at: datetime | None, admin: Admin) -> bool:
+    if admin.expires_at is None:
+        return False
+    return expires_at is None or expires_at > admin.expires_at

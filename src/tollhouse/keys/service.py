@@ -8,11 +8,12 @@ from functools import partial
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
+from tollhouse.base.quotas import Quota
 from tollhouse.keys import pepper_versions, rules, secrets, store
 from tollhouse.keys.errors import KeyNotFound
 from tollhouse.keys.secrets import Peppers
-from tollhouse.keys.types import AdminKey, Demand, KeyKind, NewSecret, ProjectKey
-from tollhouse.storage import audit
+from tollhouse.keys.types import Admin, AdminKey, Demand, KeyKind, NewSecret, ProjectKey
+from tollhouse.storage import audit, quotas
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Mutation, Transaction
 
@@ -29,6 +30,16 @@ async def mint_for_operator(database: Database, peppers: Peppers, kind: KeyKind)
     async with database.transaction() as tx:
         version = await pepper_versions.register_accepted(tx, peppers)
     return secrets.mint(kind, peppers, version)
+
+
+async def require_room_for_project_key(tx: Mutation, quota: int) -> None:
+    """Raise `QuotaExceeded` if so many project keys are neither revoked nor expired."""
+    await quotas.require_room(tx, Quota.PROJECT_KEYS, quota, store.count_project_keys)
+
+
+async def require_room_for_admin_key(tx: Mutation, quota: int) -> None:
+    """Raise `QuotaExceeded` if so many Admin keys are neither revoked nor expired."""
+    await quotas.require_room(tx, Quota.ADMIN_KEYS, quota, store.count_admin_keys)
 
 
 async def create_project_key(
@@ -72,10 +83,11 @@ async def rotate_project_key(
     project_id: ProjectId,
     key_id: ProjectKeyId,
     overlap: timedelta,
+    rotator: Admin | None,
 ) -> ProjectKey:
-    """Give a key a new secret; the old one works until the overlap is over."""
+    """Give a key a new secret. The present one works until the overlap is over, older ones end."""
     key = await _held(tx, project_id, key_id)
-    rotated = rules.rotate(key, redacted_value=secret.redacted_value, now=tx.now)
+    rotated = rules.rotate(key, redacted_value=secret.redacted_value, now=tx.now, rotator=rotator)
     await store.expire_secrets(tx, tx.organization_id, key_id, at=tx.now + overlap)
     await store.insert_secret(tx, tx.organization_id, KeyKind.PROJECT, key_id, secret)
     await store.save_project_key(tx, rotated)

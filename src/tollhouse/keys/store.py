@@ -151,17 +151,19 @@ async def insert_secret(
 async def expire_secrets(
     tx: Mutation, organization_id: OrganizationId, key_id: ProjectKeyId, *, at: datetime
 ) -> None:
-    """Let the present secrets of a key run out; none of them gains time by it."""
+    """End the present secret, which alone has no end yet, at a time, and all before it now."""
     await tx.execute(
         """
         UPDATE key_directory
-           SET expires_at = LEAST(expires_at, $3)
+           SET expires_at = CASE WHEN expires_at IS NULL THEN $3
+                                 ELSE LEAST(expires_at, $4) END
          WHERE organization_id = $1
            AND key_id = $2
         """,
         organization_id,
         key_id,
         at,
+        tx.now,
     )
 
 
@@ -182,6 +184,38 @@ async def insert_project_key(tx: Mutation, key: ProjectKey) -> None:
         key.allowed_models,
         key.created_at,
         key.expires_at,
+    )
+
+
+async def count_project_keys(
+    tx: Transaction, organization_id: OrganizationId, count_max: int
+) -> int:
+    """Count project keys that are neither revoked nor expired, up to a bound."""
+    return await tx.fetch_value(
+        """
+        SELECT count(*)
+          FROM (SELECT 1 FROM project_keys
+                 WHERE organization_id = $1 AND revoked_at IS NULL
+                   AND (expires_at IS NULL OR expires_at > now())
+                 LIMIT $2) alive
+        """,
+        organization_id,
+        count_max,
+    )
+
+
+async def count_admin_keys(tx: Transaction, organization_id: OrganizationId, count_max: int) -> int:
+    """Count Admin keys that are neither revoked nor expired, up to a bound."""
+    return await tx.fetch_value(
+        """
+        SELECT count(*)
+          FROM (SELECT 1 FROM admin_keys
+                 WHERE organization_id = $1 AND revoked_at IS NULL
+                   AND (expires_at IS NULL OR expires_at > now())
+                 LIMIT $2) alive
+        """,
+        organization_id,
+        count_max,
     )
 
 

@@ -27,6 +27,7 @@ async def create(call: Call[Admin, keys_wire.CreateAdminKey, NoQuery]) -> Answer
     async def make(tx: Mutation) -> AdminKey:
         expires_at = wire.future_instant(call.body.expires_at, now=call.now)
         rules.check_expiry(call.caller, expires_at)
+        await service.require_room_for_admin_key(tx, call.house.quotas.admin_keys)
         return await service.create_admin_key(
             tx,
             secret,

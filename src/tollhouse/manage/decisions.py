@@ -29,7 +29,7 @@ async def report(call: Call[Admin, None, PolicyRollupsQuery]) -> Answer:
     policy_id, query = parameters.policy_id(call), call.query
     end = None if isinstance(query.end_time, UnsetType) else query.end_time
     days = service.days(query.start_time, end, now=call.now)
-    async with call.house.database.transaction() as tx:
+    async with call.house.report_database.transaction() as tx:
         await policies.retrieve(tx, call.organization_id, policy_id)
         found = await service.tallies(tx, call.organization_id, policy_id, days)
     return Answer(body=decision_wire.rollups(found))

@@ -29,6 +29,9 @@ async def test(call: Call[Admin, TryPolicy, NoQuery]) -> Answer:
         default_threshold_basis_points=call.house.default_threshold_basis_points,
         rule=None if call.body.rule is UNSET else call.body.rule,
     )
+    if call.permit is not None:
+        # The judge may take long, and `Trials` bounds how many texts it is shown at once.
+        call.permit.release()
     decisions = await call.house.trials.decide(
         call.organization_id, list(sides.values()), call.body.text
     )

@@ -58,6 +58,7 @@ async def create(call: Call[Admin, keys_wire.CreateManagedProjectKey, NoQuery]) 
         project = await projects.require_active(tx, project_id)
         expires_at = wire.future_instant(call.body.expires_at, now=call.now)
         rules.check_expiry(call.caller, expires_at)
+        await service.require_room_for_project_key(tx, call.house.quotas.project_keys)
         return await service.create_project_key(
             tx,
             secret,
@@ -97,6 +98,7 @@ async def rotate(call: Call[Admin, keys_wire.RotateProjectKey, NoQuery]) -> Answ
             project_id=project_id,
             key_id=key_id,
             overlap=timedelta(seconds=call.body.overlap_seconds),
+            rotator=call.caller,
         )
 
     return await _made(

@@ -33,6 +33,7 @@ async def create(call: Call[Admin, projects_wire.CreateProject, NoQuery]) -> Ans
     project_id = ProjectId(time_ordered_uuid())
 
     async def make(tx: Mutation) -> Project:
+        await service.require_room(tx, call.house.quotas.projects)
         return await service.create(tx, project_id=project_id, name=call.body.name)
 
     async def find(tx: Mutation, made_id: UUID) -> Project:

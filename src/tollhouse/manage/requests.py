@@ -39,6 +39,6 @@ async def report(call: Call[Admin, None, RequestRollupsQuery]) -> Answer:
     query, group_by = call.query, request_wire.grouping(call.query)
     end = None if isinstance(query.end_time, UnsetType) else query.end_time
     hours = service.hours(query.start_time, end, now=call.now)
-    async with call.house.database.transaction() as tx:
+    async with call.house.report_database.transaction() as tx:
         found = await service.tallies(tx, call.organization_id, hours, group_by)
     return Answer(body=request_wire.rollups(hours, group_by, found))

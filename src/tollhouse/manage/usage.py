@@ -29,6 +29,7 @@ def _result(used: Used) -> usage_wire.UsageResult:
     group, sums = used.group, used.sums
     return usage_wire.UsageResult(
         requests=sums.requests,
+        estimated_requests=sums.estimated_requests,
         input_tokens=sums.input_tokens,
         cached_input_tokens=sums.cached_input_tokens,
         output_tokens=sums.output_tokens,

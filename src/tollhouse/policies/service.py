@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, policy_id_text
+from tollhouse.base.quotas import Quota
 from tollhouse.policies import rules, store
 from tollhouse.policies.errors import (
     PolicyNotFound,
@@ -22,7 +23,7 @@ from tollhouse.policies.types import (
     PolicyState,
     PolicyVersion,
 )
-from tollhouse.storage import audit
+from tollhouse.storage import audit, quotas
 from tollhouse.storage.database import Database, Mutation, Transaction
 
 
@@ -89,6 +90,11 @@ async def effective(
 ) -> list[EffectivePolicy]:
     """What applies by itself to a project that the caller knows to exist."""
     return await store.effective(tx, organization_id, project_id)
+
+
+async def require_room_for_policy(tx: Mutation, quota: int) -> None:
+    """Raise `QuotaExceeded` if the organization has so many policies, in whatever state."""
+    await quotas.require_room(tx, Quota.POLICIES, quota, store.count)
 
 
 async def create(

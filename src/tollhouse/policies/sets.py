@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
+from tollhouse.base.quotas import Quota
+from tollhouse.observability import bound_metrics
 from tollhouse.policies.applying import in_force, of_row
 from tollhouse.policies.types import AppliedPolicy, Policy, Scope
 from tollhouse.storage.database import Mutation
+from tollhouse.storage.quotas import QuotaExceeded
 
 Objection = Callable[[Sequence[AppliedPolicy]], GatewayError | None]
 """Why so many policies, or such long ones, cannot be judged together."""
@@ -14,6 +17,17 @@ Objection = Callable[[Sequence[AppliedPolicy]], GatewayError | None]
 
 def no_objection(policies: Sequence[AppliedPolicy]) -> None:
     """Where nothing judges."""
+
+
+def at_most(objection: Objection, policies_max: int) -> Objection:
+    """Object to sets of more policies than that, and to what `objection` says."""
+
+    def bounded(policies: Sequence[AppliedPolicy]) -> GatewayError | None:
+        if len(policies) > policies_max:
+            return QuotaExceeded(Quota.POLICIES_IN_EFFECT, policies_max)
+        return objection(policies)
+
+    return bounded
 
 
 async def require_room(tx: Mutation, policy: Policy, objection: Objection) -> None:
@@ -36,6 +50,8 @@ async def require_room(tx: Mutation, policy: Policy, objection: Objection) -> No
     projects = None if content.scope is Scope.ORGANIZATION else content.project_ids
     for applying in await _sets(tx, tx.organization_id, projects):
         if (refusal := objection([known[policy_id] for policy_id in applying])) is not None:
+            if isinstance(refusal, QuotaExceeded):
+                bound_metrics.quota_refused(refusal.quota)
             raise refusal
 
 

@@ -52,6 +52,18 @@ async def insert(tx: Mutation, policy: Policy) -> None:
     )
 
 
+async def count(tx: Transaction, organization_id: OrganizationId, count_max: int) -> int:
+    """Count all policies, up to a bound: nothing deletes one."""
+    return await tx.fetch_value(
+        """
+        SELECT count(*)
+          FROM (SELECT 1 FROM policies WHERE organization_id = $1 LIMIT $2) kept
+        """,
+        organization_id,
+        count_max,
+    )
+
+
 async def hold(tx: Mutation, organization_id: OrganizationId, policy_id: PolicyId) -> None:
     """Wait for other writers of the policy and keep them out.
 

@@ -7,11 +7,17 @@ from msgspec import UNSET, UnsetType
 
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, ProjectId
+from tollhouse.base.quotas import Quota
 from tollhouse.projects import store
 from tollhouse.projects.errors import ProjectIsArchived, ProjectNotFound
 from tollhouse.projects.types import Project
-from tollhouse.storage import audit
+from tollhouse.storage import audit, quotas
 from tollhouse.storage.database import Mutation, Transaction
+
+
+async def require_room(tx: Mutation, quota: int) -> None:
+    """Raise `QuotaExceeded` if the organization has so many projects that are not archived."""
+    await quotas.require_room(tx, Quota.PROJECTS, quota, store.count_active)
 
 
 async def create(tx: Mutation, *, project_id: ProjectId, name: str) -> Project:

@@ -91,6 +91,20 @@ async def save(tx: Mutation, project: Project) -> None:
     )
 
 
+async def count_active(tx: Transaction, organization_id: OrganizationId, count_max: int) -> int:
+    """Count projects that are not archived, up to a bound."""
+    return await tx.fetch_value(
+        """
+        SELECT count(*)
+          FROM (SELECT 1 FROM projects
+                 WHERE organization_id = $1 AND archived_at IS NULL
+                 LIMIT $2) active
+        """,
+        organization_id,
+        count_max,
+    )
+
+
 async def page(
     tx: Transaction, organization_id: OrganizationId, *, after: ProjectId | None, limit: int
 ) -> list[Project]:

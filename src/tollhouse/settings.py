@@ -16,12 +16,14 @@ from msgspec import Meta, Struct
 
 from tollhouse.base import credentials
 from tollhouse.base.credentials import UnusableCredential
+from tollhouse.base.shares import ORGANIZATION_SHARE
 from tollhouse.base.suggestions import did_you_mean
 
 CONFIG_PATH_VARIABLE = "TOLLHOUSE_CONFIG"
 ENVIRONMENT_PREFIX = "TOLLHOUSE_"
 DEFAULT_CONFIG_PATH = Path("tollhouse.toml")
 SECRET_LENGTH_MIN = 32
+PREVIOUS_MASTERS_MAX = 3
 FILE_BYTES_MAX = 1_048_576
 _PEPPER_VERSION = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _PEPPER_VERSION_MAX = 32_767  # a smallint
@@ -54,6 +56,11 @@ class InvalidSettings(Exception):
     """The configuration cannot be used; the message says which line to change."""
 
 
+BODIES_TO_BODY_BYTES = 8
+"""A text that is not ASCII takes up to six bytes of memory for each of its own, and an eighth of
+what a worker has is kept for small bodies."""
+
+
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the configuration file. Its text has no values: some of them are secret."""
 
@@ -62,12 +69,21 @@ class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DatabaseSettings(Section, frozen=True, kw_only=True):
-    """PostgreSQL, the only truth."""
+    """PostgreSQL, the only truth. Each worker has two pools of connections.
+
+    `pool_size` is for inference: key lookup, admission, settlement, policies, heartbeat, records.
+    `admin_pool_size` is for Admin routes, reports and maintenance, so that inference never waits
+    for them. A statement is cancelled after `statement_seconds`, on an Admin route after
+    `admin_statement_seconds`, in a report after `report_statement_seconds`.
+    """
 
     url: str
     pool_size: Annotated[int, Meta(ge=1, le=500)] = 10
+    admin_pool_size: Annotated[int, Meta(ge=1, le=500)] = 4
     acquire_seconds: Seconds = 5.0
     statement_seconds: Seconds = 10.0
+    admin_statement_seconds: Seconds = 10.0
+    report_statement_seconds: Seconds = 20.0
 
     def __post_init__(self) -> None:
         if _DATABASE_URL.fullmatch(self.url) is None:
@@ -82,11 +98,18 @@ class SecretSettings(Section, frozen=True, kw_only=True):
     """What an attacker must not have. `peppers` maps a version to its secret.
 
     Keys are minted with the highest pepper version that every live worker accepts, so a
-    new version is added here, rolled out, and used without a further step.
+    new version is added here, rolled out, and used without a further step. In the same way
+    `master` is used once every live worker accepts it. Until it is removed, each of
+    `previous_masters` still opens what it encrypted or signed.
     """
 
     master: str
+    previous_masters: Annotated[list[str], Meta(max_length=PREVIOUS_MASTERS_MAX)] = []
     peppers: Annotated[dict[str, str], Meta(min_length=1, max_length=8)]
+
+    def master_bytes(self) -> list[bytes]:
+        """The accepted master secrets, the newest first."""
+        return [secret.encode() for secret in (self.master, *self.previous_masters)]
 
     def pepper_bytes(self) -> dict[int, bytes]:
         """Peppers by version, oldest first."""
@@ -97,7 +120,21 @@ class SecretSettings(Section, frozen=True, kw_only=True):
 
 
 class ServerSettings(Section, frozen=True, kw_only=True):
-    """Listeners, workers and the bounds of the edge."""
+    """Listeners, workers and the bounds of the edge.
+
+    A connection whose peer does not read for `write_seconds` is cut, and its request settled.
+    A worker holds at most `connections_max` connections, and fewer where the system allows it too
+    few descriptors; beyond that it closes the longest idle one for each new one, or else the one
+    whose body has made no progress for longest. A worker whose event loop does not run for
+    `worker_silence_seconds` is killed and replaced.
+    `bodies_bytes_max` bounds the memory that the bodies of requests in flight take in one worker,
+    at least eight times `body_bytes_max`; all bodies of one organization share a quarter of
+    it. `bodies_per_key_max` and `bodies_per_organization_max` bound the bodies above 64 KiB that
+    one worker reads and parses at once.
+    Of one organization's Admin requests each worker runs `admin_requests_per_organization` at
+    once. Further ones wait up to `admin_wait_seconds` and are then refused with 429: waiting costs
+    the worker nothing, and a client that tries again at once would cost it much.
+    """
 
     host: str = "127.0.0.1"
     port: Port = 8080
@@ -106,10 +143,28 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     workers: Annotated[int, Meta(ge=1, le=256)] = 2
     drain_seconds: Seconds = 120.0
     keep_alive_seconds: Seconds = 65.0
+    connections_max: Annotated[int, Meta(ge=16, le=1_000_000)] = 10_000
+    worker_silence_seconds: Annotated[float, Meta(ge=5, le=3600)] = 15.0
     header_bytes_max: Annotated[int, Meta(ge=1024, le=1_048_576)] = 65_536
     header_seconds: Seconds = 10.0
     body_bytes_max: Annotated[int, Meta(ge=1024, le=1_073_741_824)] = 33_554_432
     body_seconds: Seconds = 30.0
+    write_seconds: Seconds = 30.0
+    bodies_bytes_max: Annotated[int, Meta(ge=1_048_576, le=1_099_511_627_776)] = 268_435_456
+    bodies_per_key_max: Annotated[int, Meta(ge=1, le=100_000)] = 32
+    bodies_per_organization_max: Annotated[int, Meta(ge=1, le=100_000)] = 64
+    admin_requests_per_organization: Annotated[int, Meta(ge=1, le=1_000)] = 2
+    admin_wait_seconds: Seconds = 5.0
+
+    def __post_init__(self) -> None:
+        needed = BODIES_TO_BODY_BYTES * self.body_bytes_max
+        if self.bodies_bytes_max < needed:
+            message = (
+                f"server.bodies_bytes_max: {self.bodies_bytes_max} is too low. It must be at least"
+                f" {BODIES_TO_BODY_BYTES} times server.body_bytes_max, which is {needed}, or a body"
+                " of that size could never be parsed. Raise it, or lower server.body_bytes_max."
+            )
+            raise InvalidSettings(message)
 
 
 class KeySettings(Section, frozen=True, kw_only=True):
@@ -162,11 +217,27 @@ class RedisSettings(Section, frozen=True, kw_only=True):
 
 
 class InferenceSettings(Section, frozen=True, kw_only=True):
-    """How long callers are kept waiting in silence. Deadlines of a call stand at its backend."""
+    """How long callers are kept waiting in silence. Deadlines of a call stand at its backend.
+
+    Answers are buffered until a policy's verdict, or until slow readers have read them:
+    `buffer_request_bytes` bounds one answer that waits for a verdict, `buffer_worker_bytes` all
+    that wait in a worker, of which one organization may use a quarter.
+    """
 
     head_wait_seconds: Seconds = 10.0
     keep_alive_seconds: Seconds = 15.0
     admission_seconds: Seconds = 5.0
+    buffer_request_bytes: PositiveInt = 8 * 1024 * 1024
+    buffer_worker_bytes: PositiveInt = 256 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if 2 * self.buffer_request_bytes * ORGANIZATION_SHARE > self.buffer_worker_bytes:
+            message = (
+                "inference.buffer_request_bytes: more than an eighth of"
+                " inference.buffer_worker_bytes: an organization may use a quarter of that, and an"
+                " answer that waits for a verdict is in memory twice"
+            )
+            raise InvalidSettings(message)
 
 
 class ActivitySettings(Section, frozen=True, kw_only=True):
@@ -185,6 +256,24 @@ class OtelSettings(Section, frozen=True, kw_only=True):
         if self.endpoint is not None and _COLLECTOR_URL.fullmatch(self.endpoint) is None:
             message = "otel.endpoint: not of the form http://HOST:4318/v1/traces"
             raise InvalidSettings(message)
+
+
+class QuotaSettings(Section, frozen=True, kw_only=True):
+    """What one organization may keep and use. Beyond it an Admin key creates nothing more.
+
+    Projects that are not archived, keys that are neither revoked nor expired, and all policies
+    count. `policies_in_effect` bounds those that apply to one project by themselves. The command
+    line may exceed these. `pending_evaluations` (requests and answers that wait for their
+    policies) and `counted_bytes_per_minute` (bodies of token counting) hold in each worker.
+    """
+
+    projects: PositiveInt = 1_000
+    project_keys: PositiveInt = 10_000
+    admin_keys: PositiveInt = 1_000
+    policies: PositiveInt = 1_000
+    policies_in_effect: PositiveInt = 200
+    pending_evaluations: PositiveInt = 500
+    counted_bytes_per_minute: PositiveInt = 67_108_864
 
 
 class ErrorSettings(Section, frozen=True, kw_only=True):
@@ -211,6 +300,7 @@ class Settings(Section, frozen=True, kw_only=True):
     inference: InferenceSettings = InferenceSettings()
     activity: ActivitySettings = ActivitySettings()
     otel: OtelSettings = OtelSettings()
+    quotas: QuotaSettings = QuotaSettings()
     backends: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
     judge: dict[str, Any] = {}
@@ -253,12 +343,27 @@ def _read(path: Path) -> dict[str, Any]:
 def _overlay(tree: dict[str, Any], environment: Mapping[str, str]) -> None:
     """`TOLLHOUSE_SERVER__PORT=9000` sets `server.port`. Values are read as TOML, else as text."""
     for name, text in environment.items():
-        if not name.startswith(ENVIRONMENT_PREFIX) or "__" not in name:
+        if (setting := _setting_of(name)) is None:
             continue
-        section, _, field = name.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+        section, field = setting
         table = tree.setdefault(section, {})
         if isinstance(table, dict):
             table[field] = _toml_value(text)
+
+
+def variable_of(
+    section: str, fields: tuple[str, ...], environment: Mapping[str, str] = os.environ
+) -> str | None:
+    """Return the name of a variable that overrides one of these settings in the file, if any."""
+    wanted = {(section, field) for field in fields}
+    return next((name for name in environment if _setting_of(name) in wanted), None)
+
+
+def _setting_of(variable: str) -> tuple[str, str] | None:
+    if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
+        return None
+    section, _, field = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+    return section, field
 
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML holds
@@ -312,8 +417,13 @@ def _refuse_weak_secrets(secrets: SecretSettings) -> None:
     if not all(_is_version(version) for version in secrets.peppers):
         message = "secrets.peppers: versions are whole numbers from 1 to 32767"
         raise InvalidSettings(message)
-    named = {"secrets.master": secrets.master} | {
-        f"secrets.peppers.{version}": value for version, value in secrets.peppers.items()
+    named = {
+        "secrets.master": secrets.master,
+        **{
+            f"secrets.previous_masters[{index}]": value
+            for index, value in enumerate(secrets.previous_masters)
+        },
+        **{f"secrets.peppers.{version}": value for version, value in secrets.peppers.items()},
     }
     for name, value in named.items():
         if _is_weak(value):
@@ -323,7 +433,7 @@ def _refuse_weak_secrets(secrets: SecretSettings) -> None:
             )
             raise InvalidSettings(message)
     if len(set(named.values())) != len(named):
-        message = "secrets: the master secret and every pepper must differ from each other"
+        message = "secrets: the master secrets and all peppers must differ from each other"
         raise InvalidSettings(message)
 
 

@@ -55,6 +55,8 @@ def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) 
 
     amounts = [result["amount"]["value"] for bucket in page["data"] for result in bucket["results"]]
     lines = [line.split() for line in shown.splitlines()]
+    assert page["estimated_requests"] > 0
+    assert f"reported no usage: {page['estimated_requests']} requests." in shown
     assert lines[0] == ["day", "usd", "bar"]
     assert [line[:2] for line in lines[1:4]] == [
         ["2026-08-30", amounts[0]],

@@ -11,15 +11,20 @@ from tests.cli.commands import Operator, execute, free_port
 from tests.cli.conftest import deployed
 from tests.cli.pooler import running_pooler
 from tests.support.redis_server import running_redis
-from tollhouse.cli.database_checks import judge_clocks, judge_durability, judge_version
+from tollhouse.cli.database_checks import (
+    judge_clocks,
+    judge_connections,
+    judge_durability,
+    judge_version,
+)
 from tollhouse.cli.findings import Outcome
 from tollhouse.cli.redis_checks import judge_redis
 from tollhouse.limits.health import RedisHealth
 
 EVERY_CHECK = [
     *("settings", "file mode", "secrets", "traces", "listener", "probe listener", "catalog"),
-    *("judge", "redis", "database", "pooling", "database version", "clock", "durability", "schema"),
-    *("peppers", "workers", "job leases"),
+    *("judge", "redis", "database", "pooling", "database version", "clock", "durability"),
+    *("connections", "schema", "peppers", "master secret", "workers", "job leases"),
     *("ledger days", "request days", "decision days", "data keys", "sealed values"),
 ]
 
@@ -241,3 +246,11 @@ def test_what_a_crash_can_undo_is_said(
     fsync: str, synchronous_commit: str, outcome: Outcome
 ) -> None:
     assert judge_durability(fsync, synchronous_commit).outcome is outcome
+
+
+@pytest.mark.parametrize(("needed", "outcome"), [(97, Outcome.OK), (98, Outcome.WARNING)])
+def test_more_connections_than_the_server_takes_are_told(needed: int, outcome: Outcome) -> None:
+    finding = judge_connections(needed, 97)
+
+    assert finding.outcome is outcome
+    assert str(needed) in finding.found

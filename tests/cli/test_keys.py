@@ -3,9 +3,10 @@
 from pathlib import Path
 from uuid import uuid4
 
+import httpx2
 import pytest
 
-from tests.cli.commands import Operator, call, new_project, refusal
+from tests.cli.commands import SECONDS_MAX, Operator, call, new_project, refusal
 from tollhouse.keys.pepper_versions import PepperMismatch
 
 NARROW = ("--permission", "models:read", "--model", "a", "--model", "b", "--expires-in-days", "2")
@@ -86,6 +87,40 @@ def test_every_verb_on_admin_keys_has_a_table(operator: Operator) -> None:
     assert "shown only now" in created
     assert fields["id"] in operator.run("admin-key", "list").stdout
     assert fields["id"] in operator.run("admin-key", "revoke", fields["id"], "--yes").stdout
+
+
+def test_the_command_line_makes_an_admin_key_when_all_are_revoked(patient: Operator) -> None:
+    new_project(patient)
+    patient.created("admin-key", "create", "everything")
+    revoker = patient.created(
+        "admin-key", "create", "cleaner", "--permission", "admin_api_keys:revoke"
+    )
+
+    with patient.serving() as server:
+        url = server.announced.split()[4].rstrip(",")
+        for key in patient.json("admin-key", "list")["data"]:
+            if key["id"] != revoker["id"]:
+                assert revoke_over_http(url, revoker["value"], key["id"]) == 200
+        assert revoke_over_http(url, revoker["value"], revoker["id"]) == 200
+        assert patient.json("admin-key", "list")["data"] == []
+        replacement = patient.created("admin-key", "create", "replacement")
+        assert revoke_over_http(url, replacement["value"], replacement["id"]) == 200
+
+
+def revoke_over_http(url: str, admin_key: str, revoked_id: str) -> int:
+    """The status of a revocation that one Admin key asks for."""
+    path = f"{url}/v1/organization/admin_api_keys/{revoked_id}"
+    headers = {"authorization": f"Bearer {admin_key}"}
+    return httpx2.delete(path, headers=headers, trust_env=False, timeout=SECONDS_MAX).status_code
+
+
+@pytest.mark.usefixtures("project")
+def test_a_key_that_may_revoke_admin_keys_comes_with_a_warning(operator: Operator) -> None:
+    made = operator.run("admin-key", "create", "x", "--permission", "admin_api_keys:revoke")
+    fields = dict(line.split(maxsplit=1) for line in made.stdout.splitlines())
+    operator.secrets.append(fields["value"])
+
+    assert "can revoke every other Admin key" in made.stdout
 
 
 def test_a_key_is_not_made_with_a_pepper_that_the_workers_do_not_have(

@@ -1,7 +1,8 @@
 """The guide to keys, followed step by step on a running service."""
 
-from tests.cli.commands import Operator, Server, new_project
+from tests.cli.commands import Operator, Server, new_project, remember_secrets
 from tests.cli.documents import read, scripts
+from tollhouse.settings import load
 
 RELOAD = 'kill -HUP "$TOLLHOUSE_PID"\n'
 
@@ -14,7 +15,7 @@ def follow(operator: Operator, server: Server, script: str) -> str:
 
 
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
-    listing, create, rotate, pause, revoke, *pepper_steps = scripts(
+    listing, create, rotate, pause, revoke, replace, *pepper_steps = scripts(
         read("docs/guides/operating-keys.md")
     )
     project = new_project(patient)
@@ -29,18 +30,43 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
         assert "shown only now" in follow(patient, server, rotate)
         assert "suspended" in follow(patient, server, pause)
         assert follow(patient, server, revoke).count("revoked") == 2
-        first, add, reload, second, retire, reload_again, last = pepper_steps
-        assert pepper_rows(follow(patient, server, first)) == [["1", "2", "yes", "1", "1", "yes"]]
+        assert "tha_" in follow(patient, server, replace)
+        first, add, reload, second, retire, reload_again, last = pepper_steps[:7]
+        assert pepper_rows(follow(patient, server, first)) == [["1", "3", "yes", "1", "1", "yes"]]
         follow(patient, server, add)
         follow(patient, server, reload)
         assert pepper_rows(follow(patient, server, second)) == [
-            ["1", "2", "yes", "1", "1", "no"],
+            ["1", "3", "yes", "1", "1", "no"],
             ["2", "0", "yes", "1", "1", "yes"],
         ]
-        assert "secrets_ended   2" in follow(patient, server, retire)
+        assert "secrets_ended   3" in follow(patient, server, retire)
         follow(patient, server, reload_again)
         found = follow(patient, server, last)
     assert pepper_rows(found)[0] == ["2", "0", "yes", "1", "1", "yes"]
+    assert "failure" not in found
+    assert "warning" not in found
+
+
+def test_the_master_secret_is_rotated_on_a_running_service(patient: Operator) -> None:
+    _, _, section = read("docs/guides/operating-keys.md").partition("## Rotate the master secret\n")
+    rotate, reload, status, remove, reload_again, last = scripts(section.partition("\n## ")[0])
+    before = load(patient.settings_path, {}).secrets.master
+
+    with patient.serving() as server:
+        patient.environment["TOLLHOUSE_PID"] = str(server.process.pid)
+        follow(patient, server, rotate)
+        remember_secrets(patient)
+        assert load(patient.settings_path, {}).secrets.previous_masters == [before]
+        follow(patient, server, reload)
+        assert [row[1:4] for row in pepper_rows(follow(patient, server, status))[:2]] == [
+            ["current", "yes", "0"],
+            ["previous", "no", "0"],
+        ]
+        follow(patient, server, remove)
+        follow(patient, server, reload_again)
+        found = follow(patient, server, last)
+    assert found.count("current") == 1
+    assert "previous" not in found
     assert "failure" not in found
     assert "warning" not in found
 

@@ -1,5 +1,6 @@
 """Secrets have no default, and one that could be guessed is refused before anything listens."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,14 @@ WEAK = {
 }
 
 
-def load_secrets(folder: Path, *, master: str, peppers: dict[str, str]) -> Settings:
+def load_secrets(
+    folder: Path, *, master: str, peppers: dict[str, str], previous: tuple[str, ...] = ()
+) -> Settings:
     lines = "\n".join(f'"{version}" = "{value}"' for version, value in peppers.items())
+    accepted = f"previous_masters = {json.dumps(previous)}\n" if previous else ""
     path = folder / "tollhouse.toml"
     path.write_text(
-        f'{DATABASE}[secrets]\nmaster = "{master}"\n[secrets.peppers]\n{lines}\n',
+        f'{DATABASE}[secrets]\nmaster = "{master}"\n{accepted}[secrets.peppers]\n{lines}\n',
         encoding="utf-8",
     )
     return load(path, {})
@@ -51,6 +55,41 @@ def test_a_weak_master_secret_is_refused_without_being_shown(tmp_path: Path, wea
 
     assert str(refused.value).startswith("secrets.master: too weak")
     assert len(weak) < 8 or weak not in str(refused.value)
+
+
+def test_previous_master_secrets_are_accepted_after_the_newest(tmp_path: Path) -> None:
+    peppers = {"1": OTHER}
+    previous = (GOOD[::-1], OTHER[::-1])
+
+    settings = load_secrets(tmp_path, master=GOOD, peppers=peppers, previous=previous)
+
+    assert settings.secrets.master_bytes() == [text.encode() for text in (GOOD, *previous)]
+
+
+@pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
+def test_a_weak_previous_master_secret_is_refused_without_being_shown(
+    tmp_path: Path, weak: str
+) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER}, previous=(OTHER[::-1], weak))
+
+    assert str(refused.value).startswith("secrets.previous_masters[1]: too weak")
+    assert len(weak) < 8 or weak not in str(refused.value)
+
+
+@pytest.mark.parametrize("previous", [(GOOD,), (OTHER,), (OTHER[::-1], OTHER[::-1])])
+def test_a_previous_master_secret_is_no_other_secret(
+    tmp_path: Path, previous: tuple[str, ...]
+) -> None:
+    with pytest.raises(InvalidSettings, match="must differ"):
+        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER}, previous=previous)
+
+
+def test_there_are_at_most_three_previous_master_secrets(tmp_path: Path) -> None:
+    four = tuple(f"{OTHER}{number}" for number in range(4))
+
+    with pytest.raises(InvalidSettings, match=r"\$\.secrets\.previous_masters"):
+        load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER}, previous=four)
 
 
 @pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)

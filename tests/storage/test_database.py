@@ -325,3 +325,56 @@ async def test_a_statement_outside_of_transactions_gives_up_on_a_lock_and_leaves
     await small.run_outside("VACUUM job_leases", lock_seconds=1)
     rows = await small.fetch_all("SELECT current_setting('lock_timeout') AS value")
     assert rows[0]["value"] == "0"
+
+
+async def test_a_share_never_uses_more_connections_than_it_may(database_url: str) -> None:
+    pool = await Database.connect(
+        database_url,
+        pool_size=3,
+        acquire_seconds=PATIENCE_SECONDS,
+        statement_seconds=PATIENCE_SECONDS,
+    )
+    share = pool.share(connections_max=1)
+    async with share.transaction():
+        waiting = asyncio.ensure_future(share.fetch_all("SELECT 1 AS one"))
+        async with pool.transaction() as first, pool.transaction() as second:
+            assert await first.fetch_value("SELECT 1") == await second.fetch_value("SELECT 1")
+        assert not waiting.done()
+
+    assert [row["one"] for row in await waiting] == [1]
+    await pool.close()
+
+
+async def test_a_share_gives_its_permit_back_when_something_fails(small: Database) -> None:
+    share = small.share(connections_max=1)
+    for _ in range(3):
+        with pytest.raises(StatementFailed):
+            await share.fetch_all("SELECT nothing")
+        with pytest.raises(Abandoned):
+            async with share.transaction():
+                raise Abandoned
+
+    assert len(await share.fetch_all("SELECT 1")) == 1
+
+
+async def test_waiting_for_a_share_has_an_end(database_url: str) -> None:
+    pool = await Database.connect(
+        database_url, pool_size=2, acquire_seconds=0.1, statement_seconds=PATIENCE_SECONDS
+    )
+    share = pool.share(connections_max=1)
+    async with share.transaction():
+        with pytest.raises(DatabaseUnavailable):
+            await share.fetch_all("SELECT 1")
+
+    assert len(await share.fetch_all("SELECT 1")) == 1
+    await pool.close()
+
+
+async def test_a_share_may_give_statements_less_time(small: Database) -> None:
+    share = small.share(connections_max=1, statement_seconds=0.05)
+
+    with pytest.raises(DatabaseUnavailable):
+        await share.fetch_all("SELECT pg_sleep(60)")
+    async with share.transaction() as tx:
+        with pytest.raises(DatabaseUnavailable):
+            await tx.fetch_value("SELECT pg_sleep(60)")

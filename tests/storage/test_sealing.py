@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from tollhouse.storage.database import Database
+from tollhouse.storage.master_secrets import MasterSecrets
 from tollhouse.storage.sealing import DataKeyGone, Sealed, Sealer
 
-MASTER = b"a master secret of the deployment"
+MASTER = MasterSecrets([b"a master secret of the deployment"])
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 LAST_MOMENT = datetime(2026, 3, 10, 23, 59, 59, 999_999, tzinfo=UTC)
 PLAINTEXT = b"thp_something secret"
@@ -72,7 +73,7 @@ async def test_another_master_secret_opens_nothing_and_says_so(
     database: Database, sealer: Sealer
 ) -> None:
     sealed = await sealed_at(sealer, NOON)
-    other = Sealer(database, MASTER + b".")
+    other = Sealer(database, MasterSecrets([b"another master secret"]))
 
     with pytest.raises(DataKeyGone):
         await other.open(sealed, bound_to=OWNER)

@@ -8,6 +8,7 @@ import click
 
 from tollhouse.api import wire
 from tollhouse.base.ids import AdminKeyId, OrganizationId, time_ordered_uuid
+from tollhouse.base.permissions import Permission
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import (
     IDENTIFIER,
@@ -28,6 +29,10 @@ from tollhouse.keys.types import AdminKey, KeyKind, NewSecret
 
 COLUMNS: Final = ("id", "name", "redacted_value", "last_used_at", "expires_at")
 SHOWN_ONCE: Final = "The value is shown only now."
+REVOKES_ALL: Final = (
+    "This key can revoke every other Admin key of the organization, and itself. "
+    "'tollhouse admin-key create' can always make a new one."
+)
 
 
 async def create_admin_key(
@@ -79,7 +84,12 @@ def create(
     expires_in_days: int | None,
     as_json: bool,
 ) -> None:
-    """Create an Admin key. Its value is shown only here."""
+    """Create an Admin key. Its value is shown only here.
+
+    A key with the permission admin_api_keys:revoke can revoke every other Admin key.
+    """
+    if Permission.ADMIN_API_KEYS_REVOKE in permissions:
+        output.say(REVOKES_ALL, as_json=as_json)
 
     async def work(operator: Session) -> tuple[AdminKey, NewSecret]:
         owner = await operator.organization(organization)

@@ -31,8 +31,9 @@ TEMPLATE: Final = """\
 [database]
 # PostgreSQL 15 or newer, reached directly: a pooler in transaction mode does not work.
 url = {url}
-# Connections of each worker.
+# Connections of each worker: for inference, and for Admin routes, reports and maintenance.
 # pool_size = {database.pool_size}
+# admin_pool_size = {database.admin_pool_size}
 
 [server]
 # Where clients are served. Put TLS in front of it before it leaves this machine.
@@ -57,7 +58,8 @@ url = {url}
 {catalog}
 [secrets]
 # Keep a copy of this section apart from the database's backups.
-# `master` opens what is kept for a day to replay the creation of a key.
+# `master` opens what is kept for a day to replay the creation of a key. To replace it, use
+# `tollhouse secrets rotate`: it keeps the present one in `previous_masters` for a while.
 master = {master}
 
 [secrets.peppers]

@@ -36,9 +36,13 @@ INSTANT: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 
 class Costs(CostPage, frozen=True, kw_only=True):
-    """The document of `GET /v1/organization/costs`, all on one page, with what its header says."""
+    """The document of `GET /v1/organization/costs`, all on one page, with what its header says.
+
+    `estimated_requests` are those whose usage Tollhouse counted, because the engine reported none.
+    """
 
     unsettled_requests: int
+    estimated_requests: int
 
 
 @click.command("costs", epilog=example("tollhouse costs --from 2026-08-01 --by line_item"))
@@ -98,6 +102,7 @@ def _question(since: datetime, by: tuple[str, ...]) -> Question:
 
 
 def _show(report: Report, by: tuple[str, ...], *, as_json: bool) -> None:
+    estimated = sum(used.sums.estimated_requests for day in report.buckets for used in day.used)
     if as_json:
         output.show(
             Costs(
@@ -105,6 +110,7 @@ def _show(report: Report, by: tuple[str, ...], *, as_json: bool) -> None:
                 has_more=False,
                 next_page=None,
                 unsettled_requests=report.unsettled,
+                estimated_requests=estimated,
             ),
             as_json=True,
         )
@@ -117,6 +123,11 @@ def _show(report: Report, by: tuple[str, ...], *, as_json: bool) -> None:
     click.echo(f"\nTotal: {to_decimal_string(total)} USD")
     if report.unsettled:
         click.echo(f"Not settled yet, and in no amount: {report.unsettled} requests.")
+    if estimated:
+        click.echo(
+            f"Estimated, because the engine reported no usage: {estimated} requests."
+            " Tollhouse counted their tokens."
+        )
 
 
 def _rows(by_day: list[tuple[str, list[CostLine]]], *, most: PicoUsd) -> list[dict[str, JsonValue]]:

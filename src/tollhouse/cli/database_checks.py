@@ -6,7 +6,7 @@ from typing import Final
 from tollhouse.base.clock import Clock
 from tollhouse.cli.connecting import DIRECT, connected
 from tollhouse.cli.findings import Finding, failure, ok, warning
-from tollhouse.settings import DatabaseSettings
+from tollhouse.settings import DatabaseSettings, Settings
 from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import SchemaMismatch
@@ -89,6 +89,30 @@ def judge_durability(fsync: str, synchronous_commit: str) -> Finding:
         remedy = "Set synchronous_commit = on: a crash can undo what was committed."
         return warning("durability", found, remedy)
     return ok("durability", found)
+
+
+async def connections(database: Database, settings: Settings) -> Finding:
+    """All pools of a host must fit into what the server takes, or busy workers fail."""
+    rows = await database.fetch_all(
+        """
+        SELECT current_setting('max_connections')::int
+             - current_setting('superuser_reserved_connections')::int AS available
+        """
+    )
+    pools = settings.database.pool_size + settings.database.admin_pool_size
+    return judge_connections(settings.server.workers * pools, rows[0]["available"])
+
+
+def judge_connections(needed: int, available: int) -> Finding:
+    """By what this host's workers may open together."""
+    found = f"the workers of this host use up to {needed} of the server's {available} connections"
+    if needed > available:
+        remedy = (
+            "Raise max_connections of PostgreSQL, or lower server.workers, database.pool_size or"
+            " database.admin_pool_size. Further hosts need as many again."
+        )
+        return warning("connections", found, remedy)
+    return ok("connections", found)
 
 
 async def revision(database: Database) -> Finding:

@@ -3,13 +3,14 @@
 from datetime import timedelta
 from typing import Final
 
-from tollhouse.cli import workers
+from tollhouse.cli import master_status, workers
 from tollhouse.cli.findings import Finding, Outcome, failure, ok, warning
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
 from tollhouse.keys.pepper_versions import PepperMismatch
-from tollhouse.storage import partitions
+from tollhouse.storage import master_secrets, partitions
 from tollhouse.storage.idempotency import SECRET_LIFETIME
+from tollhouse.storage.master_secrets import MasterSecretMismatch
 from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.sealing import DATA_KEY_LIFETIME
 
@@ -32,6 +33,27 @@ async def peppers(operator: Session) -> Finding:
         return failure("peppers", str(error), remedy)
     counted = ", ".join(f"version {version}: {secrets[version]}" for version in sorted(secrets))
     return ok("peppers", f"secrets made with {counted}" if counted else "no key was made yet")
+
+
+async def master_secret(operator: Session) -> Finding:
+    """What is encrypted for a day can be opened, and by no secret that was to be removed."""
+    try:
+        async with operator.database.transaction() as tx:
+            await master_secrets.verify(tx, operator.masters)
+    except MasterSecretMismatch as error:
+        remedy = "Give every host the same master and previous_masters; no worker starts before."
+        return failure("master secret", str(error), remedy)
+    rows = await master_status.read(operator)
+    removable = [row.id for row in master_status.removable(rows)]
+    if removable:
+        found = f"nothing needs the previous master secret {', '.join(map(str, removable))}"
+        remedy = "Remove it from secrets.previous_masters on every host, and send SIGHUP to each."
+        return warning("master secret", found, remedy)
+    if not master_status.is_accepted_by_all(rows):
+        found = "live workers do not all accept secrets.master"
+        remedy = "Give every host the same [secrets] and send SIGHUP to each `tollhouse serve`."
+        return warning("master secret", found, remedy)
+    return ok("master secret", f"{rows[0].id} is used, {rows[0].sealed_values} values need it")
 
 
 async def live_workers(operator: Session) -> Finding:

@@ -25,11 +25,12 @@ from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MIN: Final = 23
+CHECKS_MIN: Final = 24
 """When nothing fails; and one for each backend."""
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
     deployment_checks.peppers,
+    deployment_checks.master_secret,
     deployment_checks.live_workers,
     deployment_checks.leases,
     deployment_checks.ledger_days,
@@ -111,6 +112,7 @@ async def _database_findings(settings: Settings) -> AsyncIterator[Finding]:
         yield await database_checks.version(database)
         yield await database_checks.clock_difference(database, operator.clock)
         yield await database_checks.durability(database)
+        yield await database_checks.connections(database, settings)
         schema = await database_checks.revision(database)
         yield schema
         if schema.outcome is Outcome.OK:

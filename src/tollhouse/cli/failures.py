@@ -15,6 +15,7 @@ from tollhouse.keys.pepper_versions import PepperMismatch
 from tollhouse.observability.tracing import PackagesMissing
 from tollhouse.settings import InvalidSettings
 from tollhouse.storage.errors import SchemaMismatch
+from tollhouse.storage.master_secrets import MasterSecretMismatch
 
 FAILED: Final = 1
 USED_WRONGLY: Final = 2
@@ -24,6 +25,7 @@ _CODES: Final = {
     InvalidCatalog: "invalid_catalog",
     SchemaMismatch: "schema_mismatch",
     PepperMismatch: "pepper_mismatch",
+    MasterSecretMismatch: "master_secret_mismatch",
     PackagesMissing: "packages_missing",
 }
 
@@ -64,6 +66,7 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
         InvalidCatalog,
         SchemaMismatch,
         PepperMismatch,
+        MasterSecretMismatch,
         PackagesMissing,
     ) as error:
         _exit(FAILED, _CODES[type(error)], str(error), as_json=as_json)

@@ -31,7 +31,9 @@ def file_mode(path: Path) -> Finding:
 def secrets(settings: Settings) -> Finding:
     """Weak ones have been refused already, when the settings were read."""
     versions = ", ".join(sorted(settings.secrets.peppers, key=int))
-    found = f"master and pepper versions {versions}, each {SECRET_LENGTH_MIN} characters or more"
+    previous = len(settings.secrets.previous_masters)
+    masters = f"master and {previous} previous," if previous else "master and"
+    found = f"{masters} pepper versions {versions}, each {SECRET_LENGTH_MIN} characters or more"
     return ok("secrets", found)
 
 

@@ -198,6 +198,7 @@ def rotate(
                 project_id=found.project_id,
                 key_id=found.id,
                 overlap=timedelta(seconds=overlap_seconds),
+                rotator=None,
             )
         return rotated, secret
 

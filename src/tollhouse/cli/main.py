@@ -23,6 +23,7 @@ VERBS: Final = (
     "project",
     "key",
     "admin-key",
+    "secrets",
     "policy",
     "credits",
     "caps",

@@ -63,6 +63,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     input_tokens: int | None
     cached_input_tokens: int | None
     output_tokens: int | None
+    estimated: bool
     usd: str | None
     organization_id: str
     project_id: str
@@ -180,6 +181,7 @@ def _facts(record: RequestRecord) -> Facts:
         input_tokens=record.input_tokens,
         cached_input_tokens=record.cached_input_tokens,
         output_tokens=record.output_tokens,
+        estimated=record.is_estimated,
         usd=None if record.cost_pico_usd is None else to_decimal_string(record.cost_pico_usd),
         organization_id=str(record.organization_id),
         project_id=shown.project_id,

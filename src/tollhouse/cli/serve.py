@@ -12,6 +12,7 @@ from tollhouse.keys import pepper_versions
 from tollhouse.observability.tracing import refuse_missing_packages
 from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
+from tollhouse.storage import master_secrets
 
 
 class CannotListen(GatewayError):
@@ -32,6 +33,7 @@ async def _refuse_what_workers_refuse(operator: Session) -> None:
     refuse_missing_packages(operator.settings.otel.endpoint)
     async with operator.database.transaction() as tx:
         await pepper_versions.verify(tx, operator.peppers)
+        await master_secrets.verify(tx, operator.masters)
 
 
 @click.command("serve", epilog=example("tollhouse serve --workers 4"))

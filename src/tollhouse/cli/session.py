@@ -26,6 +26,7 @@ from tollhouse.organizations.types import Organization
 from tollhouse.policies.sets import Objection
 from tollhouse.settings import Settings
 from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation
+from tollhouse.storage.master_secrets import MasterSecrets
 from tollhouse.storage.revisions import refuse_other_schema
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ class Session:
     settings: Settings
     database: Database
     peppers: Peppers
+    masters: MasterSecrets
     clock: Clock
 
     def authority(self, organization_id: OrganizationId) -> Authority:
@@ -111,5 +113,6 @@ async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
             settings=settings,
             database=database,
             peppers=Peppers(settings.secrets.pepper_bytes()),
+            masters=MasterSecrets(settings.secrets.master_bytes()),
             clock=SystemClock(),
         )

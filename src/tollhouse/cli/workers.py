@@ -9,17 +9,18 @@ from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """A live worker, and the pepper versions that it accepts."""
+    """A live worker, and the secrets that it accepts."""
 
     id: InstanceId
     pepper_versions: frozenset[int]
+    master_ids: tuple[str, ...]
 
 
 async def live(database: Database) -> list[Worker]:
     """Those that have given a sign of life lately, in the order in which they were started."""
     rows = await database.fetch_all(
         """
-        SELECT id, pepper_versions
+        SELECT id, pepper_versions, master_ids
           FROM instances
          WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $1)
          ORDER BY id
@@ -27,6 +28,10 @@ async def live(database: Database) -> list[Worker]:
         DEAD_AFTER_SECONDS,
     )
     return [
-        Worker(id=InstanceId(row["id"]), pepper_versions=frozenset(row["pepper_versions"]))
+        Worker(
+            id=InstanceId(row["id"]),
+            pepper_versions=frozenset(row["pepper_versions"]),
+            master_ids=tuple(row["master_ids"]),
+        )
         for row in rows
     ]

@@ -1,9 +1,10 @@
-"""The pool, `Transaction` for reading, and `Mutation` for everything that changes something.
+"""The pools, `Transaction` for reading, and `Mutation` for everything that changes something.
 
 This is the only place that begins and commits. Statements are literals: the type checker
 refuses a computed one.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -127,8 +128,14 @@ class Mutation(Transaction):
     It ends with exactly one audit row, or with the statement that nothing changed.
     """
 
-    def __init__(self, connection: "PoolConnectionProxy[Row]", authority: Authority) -> None:
-        super().__init__(connection)
+    def __init__(
+        self,
+        connection: "PoolConnectionProxy[Row]",
+        authority: Authority,
+        *,
+        statement_seconds: float | None = None,
+    ) -> None:
+        super().__init__(connection, statement_seconds=statement_seconds)
         self.authority = authority
         self._audited = 0
         self._is_unchanged = False
@@ -160,11 +167,24 @@ class Mutation(Transaction):
 
 
 class Database:
-    """The pool of one process."""
+    """A pool of connections, or a part of one.
 
-    def __init__(self, pool: "Pool[Row]", *, acquire_seconds: float) -> None:
+    A worker has two pools, so that inference never waits for a connection that administration
+    uses. `share` bounds one kind of work inside a pool.
+    """
+
+    def __init__(
+        self,
+        pool: "Pool[Row]",
+        *,
+        acquire_seconds: float,
+        statement_seconds: float | None = None,
+        permits: asyncio.Semaphore | None = None,
+    ) -> None:
         self._pool = pool
         self._acquire_seconds = acquire_seconds
+        self._statement_seconds = statement_seconds
+        self._permits = permits
 
     @classmethod
     async def connect(
@@ -182,6 +202,18 @@ class Database:
                 connection_class=PlainConnection,
             )
         return cls(pool, acquire_seconds=acquire_seconds)
+
+    def share(self, *, connections_max: int, statement_seconds: float | None = None) -> "Database":
+        """Return a view of this pool that uses at most so many of its connections at once.
+
+        Its statements have their own time bound if one is given. Close the pool, not the view.
+        """
+        return Database(
+            self._pool,
+            acquire_seconds=self._acquire_seconds,
+            statement_seconds=statement_seconds,
+            permits=asyncio.Semaphore(connections_max),
+        )
 
     async def close(self) -> None:
         """Wait for the connections that are in use, then close them all."""
@@ -201,7 +233,8 @@ class Database:
         Only maintenance asks for more seconds than the deployment gives to a statement.
         """
         async with self._begun() as connection:
-            yield Transaction(connection, statement_seconds=statement_seconds)
+            seconds = statement_seconds or self._statement_seconds
+            yield Transaction(connection, statement_seconds=seconds)
 
     @asynccontextmanager
     async def snapshot(
@@ -209,12 +242,12 @@ class Database:
     ) -> AsyncGenerator[Transaction]:
         """Read as of one instant, however many statements that takes."""
         async with self._begun("repeatable_read", is_read_only=True) as connection:
-            yield Transaction(connection, statement_seconds=statement_seconds)
+            seconds = statement_seconds or self._statement_seconds
+            yield Transaction(connection, statement_seconds=seconds)
 
     async def run_outside(self, sql: LiteralString, *, lock_seconds: int) -> None:
         """Run what PostgreSQL refuses inside a transaction; waits only so long for each lock."""
-        with translated():
-            connection = await self._pool.acquire(timeout=self._acquire_seconds)
+        connection = await self._acquire()
         try:
             with translated():
                 await connection.execute(
@@ -231,7 +264,7 @@ class Database:
     async def mutation(self, authority: Authority) -> AsyncGenerator[Mutation]:
         """Change one organization; commits on leaving the block, with its audit row."""
         async with self._begun() as connection:
-            mutation = Mutation(connection, authority)
+            mutation = Mutation(connection, authority, statement_seconds=self._statement_seconds)
             yield mutation
             mutation.check_audited()
 
@@ -239,8 +272,7 @@ class Database:
     async def _begun(
         self, isolation: _Isolation = "read_committed", *, is_read_only: bool = False
     ) -> AsyncGenerator["PoolConnectionProxy[Row]"]:
-        with translated():
-            connection = await self._pool.acquire(timeout=self._acquire_seconds)
+        connection = await self._acquire()
         try:
             transaction = connection.transaction(isolation=isolation, readonly=is_read_only)
             with translated():
@@ -256,18 +288,35 @@ class Database:
         finally:
             await self._give_back(connection)
 
+    async def _acquire(self) -> "PoolConnectionProxy[Row]":
+        """Wait for a permit of this share, if it has permits, then for a connection."""
+        with translated():
+            if self._permits is not None:
+                await asyncio.wait_for(self._permits.acquire(), self._acquire_seconds)
+            try:
+                return await self._pool.acquire(timeout=self._acquire_seconds)
+            except BaseException:
+                self._release_permit()
+                raise
+
     async def _give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
         """A connection that cannot be given back is closed by the pool."""
-        with suppress(DatabaseUnavailable), translated():
-            await self._pool.release(connection)
+        try:
+            with suppress(DatabaseUnavailable), translated():
+                await self._pool.release(connection)
+        finally:
+            self._release_permit()
+
+    def _release_permit(self) -> None:
+        if self._permits is not None:
+            self._permits.release()
 
     async def fetch_all(self, sql: LiteralString, *arguments: object) -> Sequence[Row]:
         """One statement in a transaction of its own: a single round trip."""
-        with translated():
-            connection = await self._pool.acquire(timeout=self._acquire_seconds)
+        connection = await self._acquire()
         try:
             with translated():
-                return await connection.fetch(sql, *arguments)
+                return await connection.fetch(sql, *arguments, timeout=self._statement_seconds)
         finally:
             await self._give_back(connection)
 

@@ -1,4 +1,6 @@
-"""Which workers live, by the database's clock, and which pepper versions each of them accepts."""
+"""Which workers live, by the database's clock, and which secrets each of them accepts."""
+
+from collections.abc import Sequence
 
 from tollhouse.base.ids import InstanceId
 from tollhouse.storage.database import Transaction
@@ -9,18 +11,27 @@ FORGOTTEN_AFTER_SECONDS = 86_400.0
 
 
 async def heartbeat(
-    tx: Transaction, instance_id: InstanceId, *, pepper_versions: list[int]
+    tx: Transaction,
+    instance_id: InstanceId,
+    *,
+    pepper_versions: list[int],
+    master_ids: Sequence[str] = (),
 ) -> None:
-    """Say that this worker lives. Rows of workers that are long gone are removed on the way."""
+    """Record that this worker lives and which secrets it accepts, and remove rows of old workers.
+
+    Without `master_ids` the worker has no part in choosing the master secret.
+    """
     await tx.execute(
         """
-        INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions)
-        VALUES ($1, clock_timestamp(), clock_timestamp(), $2)
+        INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, master_ids)
+        VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3)
         ON CONFLICT (id) DO UPDATE
-           SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions
+           SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
+               master_ids = EXCLUDED.master_ids
         """,
         instance_id,
         pepper_versions,
+        list(master_ids),
     )
     await tx.execute(
         "DELETE FROM instances WHERE heartbeat_at < clock_timestamp() - make_interval(secs => $1)",
@@ -47,3 +58,17 @@ async def versions_accepted_by_all(tx: Transaction, own_versions: list[int]) -> 
     for row in rows:
         accepted &= set(row["pepper_versions"])
     return sorted(accepted)
+
+
+async def accepted_master_ids(tx: Transaction) -> list[list[str]]:
+    """Return the master secrets that each live worker accepts, its preferred one first."""
+    rows = await tx.fetch_all(
+        """
+        SELECT master_ids
+          FROM instances
+         WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $1)
+           AND master_ids <> '{}'
+        """,
+        DEAD_AFTER_SECONDS,
+    )
+    return [list(row["master_ids"]) for row in rows]

@@ -1,8 +1,10 @@
 """Secrets that must be readable for a day and then never again.
 
-Each UTC day has a random data key, stored wrapped under the master secret. Destroying that
-row makes everything that was sealed on the day unreadable, in the database and in later
-dumps. A backup taken before, together with the master secret, can still open it.
+Each UTC day has a random data key, stored wrapped under a master secret: the newest one that
+every live worker accepts. While the master secret is rotated, the previous one still opens what
+it wrapped, and `rewrap` moves that to the newest. Destroying the row of a day makes everything
+that was sealed on the day unreadable, in the database and in later dumps. A backup taken before,
+together with the master secret, can still open it.
 """
 
 import os
@@ -15,11 +17,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from tollhouse.storage import master_secrets
 from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage.master_secrets import MasterSecrets
 
 DATA_KEY_LIFETIME = timedelta(hours=48)
 _NONCE_BYTES = 12
 _KEY_BYTES = 32
+_TAG_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,20 +35,27 @@ class Sealed:
     day: date
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Unwrapped:
+    """A data key, and the ID of the master secret that it was wrapped under."""
+
+    master_id: str
+    key: bytes
+
+
 class DataKeyGone(Exception):
-    """The day's data key was destroyed, or the master secret is another one now."""
+    """The day's data key was destroyed, or no configured master secret opens it."""
 
 
 class Sealer:
     """Seals and opens with the data key of a day."""
 
-    def __init__(self, database: Database, master_secret: bytes) -> None:
+    def __init__(self, database: Database, masters: MasterSecrets) -> None:
         self._database = database
-        self._wrapping = AESGCM(
-            HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"tollhouse sealing v1").derive(
-                master_secret
-            )
-        )
+        self._masters = masters
+        self._wrapping = {
+            master_id: _wrapping_key(secret) for master_id, secret in masters.by_id.items()
+        }
         self._data_keys: Mapping[date, AESGCM] = {}
 
     async def seal(self, plaintext: bytes, *, bound_to: bytes, now: datetime) -> Sealed:
@@ -80,34 +92,80 @@ class Sealer:
         wrapped = await tx.fetch_value("SELECT wrapped FROM data_keys WHERE day = $1", day)
         if wrapped is None:
             raise DataKeyGone
-        return AESGCM(self._unwrap(wrapped, day))
+        return AESGCM(self._unwrap(wrapped, day).key)
 
     async def _read_or_create(self, tx: Transaction, day: date) -> AESGCM:
-        """A day's key that another master secret wrapped opens nothing any more: it is replaced."""
-        await tx.execute(
-            "INSERT INTO data_keys (day, wrapped) VALUES ($1, $2) ON CONFLICT (day) DO NOTHING",
-            day,
-            self._wrapped_new_key(day),
-        )
+        """Return the day's data key. One that no configured secret opens is replaced."""
         try:
             return await self._read(tx, day)
         except DataKeyGone:
-            await tx.execute(
-                "UPDATE data_keys SET wrapped = $2 WHERE day = $1", day, self._wrapped_new_key(day)
-            )
-        return await self._read(tx, day)
-
-    def _wrapped_new_key(self, day: date) -> bytes:
-        nonce = os.urandom(_NONCE_BYTES)
-        key = os.urandom(_KEY_BYTES)
-        return nonce + self._wrapping.encrypt(nonce, key, day.isoformat().encode())
-
-    def _unwrap(self, wrapped: bytes, day: date) -> bytes:
-        nonce, ciphertext = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
+            await master_secrets.lock(tx)
         try:
-            return self._wrapping.decrypt(nonce, ciphertext, day.isoformat().encode())
-        except InvalidTag:
-            raise DataKeyGone from None
+            return await self._read(tx, day)
+        except DataKeyGone:
+            writing_id = await master_secrets.writing_id(tx, self._masters)
+        key = os.urandom(_KEY_BYTES)
+        await tx.execute(
+            """
+            INSERT INTO data_keys (day, wrapped) VALUES ($1, $2)
+            ON CONFLICT (day) DO UPDATE SET wrapped = EXCLUDED.wrapped
+            """,
+            day,
+            self._wrap(key, day, writing_id),
+        )
+        return AESGCM(key)
+
+    async def rewrap(self) -> int:
+        """Wrap older data keys under the secret that is written with; returns how many.
+
+        Afterwards nothing that is stored needs a previous master secret.
+        """
+        if len(self._wrapping) == 1:
+            return 0
+        async with self._database.transaction() as tx:
+            await master_secrets.lock(tx)
+            writing_id = await master_secrets.writing_id(tx, self._masters)
+            rows = await tx.fetch_all("SELECT day, wrapped FROM data_keys")
+            return sum(
+                [await self._rewrap(tx, row["day"], row["wrapped"], writing_id) for row in rows]
+            )
+
+    async def _rewrap(self, tx: Transaction, day: date, wrapped: bytes, writing_id: str) -> int:
+        try:
+            opened = self._unwrap(wrapped, day)
+        except DataKeyGone:
+            return 0
+        if opened.master_id == writing_id:
+            return 0
+        rewrapped = self._wrap(opened.key, day, writing_id)
+        return await tx.execute("UPDATE data_keys SET wrapped = $2 WHERE day = $1", day, rewrapped)
+
+    async def opening_ids(self) -> dict[date, str | None]:
+        """Return the ID of the master secret that opens each day's data key; None for no one."""
+        rows = await self._database.fetch_all("SELECT day, wrapped FROM data_keys ORDER BY day")
+        return {row["day"]: self._opening_id(row["wrapped"], row["day"]) for row in rows}
+
+    def _opening_id(self, wrapped: bytes, day: date) -> str | None:
+        try:
+            return self._unwrap(wrapped, day).master_id
+        except DataKeyGone:
+            return None
+
+    def _wrap(self, key: bytes, day: date, master_id: str) -> bytes:
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._wrapping[master_id].encrypt(nonce, key, day.isoformat().encode())
+
+    def _unwrap(self, wrapped: bytes, day: date) -> _Unwrapped:
+        if len(wrapped) != _NONCE_BYTES + _KEY_BYTES + _TAG_BYTES:
+            raise DataKeyGone
+        nonce, ciphertext = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
+        for master_id, wrapping in self._wrapping.items():
+            try:
+                key = wrapping.decrypt(nonce, ciphertext, day.isoformat().encode())
+            except InvalidTag:
+                continue
+            return _Unwrapped(master_id=master_id, key=key)
+        raise DataKeyGone
 
     async def destroy_old(self, now: datetime) -> int:
         """Destroy the data keys of days that began too long ago; returns how many."""
@@ -117,3 +175,8 @@ class Sealer:
         }
         async with self._database.transaction() as tx:
             return await tx.execute("DELETE FROM data_keys WHERE day <= $1", newest_destroyed)
+
+
+def _wrapping_key(master_secret: bytes) -> AESGCM:
+    derivation = HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"tollhouse sealing v1")
+    return AESGCM(derivation.derive(master_secret))

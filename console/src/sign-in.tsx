@@ -36,6 +36,12 @@ export function SignIn({ onKey }: { onKey: (key: string) => void }) {
             With an Admin API key of your organization. It stays in the memory of this page: closing
             or reloading the page signs you out.
           </p>
+          <p>
+            You have none, or all were revoked? The operator makes one with{" "}
+            <code>tollhouse admin-key create</code>. A key that holds{" "}
+            <code>admin_api_keys:revoke</code> can revoke every other Admin key, even if it holds
+            nothing else.
+          </p>
         </div>
         <TextField
           label="Admin API key"

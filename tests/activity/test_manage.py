@@ -85,6 +85,7 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         error_code="backend_error",
         culprit=Culprit.BACKEND,
         is_stream=True,
+        is_estimated=True,
         output_tokens=None,
     )
     await side.write(record)
@@ -104,6 +105,7 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         "replica": "pool-1",
         "stream": True,
         "tokens": {"input": 12, "cached_input": 3, "output": None},
+        "estimated": True,
         "cost": {"value": "0.00000125", "currency": "usd"},
         "timings": {
             "queue_ms": 0.5,

@@ -89,6 +89,7 @@ async def test_a_record_is_kept_whole(
         "judging_ms": None,
         "first_byte_ms": 120.5,
         "total_ms": 640.75,
+        "is_estimated": False,
     }
 
 

@@ -3,8 +3,9 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from itertools import chain
 
-from tollhouse.observability import metrics
+from tollhouse.observability import bound_metrics, metrics
 from tools.reference.tables import code, table
 
 KINDS = ("Counter", "Gauge", "Histogram")
@@ -26,7 +27,10 @@ def page() -> str:
 
 def declared() -> Iterator[tuple[str, str, str, str]]:
     """Name, kind, labels and help of each."""
-    for node in ast.walk(ast.parse(inspect.getsource(metrics))):
+    nodes = chain.from_iterable(
+        ast.walk(ast.parse(inspect.getsource(module))) for module in (metrics, bound_metrics)
+    )
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             kind = node.func.id
             if kind in KINDS:

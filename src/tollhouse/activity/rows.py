@@ -31,6 +31,7 @@ def record(row: Row) -> RequestRecord:
         input_tokens=row["input_tokens"],
         cached_input_tokens=row["cached_input_tokens"],
         output_tokens=row["output_tokens"],
+        is_estimated=row["is_estimated"],
         cost_pico_usd=None if row["cost_pico"] is None else PicoUsd(row["cost_pico"]),
         queue_ms=_milliseconds(row["queue_ms"]),
         admission_ms=_milliseconds(row["admission_ms"]),

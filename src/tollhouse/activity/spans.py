@@ -68,6 +68,7 @@ def _attributes(
         "tollhouse.replica": record.replica,
         "tollhouse.culprit": None if record.culprit is None else record.culprit.value,
         "tollhouse.cost_pico_usd": record.cost_pico_usd,
+        "tollhouse.usage_estimated": True if record.is_estimated else None,
         "tollhouse.queue_ms": record.queue_ms,
         "tollhouse.admission_ms": record.admission_ms,
         "tollhouse.judging_ms": record.judging_ms,

@@ -26,13 +26,13 @@ _INSERT: Final = """
             organization_id, day, request_id, project_id, api_key_id, operation, started_at,
             status, error_code, culprit, model, backend, replica, is_stream,
             input_tokens, cached_input_tokens, output_tokens, cost_pico,
-            queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms)
+            queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated)
         SELECT *
           FROM unnest($1::uuid[], $2::date[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[],
                       $7::timestamptz[], $8::smallint[], $9::text[], $10::text[], $11::text[],
                       $12::text[], $13::text[], $14::boolean[], $15::bigint[], $16::bigint[],
                       $17::bigint[], $18::bigint[], $19::real[], $20::real[], $21::real[],
-                      $22::real[], $23::real[])
+                      $22::real[], $23::real[], $24::boolean[])
             ON CONFLICT DO NOTHING
         RETURNING organization_id, started_at, project_id, api_key_id, model, status, error_code,
                   input_tokens, cached_input_tokens, output_tokens,
@@ -51,7 +51,7 @@ _INSERT: Final = """
                      count(*) FILTER (WHERE bucket = 4), count(*) FILTER (WHERE bucket = 5),
                      count(*) FILTER (WHERE bucket = 6), count(*) FILTER (WHERE bucket = 7),
                      count(*) FILTER (WHERE bucket = 8), count(*) FILTER (WHERE bucket = 9)]
-          FROM (SELECT *, width_bucket(total_ms, $24::double precision[]) AS bucket
+          FROM (SELECT *, width_bucket(total_ms, $25::double precision[]) AS bucket
                   FROM inserted) one
          GROUP BY 1, 2, 3, 4, 5, 6, 7
          ORDER BY 1, 2, 3, 4, 5, 6, 7
@@ -121,6 +121,7 @@ async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
         [record.judging_ms for record in records],
         [record.first_byte_ms for record in records],
         [record.total_ms for record in records],
+        [record.is_estimated for record in records],
     )
     found = await database.fetch_all(_INSERT, *columns, LATENCY_BOUNDS_MS)
     return found[0]["written"]

@@ -29,8 +29,9 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
 
     `status` is what the caller got; 499 where the caller left before the answer was complete.
     `cost_pico_usd` of nothing means that it is not known yet, never zero. Input tokens do not
-    include cached ones. `first_byte_ms` and `total_ms` count from the start of the request, the
-    other times are lengths.
+    include cached ones. `is_estimated` says that the gateway counted part of the tokens, because
+    the engine did not report them. `first_byte_ms` and `total_ms` count from the start of the
+    request, the other times are lengths.
     """
 
     organization_id: OrganizationId
@@ -49,6 +50,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
     output_tokens: int | None = None
+    is_estimated: bool = False
     cost_pico_usd: PicoUsd | None = None
     queue_ms: float | None = None
     admission_ms: float | None = None

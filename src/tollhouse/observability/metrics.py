@@ -4,10 +4,9 @@ Workers write to files in the folder named by PROMETHEUS_MULTIPROC_DIR, which is
 start; the supervisor adds the files up. Without the variable a process counts for itself.
 """
 
-import os
 from collections.abc import Iterator
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Final, Protocol, cast
 
@@ -17,10 +16,11 @@ from prometheus_client import (
     Gauge,
     Histogram,
     generate_latest,
-    values,
 )
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from tollhouse.observability.registry import registry
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 UNROUTED: Final = "none"
@@ -29,186 +29,198 @@ UNROUTED: Final = "none"
 _SUM_OF_THE_DEAD: Final = "0"
 """No process has this ID, so a file named by it can hold what dead workers counted."""
 
-if values.ValueClass is not values.MutexValue:
-    # The library asks the kernel at every count whether the process was forked. Ours are started.
-    values.ValueClass = values.MultiProcessValue(partial(int, os.getpid()))  # pyright: ignore[reportUnknownMemberType] - theirs
-
-_registry = CollectorRegistry()
-
 _http_requests = Counter(
     "tollhouse_http_requests_total",
     "Requests answered.",
     ["operation", "status"],
-    registry=_registry,
+    registry=registry,
 )
 _http_request_seconds = Histogram(
     "tollhouse_http_request_seconds",
     "Time from the head of a request to the end of its answer.",
     ["operation"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120, 600),
-    registry=_registry,
+    registry=registry,
 )
 _body_bytes = Histogram(
     "tollhouse_body_bytes",
     "Size of request bodies that were read to their end.",
     buckets=(256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 33_554_432),
-    registry=_registry,
+    registry=registry,
 )
 _key_lookups = Counter(
-    "tollhouse_key_lookups_total", "Keys asked for, by outcome.", ["outcome"], registry=_registry
+    "tollhouse_key_lookups_total", "Keys asked for, by outcome.", ["outcome"], registry=registry
 )
 _key_lookup_batches = Counter(
-    "tollhouse_key_lookup_batches_total", "Statements that looked keys up.", registry=_registry
+    "tollhouse_key_lookup_batches_total", "Statements that looked keys up.", registry=registry
 )
 _key_lookup_batch_size = Histogram(
     "tollhouse_key_lookup_batch_size",
     "Keys per statement that looked keys up.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
-    registry=_registry,
+    registry=registry,
 )
 _event_loop_stall_seconds = Gauge(
     "tollhouse_event_loop_stall_seconds",
     "Longest time that an event loop could not run what was due.",
     multiprocess_mode="max",
-    registry=_registry,
+    registry=registry,
 )
 _database_pool_in_use = Gauge(
     "tollhouse_database_pool_in_use",
-    "Database connections that are lent out.",
+    "Database connections that inference and records use.",
     multiprocess_mode="livesum",
-    registry=_registry,
+    registry=registry,
+)
+_database_admin_pool_in_use = Gauge(
+    "tollhouse_database_admin_pool_in_use",
+    "Database connections that Admin routes, reports and maintenance use.",
+    multiprocess_mode="livesum",
+    registry=registry,
 )
 _job_runs = Counter(
     "tollhouse_job_runs_total",
     "Runs of background jobs, by outcome.",
     ["job", "outcome"],
-    registry=_registry,
+    registry=registry,
 )
 _ledger_batches = Counter(
     "tollhouse_ledger_batches_total",
     "Statements that admitted or resolved, first ones and repeated ones.",
     ["attempt"],
-    registry=_registry,
+    registry=registry,
 )
 _ledger_batch_size = Histogram(
     "tollhouse_ledger_batch_size",
     "Admissions and resolutions per statement.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128),
-    registry=_registry,
+    registry=registry,
 )
 _admissions = Counter(
     "tollhouse_admissions_total",
     "Requests that asked to be admitted, by verdict.",
     ["verdict"],
-    registry=_registry,
+    registry=registry,
 )
 _resolutions = Counter(
     "tollhouse_resolutions_total",
     "Holds that were ended, by kind and by whether it was now.",
     ["kind", "outcome"],
-    registry=_registry,
+    registry=registry,
 )
 _resolutions_set_aside = Counter(
     "tollhouse_resolutions_set_aside_total",
     "Resolutions that the database refuses for good; their holds become unsettled.",
-    registry=_registry,
+    registry=registry,
 )
 _absorbed = Counter(
     "tollhouse_absorbed_pico_usd_total",
     "What the house paid: above the hold, held and never known, or for answers left unjudged.",
     ["account"],
-    registry=_registry,
+    registry=registry,
+)
+_usage_estimated = Counter(
+    "tollhouse_usage_estimated_total",
+    "Requests charged by the gateway's own count of tokens, because the backend reported none.",
+    ["backend"],
+    registry=registry,
+)
+_operator_pays = Counter(
+    "tollhouse_operator_pays_total",
+    "Requests for which the operator pays something, by the rule that says so.",
+    ["rule"],
+    registry=registry,
 )
 _unsettled_holds = Gauge(
     "tollhouse_unsettled_holds",
     "Holds whose end nobody knows yet.",
     multiprocess_mode="livemostrecent",
-    registry=_registry,
+    registry=registry,
 )
 _spending_alerts = Counter(
     "tollhouse_spending_alerts_total",
     "Caps and credits of which the alert's share was spent.",
     ["scope"],
-    registry=_registry,
+    registry=registry,
 )
 _backend_calls = Counter(
     "tollhouse_backend_calls_total",
     "Calls to backends, by how they ended.",
     ["backend", "outcome"],
-    registry=_registry,
+    registry=registry,
 )
 _backend_retries = Counter(
     "tollhouse_backend_retries_total",
     "Attempts after the first one of a call.",
     ["backend"],
-    registry=_registry,
+    registry=registry,
 )
 _backend_in_flight = Gauge(
     "tollhouse_backend_in_flight",
     "Calls to backends that are under way.",
     ["backend"],
     multiprocess_mode="livesum",
-    registry=_registry,
+    registry=registry,
 )
 _backend_first_byte_seconds = Histogram(
     "tollhouse_backend_first_byte_seconds",
     "Time from a call to the first record of its stream, or to its whole answer's head.",
     ["backend"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
-    registry=_registry,
+    registry=registry,
 )
 _backend_replicas_avoided = Gauge(
     "tollhouse_backend_replicas_avoided",
     "Replicas that get no calls, as the worker sees it that avoids the most.",
     ["backend", "reason"],
     multiprocess_mode="livemax",
-    registry=_registry,
+    registry=registry,
 )
 _limit_refusals = Counter(
     "tollhouse_limit_refusals_total",
     "Requests that a traffic limit refused, by what it counts and whom it bounds.",
     ["kind", "scope"],
-    registry=_registry,
+    registry=registry,
 )
 _limits_fallback = Gauge(
     "tollhouse_limits_fallback",
     "Workers that count traffic alone because Redis does not answer.",
     multiprocess_mode="livesum",
-    registry=_registry,
+    registry=registry,
 )
 _limits_redis_seconds = Histogram(
     "tollhouse_limits_redis_seconds",
     "Time that Redis took for a batch of counts.",
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1),
-    registry=_registry,
+    registry=registry,
 )
 _activity_written = Counter(
-    "tollhouse_activity_written_total", "Requests that were recorded.", registry=_registry
+    "tollhouse_activity_written_total", "Requests that were recorded.", registry=registry
 )
 _activity_dropped = Counter(
     "tollhouse_activity_dropped_total",
     "Requests that are in no record, by reason.",
     ["reason"],
-    registry=_registry,
+    registry=registry,
 )
 _policy_decisions = Counter(
     "tollhouse_policy_decisions_total",
     "What policies decided.",
     ["direction", "mode", "outcome"],
-    registry=_registry,
+    registry=registry,
 )
 _policy_decisions_dropped = Counter(
     "tollhouse_policy_decisions_dropped_total",
     "What policies should have decided or have decided, and is in no record, by reason.",
     ["reason"],
-    registry=_registry,
+    registry=registry,
 )
 _judging_seconds = Histogram(
     "tollhouse_judging_seconds",
     "Time that all questions about one content took together.",
     ["direction", "mode"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
-    registry=_registry,
+    registry=registry,
 )
 
 
@@ -239,11 +251,13 @@ class ActivityLoss(StrEnum):
 class DecisionLoss(StrEnum):
     """Why a decision is in no record.
 
-    There is no judge, too much waited, asking failed, the database refused, or the worker ended.
+    There is no judge, too much waited, the organization's judge tokens were used up, asking failed,
+    the database refused, or the worker ended.
     """
 
     NO_JUDGE = "no_judge"
     NO_ROOM = "no_room"
+    NO_TOKENS = "no_tokens"
     FAILED = "failed"
     REFUSED = "refused"
     STOPPED = "stopped"
@@ -293,8 +307,13 @@ def longest_stall(seconds: float) -> None:
 
 
 def database_connections_in_use(count: int) -> None:
-    """Set how many connections this process has lent out now."""
+    """Set how many connections of the inference pool this process uses now."""
     _database_pool_in_use.set(count)
+
+
+def admin_database_connections_in_use(count: int) -> None:
+    """Set how many connections of the Admin pool this process uses now."""
+    _database_admin_pool_in_use.set(count)
 
 
 def ledger_batch_sent(size: int, *, is_retry: bool) -> None:
@@ -331,6 +350,16 @@ def unknown_absorbed(amount: int) -> None:
 def unjudged_absorbed(amount: int) -> None:
     """Count what an answer cost that nobody could judge, and for which nobody is charged."""
     _absorbed.labels("unjudged").inc(amount)
+
+
+def usage_estimated(backend: str) -> None:
+    """Count a request whose tokens the gateway counted, because its backend did not."""
+    _usage_estimated.labels(backend).inc()
+
+
+def operator_paid(rule: str) -> None:
+    """Count one resolution under a rule of `ledger.types.OperatorPays`."""
+    _operator_pays.labels(rule).inc()
 
 
 def unsettled(count: int) -> None:
@@ -428,7 +457,7 @@ class BackendMetrics:
 def exposition(directory: Path | None) -> bytes:
     """Everything counted so far: by all workers that write to `directory`, or by this process."""
     if directory is None:
-        return generate_latest(_registry)
+        return generate_latest(registry)
     everything = CollectorRegistry()
     MultiProcessCollector(everything, path=str(directory))
     return generate_latest(everything)

@@ -75,7 +75,10 @@ function Facts({ record }: { record: RequestRecord }) {
       </dd>
       <dt>Tokens</dt>
       <dd>
-        <Tokens tokens={record.tokens} />
+        <Tokens tokens={record.tokens} />{" "}
+        {record.estimated && (
+          <span className="quiet">an estimate: the engine did not report all of them</span>
+        )}
       </dd>
       <dt>Cost</dt>
       <dd>{record.cost === null ? "not known yet" : <Money of={record.cost.value} />}</dd>

@@ -1,8 +1,9 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long test-vllm bench bench-console console pictures lint format types lock lock-sdks reference docs sbom openapi
+.PHONY: help setup check test test-long test-hostile test-vllm bench bench-console console pictures lint format types lock lock-sdks reference docs sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
+HOSTILE := TOLLHOUSE_STALLED_READERS=1000 $(LONG) tests/hostile
 # Whoever starts without compiled files measures the compiler.
 BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
 COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
@@ -37,6 +38,10 @@ test-long: ## random tests with their full counts: hours
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_JUDGE_FAULTS=10000 $(LONG) tests/faults/test_judge_faults.py
 	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_STREAMS=2000 $(LONG) tests/policing/test_held_streams.py
+	$(HOSTILE)
+
+test-hostile: ## callers that attack: stalled and slow ones, bombs, floods; a thousand stalled readers
+	$(HOSTILE)
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm

@@ -81,7 +81,7 @@ def response(asked: dict[str, Any]) -> Rendering:
 
 def rendered(rendering: Rendering, said: list[UpstreamChunk]) -> int:
     """Render a stream; how many events it has."""
-    count = rendering.opening().count(b"\n\n")
+    count = rendering.opening(()).count(b"\n\n")
     for chunk in said:
         count += rendering.records([chunk]).count(b"\n\n")
     return count + b"".join(rendering.closing(FINISH)).count(b"\n\n")

@@ -11,7 +11,11 @@ from tollhouse.backends.encoding import Forwarding, encode
 from tollhouse.contract.chat import ChatRequest, check
 
 FORWARD = Forwarding(
-    upstream_model="smol", output_tokens=77, effort_names={"ultracode": "xhigh"}, reasons=True
+    upstream_model="smol",
+    output_tokens=77,
+    reasoning_tokens_max=76,
+    effort_names={"ultracode": "xhigh"},
+    reasons=True,
 )
 MESSAGES = [{"role": "user", "content": "hi"}]
 FUNCTION = {"name": "f", "parameters": {"type": "object"}}

@@ -129,12 +129,7 @@ def test_creations_demand_an_idempotency_key(rendered: Json) -> None:
     header = headers_of(rendered, "post", "/v1/organization/policies")["Idempotency-Key"]
 
     assert header["required"] is True
-    assert header["schema"] == {
-        "type": "string",
-        "minLength": 8,
-        "maxLength": 200,
-        "pattern": "^[!-~][ -~]*[!-~]$",
-    }
+    assert header["schema"] == {"type": "string", "minLength": 8, "maxLength": 200}
 
 
 def test_inference_routes_take_both_session_headers(rendered: Json) -> None:

@@ -116,12 +116,21 @@ async def test_organizations_do_not_share_idempotency_keys(
     assert len(set(made)) == 2
 
 
+def on_the_wire(text: str) -> str:
+    """Return one character for each byte of the text in UTF-8."""
+    return text.encode().decode("latin-1")
+
+
 BAD_KEYS = {
     "seven characters": ["1234567"],
     "201 characters": ["k" * 201],
     "two headers": ["creation-1", "creation-1"],
     "a tab": ["creation\t1"],
-    "not ASCII": ["cr\xe9ation-1"],
+    "not UTF-8": ["cr\xe9ation-1"],
+    "seven Cyrillic characters": [on_the_wire("ключ-12")],
+    "201 Cyrillic characters": [on_the_wire("к" * 201)],
+    "a line separator": [on_the_wire("creation\u20281")],
+    "a bidirectional control": [on_the_wire("creation\u202e1")],
     "empty": [""],
     "only blanks": ["         "],
 }
@@ -133,6 +142,7 @@ async def test_a_bad_idempotency_key_is_named(
 ) -> None:
     answer = await _create_raw(gateway, world, values)
 
+    assert answer.pop("message")
     assert answer == {"status": 400, "code": "invalid_value", "param": "Idempotency-Key"}
     assert await keys_of(world) == 0
 
@@ -140,6 +150,7 @@ async def test_a_bad_idempotency_key_is_named(
 async def test_a_missing_idempotency_key_is_named(gateway: Gateway, world: World) -> None:
     answer = await _create_raw(gateway, world, [])
 
+    assert answer.pop("message")
     assert answer == {
         "status": 400,
         "code": "missing_required_parameter",
@@ -147,7 +158,19 @@ async def test_a_missing_idempotency_key_is_named(gateway: Gateway, world: World
     }
 
 
-@pytest.mark.parametrize("value", ["12345678", "k" * 200, "a b c d e", '"quoted"', "~!@#$%^&"])
+async def test_bytes_that_are_no_text_are_told_as_such(gateway: Gateway, world: World) -> None:
+    answer = await _create_raw(gateway, world, ["cr\xe9ation-1"])
+
+    assert "not UTF-8" in str(answer.pop("message"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("12345678", "k" * 200, "a b c d e", '"quoted"', "~!@#$%^&"),
+        *map(on_the_wire, ("création-1", "ключ-123", "к" * 200, "注文番号一二三四", "order-🧾-1")),
+    ],
+)
 async def test_every_printable_key_of_8_to_200_characters_is_taken(
     gateway: Gateway, world: World, value: str
 ) -> None:
@@ -161,7 +184,12 @@ async def _create_raw(gateway: Gateway, world: World, values: list[str]) -> dict
     async with connected(gateway.host, gateway.port) as connection:
         answer = await connection.ask("POST", path, headers, b'{"name":"production"}')
     error = json.loads(answer.body).get("error", {})
-    return {"status": answer.status, "code": error.get("code"), "param": error.get("param")}
+    return {
+        "status": answer.status,
+        "code": error.get("code"),
+        "param": error.get("param"),
+        "message": error.get("message"),
+    }
 
 
 async def test_a_failed_creation_leaves_its_key_free(

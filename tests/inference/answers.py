@@ -68,7 +68,7 @@ def events(data: bytes) -> list[dict[str, Any]]:
 
 def streamed(answer: ResponseRendering, *chunks: UpstreamChunk) -> list[dict[str, Any]]:
     """A whole stream, with its chunks read one by one."""
-    told = answer.opening()
+    told = answer.opening(())
     for one in chunks:
         told += answer.records([one])
     return events(told + b"".join(answer.closing(FINISH)))

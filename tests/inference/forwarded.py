@@ -14,17 +14,17 @@ AS_GIVEN = {
     *("temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "seed"),
     *("stop", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
     *("response_format", "verbosity", "audio", "prediction", "service_tier"),
-    *("prompt_cache_retention", "top_logprobs", "prompt_logprobs", "web_search_options"),
+    *("prompt_cache_retention", "prompt_logprobs", "web_search_options"),
 }
 """Null and empty lists of tools count as absent."""
 REBUILT = {"tool_choice", "function_call", "audio", "prediction", "web_search_options"}
 """Objects that are forwarded with the members that are known of them."""
 UNKNOWN_MEMBER = "free"
-NOT_WHEN_USUAL: Body = {"n": 1, "logprobs": False, "modalities": ["text"]}
+NOT_WHEN_USUAL: Body = {"n": 1, "modalities": ["text"]}
 """As given, unless it asks for what is so anyway."""
 IN_OTHER_WORDS = {
     *("model", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options"),
-    *("reasoning", "reasoning_effort", "thinking"),
+    *("reasoning", "reasoning_effort", "thinking", "logprobs", "top_logprobs"),
 }
 SEALED = {"prompt_cache_key", "cache_salt"}
 """What arrives belongs to one tenant and says nothing of what was given."""
@@ -61,7 +61,8 @@ def sent(body: Body) -> Body:
         "max_tokens": bound or OUTPUT_TOKENS_DEFAULT,
         **given,
         **_streaming(wanted),
-        **_reasoning(wanted),
+        **_reasoning(wanted, (bound or OUTPUT_TOKENS_DEFAULT) - 1),
+        **_logprobs(wanted),
     }
 
 
@@ -96,12 +97,20 @@ def _streaming(wanted: Body) -> Body:
     return {"stream": True, "stream_options": options}
 
 
-def _reasoning(wanted: Body) -> Body:
+def _logprobs(wanted: Body) -> Body:
+    """How many of the likeliest tokens are wanted asks for log probabilities too."""
+    if wanted.get("logprobs"):
+        return {name: wanted[name] for name in ("logprobs", "top_logprobs") if name in wanted}
+    likeliest = wanted.get("top_logprobs")
+    return {"logprobs": True, "top_logprobs": likeliest} if likeliest else {}
+
+
+def _reasoning(wanted: Body, longest: int) -> Body:
     """An effort says more than a budget, and a budget more than a switch."""
     nested: Body = wanted.get("reasoning", {})
     if effort := wanted.get("reasoning_effort") or nested.get("effort"):
         return {"reasoning_effort": EFFORT_NAMES.get(effort, effort)}
-    if budget := nested.get("max_tokens"):
+    if budget := min(nested.get("max_tokens") or 0, longest):
         return {"reasoning": {"max_tokens": budget}}
     for switch in (wanted.get("thinking"), nested.get("enabled")):
         if switch is not None:

@@ -50,8 +50,27 @@ def records(data: bytes) -> list[Any]:
     return found
 
 
+def marked(fingerprint: str | None) -> UpstreamChunk:
+    choice = {"index": 0, "delta": {"content": "Hi"}}
+    return msgspec.convert({"choices": [choice], "system_fingerprint": fingerprint}, UpstreamChunk)
+
+
+@pytest.mark.parametrize(
+    ("received", "shown"), [((None, "fp_1"), "fp_1"), (("fp_1", "fp_2"), "fp_1"), ((), None)]
+)
+def test_all_records_of_a_stream_have_one_fingerprint(
+    received: tuple[str | None, ...], shown: str | None
+) -> None:
+    first = [marked(fingerprint) for fingerprint in received]
+    answer = rendering(stream=True)
+
+    told = answer.opening(first) + answer.records([*first, marked("fp_3")])
+
+    assert {record["system_fingerprint"] for record in records(told)} == {shown}
+
+
 def test_the_first_record_is_the_register_s_sample() -> None:
-    told = rendering(stream=True, stream_options={"include_usage": True}).opening()
+    told = rendering(stream=True, stream_options={"include_usage": True}).opening(())
 
     assert records(told) == [
         {
@@ -75,7 +94,7 @@ def test_the_first_record_is_the_register_s_sample() -> None:
 
 
 def test_roles_of_all_choices_come_first_and_in_order() -> None:
-    told = records(rendering(stream=True, n=3).opening())
+    told = records(rendering(stream=True, n=3).opening(()))
 
     assert [record["choices"][0]["index"] for record in told] == [0, 1, 2]
 
@@ -147,7 +166,7 @@ def test_usage_is_the_last_record_before_the_end_and_only_when_asked_for() -> No
 
 
 def test_without_include_usage_no_record_has_the_member() -> None:
-    assert "usage" not in records(rendering(stream=True).opening())[0]
+    assert "usage" not in records(rendering(stream=True).opening(()))[0]
 
 
 def test_legacy_calls_log_probabilities_and_annotations_pass() -> None:

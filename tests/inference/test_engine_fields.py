@@ -128,7 +128,7 @@ def test_a_held_stream_shows_nothing_that_only_its_engine_said(rendering: Render
     held = judged_chunks([chunk(logprobs()), chunk(None)])
 
     closing = b"".join(rendering.closing(FINISH))
-    told = (rendering.opening() + rendering.records(held) + closing).decode()
+    told = (rendering.opening(()) + rendering.records(held) + closing).decode()
 
     assert '"w"' in told
     assert HIDDEN not in told

@@ -151,7 +151,7 @@ def told(said: list[Piece], finish_reason: str | None, cuts: list[int]) -> list[
     """The events of a stream whose records arrived in groups."""
     answer = rendering(stream=True, top_logprobs=1)
     found = list(chunks(said, finish_reason))
-    data = answer.opening()
+    data = answer.opening(())
     edges = sorted({0, *(cut % len(found) for cut in cuts), len(found)})
     for begin, end in pairwise(edges):
         data += answer.records(found[begin:end])

@@ -123,7 +123,7 @@ def test_a_text_is_told_as_in_the_sample() -> None:
 
 
 def test_members_stand_in_the_order_of_the_sample() -> None:
-    (event,) = events(rendering().opening())[:1]
+    (event,) = events(rendering().opening(()))[:1]
 
     assert list(event) == ["type", "sequence_number", "response"]
     assert list(event["response"]) == list(BEGUN)
@@ -386,7 +386,7 @@ def test_text_that_looks_like_framing_stays_text() -> None:
 )
 def test_a_failure_is_one_event_without_the_output(type_: str, code: str) -> None:
     answer = rendering()
-    begun = events(answer.opening() + answer.records([said("Hello")]))
+    begun = events(answer.opening(()) + answer.records([said("Hello")]))
     error = ErrorBody(
         code="x", message="It stopped.", type=type_, param=None, request_id="r", doc_url=None
     )
@@ -438,13 +438,13 @@ def test_what_was_asked_for_is_told_again() -> None:
         "service_tier": "flex",
     }
 
-    (created, _) = events(rendering(**asked).opening())
+    (created, _) = events(rendering(**asked).opening(()))
 
     assert created["response"] == BEGUN | asked
 
 
 def test_the_old_name_of_the_summary_is_told_under_the_new_one() -> None:
-    (created, _) = events(rendering(reasoning={"generate_summary": "concise"}).opening())
+    (created, _) = events(rendering(reasoning={"generate_summary": "concise"}).opening(()))
 
     assert created["response"]["reasoning"] == {"effort": None, "summary": "concise"}
 

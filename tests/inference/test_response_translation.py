@@ -103,7 +103,7 @@ def test_a_plain_request_is_a_plain_chat() -> None:
         ({"reasoning": {"effort": "low", "summary": "auto"}}, {"reasoning_effort": "low"}),
         ({"reasoning": {"generate_summary": "concise"}}, {}),
         ({"service_tier": "flex"}, {"service_tier": "flex"}),
-        ({"service_tier": "auto"}, {}),
+        ({"service_tier": "auto"}, {"service_tier": "auto"}),
         ({"prompt_cache_key": "k"}, {"prompt_cache_key": "k"}),
         ({"prompt_cache_retention": "24h"}, {"prompt_cache_retention": "24h"}),
         ({"safety_identifier": "s"}, {"safety_identifier": "s"}),

@@ -107,7 +107,7 @@ fault("JSON", 400, INVALID, "invalid_json", None, lambda r, _: replace(r, is_jso
 fault("schema", 400, INVALID, "unknown_parameter", "zz", lambda r, _: r.having(zz=1))
 fault(
     *("combination", 400, INVALID, "invalid_parameter_combination", "top_logprobs"),
-    lambda r, _: r.having(top_logprobs=1),
+    lambda r, _: r.having(top_logprobs=1, logprobs=False),
 )
 fault("model", 404, INVALID, "model_not_found", "model", lambda r, _: r.having(model="none"))
 fault("locked", 403, INVALID, "model_locked", "model", lambda r, _: r.having(model=LOCKED))

@@ -31,6 +31,7 @@ SALT = "a digest"
 FORWARDING = Forwarding(
     upstream_model="m",
     output_tokens=1,
+    reasoning_tokens_max=1_000,
     effort_names={},
     reasons=True,
     cache_salt=SALT,

@@ -30,7 +30,6 @@ PATH = "/v1/responses"
 OK = (200, None, None)
 SERVED_OTHERWISE: dict[tuple[str, str], tuple[int, str | None, str | None]] = {
     ("max_tool_calls", "1"): (501, "unsupported_parameter", "max_tool_calls"),
-    ("truncation", "auto"): (501, "unsupported_parameter", "truncation"),
     ("tool_choice", "required"): (400, "invalid_parameter_combination", "tool_choice"),
     ("tool_choice", "{'free': 1}"): (400, "missing_required_parameter", "tool_choice.type"),
     ("policy_ids", "['pol_1']"): (404, "policy_not_found", "policy_ids"),

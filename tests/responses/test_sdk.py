@@ -365,7 +365,12 @@ async def test_both_surfaces_cost_the_same_and_ask_the_same(shop: Shop, *, is_st
             "previous_response_id",
         ),
         ({"background": True}, openai.BadRequestError, "unsupported_parameter", "background"),
-        ({"truncation": "auto"}, openai.InternalServerError, "unsupported_parameter", "truncation"),
+        (
+            {"truncation": "auto", "input": "x" * 8192},
+            openai.InternalServerError,
+            "unsupported_parameter",
+            "truncation",
+        ),
         (
             {"input": scripted(status=400)},
             openai.UnprocessableEntityError,

@@ -76,6 +76,7 @@ class _Exchange:
     shape: ErrorShape = ErrorShape.OPENAI
     traffic: Pass = UNCOUNTED
     trace: Trace | None = None
+    session: str | None = None
     held_body: HeldBody | None = None
     permit: AdminPermit | None = None
 
@@ -267,7 +268,6 @@ class Edge:
     ) -> Reply | StreamReply:
         assert exchange.trace is not None, "a customer's request has a trace"
         try:
-            session = session_of(exchange.head)
             body = (await self._read(exchange, route.operation, customer))[1]
         except BaseException:
             exchange.traffic.leave()
@@ -278,7 +278,7 @@ class Edge:
                 now=exchange.now,
                 surface=surface,
                 body=body,
-                session=session,
+                session=exchange.session,
                 traffic=exchange.traffic,
                 trace=exchange.trace,
                 recheck=lambda: self._recheck(exchange, route.operation, customer),
@@ -343,6 +343,9 @@ class Edge:
     async def _read(
         self, exchange: _Exchange, operation: Operation, caller: Caller
     ) -> tuple[Any, Struct | None]:
+        """Check the headers that the operation declares, then read and decode the body."""
+        if operation.takes_session:
+            exchange.session = session_of(exchange.head)
         if operation.body is None:
             await _refuse_body(exchange)
             return None, None

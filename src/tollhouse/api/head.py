@@ -12,11 +12,9 @@ from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import (
     IDEMPOTENCY_KEY_LENGTH_MAX,
     IDEMPOTENCY_KEY_LENGTH_MIN,
-    IDEMPOTENCY_KEY_PATTERN,
 )
 from tollhouse.contract.operation import Operation
 
-_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
 _HOST = re.compile(rb"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _UTF_8 = (b"utf-8", b'"utf-8"', b"utf8")
 
@@ -96,8 +94,16 @@ def check_media(head: Head) -> None:
             raise UnsupportedMediaType
 
 
+def decoded(value: bytes) -> str:
+    """Return the text of a header: UTF-8 where it is that, else one character for each byte."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
 def idempotency_key(head: Head, operation: Operation) -> str:
-    """The one key of a creation; operations that create nothing do not read it (OQ-101)."""
+    """Return the one key of a creation; operations that create nothing do not read it (OQ-101)."""
     if not operation.creates_idempotently:
         return ""
     name = "Idempotency-Key"
@@ -105,9 +111,13 @@ def idempotency_key(head: Head, operation: Operation) -> str:
     if not values:
         message = f"Missing required header: '{name}'."
         raise InvalidRequest("missing_required_parameter", message, param=name)
-    key = values[0].decode("latin-1")
+    try:
+        key = values[0].decode()
+    except UnicodeDecodeError:
+        message = f"Invalid '{name}': its bytes are not UTF-8. Send printable characters as UTF-8."
+        raise InvalidRequest("invalid_value", message, param=name) from None
     has_length = IDEMPOTENCY_KEY_LENGTH_MIN <= len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX
-    if len(values) > 1 or not has_length or _IDEMPOTENCY_KEY.match(key) is None:
+    if len(values) > 1 or not has_length or not key.isprintable():
         message = (
             f"Invalid '{name}': expected one value of {IDEMPOTENCY_KEY_LENGTH_MIN} to "
             f"{IDEMPOTENCY_KEY_LENGTH_MAX} printable characters."

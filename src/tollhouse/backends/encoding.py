@@ -29,12 +29,14 @@ _ONLY_TEXT: Final = ["text"]
 class Forwarding(Struct, frozen=True, kw_only=True):
     """What the gateway decides about a request that it forwards.
 
-    `cache_salt` and `prompt_cache_key` are digests that belong to one tenant, or None where the
-    backend does not take them.
+    `reasoning_tokens_max` is what a budget for reasoning is lowered to, so that one token of the
+    output bound is left for the answer. `cache_salt` and `prompt_cache_key` are digests that
+    belong to one tenant, or None where the backend does not take them.
     """
 
     upstream_model: str
     output_tokens: int
+    reasoning_tokens_max: int
     effort_names: Mapping[Effort, str]
     reasons: bool
     takes_continuous_usage: bool = False
@@ -194,7 +196,7 @@ def _reasoning(
         return None, None, None
     if effort := request.reasoning_effort or reasoning.effort:
         return forward.effort_names.get(effort, effort), None, None
-    if budget := reasoning.max_tokens:
+    if budget := min(reasoning.max_tokens or 0, forward.reasoning_tokens_max):
         return None, _Budget(budget), None
     for switch in (request.thinking, reasoning.enabled):
         if isinstance(switch, bool):

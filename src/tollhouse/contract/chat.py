@@ -6,7 +6,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import (
-    OUTPUT_TOKENS_DEFAULT,
     CompletionCount,
     Effort,
     FreeObject,
@@ -30,6 +29,8 @@ from tollhouse.contract.reasoning import Reasoning, ReasoningControls, check_rea
 
 # A part may have further members, which are accepted and not forwarded (OQ-195).
 _STRING_OR_NULL = (str, type(None))
+_FREE_CHOICES = ("none", "auto")
+"""A choice that calls no tool fulfils these."""
 ContentPart = Annotated[
     FreeObject,
     Meta(
@@ -163,7 +164,7 @@ def check(request: ChatRequest) -> None:
         message = "Invalid 'store': only false is accepted, because nothing is stored."
         raise InvalidRequest("unsupported_value", message, param="store")
     _check_output_bounds(request)
-    _check_streaming(request)
+    _check_logprobs(request)
     _check_tools(request)
     _check_content_parts(request.messages)
     _check_reasoning(request)
@@ -178,14 +179,12 @@ def _check_reasoning(request: ChatRequest) -> None:
     )
     if not any(map(is_set, sent)):
         return
-    output_bound = request.max_completion_tokens or request.max_tokens
     check_reasoning(
         ReasoningControls(
             reasoning=request.reasoning or Reasoning(),
             reasoning_effort=request.reasoning_effort,
             thinking=request.thinking,
             include_reasoning=request.include_reasoning,
-            output_tokens_max=output_bound or OUTPUT_TOKENS_DEFAULT,
         )
     )
 
@@ -195,27 +194,25 @@ def _check_output_bounds(request: ChatRequest) -> None:
         raise combination("max_tokens", "send it or 'max_completion_tokens', not both")
 
 
-def _check_streaming(request: ChatRequest) -> None:
-    if is_set(request.stream_options) and not request.stream:
-        raise combination("stream_options", "it needs 'stream' to be true")
-    if is_set(request.top_logprobs) and request.logprobs is not True:
-        raise combination("top_logprobs", "it needs 'logprobs' to be true")
+def _check_logprobs(request: ChatRequest) -> None:
+    if request.logprobs is False and (request.top_logprobs or 0) > 0:
+        raise combination("top_logprobs", "it contradicts 'logprobs', which is false")
     if request.stream and (request.prompt_logprobs or 0) > 0:
         raise combination("prompt_logprobs", "it cannot be streamed")
 
 
 def _check_tools(request: ChatRequest) -> None:
-    """An empty list counts as absent; the choice `none` is always allowed (OQ-37)."""
+    """An empty list counts as absent; `none` and `auto` need no definitions (OQ-37)."""
     tools, functions = request.tools or [], request.functions or []
     if tools and functions:
         raise combination("functions", "send it or 'tools', not both")
     choice, call = request.tool_choice, request.function_call
-    if is_set(choice) and choice != "none":
+    if is_set(choice) and choice not in _FREE_CHOICES:
         if not tools:
             raise combination("tool_choice", "it needs 'tools'")
         if isinstance(choice, dict) and choice.get("type") == "function":
             _check_named("tool_choice", choice.get("function"), [t.get("function") for t in tools])
-    if is_set(call) and call != "none":
+    if is_set(call) and call not in _FREE_CHOICES:
         if not functions:
             raise combination("function_call", "it needs 'functions'")
         if isinstance(call, dict):

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import FreeObject, ModelName, NonNegative
 from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.contract.free_form import invalid_value, required, text
 from tollhouse.contract.origins import GIVEN, adopted
 
 VERSION_HEADER = "anthropic-version"
@@ -17,6 +18,7 @@ TOOL_TYPES = (
     "web_search_20250305",
     "web_fetch_20250910",
 )
+ROLES = ("user", "assistant")
 UNSERVED_FIELDS = ("speed", "context_management", "mcp_servers", "compaction")
 
 Unserved = Annotated[Any, adopted("OQ-70")]
@@ -50,10 +52,21 @@ class TokenCount(Struct, frozen=True, kw_only=True):
 
 
 def check(request: CountTokens) -> None:
-    """Refuse options and kinds of tools that Tollhouse knows and serves nowhere (501)."""
+    """Refuse messages and tools that are not of the Messages form (400), or served nowhere (501).
+
+    A typing error must not get an estimate.
+    """
     for name in UNSERVED_FIELDS:
         if getattr(request, name) is not None:
             raise UnsupportedOption(name)
+    for position, message in enumerate(request.messages):
+        path = f"messages[{position}]"
+        if text(message, path, "role") not in ROLES:
+            raise invalid_value(f"{path}.role", f"expected one of {', '.join(ROLES)}")
+        required(message, path, "content")
     for position, tool in enumerate(request.tools or []):
+        path = f"tools[{position}]"
         if tool.get("type", "custom") not in TOOL_TYPES:
-            raise UnsupportedOption(f"tools[{position}].type")
+            raise UnsupportedOption(f"{path}.type")
+        if not text(tool, path, "name"):
+            raise invalid_value(f"{path}.name", "it is empty")

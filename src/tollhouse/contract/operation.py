@@ -70,7 +70,8 @@ class Operation:
     """One row of the surface. `statuses` are failures that it may answer, not a closed list.
 
     `tail_parameter`: the last path parameter takes slashes. `creates_idempotently`: the
-    operation demands `Idempotency-Key`.
+    operation demands `Idempotency-Key`. `takes_session`: the edge reads and checks the session
+    headers (OQ-45).
     """
 
     id: str
@@ -86,6 +87,7 @@ class Operation:
     result: type[Struct]
     tail_parameter: bool = False
     creates_idempotently: bool = False
+    takes_session: bool = False
     streams: bool = False
     error_shape: ErrorShape = ErrorShape.OPENAI
     exemptions: tuple[Exemption, ...] = ()

@@ -96,6 +96,7 @@ CREATE_CHAT_COMPLETION = Operation(
     origin=Origin.GIVEN,
     body=chat.ChatRequest,
     result=completions.ChatCompletion,
+    takes_session=True,
     streams=True,
     statuses=CHAT,
 )
@@ -109,6 +110,7 @@ CREATE_RESPONSE = Operation(
     origin=Origin.GIVEN,
     body=responses.ResponseRequest,
     result=response_result.ResponseResult,
+    takes_session=True,
     streams=True,
     statuses=CHAT,
 )
@@ -122,6 +124,7 @@ COUNT_TOKENS = Operation(
     origin=Origin.GIVEN,
     body=messages.CountTokens,
     result=messages.TokenCount,
+    takes_session=True,
     error_shape=ErrorShape.MESSAGES,
     exemptions=_without_admission_and_policies("counting generates nothing"),
     statuses=COUNTING,

@@ -10,7 +10,6 @@ from tollhouse.contract.bounds import (
     BETA_FLAGS_LENGTH_MAX,
     IDEMPOTENCY_KEY_LENGTH_MAX,
     IDEMPOTENCY_KEY_LENGTH_MIN,
-    IDEMPOTENCY_KEY_PATTERN,
     PATH_ID_LENGTH_MAX,
     SESSION_ID_LENGTH_MAX,
 )
@@ -18,7 +17,6 @@ from tollhouse.contract.messages import BETA_HEADER, VERSION_HEADER
 from tollhouse.contract.operations import (
     COUNT_TOKENS,
     CREATE_CHAT_COMPLETION,
-    CREATE_RESPONSE,
     Operation,
     Origin,
 )
@@ -31,7 +29,6 @@ IDEMPOTENCY_HEADER = "Idempotency-Key"
 Json = dict[str, Any]
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
-_INFERENCE = (CREATE_CHAT_COMPLETION, CREATE_RESPONSE, COUNT_TOKENS)
 
 
 def origin(operation: Operation) -> Json:
@@ -71,7 +68,7 @@ def header_parameters(operation: Operation) -> list[Json]:
     headers: list[Json] = []
     if operation.creates_idempotently:
         headers.append(_idempotency_key(operation))
-    if operation in _INFERENCE:
+    if operation.takes_session:
         mark = GIVEN if operation is CREATE_CHAT_COMPLETION else adopted("OQ-45")
         headers += [_header(name, mark, 1, SESSION_ID_LENGTH_MAX) for name in SESSION_HEADERS]
     if operation is COUNT_TOKENS:
@@ -92,7 +89,6 @@ def _query_parameter(name: str, prop: Json, *, is_required: bool) -> Json:
 def _idempotency_key(operation: Operation) -> Json:
     bounds = (IDEMPOTENCY_KEY_LENGTH_MIN, IDEMPOTENCY_KEY_LENGTH_MAX)
     header = _header(IDEMPOTENCY_HEADER, GIVEN, *bounds)
-    header["schema"]["pattern"] = schemas.portable(IDEMPOTENCY_KEY_PATTERN)
     return header | {"required": True, **origin(operation)}
 
 

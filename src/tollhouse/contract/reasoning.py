@@ -27,7 +27,6 @@ class ReasoningControls(Struct, frozen=True, kw_only=True):
     reasoning_effort: Effort | UnsetType | None
     thinking: bool | UnsetType | None
     include_reasoning: bool | UnsetType | None
-    output_tokens_max: int
 
 
 def check_reasoning(controls: ReasoningControls) -> None:
@@ -41,14 +40,9 @@ def check_reasoning(controls: ReasoningControls) -> None:
 
 
 def _check_budget(controls: ReasoningControls) -> None:
-    budget = controls.reasoning.max_tokens
-    if not isinstance(budget, int):
-        return
-    if is_set(controls.reasoning.effort) or is_set(controls.reasoning_effort):
+    has_effort = is_set(controls.reasoning.effort) or is_set(controls.reasoning_effort)
+    if has_effort and is_set(controls.reasoning.max_tokens):
         raise combination("reasoning.max_tokens", "send it or an effort, not both")
-    if budget >= controls.output_tokens_max:
-        reason = f"it must be below the output bound, {controls.output_tokens_max}"
-        raise combination("reasoning.max_tokens", reason)
 
 
 def _check_agreement(controls: dict[str, bool | UnsetType | None]) -> None:

@@ -199,12 +199,10 @@ def _check_output_bounds(request: ResponseRequest) -> None:
 
 
 def _check_served(request: ResponseRequest) -> None:
-    """No backend cuts an input that is too long, or counts the calls of its own tools."""
+    """No backend here has any of these; an option that was not sent asks for nothing."""
     for name in UNSERVED_FIELDS:
         if is_set(getattr(request, name)):
             raise UnsupportedOption(name)
-    if request.truncation == "auto":
-        raise UnsupportedOption("truncation")
 
 
 def _check_summary(reasoning: ResponseReasoning) -> None:

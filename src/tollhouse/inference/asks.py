@@ -2,6 +2,7 @@
 
 from tollhouse.backends.encoding import Forwarding, encode
 from tollhouse.backends.types import Ask
+from tollhouse.contract.bounds import OUTPUT_TOKENS_MAX
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.inference.offers import Offer
 from tollhouse.inference.tenancy import Tenancy, Tenant
@@ -32,11 +33,15 @@ class Asks:
 def _forwarding(request: ChatRequest, offer: Offer, tenant: Tenant) -> Forwarding:
     takes = offer.backend.takes
     requested = request.max_completion_tokens or request.max_tokens
+    output_tokens = bounds.output_tokens_max(requested or None, offer.bounds)
     cache_key = request.prompt_cache_key
     return Forwarding(
         upstream_model=offer.upstream_model,
         reasons="reasoning" in offer.model.features,
-        output_tokens=bounds.output_tokens_max(requested or None, offer.bounds),
+        output_tokens=output_tokens,
+        reasoning_tokens_max=(
+            OUTPUT_TOKENS_MAX if offer.bounds.reasons_outside_bound else output_tokens - 1
+        ),
         takes_continuous_usage="continuous_usage_stats" in takes,
         cache_salt=tenant.sealed(request.cache_salt or "") if "cache_salt" in takes else None,
         prompt_cache_key=(

@@ -38,7 +38,7 @@ class ChatSurface:
     def translate(self, body: ChatRequest, *, request_id: RequestId, now: datetime) -> Translated:
         """Chat is the form in which requests are priced, judged and forwarded."""
         check(body)
-        request = with_forwarded_tools(with_forwarded_parts(body))
+        request = _with_logprobs(with_forwarded_tools(with_forwarded_parts(body)))
         return Translated(request=request, rendering=ChatRendering(body, request_id, now))
 
 
@@ -111,17 +111,22 @@ class ChatRendering:
 
     # Streamed
 
-    def opening(self) -> bytes:
-        """The role of every choice, in order: SDKs find a choice by its position (OQ-24)."""
-        first = wire.Delta(role="assistant", content="", refusal=None)
-        return b"".join(self._record(index, first) for index in range(self._choices))
+    def opening(self, first: Sequence[UpstreamChunk]) -> bytes:
+        """Return the role of every choice, in order: SDKs find a choice by its position (OQ-24).
+
+        The fingerprint of the first chunks is that of all records (OQ-44).
+        """
+        for chunk in first:
+            if self._fingerprint is None:
+                self._fingerprint = engine_fields.system_fingerprint(chunk.system_fingerprint)
+            self._tier = engine_fields.service_tier(chunk.service_tier) or self._tier
+        delta = wire.Delta(role="assistant", content="", refusal=None)
+        return b"".join(self._record(index, delta) for index in range(self._choices))
 
     def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:
         """What the backend added. Usage is kept for the end, and only if it was asked for."""
         records: list[bytes] = []
         for chunk in chunks:
-            if chunk.system_fingerprint is not None:
-                self._fingerprint = engine_fields.system_fingerprint(chunk.system_fingerprint)
             if chunk.service_tier is not None:
                 self._tier = engine_fields.service_tier(chunk.service_tier)
             for choice in chunk.choices:
@@ -220,6 +225,15 @@ class ChatRendering:
 
 
 _NOTHING: Final = wire.Delta()
+
+
+def _with_logprobs(request: ChatRequest) -> ChatRequest:
+    """Return a request in which `top_logprobs` alone asks for log probabilities (OQ-39)."""
+    if request.logprobs is True or not is_set(request.top_logprobs):
+        return request
+    if not request.top_logprobs:
+        return msgspec.structs.replace(request, top_logprobs=UNSET)
+    return msgspec.structs.replace(request, logprobs=True)
 
 
 def framed(record: bytes) -> bytes:

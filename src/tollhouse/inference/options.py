@@ -1,9 +1,10 @@
 """Which options of a request its model does not have: 501 each, with the option's name (OQ-42)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, Final, cast
 
+import msgspec
 from msgspec import UNSET
 
 from tollhouse.base.errors import InvalidRequest
@@ -29,7 +30,6 @@ _SAMPLING = (
 )
 _FEATURES = {
     "tools": "tools",
-    "parallel_tool_calls": "tools",
     "functions": "functions",
     "verbosity": "verbosity",
     "prediction": "prediction",
@@ -39,6 +39,19 @@ _FEATURES = {
     "web_search_options": "web_search",
     "cache_salt": "cache_salt",
 }
+_NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "stop": ("", []),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "tools": ([],),
+    "functions": ([],),
+    "prompt_logprobs": (0,),
+    "service_tier": ("auto", "default"),
+}
+"""Values that ask for nothing: a model that does not declare the option fulfils them (OQ-42)."""
 _sampling_of = attrgetter(*_SAMPLING)
 _featured_of = attrgetter(*_FEATURES)
 _MODALITIES_OF_PARTS = {
@@ -53,22 +66,33 @@ _MODALITIES_OF_PARTS = {
 
 def check_options(
     request: ChatRequest, model: Model, backend: Backend, name_of: NameOf = same_name
-) -> None:
-    """Refuse the first option that would be dropped or misunderstood behind the gateway."""
-    for param in _unsupported(request, model):
+) -> ChatRequest:
+    """Refuse the first option that would be dropped or misunderstood behind the gateway.
+
+    Returns the request without values that ask for nothing and that the model does not declare.
+    """
+    undeclared = _undeclared(request, model)
+    for param in _unsupported(request, model, undeclared):
         raise UnsupportedOption(name_of(param))
     takes_text = "text" in model.input_modalities
     for path, parts in _part_lists(request):
         for index, part in enumerate(parts):
             if part["type"] != "text" or not takes_text:
                 _check_part(part, f"{path}[{index}]", model, backend, name_of)
+    if not undeclared:
+        return request
+    return msgspec.structs.replace(request, **dict.fromkeys(undeclared, UNSET))
 
 
 def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = same_name) -> None:
     """A bound above the model's maximum is refused, never lowered in silence (OQ-32)."""
-    for field in ("max_tokens", "max_completion_tokens"):
-        bound = getattr(request, field)
-        if is_set(bound) and bound > model.max_output_length:
+    sent = {
+        "max_tokens": request.max_tokens,
+        "max_completion_tokens": request.max_completion_tokens,
+        "reasoning.max_tokens": request.reasoning.max_tokens if request.reasoning else None,
+    }
+    for field, bound in sent.items():
+        if bound and bound > model.max_output_length:
             name = name_of(field)
             message = f"Invalid '{name}': the model's maximum is {model.max_output_length}."
             raise InvalidRequest("integer_above_max_value", message, param=name)
@@ -85,16 +109,23 @@ def asks_for_reasoning(request: ChatRequest) -> bool:
     )
 
 
-def _unsupported(request: ChatRequest, model: Model) -> Iterator[str]:
-    for name, value in _sent(_SAMPLING, _sampling_of(request)):
-        # A request for no log-probabilities is not a request for them.
-        if value is not False and name not in model.sampling_parameters:
+def _undeclared(request: ChatRequest, model: Model) -> dict[str, Any]:
+    """Return the options that were sent and that the model does not declare."""
+    sampling = _sent(_SAMPLING, _sampling_of(request))
+    featured = _sent(_FEATURES, _featured_of(request))
+    return {name: value for name, value in sampling if name not in model.sampling_parameters} | {
+        name: value for name, value in featured if _FEATURES[name] not in model.features
+    }
+
+
+def _unsupported(
+    request: ChatRequest, model: Model, undeclared: Mapping[str, Any]
+) -> Iterator[str]:
+    for name, value in undeclared.items():
+        if value not in _NEUTRAL.get(name, ()):
             yield name
     if (request.n or 1) > 1 and "n" not in model.sampling_parameters:
         yield "n"
-    for name, value in _sent(_FEATURES, _featured_of(request)):
-        if value not in ([], False, 0) and _FEATURES[name] not in model.features:
-            yield name
     yield from _unsupported_tools(request, model)
     yield from _unsupported_forms(request, model)
 

@@ -17,7 +17,7 @@ from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId, ReservationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.contract.errors import ErrorBody
+from tollhouse.contract.errors import ErrorBody, UnsupportedOption
 from tollhouse.inference.asks import Asks
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer, busy
 from tollhouse.inference.courtroom import Matter
@@ -146,9 +146,11 @@ class Pipeline:
         self, call: InferenceCall, customer: Customer, offer: Offer, translated: Translated
     ) -> _Prepared:
         """Check, encode and bound the request. This takes longer the more it contains."""
-        request = translated.request
-        check_options(request, offer.model, offer.backend, translated.name_of)
+        request = check_options(translated.request, offer.model, offer.backend, translated.name_of)
         check_output_bound(request, offer.model, translated.name_of)
+        bound = bounds.of_chat_request(request, offer.bounds)
+        if translated.may_be_cut and not bounds.fits_context(bound, offer.bounds):
+            raise UnsupportedOption("truncation")
         return _Prepared(
             call=call,
             customer=customer,
@@ -156,7 +158,7 @@ class Pipeline:
             rendering=translated.rendering,
             offer=offer,
             hearing=None,
-            bound=bounds.of_chat_request(request, offer.bounds),
+            bound=bound,
             prompt_characters=prompt_characters(request),
             ask=self._asks.of(request, offer, customer, session=call.session),
         )

@@ -44,6 +44,7 @@ def begun(request: ResponseRequest, *, response_id: str, created_at: int) -> Res
         tools=request.tools or [],
         top_logprobs=request.top_logprobs or 0,
         top_p=_sent(request.top_p),
+        truncation="auto" if request.truncation == "auto" else "disabled",
         usage=None,
         user=_sent(request.user),
     )

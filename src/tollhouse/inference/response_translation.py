@@ -55,7 +55,7 @@ def translate(request: ResponseRequest) -> tuple[chat.ChatRequest, NameOf]:
         parallel_tool_calls=request.parallel_tool_calls if tools.functions else UNSET,
         response_format=_format(text),
         verbosity=text.verbosity,
-        service_tier=UNSET if request.service_tier == "auto" else request.service_tier,
+        service_tier=request.service_tier,
         prompt_cache_key=request.prompt_cache_key,
         prompt_cache_retention=request.prompt_cache_retention,
         logprobs=wants_logprobs(request) or UNSET,

@@ -56,7 +56,12 @@ class ResponsesSurface:
         check(body)
         request, name_of = translate(body)
         rendering = ResponseRendering(body, request_id, now)
-        return Translated(request=request, rendering=rendering, name_of=name_of)
+        return Translated(
+            request=request,
+            rendering=rendering,
+            name_of=name_of,
+            may_be_cut=body.truncation == "auto",
+        )
 
 
 class ResponseRendering:
@@ -93,8 +98,8 @@ class ResponseRendering:
 
     # Streamed
 
-    def opening(self) -> bytes:
-        """The response without an answer, under the two names that its beginning has."""
+    def opening(self, first: Sequence[UpstreamChunk]) -> bytes:  # noqa: ARG002 - chat looks at it
+        """Return the response without an answer, under the two names that its beginning has."""
         numbers = self._output.numbers
         created = events.ResponseCreated(sequence_number=next(numbers), response=self._begun)
         going_on = events.ResponseInProgress(sequence_number=next(numbers), response=self._begun)

@@ -187,7 +187,7 @@ class StreamedAnswer:
             return self._next_of_closing()
         if not self._has_begun:
             self._has_begun = True
-            return self._rendering.opening()
+            return self._rendering.opening(self._received())
         try:
             return await self._uninterrupted()
         except _Interruption as interruption:
@@ -196,6 +196,13 @@ class StreamedAnswer:
             return await self._fail(interruption.failure)
         except GatewayError as failure:
             return await self._fail(failure)
+
+    def _received(self) -> Sequence[UpstreamChunk]:
+        """Return the first records if they arrived before the answer began."""
+        if self._pending is None or not self._pending.done():
+            return ()
+        first = self._pending.result()
+        return () if isinstance(first, GatewayError) else first
 
     def _next_of_closing(self) -> bytes | None:
         piece = next(self._closing, None)

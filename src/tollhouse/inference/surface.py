@@ -47,8 +47,11 @@ class Rendering(Protocol):
         """The body of an answer that is not streamed."""
         ...
 
-    def opening(self) -> bytes:
-        """What stands before anything that the backend says."""
+    def opening(self, first: Sequence[UpstreamChunk]) -> bytes:
+        """Return what stands before the answer; `first` holds its first chunks, if they are here.
+
+        They are rendered by `records` afterwards.
+        """
         ...
 
     def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:
@@ -68,12 +71,14 @@ class Rendering(Protocol):
 class Translated:
     """A request in the one form that is priced, judged and forwarded, and the way back.
 
-    What is wrong with the request is told under the names that the caller used.
+    What is wrong with the request is told under the names that the caller used. `may_be_cut` says
+    that the caller wants turns dropped where they do not fit the model's context (OQ-50).
     """
 
     request: ChatRequest
     rendering: Rendering
     name_of: NameOf = same_name
+    may_be_cut: bool = False
 
 
 class Surface(Protocol):

@@ -56,6 +56,11 @@ def of_chat_request(request: ChatRequest, model: ModelBounds) -> TokenBound:
     return _bound(of_chat(request), model, output_tokens, request.n or 1)
 
 
+def fits_context(bound: TokenBound, model: ModelBounds) -> bool:
+    """Return whether prompt and answer certainly fit the model's context together."""
+    return bound.prompt_tokens + bound.output_tokens <= model.context_length
+
+
 def output_tokens_max(requested: int | None, model: ModelBounds) -> int:
     """The output bound that must be sent with the request, else the backend's own holds."""
     return min(requested or OUTPUT_TOKENS_DEFAULT, model.max_output_length, model.context_length)

@@ -1,0 +1,305 @@
+"""What the specification does not forbid is served alike on chat, responses and token counting."""
+
+import json
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.support.shared_gateway import database, database_url, peppers, settings
+from tests.support.shared_shop import gateway, shop, upstream
+from tests.support.shop import MODEL, Shop, model, offering
+from tollhouse.settings import Settings
+from tollhouse.testing.rendering import FINGERPRINT
+from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = ["database", "database_url", "gateway", "peppers", "settings", "shop", "upstream"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BARE = "example/bare"
+"""A model that declares no option at all."""
+OUTSIDE = "example/outside"
+"""A model whose reasoning is billed beside the output bound."""
+CHAT = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
+COUNTING = "/v1/messages/count_tokens"
+MESSAGES = [{"role": "user", "content": "Hi"}]
+BODIES: dict[str, dict[str, Any]] = {
+    CHAT: {"model": MODEL, "messages": MESSAGES},
+    RESPONSES: {"model": MODEL, "input": "Hi"},
+    COUNTING: {"model": MODEL, "messages": MESSAGES},
+}
+ROUTES = list(BODIES)
+GENERATING = [CHAT, RESPONSES]
+SESSION_HEADERS = ["X-Service-Session-ID", "X-Alt-Session-ID"]
+NEUTRAL: list[dict[str, Any]] = [
+    {"service_tier": "auto"},
+    {"service_tier": "default"},
+    {"parallel_tool_calls": True},
+    {"parallel_tool_calls": False},
+    {"tools": []},
+    {"tools": [], "tool_choice": "auto"},
+    {"tool_choice": "auto"},
+    {"tool_choice": "none"},
+    {"frequency_penalty": 0, "presence_penalty": 0},
+    {"top_logprobs": 0},
+]
+"""Values that ask for nothing, of fields that chat and responses share."""
+NEUTRAL_IN_CHAT: list[dict[str, Any]] = [
+    {"logit_bias": {}},
+    {"stop": []},
+    {"functions": [], "function_call": "auto"},
+    {"logprobs": False, "top_logprobs": 0},
+    {"prompt_logprobs": 0},
+    {"stream_options": {"include_usage": True}},
+]
+
+
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    bare = model(features=[], sampling_parameters=[])
+    models = {MODEL: model(), BARE: bare, OUTSIDE: model(backend="outside")}
+    made = offering(settings, upstream.base_url, models=models)
+    outside = made.backends["scripted"] | {"reasons_outside_bound": True}
+    return msgspec.structs.replace(made, backends=made.backends | {"outside": outside})
+
+
+async def post(
+    shop: Shop, path: str, headers: dict[str, str] | None = None, **fields: object
+) -> httpx2.Response:
+    async with shop.customer() as client:
+        return await client.post(path, json=BODIES[path] | fields, headers=headers or {})
+
+
+def received(shop: Shop) -> dict[str, Any]:
+    """Return the last body that the backend was sent."""
+    return json.loads(shop.upstream.seen[-1].body)
+
+
+def refusal(answer: httpx2.Response) -> tuple[int, str, str | None]:
+    error = answer.json()["error"]
+    return answer.status_code, error["code"], error["param"]
+
+
+# Session headers
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("name", SESSION_HEADERS)
+@pytest.mark.parametrize("value", ["", "a" * 513])
+async def test_a_session_header_out_of_bounds_is_400_on_every_route(
+    shop: Shop, path: str, name: str, value: str
+) -> None:
+    seen = len(shop.upstream.seen)
+
+    answer = await post(shop, path, {name: value})
+
+    assert refusal(answer) == (400, "invalid_value", name)
+    assert len(shop.upstream.seen) == seen
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("name", SESSION_HEADERS)
+@pytest.mark.parametrize("value", ["a", "a" * 512])
+async def test_a_session_header_within_bounds_is_taken_on_every_route(
+    shop: Shop, path: str, name: str, value: str
+) -> None:
+    assert (await post(shop, path, {name: value})).status_code == 200
+
+
+@pytest.mark.parametrize(("length", "status"), [(512, 200), (513, 400)])
+async def test_a_session_header_is_measured_in_characters(
+    shop: Shop, length: int, status: int
+) -> None:
+    key = shop.key.value
+    headers = [
+        (b"Authorization", f"Bearer {key}".encode()),
+        (b"X-Service-Session-ID", ("д" * length).encode()),
+    ]
+    async with httpx2.AsyncClient() as client:
+        answer = await client.post(
+            f"{shop.gateway.base_url}{CHAT}", json=BODIES[CHAT], headers=headers
+        )
+
+    assert answer.status_code == status
+
+
+# Token counting
+
+
+TYPING_ERRORS: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {"messages": [{"role": "system", "content": "x"}]},
+        "invalid_value",
+        "messages[0].role",
+    ),
+    (
+        {"messages": [*MESSAGES, {"role": "robot", "content": "x"}]},
+        "invalid_value",
+        "messages[1].role",
+    ),
+    ({"messages": [{"content": "x"}]}, "missing_required_parameter", "messages[0].role"),
+    ({"messages": [{"role": 1, "content": "x"}]}, "invalid_type", "messages[0].role"),
+    ({"messages": [{"role": "user"}]}, "missing_required_parameter", "messages[0].content"),
+    ({"tools": [{"input_schema": {}}]}, "missing_required_parameter", "tools[0].name"),
+    (
+        {"tools": [{"name": "f"}, {"type": "web_search_20250305"}]},
+        "missing_required_parameter",
+        "tools[1].name",
+    ),
+    ({"tools": [{"name": ""}]}, "invalid_value", "tools[0].name"),
+    ({"tools": [{"name": None}]}, "invalid_type", "tools[0].name"),
+]
+
+
+@pytest.mark.parametrize(("fields", "code", "param"), TYPING_ERRORS)
+async def test_a_typing_error_gets_no_estimate(
+    shop: Shop, fields: dict[str, Any], code: str, param: str
+) -> None:
+    assert refusal(await post(shop, COUNTING, **fields)) == (400, code, param)
+
+
+# Reasoning
+
+
+@pytest.mark.parametrize(
+    ("fields", "sent"),
+    [
+        ({"reasoning": {"max_tokens": 2000}}, 1023),
+        ({"reasoning": {"max_tokens": 4096}}, 1023),
+        ({"reasoning": {"max_tokens": 1023}}, 1023),
+        ({"reasoning": {"max_tokens": 100}}, 100),
+        ({"reasoning": {"max_tokens": 9}, "max_tokens": 9}, 8),
+        ({"reasoning": {"max_tokens": 4096}, "max_completion_tokens": 4096}, 4095),
+    ],
+)
+async def test_a_budget_of_reasoning_is_lowered_to_fit_the_output_bound(
+    shop: Shop, fields: dict[str, Any], sent: int
+) -> None:
+    assert (await post(shop, CHAT, **fields)).status_code == 200
+    assert received(shop)["reasoning"] == {"max_tokens": sent}
+
+
+async def test_a_bound_of_one_token_leaves_no_budget_to_send(shop: Shop) -> None:
+    answer = await post(shop, CHAT, reasoning={"max_tokens": 9}, max_tokens=1)
+
+    assert answer.status_code == 200
+    assert "reasoning" not in received(shop)
+
+
+async def test_a_budget_beside_the_output_bound_is_sent_as_it_is(shop: Shop) -> None:
+    answer = await post(shop, CHAT, model=OUTSIDE, reasoning={"max_tokens": 2000}, max_tokens=9)
+
+    assert answer.status_code == 200
+    assert received(shop)["reasoning"] == {"max_tokens": 2000}
+
+
+@pytest.mark.parametrize("fields", [{}, {"max_tokens": 4096}])
+async def test_a_budget_above_the_models_maximum_is_400(shop: Shop, fields: dict[str, Any]) -> None:
+    answer = await post(shop, CHAT, reasoning={"max_tokens": 4097}, **fields)
+
+    assert refusal(answer) == (400, "integer_above_max_value", "reasoning.max_tokens")
+    assert "4096" in answer.json()["error"]["message"]
+
+
+# Options that ask for nothing
+
+
+@pytest.mark.parametrize("name", [MODEL, BARE])
+@pytest.mark.parametrize("path", GENERATING)
+@pytest.mark.parametrize("fields", NEUTRAL)
+async def test_a_value_that_asks_for_nothing_is_served_by_every_model(
+    shop: Shop, name: str, path: str, fields: dict[str, Any]
+) -> None:
+    assert (await post(shop, path, model=name, **fields)).status_code == 200
+    if name == BARE:
+        assert not set(fields) & set(received(shop))
+
+
+@pytest.mark.parametrize("name", [MODEL, BARE])
+@pytest.mark.parametrize("fields", NEUTRAL_IN_CHAT)
+async def test_a_value_that_asks_for_nothing_is_served_in_a_chat(
+    shop: Shop, name: str, fields: dict[str, Any]
+) -> None:
+    assert (await post(shop, CHAT, model=name, **fields)).status_code == 200
+    if name == BARE:
+        assert not set(fields) & set(received(shop))
+
+
+@pytest.mark.parametrize("path", GENERATING)
+@pytest.mark.parametrize("tier", ["auto", "default", "flex"])
+async def test_a_tier_is_forwarded_to_a_model_that_has_tiers(
+    shop: Shop, path: str, tier: str
+) -> None:
+    assert (await post(shop, path, service_tier=tier)).status_code == 200
+    assert received(shop)["service_tier"] == tier
+
+
+@pytest.mark.parametrize("path", GENERATING)
+async def test_a_tier_that_asks_for_more_is_501_without_tiers(shop: Shop, path: str) -> None:
+    answer = await post(shop, path, model=BARE, service_tier="priority")
+
+    assert refusal(answer) == (501, "unsupported_parameter", "service_tier")
+
+
+@pytest.mark.parametrize("path", GENERATING)
+async def test_a_choice_that_demands_a_tool_needs_one(shop: Shop, path: str) -> None:
+    answer = await post(shop, path, tool_choice="required")
+
+    assert refusal(answer) == (400, "invalid_parameter_combination", "tool_choice")
+
+
+@pytest.mark.parametrize("path", GENERATING)
+@pytest.mark.parametrize("likeliest", [2, 20])
+async def test_the_likeliest_tokens_alone_ask_for_log_probabilities(
+    shop: Shop, path: str, likeliest: int
+) -> None:
+    assert (await post(shop, path, top_logprobs=likeliest)).status_code == 200
+    assert received(shop)["logprobs"] is True
+    assert received(shop)["top_logprobs"] == likeliest
+
+
+@pytest.mark.parametrize("path", GENERATING)
+async def test_log_probabilities_are_501_where_no_model_gives_them(shop: Shop, path: str) -> None:
+    answer = await post(shop, path, model=BARE, top_logprobs=2)
+
+    assert answer.status_code == 501
+
+
+async def test_options_of_a_stream_have_no_effect_without_one(shop: Shop) -> None:
+    answer = await post(shop, CHAT, stream_options={"include_usage": False})
+
+    assert answer.json()["usage"]["prompt_tokens"] > 0
+    assert "stream_options" not in received(shop)
+
+
+# Truncation
+
+
+async def test_an_input_that_fits_needs_no_truncation(shop: Shop) -> None:
+    answer = await post(shop, RESPONSES, truncation="auto")
+
+    assert answer.json()["truncation"] == "auto"
+
+
+async def test_an_input_that_may_not_fit_is_not_cut(shop: Shop) -> None:
+    answer = await post(shop, RESPONSES, truncation="auto", input="x" * 8192)
+
+    assert refusal(answer) == (501, "unsupported_parameter", "truncation")
+
+
+# Streams
+
+
+async def test_all_records_of_a_stream_have_the_engines_fingerprint(shop: Shop) -> None:
+    answer = await post(shop, CHAT, stream=True, stream_options={"include_usage": True})
+
+    records = [
+        json.loads(line.removeprefix("data: "))
+        for line in answer.text.split("\n\n")
+        if line.startswith("data: {")
+    ]
+    assert len(records) > 2
+    assert {record["system_fingerprint"] for record in records} == {FINGERPRINT}

@@ -17,6 +17,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 DOCS = Path(__file__).parents[2] / "docs"
 ORIGIN = "x-tollhouse-origin"
 QUESTIONS = "x-tollhouse-questions"
+PARTS = "x-tollhouse-adopted"
 
 Json = dict[str, Any]
 
@@ -88,7 +89,91 @@ def test_what_is_not_given_names_its_question_and_what_is_given_names_none(
         if ORIGIN in node:
             questions = set(node.get(QUESTIONS, []))
             assert bool(questions) is (node[ORIGIN] != "given"), path
-            assert questions <= known, path
+            parts = {question for part in node.get(PARTS, {}).values() for question in part}
+            assert questions | parts <= known, path
+
+
+def reachable(rendered: Json, node: object) -> Iterator[tuple[str, Json]]:
+    """Every object that a part of the document leads to, through references too."""
+    waiting, seen = [node], set[str]()
+    while waiting:
+        for path, found in objects(waiting.pop()):
+            yield path, found
+            reference = str(found.get("$ref", ""))
+            if reference and reference not in seen:
+                seen.add(reference)
+                _, _, kind, name = reference.split("/")
+                waiting.append(rendered["components"][kind][name])
+
+
+def test_no_body_under_v1_has_anything_of_the_extension(rendered: Json) -> None:
+    for path, item in rendered["paths"].items():
+        if path.startswith("/v1/"):
+            for method, operation in item.items():
+                success = operation["responses"]["200"]["content"]
+                bodies = [operation.get("requestBody", {}), success]
+                found = [place for place, node in reachable(rendered, bodies) if is_ours(node)]
+                assert found == [], f"{method} {path}"
+
+
+def is_ours(node: Json) -> bool:
+    return node.get(ORIGIN) == "extension"
+
+
+def given_failures(rendered: Json, method: str, path: str) -> set[str]:
+    responses = rendered["components"]["responses"]
+    return {
+        status
+        for status, answer in rendered["paths"][path][method]["responses"].items()
+        if "$ref" in answer and responses[answer["$ref"].rpartition("/")[2]][ORIGIN] == "given"
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "statuses"),
+    [
+        (
+            "post",
+            "/v1/chat/completions",
+            "400 401 402 403 404 409 413 415 422 429 500 501 502 503 504",
+        ),
+        ("post", "/v1/responses", "401 403 415"),
+        ("post", "/v1/messages/count_tokens", "401 403 415"),
+        ("get", "/v1/models/{model}", "401 403"),
+        ("get", "/v1/models", ""),
+        ("post", "/v1/organization/policies", "401 403 415"),
+        ("patch", "/v1/organization/policies/{policy_id}", "401 403 409 415"),
+        ("post", "/v1/organization/policies/{policy_id}/pause", "401 403 409 415"),
+        ("get", "/v1/organization/costs", "401 403"),
+        ("post", "/manage/v1/organization/projects", ""),
+    ],
+)
+def test_only_failures_that_the_specification_names_are_given(
+    rendered: Json, method: str, path: str, statuses: str
+) -> None:
+    assert given_failures(rendered, method, path) == set(statuses.split())
+
+
+def test_the_tags_are_those_of_the_specification_and_ours(rendered: Json) -> None:
+    tags = {tag["name"]: tag[ORIGIN] for tag in rendered["tags"]}
+
+    given = {name for name, origin in tags.items() if origin == "given"}
+    assert given == {
+        *("Health", "Models", "Inference", "Credits", "Organization", "Projects"),
+        *("Project keys", "Admin keys", "Spending limits", "Reports", "Policies"),
+    }
+    assert set(tags) - given == {"Rate limits", "Requests"}
+
+
+def test_a_security_scheme_says_which_part_of_it_is_given(rendered: Json) -> None:
+    schemes = rendered["components"]["securitySchemes"]
+
+    assert {name: scheme.get(PARTS) for name, scheme in schemes.items()} == {
+        "customerKey": None,
+        "customerHeaderKey": {"name": ["OQ-83"]},
+        "adminKey": {"schemeName": ["OQ-207"]},
+    }
+    assert {scheme[ORIGIN] for scheme in schemes.values()} == {"given"}
 
 
 def test_every_operation_is_published_once_with_its_permission(rendered: Json) -> None:
@@ -143,7 +228,7 @@ def test_inference_routes_take_both_session_headers(rendered: Json) -> None:
 def test_token_counting_takes_the_headers_of_messages(rendered: Json) -> None:
     headers = headers_of(rendered, "post", "/v1/messages/count_tokens")
 
-    assert headers["anthropic-version"][QUESTIONS] == ["OQ-67", "OQ-68"]
+    assert headers["anthropic-version"][PARTS] == {"name": ["OQ-67"], "enum": ["OQ-68"]}
     assert headers["anthropic-beta"]["schema"]["maxLength"] == 512
 
 
@@ -162,8 +247,17 @@ def test_a_result_requires_all_that_is_never_left_out(rendered: Json) -> None:
     schemas = rendered["components"]["schemas"]
 
     optional = set(schemas["ProjectKey"]["properties"]) - set(schemas["ProjectKey"]["required"])
-    assert optional == {"value", "allowed_models"}
+    assert optional == {"value"}
+    assert schemas["ProjectKey"][PARTS] == {"required": ["OQ-206"]}
     assert schemas["AdminKeyDeleted"]["required"] == ["id", "object", "deleted"]
+
+
+def test_a_result_whose_required_fields_are_given_requires_no_others(rendered: Json) -> None:
+    schemas = rendered["components"]["schemas"]
+
+    assert schemas["ErrorBody"]["required"] == ["code", "message", "type"]
+    assert schemas["Choice"]["required"] == ["index", "message"]
+    assert PARTS not in schemas["Choice"]
 
 
 def test_a_request_refuses_further_members(rendered: Json) -> None:

@@ -1,9 +1,10 @@
-"""The register of open questions is complete, gapless, and names a module for each answer."""
+"""The register of open questions is complete, in order, and names a module for each answer."""
 
 import re
 from pathlib import Path
 
 REGISTER = Path(__file__).parents[2] / "docs" / "open-questions.md"
+SOURCE = Path(__file__).parents[2] / "src" / "tollhouse"
 LAST_OF_THE_SPECIFICATION = 146
 CELLS = 5
 ROOMS = "organizations projects keys policies catalog ledger limits activity reports"
@@ -23,9 +24,11 @@ def rows() -> list[list[str]]:
 
 
 def test_every_number_stands_exactly_once_and_in_order() -> None:
-    numbers = [row[0] for row in rows()]
-    assert len(numbers) >= LAST_OF_THE_SPECIFICATION
-    assert numbers == [f"OQ-{number:02d}" for number in range(1, len(numbers) + 1)]
+    """Changes that are made side by side may leave a number out, and none may take one twice."""
+    numbers = [int(row[0].removeprefix("OQ-")) for row in rows()]
+    assert numbers == sorted(set(numbers))
+    assert set(range(1, LAST_OF_THE_SPECIFICATION + 1)) <= set(numbers)
+    assert [row[0] for row in rows()] == [f"OQ-{number:02d}" for number in numbers]
 
 
 def test_every_row_has_its_five_cells_filled() -> None:
@@ -37,9 +40,10 @@ def test_every_row_begins_with_its_treatment() -> None:
     assert [row[0] for row in rows() if not row[2].startswith(treatments)] == []
 
 
-def test_where_it_changes_is_a_module_of_the_layout() -> None:
+def test_where_it_changes_is_a_module_that_exists() -> None:
     for row in rows():
         module = MODULE.fullmatch(row[4])
         assert module is not None, row
         top = module[1].split("/")[0]
         assert module[1] in TOP_MODULES or ("/" in module[1] and top in FOLDERS), row
+        assert (SOURCE / module[1]).is_file(), row

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.errors import InvalidRequest
@@ -35,13 +35,9 @@ PageT = TypeVar("PageT", bound=ListPage)
 
 
 def project_key(
-    key: ProjectKey,
-    *,
-    now: datetime,
-    value: str | None = None,
-    allowed_models: list[str] | UnsetType | None = UNSET,
+    key: ProjectKey, *, now: datetime, value: str | None = None
 ) -> keys_wire.ProjectKey:
-    """As the given contract shows it, unless the models are given."""
+    """As the given contract shows it."""
     return keys_wire.ProjectKey(
         id=str(key.id),
         name=key.name,
@@ -53,26 +49,31 @@ def project_key(
         owner=keys_wire.ProjectKeyOwner(id=str(key.project_id), name=key.project_name),
         status=rules.status(key, now=now).value,
         permissions=list(key.permissions),
-        allowed_models=allowed_models,
     )
 
 
 def managed_project_key(
     key: ProjectKey, *, now: datetime, value: str | None = None
-) -> keys_wire.ProjectKey:
+) -> keys_wire.ManagedProjectKey:
     """As the management extension shows it: with the models that the key is limited to."""
     models = None if key.allowed_models is None else list(key.allowed_models)
-    return project_key(key, now=now, value=value, allowed_models=models)
+    shown = project_key(key, now=now, value=value)
+    return keys_wire.ManagedProjectKey(**asdict(shown), allowed_models=models)
 
 
-def admin_key(key: AdminKey, *, value: str | None = None) -> keys_wire.AdminKey:
+def created_admin_key(key: AdminKey, *, value: str | None) -> keys_wire.CreatedAdminKey:
+    """With its value, unless that is no longer shown."""
+    shown = asdict(admin_key(key))
+    return keys_wire.CreatedAdminKey(**shown, value=UNSET if value is None else value)
+
+
+def admin_key(key: AdminKey) -> keys_wire.AdminKey:
     """A key that holds all shows all that there is."""
     held = ADMIN_PERMISSIONS if key.permissions is None else key.permissions
     return keys_wire.AdminKey(
         id=str(key.id),
         name=key.name,
         redacted_value=key.redacted_value,
-        value=UNSET if value is None else value,
         created_at=unix_seconds(key.created_at),
         last_used_at=_seconds(key.last_used_at),
         expires_at=_seconds(key.expires_at),
@@ -143,22 +144,29 @@ def policy_version(
     )
 
 
-def managed_policy(policy_: Policy) -> policies_wire.Policy:
+def managed_policy(policy_: Policy) -> policies_wire.ManagedPolicy:
     """As the management extension shows it: with whether draft and version end answers early."""
     shown, published = policy(policy_), policy_.published
-    draft = replace(shown.draft, ends_answer_early=policy_.draft.ends_answer_early)
-    if published is None:
-        return replace(shown, draft=draft)
-    version = managed_policy_version(published, current_version=published.number)
-    return replace(shown, draft=draft, published=version)
+    draft = policies_wire.ManagedPolicyDraft(
+        **asdict(shown.draft), ends_answer_early=policy_.draft.ends_answer_early
+    )
+    version = (
+        None
+        if published is None
+        else managed_policy_version(published, current_version=published.number)
+    )
+    fields: dict[str, Any] = asdict(shown) | {"draft": draft, "published": version}
+    return policies_wire.ManagedPolicy(**fields)
 
 
 def managed_policy_version(
     version: PolicyVersion, *, current_version: int | None
-) -> policies_wire.PublishedPolicy:
-    """The same of a publication."""
+) -> policies_wire.ManagedPublishedPolicy:
+    """As the management extension shows a published version."""
     shown = policy_version(version, current_version=current_version)
-    return replace(shown, ends_answer_early=version.content.ends_answer_early)
+    return policies_wire.ManagedPublishedPolicy(
+        **asdict(shown), ends_answer_early=version.content.ends_answer_early
+    )
 
 
 def effective_policy(effective: EffectivePolicy) -> policies_wire.EffectivePolicy:

@@ -102,7 +102,7 @@ def create(
         )
 
     key, secret = session.run(settings_path, work)
-    output.show(wire.admin_key(key, value=secret.value), as_json=as_json)
+    output.show(wire.created_admin_key(key, value=secret.value), as_json=as_json)
     output.say(SHOWN_ONCE, as_json=as_json)
 
 

@@ -26,7 +26,7 @@ from tollhouse.cli.project import create_project
 from tollhouse.cli.provisioning import ensure_database, refuse_taken
 from tollhouse.cli.session import Session, opened
 from tollhouse.contract.credits import CreditEntry
-from tollhouse.contract.keys import AdminKey, ProjectKey
+from tollhouse.contract.keys import CreatedAdminKey, ManagedProjectKey
 from tollhouse.contract.projects import Project
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import Grant, GrantKind
@@ -54,8 +54,8 @@ class Initialized(Struct, frozen=True, kw_only=True):
     revisions_applied: list[str]
     organization: Organization
     project: Project
-    admin_key: AdminKey
-    project_key: ProjectKey
+    admin_key: CreatedAdminKey
+    project_key: ManagedProjectKey
     credit: CreditEntry
     first_steps: GettingStarted
 
@@ -134,7 +134,7 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
         revisions_applied=applied,
         organization=shown_organization(owner),
         project=wire.project(project),
-        admin_key=wire.admin_key(admin_key, value=admin_secret.value),
+        admin_key=wire.created_admin_key(admin_key, value=admin_secret.value),
         project_key=wire.managed_project_key(key, now=key.created_at, value=secret.value),
         credit=money_wire.credit_entry(credit),
         first_steps=getting_started.first_steps(wanted.settings_path, settings.server),

@@ -12,6 +12,9 @@ from tollhouse.base.permissions import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS
 
 FreeObject = dict[str, Any]
 """An object of which the specification says nothing more."""
+Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+OnlyFalse = Annotated[bool, Meta(extra_json_schema={"const": False})]
+"""True is refused by a rule of the body, because it has a code and a message of its own."""
 
 # Inference.
 MODEL_NAME_LENGTH_MAX = 200
@@ -50,6 +53,7 @@ SchemaDescription = Annotated[str, Meta(max_length=SCHEMA_DESCRIPTION_LENGTH_MAX
 MessageModelId = Annotated[str, Meta(min_length=1, max_length=MESSAGE_MODEL_ID_LENGTH_MAX)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max", "ultracode"]
 Verbosity = Literal["low", "medium", "high"]
+DefaultOutputBound = Meta(extra_json_schema={"default": OUTPUT_TOKENS_DEFAULT})
 NonNegative = Annotated[int, Meta(ge=0)]
 Metadata = Annotated[
     dict[

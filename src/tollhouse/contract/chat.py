@@ -7,11 +7,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import (
     CompletionCount,
+    DefaultOutputBound,
     Effort,
     FreeObject,
     LogitBias,
     MessageModelId,
     ModelName,
+    OnlyFalse,
     OutputBound,
     Penalty,
     PolicyIds,
@@ -118,8 +120,8 @@ class ChatRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
     policy_ids: PolicyIds | UnsetType = UNSET
     stream: bool = False
-    max_tokens: OutputBound | UnsetType | None = UNSET
-    max_completion_tokens: OutputBound | UnsetType | None = UNSET
+    max_tokens: Annotated[OutputBound | UnsetType | None, DefaultOutputBound] = UNSET
+    max_completion_tokens: Annotated[OutputBound | UnsetType | None, DefaultOutputBound] = UNSET
     temperature: float | UnsetType | None = UNSET
     top_p: float | UnsetType | None = UNSET
     frequency_penalty: Penalty | UnsetType | None = UNSET
@@ -147,7 +149,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     audio: FreeObject | UnsetType | None = UNSET
     prediction: FreeObject | UnsetType | None = UNSET
     metadata: FreeObject | UnsetType | None = UNSET
-    store: bool = False
+    store: OnlyFalse = False
     service_tier: str | UnsetType | None = UNSET
     prompt_cache_key: PromptCacheKey | UnsetType | None = UNSET
     prompt_cache_retention: PromptCacheRetention | UnsetType | None = UNSET

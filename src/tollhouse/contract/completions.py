@@ -14,6 +14,7 @@ class UrlCitation(Struct, frozen=True, kw_only=True):
     """The place in the text that a source stands behind."""
 
     mark: ClassVar[Meta] = GIVEN
+    given_required: ClassVar[tuple[str, ...]] = ("url", "title", "start_index", "end_index")
 
     url: str
     title: str
@@ -25,6 +26,7 @@ class Annotation(Struct, frozen=True, kw_only=True):
     """A source of a web search."""
 
     mark: ClassVar[Meta] = GIVEN
+    given_required: ClassVar[tuple[str, ...]] = ("url_citation",)
 
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
@@ -34,6 +36,7 @@ class CompletionMessage(Struct, frozen=True, kw_only=True):
     """What the model said."""
 
     mark: ClassVar[Meta] = GIVEN
+    given_required: ClassVar[tuple[str, ...]] = ("role",)
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[FreeObject] | UnsetType | None = UNSET
@@ -51,6 +54,7 @@ class Choice(Struct, frozen=True, kw_only=True):
     """One of the `n` completions."""
 
     mark: ClassVar[Meta] = GIVEN
+    given_required: ClassVar[tuple[str, ...]] = ("index", "message")
 
     index: int
     message: CompletionMessage
@@ -62,6 +66,11 @@ class Usage(Struct, frozen=True, kw_only=True):
     """What the request is charged for."""
 
     mark: ClassVar[Meta] = GIVEN
+    given_required: ClassVar[tuple[str, ...]] = (
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+    )
 
     prompt_tokens: int
     completion_tokens: int
@@ -74,6 +83,7 @@ class ChatCompletion(Struct, frozen=True, kw_only=True):
     """The answer of POST /v1/chat/completions that is not streamed."""
 
     mark: ClassVar[Meta] = GIVEN
+    given_required: ClassVar[tuple[str, ...]] = ("id", "created", "model", "choices")
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"

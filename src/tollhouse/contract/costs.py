@@ -13,7 +13,7 @@ from tollhouse.contract.bounds import (
     CostPageSize,
     ReportInstant,
 )
-from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.origins import GIVEN, adopted, given
 from tollhouse.contract.usage import UsageQuery
 
 UNSETTLED_HEADER = "x-tollhouse-unsettled-requests"
@@ -24,23 +24,26 @@ Those still under way are in no amount either, and are not counted.
 
 CostGrouping = Literal["project_id", "api_key_id", "line_item"]
 
+_NAMED = given(name="OQ-125")
+_NAMED_LIST = given(name=("OQ-125", "OQ-127"))
+
 
 class CostsQuery(Struct, frozen=True, kw_only=True):
     """Meanings and ranges are given, names and defaults are OpenAI's."""
 
     mark: ClassVar[Meta] = adopted("OQ-125", "OQ-126")
 
-    start_time: ReportInstant
-    end_time: ReportInstant | UnsetType = UNSET
+    start_time: Annotated[ReportInstant, given(name="OQ-125", required="OQ-126", bounds="OQ-126")]
+    end_time: Annotated[ReportInstant | UnsetType, given(name="OQ-125", bounds="OQ-126")] = UNSET
     bucket_width: Literal["1d"] = "1d"
-    project_ids: Annotated[CostFilter | UnsetType, adopted("OQ-125", "OQ-127")] = UNSET
-    api_key_ids: Annotated[CostFilter | UnsetType, adopted("OQ-125", "OQ-127")] = UNSET
+    project_ids: Annotated[CostFilter | UnsetType, _NAMED_LIST] = UNSET
+    api_key_ids: Annotated[CostFilter | UnsetType, _NAMED_LIST] = UNSET
     group_by: Annotated[
         Annotated[list[CostGrouping], Meta(max_length=COST_GROUPINGS_MAX)] | UnsetType,
-        adopted("OQ-125", "OQ-127"),
+        _NAMED_LIST,
     ] = UNSET
-    limit: CostPageSize = COST_PAGE_SIZE_DEFAULT
-    page: CostCursor | UnsetType = UNSET
+    limit: Annotated[CostPageSize, given(name="OQ-125", default="OQ-126")] = COST_PAGE_SIZE_DEFAULT
+    page: Annotated[CostCursor | UnsetType, _NAMED] = UNSET
 
 
 class CostAmount(Struct, frozen=True, kw_only=True):
@@ -59,9 +62,9 @@ class CostResult(Struct, frozen=True, kw_only=True):
 
     object: Literal["organization.costs.result"] = "organization.costs.result"
     amount: CostAmount
-    line_item: Annotated[str | None, adopted("OQ-129")]
-    project_id: Annotated[str | None, adopted("OQ-129")]
-    api_key_id: Annotated[str | None, adopted("OQ-129")]
+    line_item: Annotated[str | None, given(null="OQ-129")]
+    project_id: Annotated[str | None, given(null="OQ-129")]
+    api_key_id: Annotated[str | None, given(null="OQ-129")]
 
 
 class CostBucket(Struct, frozen=True, kw_only=True):
@@ -83,7 +86,7 @@ class CostPage(Struct, frozen=True, kw_only=True):
     object: Literal["page"] = "page"
     data: list[CostBucket]
     has_more: bool
-    next_page: Annotated[str | None, adopted("OQ-132")]
+    next_page: Annotated[str | None, given(null="OQ-132")]
 
 
 def check(query: CostsQuery | UsageQuery) -> None:

@@ -6,9 +6,16 @@ from typing import Annotated, ClassVar, Final, Literal
 from msgspec import Meta, Struct
 
 from tollhouse.base.errors import GatewayError, Kind
-from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.error_codes import CODES
+from tollhouse.contract.origins import GIVEN, adopted, given
 
 POLICY_ERROR: Final = "policy_error"
+CODES_MEMBER: Final = "x-tollhouse-codes"
+"""Where the document lists the codes of each status; the list stays open to additions."""
+
+_KNOWN_CODES = Meta(
+    extra_json_schema={CODES_MEMBER: {str(status): list(codes) for status, codes in CODES.items()}}
+)
 
 
 class ErrorShape(StrEnum):
@@ -60,10 +67,14 @@ class ErrorBody(Struct, frozen=True, kw_only=True):
     """What failed, whose turn it is, and under which request ID it can be found."""
 
     mark: ClassVar[Meta] = GIVEN
+    given_required: ClassVar[tuple[str, ...]] = ("code", "message", "type")
 
-    code: str
+    code: Annotated[str, given(**{CODES_MEMBER: "OQ-02"}), _KNOWN_CODES]
     message: str
-    type: str
+    type: Annotated[
+        str,
+        Meta(description=f"Policy failures have `{POLICY_ERROR}`.", examples=[POLICY_ERROR]),
+    ]
     param: str | None
     request_id: str
     doc_url: str | None

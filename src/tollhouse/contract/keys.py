@@ -11,9 +11,10 @@ from tollhouse.contract.bounds import (
     ExpiresAt,
     Name,
     OverlapSeconds,
+    Uuid,
 )
 from tollhouse.contract.listing import ListPage
-from tollhouse.contract.origins import GIVEN, adopted, extension
+from tollhouse.contract.origins import GIVEN, extension, given
 
 ProjectKeyStatus = Literal["active", "revoked", "expired", "suspended"]
 
@@ -21,9 +22,9 @@ ProjectKeyStatus = Literal["active", "revoked", "expired", "suspended"]
 class CreateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of the given creation: the key gets the default permissions and never expires."""
 
-    mark: ClassVar[Meta] = GIVEN
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
 
-    name: Annotated[Name, adopted("OQ-92", "OQ-149")]
+    name: Annotated[Name, given(bounds="OQ-92", pattern="OQ-149")]
 
 
 class CreateManagedProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,28 +54,35 @@ class ProjectKeyOwner(Struct, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = GIVEN
 
-    id: str
+    id: Uuid
     type: Literal["project"] = "project"
     name: str
 
 
 class ProjectKey(Struct, frozen=True, kw_only=True):
-    """`value` is there only at creation and on its replay; `allowed_models` only under /manage."""
+    """`value` is there only at creation and on its replay."""
 
     mark: ClassVar[Meta] = GIVEN
 
     object: Literal["organization.project.api_key"] = "organization.project.api_key"
-    id: str
+    id: Uuid
     name: str
     redacted_value: str
     value: str | UnsetType = UNSET
     created_at: int
-    last_used_at: Annotated[int | None, adopted("OQ-91")]
-    expires_at: Annotated[int | None, adopted("OQ-91")]
+    last_used_at: Annotated[int | None, given(null="OQ-91")]
+    expires_at: Annotated[int | None, given(null="OQ-91")]
     owner: ProjectKeyOwner
     status: ProjectKeyStatus
     permissions: list[str]
-    allowed_models: Annotated[list[str] | UnsetType | None, extension("OQ-86")] = UNSET
+
+
+class ManagedProjectKey(ProjectKey, frozen=True, kw_only=True):
+    """A project key as the management extension shows it; null as `allowed_models` means all."""
+
+    mark: ClassVar[Meta] = extension("OQ-86")
+
+    allowed_models: list[str] | None
 
 
 class ProjectKeyList(ListPage, frozen=True, kw_only=True):
@@ -82,7 +90,7 @@ class ProjectKeyList(ListPage, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = extension("OQ-87", "OQ-154")
 
-    data: list[ProjectKey]
+    data: list[ManagedProjectKey]
 
 
 class CreateAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,25 +108,32 @@ class AdminKeyOwner(Struct, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = GIVEN
 
-    id: str
+    id: Uuid
     type: Literal["organization"] = "organization"
 
 
 class AdminKey(Struct, frozen=True, kw_only=True):
-    """`value` is there only at creation and on its replay, which are extensions."""
+    """An Admin key as the list shows it, without its value."""
 
     mark: ClassVar[Meta] = GIVEN
 
     object: Literal["organization.admin_api_key"] = "organization.admin_api_key"
-    id: str
+    id: Uuid
     name: str
     redacted_value: str
-    value: Annotated[str | UnsetType, extension("OQ-148")] = UNSET
     created_at: int
-    last_used_at: Annotated[int | None, adopted("OQ-91")]
-    expires_at: Annotated[int | None, adopted("OQ-91")]
+    last_used_at: Annotated[int | None, given(null="OQ-91")]
+    expires_at: Annotated[int | None, given(null="OQ-91")]
     owner: AdminKeyOwner
     permissions: list[str]
+
+
+class CreatedAdminKey(AdminKey, frozen=True, kw_only=True):
+    """An Admin key at its creation and on its replay, with its value while that is shown."""
+
+    mark: ClassVar[Meta] = extension("OQ-148")
+
+    value: str | UnsetType = UNSET
 
 
 class AdminKeyList(ListPage, frozen=True, kw_only=True):
@@ -134,6 +149,6 @@ class AdminKeyDeleted(Struct, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = GIVEN
 
-    id: str
+    id: Uuid
     object: Literal["organization.admin_api_key.deleted"] = "organization.admin_api_key.deleted"
     deleted: bool

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import PAGE_SIZE_DEFAULT, PageSize, PathId
-from tollhouse.contract.origins import GIVEN, adopted, extension
+from tollhouse.contract.origins import GIVEN, adopted, extension, given
 
 
 class NoQuery(Struct, frozen=True, kw_only=True):
@@ -28,8 +28,8 @@ class AdminKeysQuery(Struct, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = adopted("OQ-121")
 
-    after: PathId | UnsetType = UNSET
-    limit: PageSize = PAGE_SIZE_DEFAULT
+    after: Annotated[PathId | UnsetType, given(name="OQ-121")] = UNSET
+    limit: Annotated[PageSize, given(name="OQ-121", default="OQ-121")] = PAGE_SIZE_DEFAULT
     order: Literal["asc", "desc"] = "asc"
 
 
@@ -40,5 +40,5 @@ class ListPage(Struct, frozen=True, kw_only=True):
 
     object: Literal["list"] = "list"
     has_more: bool
-    first_id: Annotated[str | None, adopted("OQ-123")]
-    last_id: Annotated[str | None, adopted("OQ-123")]
+    first_id: Annotated[str | None, given(null="OQ-123")]
+    last_id: Annotated[str | None, given(null="OQ-123")]

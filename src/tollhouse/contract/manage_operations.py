@@ -93,7 +93,7 @@ RETRIEVE_PROJECT_KEY = Operation(
     access=_admin(Permission.PROJECT_API_KEYS_READ),
     origin=Origin.EXTENSION,
     questions=("OQ-87", "OQ-154"),
-    result=keys.ProjectKey,
+    result=keys.ManagedProjectKey,
     statuses=READING,
 )
 CREATE_MANAGED_PROJECT_KEY = Operation(
@@ -106,7 +106,7 @@ CREATE_MANAGED_PROJECT_KEY = Operation(
     origin=Origin.EXTENSION,
     questions=("OQ-86", "OQ-151"),
     body=keys.CreateManagedProjectKey,
-    result=keys.ProjectKey,
+    result=keys.ManagedProjectKey,
     creates_idempotently=True,
     statuses=WRITING,
 )
@@ -120,7 +120,7 @@ ROTATE_PROJECT_KEY = Operation(
     origin=Origin.EXTENSION,
     questions=("OQ-150",),
     body=keys.RotateProjectKey,
-    result=keys.ProjectKey,
+    result=keys.ManagedProjectKey,
     creates_idempotently=True,
     statuses=WRITING,
 )
@@ -133,7 +133,7 @@ SUSPEND_PROJECT_KEY = Operation(
     access=_admin(Permission.PROJECT_API_KEYS_REVOKE),
     origin=Origin.EXTENSION,
     questions=("OQ-87",),
-    result=keys.ProjectKey,
+    result=keys.ManagedProjectKey,
     statuses=WRITING,
 )
 RESUME_PROJECT_KEY = Operation(
@@ -145,7 +145,7 @@ RESUME_PROJECT_KEY = Operation(
     access=_admin(Permission.PROJECT_API_KEYS_REVOKE),
     origin=Origin.EXTENSION,
     questions=("OQ-87",),
-    result=keys.ProjectKey,
+    result=keys.ManagedProjectKey,
     statuses=WRITING,
 )
 REVOKE_PROJECT_KEY = Operation(
@@ -157,7 +157,7 @@ REVOKE_PROJECT_KEY = Operation(
     access=_admin(Permission.PROJECT_API_KEYS_REVOKE),
     origin=Origin.EXTENSION,
     questions=("OQ-87",),
-    result=keys.ProjectKey,
+    result=keys.ManagedProjectKey,
     statuses=WRITING,
 )
 CREATE_ADMIN_KEY = Operation(
@@ -170,7 +170,7 @@ CREATE_ADMIN_KEY = Operation(
     origin=Origin.EXTENSION,
     questions=("OQ-148",),
     body=keys.CreateAdminKey,
-    result=keys.AdminKey,
+    result=keys.CreatedAdminKey,
     creates_idempotently=True,
     statuses=WRITING,
 )

@@ -33,7 +33,7 @@ RETRIEVE_MANAGED_POLICY = Operation(
     access=_READ,
     origin=Origin.EXTENSION,
     questions=("OQ-179",),
-    result=policies.Policy,
+    result=policies.ManagedPolicy,
     statuses=READING,
 )
 EDIT_MANAGED_POLICY = Operation(
@@ -46,7 +46,7 @@ EDIT_MANAGED_POLICY = Operation(
     origin=Origin.EXTENSION,
     questions=("OQ-179",),
     body=policies.EditManagedPolicy,
-    result=policies.Policy,
+    result=policies.ManagedPolicy,
     statuses=WRITING,
 )
 LIST_POLICY_VERSIONS = Operation(
@@ -71,7 +71,7 @@ RETRIEVE_POLICY_VERSION = Operation(
     access=_READ,
     origin=Origin.EXTENSION,
     questions=("OQ-114", "OQ-162"),
-    result=policies.PublishedPolicy,
+    result=policies.ManagedPublishedPolicy,
     statuses=READING,
 )
 PUBLISH_POLICY = Operation(
@@ -84,7 +84,7 @@ PUBLISH_POLICY = Operation(
     origin=Origin.EXTENSION,
     questions=("OQ-102", "OQ-163"),
     body=policies.PublishPolicy,
-    result=policies.Policy,
+    result=policies.ManagedPolicy,
     statuses=WRITING,
 )
 RESUME_POLICY = Operation(
@@ -97,7 +97,7 @@ RESUME_POLICY = Operation(
     origin=Origin.EXTENSION,
     questions=("OQ-102", "OQ-164"),
     body=policies.ResumePolicy,
-    result=policies.Policy,
+    result=policies.ManagedPolicy,
     statuses=WRITING,
 )
 ROLL_BACK_POLICY = Operation(
@@ -110,7 +110,7 @@ ROLL_BACK_POLICY = Operation(
     origin=Origin.EXTENSION,
     questions=("OQ-161",),
     body=policies.RollBackPolicy,
-    result=policies.Policy,
+    result=policies.ManagedPolicy,
     statuses=WRITING,
 )
 LINT_POLICY = Operation(

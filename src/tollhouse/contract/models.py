@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
-from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.origins import GIVEN, adopted, given
 
 Modality = Literal["text", "image", "file", "audio", "video"]
 
@@ -56,7 +56,7 @@ class Model(Struct, frozen=True, kw_only=True):
     context_length: int
     max_output_length: int
     root: str
-    parent: Annotated[str | None, adopted("OQ-81")]
+    parent: Annotated[str | None, given(null="OQ-81")]
 
 
 class ModelList(Struct, frozen=True, kw_only=True):

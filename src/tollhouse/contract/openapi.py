@@ -17,16 +17,25 @@ from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
 from tollhouse.contract.operations import (
     COUNT_TOKENS,
     CREATE_CHAT_COMPLETION,
+    EDIT_POLICY,
     OPERATIONS,
+    PAUSE_POLICY,
     REPORT_COSTS,
     REPORT_USAGE,
     Credential,
     Operation,
 )
-from tollhouse.contract.origins import GIVEN, adopted, extension
+from tollhouse.contract.origins import (
+    GIVEN,
+    PARTS_MEMBER,
+    Origin,
+    adopted,
+    extension,
+    given,
+    members,
+)
 from tollhouse.contract.parameters import (
     header_parameters,
-    members,
     origin,
     path_parameters,
     query_parameters,
@@ -34,21 +43,21 @@ from tollhouse.contract.parameters import (
 from tollhouse.contract.response_events import EVENTS
 
 SPECIFICATION_VERSION = "0.2.0"
-TAGS = (
-    "Health",
-    "Models",
-    "Inference",
-    "Credits",
-    "Organization",
-    "Projects",
-    "Project keys",
-    "Admin keys",
-    "Spending limits",
-    "Rate limits",
-    "Reports",
-    "Requests",
-    "Policies",
-)
+TAGS = {
+    "Health": GIVEN,
+    "Models": GIVEN,
+    "Inference": GIVEN,
+    "Credits": GIVEN,
+    "Organization": GIVEN,
+    "Projects": GIVEN,
+    "Project keys": GIVEN,
+    "Admin keys": GIVEN,
+    "Spending limits": GIVEN,
+    "Rate limits": extension("OQ-139"),
+    "Reports": GIVEN,
+    "Requests": extension("OQ-173"),
+    "Policies": GIVEN,
+}
 
 Json = dict[str, Any]
 
@@ -74,6 +83,8 @@ _MEANINGS = {
     503: "A required service or configuration is unavailable",
     504: "Inference deadline exceeded",
 }
+_GIVEN_FOR_ALL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+"""The specification says of every operation that a credential may be refused so."""
 _OTHER_FAILURES = "Any other failure, such as 405, 408 or 431"
 
 
@@ -87,11 +98,12 @@ def document() -> Json:
             "description": (
                 "Inference gateway and organization administration. Every operation, parameter, "
                 "schema and property carries its origin: given (in the specification), adopted "
-                "(a public convention) or extension (ours). The numbers are those of the "
-                "register of open questions."
+                "(a public convention) or extension (ours). What of a given part is not in the "
+                f"specification, such as a null or a default, stands in {PARTS_MEMBER}. The "
+                "numbers are those of the register of open questions."
             ),
         },
-        "tags": [{"name": tag} for tag in TAGS if tag in {row.tag for row in OPERATIONS}],
+        "tags": [{"name": name, **members(mark)} for name, mark in TAGS.items()],
         "paths": _paths(),
         "components": {
             "securitySchemes": _security_schemes(),
@@ -119,7 +131,7 @@ def _operation(operation: Operation) -> Json:
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
-        **origin(operation),
+        **_operation_mark(operation),
         "security": _security(operation),
         "parameters": parameters,
     }
@@ -127,9 +139,16 @@ def _operation(operation: Operation) -> Json:
         content = {"application/json": {"schema": schemas.reference(operation.body)}}
         rendered["requestBody"] = {"required": True, "content": content}
     rendered["responses"] = _responses(operation)
-    if operation is not CREATE_CHAT_COMPLETION:
-        rendered["x-tollhouse-statuses"] = members(adopted("OQ-03"))
     return rendered
+
+
+def _operation_mark(operation: Operation) -> Json:
+    """Only chat has its statuses, and both of the customer's schemes, in the specification."""
+    if operation.origin is not Origin.GIVEN or operation is CREATE_CHAT_COMPLETION:
+        return origin(operation)
+    if operation.access.credential is Credential.ADMIN:
+        return members(given(responses="OQ-03"))
+    return members(given(responses="OQ-03", security="OQ-83"))
 
 
 def _security(operation: Operation) -> list[Json]:
@@ -146,9 +165,9 @@ def _security_schemes() -> Json:
             "type": "apiKey",
             "in": "header",
             "name": "x-api-key",
-            **members(adopted("OQ-83")),
+            **members(given(name="OQ-83")),
         },
-        "adminKey": {"type": "http", "scheme": "bearer", **members(GIVEN)},
+        "adminKey": {"type": "http", "scheme": "bearer", **members(given(schemeName="OQ-207"))},
     }
 
 
@@ -156,10 +175,10 @@ def _headers() -> Json:
     text = {"type": "string"}
     return {
         "X-Request-ID": {
-            "description": "The gateway's request ID; given for chat, adopted elsewhere.",
+            "description": "The gateway's request ID: given for chat, sent by all operations.",
             "required": True,
             "schema": {"type": "string", "format": "uuid"},
-            **members(adopted("OQ-11")),
+            **members(given(operations="OQ-11")),
         },
         "request-id": {
             "description": "The request ID, where Messages clients look for it.",
@@ -194,24 +213,39 @@ def _responses(operation: Operation) -> Json:
         names.append(UNSETTLED_HEADER)
     success = {
         "description": "Success",
-        **members(_success_mark(operation)),
+        **_success_mark(operation),
         "headers": _header_references(*names),
         "content": _content(operation),
     }
-    name = _RESPONSE_NAMES[operation.error_shape]
     failures = {
-        str(status): {"$ref": f"#/components/responses/{name}{status}"}
+        str(status): {"$ref": f"#/components/responses/{_failure_name(operation, status)}"}
         for status in operation.statuses
     }
-    others = {"$ref": f"#/components/responses/{name}"}
+    others = {"$ref": f"#/components/responses/{_RESPONSE_NAMES[operation.error_shape]}"}
     return {str(HTTPStatus.OK.value): success, **failures, "default": others}
 
 
-def _success_mark(operation: Operation) -> msgspec.Meta:
+def _success_mark(operation: Operation) -> Json:
     """The specification names the status 200 for two operations only."""
-    if operation in (CREATE_CHAT_COMPLETION, COUNT_TOKENS):
-        return GIVEN
-    return adopted("OQ-94" if operation.creates_idempotently else "OQ-03")
+    if operation.origin is not Origin.GIVEN or operation in (CREATE_CHAT_COMPLETION, COUNT_TOKENS):
+        return origin(operation)
+    return members(given(status="OQ-94" if operation.creates_idempotently else "OQ-03"))
+
+
+def _is_given(operation: Operation, status: int) -> bool:
+    """Whether the specification says that the operation may fail with this status."""
+    if operation.origin is not Origin.GIVEN:
+        return False
+    if operation is CREATE_CHAT_COMPLETION or status in _GIVEN_FOR_ALL:
+        return True
+    if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+        return operation.body is not None
+    return status == HTTPStatus.CONFLICT and operation in (EDIT_POLICY, PAUSE_POLICY)
+
+
+def _failure_name(operation: Operation, status: int) -> str:
+    prefix = "Given" if _is_given(operation, status) else ""
+    return f"{prefix}{_RESPONSE_NAMES[operation.error_shape]}{status}"
 
 
 def _content(operation: Operation) -> Json:
@@ -228,15 +262,27 @@ def _content(operation: Operation) -> Json:
 
 
 def _failures() -> Json:
-    return {
-        f"{name}{status or ''}": {
-            "description": meaning,
-            **members(GIVEN if status else adopted("OQ-03")),
-            "headers": _header_references("X-Request-ID"),
-            "content": {"application/json": {"schema": schemas.reference(_ENVELOPES[shape])}},
-        }
+    """Those that operations refer to, and one of each shape for any other status."""
+    found = {
+        _failure_name(row, status): _failure(
+            row.error_shape, _MEANINGS[status], is_given=_is_given(row, status)
+        )
+        for row in OPERATIONS
+        for status in row.statuses
+    }
+    others = {
+        name: _failure(shape, _OTHER_FAILURES, is_given=False)
         for shape, name in _RESPONSE_NAMES.items()
-        for status, meaning in {**_MEANINGS, 0: _OTHER_FAILURES}.items()
+    }
+    return dict(sorted((found | others).items()))
+
+
+def _failure(shape: ErrorShape, meaning: str, *, is_given: bool) -> Json:
+    return {
+        "description": meaning,
+        **members(GIVEN if is_given else adopted("OQ-03")),
+        "headers": _header_references("X-Request-ID"),
+        "content": {"application/json": {"schema": schemas.reference(_ENVELOPES[shape])}},
     }
 
 

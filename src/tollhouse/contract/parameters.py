@@ -20,7 +20,15 @@ from tollhouse.contract.operations import (
     Operation,
     Origin,
 )
-from tollhouse.contract.origins import GIVEN, ORIGIN_MEMBER, QUESTIONS_MEMBER, adopted
+from tollhouse.contract.origins import (
+    GIVEN,
+    ORIGIN_MEMBER,
+    PARTS_MEMBER,
+    QUESTIONS_MEMBER,
+    adopted,
+    given,
+    members,
+)
 
 SESSION_HEADERS = ("X-Service-Session-ID", "X-Alt-Session-ID")
 """The first that is sent is the cache-affinity hint."""
@@ -29,6 +37,7 @@ IDEMPOTENCY_HEADER = "Idempotency-Key"
 Json = dict[str, Any]
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
+_MARKS = (ORIGIN_MEMBER, QUESTIONS_MEMBER, PARTS_MEMBER)
 
 
 def origin(operation: Operation) -> Json:
@@ -36,11 +45,6 @@ def origin(operation: Operation) -> Json:
     if operation.origin is Origin.GIVEN:
         return members(GIVEN)
     return {ORIGIN_MEMBER: operation.origin.value, QUESTIONS_MEMBER: list(operation.questions)}
-
-
-def members(mark: msgspec.Meta) -> Json:
-    """A mark as members of a JSON object."""
-    return dict(mark.extra_json_schema or {})
 
 
 def path_parameters(operation: Operation) -> list[Json]:
@@ -69,16 +73,28 @@ def header_parameters(operation: Operation) -> list[Json]:
     if operation.creates_idempotently:
         headers.append(_idempotency_key(operation))
     if operation.takes_session:
-        mark = GIVEN if operation is CREATE_CHAT_COMPLETION else adopted("OQ-45")
-        headers += [_header(name, mark, 1, SESSION_ID_LENGTH_MAX) for name in SESSION_HEADERS]
+        headers += _session_headers(operation)
     if operation is COUNT_TOKENS:
-        headers.append(_header(VERSION_HEADER, adopted("OQ-67", "OQ-68"), 0, None))
-        headers.append(_header(BETA_HEADER, adopted("OQ-67", "OQ-69"), 0, BETA_FLAGS_LENGTH_MAX))
+        version, beta = given(name="OQ-67", enum="OQ-68"), given(name="OQ-67", enum="OQ-69")
+        headers.append(_header(VERSION_HEADER, version, 0, None))
+        headers.append(_header(BETA_HEADER, beta, 0, BETA_FLAGS_LENGTH_MAX))
     return headers
 
 
+def _session_headers(operation: Operation) -> list[Json]:
+    """Chat gives both names; responses and token counting give one header without its name."""
+    if operation is CREATE_CHAT_COMPLETION:
+        marks = (GIVEN, GIVEN)
+    else:
+        marks = (given(name="OQ-45"), adopted("OQ-45"))
+    return [
+        _header(name, mark, 1, SESSION_ID_LENGTH_MAX)
+        for name, mark in zip(SESSION_HEADERS, marks, strict=True)
+    ]
+
+
 def _query_parameter(name: str, prop: Json, *, is_required: bool) -> Json:
-    marks = {member: prop[member] for member in (ORIGIN_MEMBER, QUESTIONS_MEMBER)}
+    marks = {member: prop[member] for member in _MARKS if member in prop}
     schema = {member: value for member, value in prop.items() if member not in marks}
     parameter: Json = {"name": name, "in": "query", "required": is_required, "schema": schema}
     if schema.get("type") == "array":
@@ -89,7 +105,8 @@ def _query_parameter(name: str, prop: Json, *, is_required: bool) -> Json:
 def _idempotency_key(operation: Operation) -> Json:
     bounds = (IDEMPOTENCY_KEY_LENGTH_MIN, IDEMPOTENCY_KEY_LENGTH_MAX)
     header = _header(IDEMPOTENCY_HEADER, GIVEN, *bounds)
-    return header | {"required": True, **origin(operation)}
+    described = {"description": "Printable characters; reuse it only for an identical operation."}
+    return header | described | {"required": True, **origin(operation)}
 
 
 def _header(name: str, mark: msgspec.Meta, shortest: int, longest: int | None) -> Json:

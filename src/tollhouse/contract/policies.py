@@ -14,33 +14,35 @@ from tollhouse.contract.bounds import (
     ThresholdBasisPoints,
 )
 from tollhouse.contract.listing import ListPage
-from tollhouse.contract.origins import GIVEN, adopted, extension
+from tollhouse.contract.origins import GIVEN, extension, given
 
 PolicyState = Literal["draft", "monitoring", "enforcing", "paused"]
 PolicyDirection = Literal["request", "response", "both"]
 PolicyMode = Literal["monitoring", "enforcing"]
 PolicyScope = Literal["organization", "projects", "unattached"]
 
+_DEFAULTED = given(default="OQ-103")
+
 
 class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is left out gets the value with the least effect (OQ-103)."""
 
-    mark: ClassVar[Meta] = GIVEN
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
 
     name: PolicyName
     rule: PolicyRule
-    description: Annotated[PolicyDescription, adopted("OQ-103")] = ""
-    direction: Annotated[PolicyDirection, adopted("OQ-103")] = "both"
-    mode: Annotated[PolicyMode, adopted("OQ-103")] = "monitoring"
-    scope: Annotated[PolicyScope, adopted("OQ-103")] = "unattached"
-    project_ids: Annotated[PolicyProjectIds, adopted("OQ-103")] = field(default_factory=list[str])
-    match_threshold_basis_points: Annotated[ThresholdBasisPoints | None, adopted("OQ-103")] = None
+    description: Annotated[PolicyDescription, _DEFAULTED] = ""
+    direction: Annotated[PolicyDirection, _DEFAULTED] = "both"
+    mode: Annotated[PolicyMode, _DEFAULTED] = "monitoring"
+    scope: Annotated[PolicyScope, _DEFAULTED] = "unattached"
+    project_ids: Annotated[PolicyProjectIds, _DEFAULTED] = field(default_factory=list[str])
+    match_threshold_basis_points: Annotated[ThresholdBasisPoints | None, _DEFAULTED] = None
 
 
 class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An absent field stays as it is; a null threshold restores the default."""
 
-    mark: ClassVar[Meta] = GIVEN
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
 
     revision: Revision
     name: PolicyName | UnsetType = UNSET
@@ -64,7 +66,7 @@ class EditManagedPolicy(EditPolicy, frozen=True, kw_only=True, forbid_unknown_fi
 class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The latest revision shows that the caller knows what it pauses."""
 
-    mark: ClassVar[Meta] = GIVEN
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
 
     revision: Revision
 
@@ -95,29 +97,32 @@ class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PolicyDraft(Struct, frozen=True, kw_only=True):
-    """The editable part; nothing of it applies before it is published.
-
-    `ends_answer_early`: a match in the part of an answer that is there ends the answer. Only
-    under `/manage/v1`.
-    """
+    """The editable part; nothing of it applies before it is published."""
 
     mark: ClassVar[Meta] = GIVEN
 
-    rule: str
+    rule: PolicyRule
     direction: PolicyDirection
     mode: PolicyMode
     scope: PolicyScope
-    project_ids: list[str]
-    match_threshold_basis_points: Annotated[int | None, adopted("OQ-108")]
+    project_ids: PolicyProjectIds
+    match_threshold_basis_points: ThresholdBasisPoints | None
     base_version: int
-    ends_answer_early: Annotated[bool | UnsetType, extension("OQ-179")] = UNSET
+
+
+class ManagedPolicyDraft(PolicyDraft, frozen=True, kw_only=True):
+    """A draft as the management extension shows it.
+
+    `ends_answer_early`: a match in the part of an answer that is there ends the answer.
+    """
+
+    mark: ClassVar[Meta] = extension("OQ-179")
+
+    ends_answer_early: bool
 
 
 class PublishedPolicy(Struct, frozen=True, kw_only=True):
-    """A snapshot that never changes; the threshold is the one that held at publication.
-
-    `ends_answer_early` is there only under `/manage/v1`.
-    """
+    """A snapshot that never changes; the threshold is the one that held at publication."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -132,7 +137,14 @@ class PublishedPolicy(Struct, frozen=True, kw_only=True):
     match_threshold_basis_points: int
     published_at: int
     current: bool
-    ends_answer_early: Annotated[bool | UnsetType, extension("OQ-179")] = UNSET
+
+
+class ManagedPublishedPolicy(PublishedPolicy, frozen=True, kw_only=True):
+    """A published version as the management extension shows it."""
+
+    mark: ClassVar[Meta] = extension("OQ-179")
+
+    ends_answer_early: bool
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -142,16 +154,27 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     object: Literal["organization.policy"] = "organization.policy"
     id: str
-    name: str
-    description: str
+    name: PolicyName
+    description: PolicyDescription
     state: PolicyState
-    revision: int
+    revision: Revision
     has_unpublished_changes: bool
     created_at: int
     updated_at: int
     draft: PolicyDraft
     current_version: int | None
-    published: Annotated[PublishedPolicy | None, adopted("OQ-107")]
+    published: Annotated[PublishedPolicy | None, given(null="OQ-107")]
+
+
+class ManagedPolicy(Policy, frozen=True, kw_only=True):
+    """A policy as the management extension shows it: with whether it ends answers early."""
+
+    mark: ClassVar[Meta] = extension("OQ-179")
+
+    # All three, because a field that is declared again moves to the end.
+    draft: ManagedPolicyDraft
+    current_version: int | None
+    published: ManagedPublishedPolicy | None
 
 
 class EffectivePolicy(Struct, frozen=True, kw_only=True):
@@ -166,7 +189,7 @@ class EffectivePolicy(Struct, frozen=True, kw_only=True):
     direction: PolicyDirection
     mode: PolicyMode
     scope: PolicyScope
-    source: Literal["organization"] = "organization"
+    source: Annotated[str, Meta(examples=["organization"])] = "organization"
 
 
 class EffectivePolicyList(Struct, frozen=True, kw_only=True):
@@ -183,7 +206,7 @@ class PolicyList(ListPage, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = extension("OQ-114")
 
-    data: list[Policy]
+    data: list[ManagedPolicy]
 
 
 class PolicyVersionList(ListPage, frozen=True, kw_only=True):
@@ -191,4 +214,4 @@ class PolicyVersionList(ListPage, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = extension("OQ-114")
 
-    data: list[PublishedPolicy]
+    data: list[ManagedPublishedPolicy]

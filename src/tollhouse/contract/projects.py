@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollhouse.contract.bounds import AllowedModels, Name
+from tollhouse.contract.bounds import AllowedModels, Name, Uuid
 from tollhouse.contract.listing import ListPage
 from tollhouse.contract.origins import GIVEN, extension
 
@@ -58,6 +58,6 @@ class ProjectDeleted(Struct, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = GIVEN
 
-    id: str
+    id: Uuid
     object: Literal["organization.project.deleted"] = "organization.project.deleted"
     deleted: bool

@@ -5,7 +5,9 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.origins import GIVEN, adopted, given
+
+_COUNTS = given(additionalProperties="OQ-59")
 
 
 class ResponseUsage(Struct, frozen=True, kw_only=True):
@@ -14,9 +16,9 @@ class ResponseUsage(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = GIVEN
 
     input_tokens: int
-    input_tokens_details: dict[str, int]
+    input_tokens_details: Annotated[dict[str, int], _COUNTS]
     output_tokens: int
-    output_tokens_details: dict[str, int]
+    output_tokens_details: Annotated[dict[str, int], _COUNTS]
     total_tokens: int
 
 
@@ -47,7 +49,9 @@ class ResponseResult(Struct, frozen=True, kw_only=True):
     object: Annotated[Literal["response"], GIVEN] = "response"
     created_at: int
     completed_at: int | None
-    status: Annotated[Literal["in_progress", "completed", "incomplete", "failed"], adopted("OQ-58")]
+    status: Annotated[
+        Literal["in_progress", "completed", "incomplete", "failed"], given(enum="OQ-58")
+    ]
     background: Literal[False] = False
     error: Annotated[ResponseError | None, adopted("OQ-58")] = None
     frequency_penalty: Annotated[float, adopted("OQ-53")] = 0.0
@@ -73,5 +77,5 @@ class ResponseResult(Struct, frozen=True, kw_only=True):
     top_logprobs: int | None = None
     top_p: float | None = None
     truncation: Literal["auto", "disabled"] = "disabled"
-    usage: ResponseUsage | None
+    usage: Annotated[ResponseUsage | None, given(null="OQ-58")]
     user: str | None = None

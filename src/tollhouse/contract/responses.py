@@ -6,10 +6,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import (
+    DefaultOutputBound,
     Effort,
     FreeObject,
     Metadata,
     ModelName,
+    OnlyFalse,
     OutputBound,
     Penalty,
     PolicyIds,
@@ -23,7 +25,7 @@ from tollhouse.contract.bounds import (
 )
 from tollhouse.contract.combinations import combination, is_set
 from tollhouse.contract.errors import UnsupportedOption
-from tollhouse.contract.origins import GIVEN, adopted
+from tollhouse.contract.origins import GIVEN, adopted, given
 from tollhouse.contract.response_items import check_input
 from tollhouse.contract.response_tools import check_tool_choice, check_tools
 
@@ -39,6 +41,9 @@ ServiceTier = Literal["auto", "default", "flex", "scale", "priority"]
 Summary = Literal["auto", "concise", "detailed"]
 Absent = Annotated[Any, adopted("OQ-55")]
 Unserved = Annotated[Any, adopted("OQ-49")]
+
+_NAMED_PENALTY = given(name="OQ-53", null="OQ-53")
+_NAMED_IDENTIFIER = given(name="OQ-51", null="OQ-51")
 
 STATEFUL_FIELDS = ("background", "previous_response_id", "conversation", "prompt")
 OUTPUT_BOUNDS = ("max_output_tokens", "max_tokens", "max_completion_tokens")
@@ -118,41 +123,48 @@ class ResponseStreamOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of POST /v1/responses. Null counts as absent, wherever it is allowed."""
 
-    mark: ClassVar[Meta] = adopted("OQ-49")
+    mark: ClassVar[Meta] = adopted("OQ-49", additionalProperties="OQ-54")
 
     model: Annotated[ModelName, GIVEN]
-    input: Annotated[str, Meta(min_length=1)] | Annotated[list[FreeObject], Meta(min_length=1)]
+    input: Annotated[
+        Annotated[str, Meta(min_length=1)] | Annotated[list[FreeObject], Meta(min_length=1)],
+        given(type="OQ-49", bounds="OQ-49"),
+    ]
     instructions: str | UnsetType | None = UNSET
-    max_output_tokens: Annotated[OutputBound | UnsetType | None, adopted("OQ-52")] = UNSET
+    max_output_tokens: Annotated[
+        OutputBound | UnsetType | None, given(name="OQ-52", null="OQ-52"), DefaultOutputBound
+    ] = UNSET
     max_tokens: Annotated[OutputBound | UnsetType | None, adopted("OQ-52")] = UNSET
     max_completion_tokens: Annotated[OutputBound | UnsetType | None, adopted("OQ-52")] = UNSET
     temperature: float | UnsetType | None = UNSET
     top_p: float | UnsetType | None = UNSET
-    presence_penalty: Annotated[Penalty | UnsetType | None, adopted("OQ-53")] = UNSET
-    frequency_penalty: Annotated[Penalty | UnsetType | None, adopted("OQ-53")] = UNSET
+    presence_penalty: Annotated[Penalty | UnsetType | None, _NAMED_PENALTY] = UNSET
+    frequency_penalty: Annotated[Penalty | UnsetType | None, _NAMED_PENALTY] = UNSET
     top_logprobs: int | UnsetType | None = UNSET
-    tools: Annotated[list[FreeObject] | UnsetType | None, adopted("OQ-56")] = UNSET
+    tools: Annotated[list[FreeObject] | UnsetType | None, given(null="OQ-56")] = UNSET
     tool_choice: Annotated[
-        Literal["none", "auto", "required"] | FreeObject | UnsetType | None, adopted("OQ-56")
+        Literal["none", "auto", "required"] | FreeObject | UnsetType | None, given(null="OQ-56")
     ] = UNSET
     parallel_tool_calls: bool | UnsetType | None = UNSET
     max_tool_calls: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
     text: ResponseText | UnsetType = UNSET
     reasoning: ResponseReasoning | UnsetType | None = UNSET
-    include: Annotated[list[IncludeValue] | UnsetType | None, adopted("OQ-57")] = UNSET
-    truncation: Annotated[Literal["auto", "disabled"] | UnsetType | None, adopted("OQ-50")] = UNSET
-    service_tier: Annotated[ServiceTier | UnsetType | None, adopted("OQ-57")] = UNSET
-    prompt_cache_key: PromptCacheKey | UnsetType | None = UNSET
+    include: Annotated[list[IncludeValue] | UnsetType | None, given(null="OQ-57")] = UNSET
+    truncation: Annotated[
+        Literal["auto", "disabled"] | UnsetType | None, given(name="OQ-50", null="OQ-50")
+    ] = UNSET
+    service_tier: Annotated[ServiceTier | UnsetType | None, given(null="OQ-57")] = UNSET
+    prompt_cache_key: Annotated[PromptCacheKey | UnsetType | None, given(null="OQ-49")] = UNSET
     prompt_cache_retention: PromptCacheRetention | UnsetType | None = UNSET
-    safety_identifier: Annotated[SafetyIdentifier | UnsetType | None, adopted("OQ-51")] = UNSET
-    user: Annotated[User | UnsetType | None, adopted("OQ-51")] = UNSET
+    safety_identifier: Annotated[SafetyIdentifier | UnsetType | None, _NAMED_IDENTIFIER] = UNSET
+    user: Annotated[User | UnsetType | None, _NAMED_IDENTIFIER] = UNSET
     metadata: Metadata | UnsetType | None = UNSET
     policy_ids: Annotated[PolicyIds | UnsetType, GIVEN] = UNSET
     stream: bool | UnsetType | None = UNSET
     stream_options: ResponseStreamOptions | UnsetType | None = UNSET
-    store: Annotated[bool | UnsetType | None, adopted("OQ-55")] = UNSET
+    store: Annotated[OnlyFalse | UnsetType | None, given(null="OQ-55")] = UNSET
     background: Absent = None
-    previous_response_id: Absent = None
+    previous_response_id: Annotated[Any, given(type="OQ-55", default="OQ-55")] = None
     conversation: Absent = None
     prompt: Absent = None
     context_management: Unserved = None

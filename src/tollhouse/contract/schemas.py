@@ -6,9 +6,17 @@ from typing import Any, ClassVar, Protocol, cast
 import msgspec
 from msgspec import UNSET, Meta, Struct, inspect
 
-from tollhouse.contract.origins import ORIGIN_MEMBER
+from tollhouse.contract.origins import (
+    ORIGIN_MEMBER,
+    PARTS_MEMBER,
+    QUESTIONS_MEMBER,
+    Origin,
+    members,
+)
 
 REFERENCE = "#/components/schemas/{name}"
+REQUIRED_QUESTION = "OQ-206"
+"""Which fields of an answer are always there, where the specification does not say it."""
 
 Schema = dict[str, Any]
 
@@ -20,7 +28,11 @@ class Marked(Protocol):
 
 
 def render(requests: list[type[Struct]], results: list[type[Struct]]) -> dict[str, Schema]:
-    """All schemas by name. In a result, every field is there unless it may be left out."""
+    """All schemas by name.
+
+    A result requires the fields in `given_required`, which the specification calls required, or
+    without that tuple every field that is never left out.
+    """
     _, rendered = msgspec.json.schema_components([*requests, *results], ref_template=REFERENCE)
     for type_ in _structs(requests):
         _mark(rendered[type_.__name__], type_)
@@ -42,16 +54,25 @@ def portable(pattern: str) -> str:
 
 
 def _mark(schema: Schema, type_: type[Struct]) -> None:
-    origin = cast("type[Marked]", type_).mark.extra_json_schema or {}
-    schema.update(origin)
+    mark = members(cast("type[Marked]", type_).mark)
+    schema.update(mark)
+    inherited = {name: mark[name] for name in (ORIGIN_MEMBER, QUESTIONS_MEMBER) if name in mark}
+    is_extension = mark[ORIGIN_MEMBER] == Origin.EXTENSION
     for prop in schema["properties"].values():
-        if ORIGIN_MEMBER not in prop:
-            prop.update(origin)
+        # Fields of an extension may be declared in a given type that it derives from.
+        if ORIGIN_MEMBER not in prop or (is_extension and prop[ORIGIN_MEMBER] == Origin.GIVEN):
+            prop.pop(PARTS_MEMBER, None)
+            prop.update(inherited)
 
 
 def _require(schema: Schema, type_: type[Struct]) -> None:
     for prop in schema["properties"].values():
         prop.pop("default", None)
+    if names := getattr(type_, "given_required", None):
+        schema["required"] = list(names)
+        return
+    if schema[ORIGIN_MEMBER] == Origin.GIVEN:
+        schema[PARTS_MEMBER] = schema.get(PARTS_MEMBER, {}) | {"required": [REQUIRED_QUESTION]}
     tag_field = type_.__struct_config__.tag_field
     schema["required"] = [
         *([] if tag_field is None else [tag_field]),

@@ -44,4 +44,5 @@ async def create(call: Call[Admin, keys_wire.CreateAdminKey, NoQuery]) -> Answer
         call, Creation(resource_id=key_id, create=make, find=find, secret=secret.value)
     )
     value = created.secret if rules.is_alive(created.resource, now=call.now) else None
-    return Answer(body=wire.admin_key(created.resource, value=value), headers=created.headers)
+    shown = wire.created_admin_key(created.resource, value=value)
+    return Answer(body=shown, headers=created.headers)

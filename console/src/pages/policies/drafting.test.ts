@@ -97,14 +97,14 @@ describe("ending answers early", () => {
   });
 
   it("outlives a pause, whose answer does not tell of it", () => {
-    const paused = whenPaused(policy(true, "enforcing", 7), policy(undefined, "paused", 8));
+    const paused = whenPaused(policy("enforcing", 7), policy("paused", 8));
 
     expect(draftOf(paused).endsEarly).toBe(true);
     expect([paused.state, paused.revision, paused.updated_at]).toEqual(["paused", 8, 8]);
   });
 });
 
-function policy(ends: boolean | undefined, state: Policy["state"], revision: number): Policy {
+function policy(state: Policy["state"], revision: number): Policy {
   return {
     object: "organization.policy",
     id: "policy_1",
@@ -123,7 +123,7 @@ function policy(ends: boolean | undefined, state: Policy["state"], revision: num
       project_ids: [],
       match_threshold_basis_points: null,
       base_version: 1,
-      ...(ends === undefined ? {} : { ends_answer_early: ends }),
+      ends_answer_early: state !== "paused",
     },
     current_version: 1,
     published: null,

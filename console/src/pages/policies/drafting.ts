@@ -1,6 +1,6 @@
 /** A draft while it is being written, and what becomes of it when somebody else was faster. */
 
-import type { CreatePolicy, EditManagedPolicy, Policy } from "../../api/types";
+import type { CreatePolicy, EditManagedPolicy, GivenPolicy, Policy } from "../../api/types";
 
 /** The fields as a person edits them. The threshold is a percentage, empty for the default. */
 export interface Draft {
@@ -60,7 +60,7 @@ export function draftOf({ name, description, draft }: Policy): Draft {
     description,
     rule: draft.rule,
     direction: draft.direction,
-    endsEarly: draft.ends_answer_early ?? false,
+    endsEarly: draft.ends_answer_early,
     mode: draft.mode,
     scope: draft.scope,
     projectIds: draft.project_ids,
@@ -141,7 +141,7 @@ export function editOf(before: Draft, after: Draft, revision: number): EditManag
  * The policy after a pause, whose answer does not say whether answers end early: the revision that
  * was named shows that all else is as it was.
  */
-export function whenPaused(known: Policy, paused: Policy): Policy {
+export function whenPaused(known: Policy, paused: GivenPolicy): Policy {
   const { state, revision, updated_at } = paused;
   return { ...known, state, revision, updated_at };
 }

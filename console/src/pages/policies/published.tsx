@@ -15,7 +15,7 @@ export function Published({ policy }: { policy: Policy }) {
       </Panel>
     );
   }
-  const endsEarly = published.ends_answer_early ?? false;
+  const endsEarly = published.ends_answer_early;
   return (
     <Panel
       title={`Published: version ${published.version}`}
@@ -35,7 +35,7 @@ export function Published({ policy }: { policy: Policy }) {
         <Fact title="Judges" isSame={published.direction === draft.direction}>
           {DIRECTIONS[published.direction]}
         </Fact>
-        <Fact title="Ends answers early" isSame={endsEarly === (draft.ends_answer_early ?? false)}>
+        <Fact title="Ends answers early" isSame={endsEarly === draft.ends_answer_early}>
           {yesOrNo(endsEarly)}
         </Fact>
         <Fact title="Scope" isSame={hasSameScope(published, policy)}>

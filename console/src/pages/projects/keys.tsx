@@ -105,7 +105,7 @@ const COLUMNS: ReadonlyArray<Column<ProjectKey>> = [
 ];
 
 function Allowed({ apiKey }: { apiKey: ProjectKey }) {
-  const models = apiKey.allowed_models ?? null;
+  const models = apiKey.allowed_models;
   return (
     <>
       {apiKey.permissions.map((permission) => (

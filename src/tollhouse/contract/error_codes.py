@@ -1,0 +1,114 @@
+"""The `code` values of failures by status (OQ-02), as the document and the register list them.
+
+A code of the program that is missing here fails `tests/contract/test_codes.py`.
+"""
+
+CODES: dict[int, tuple[str, ...]] = {
+    400: (
+        "invalid_json",
+        "missing_required_parameter",
+        "unknown_parameter",
+        "invalid_type",
+        "invalid_value",
+        "integer_below_min_value",
+        "integer_above_max_value",
+        "decimal_below_min_value",
+        "decimal_above_max_value",
+        "string_below_min_length",
+        "string_above_max_length",
+        "array_below_min_length",
+        "array_above_max_length",
+        "invalid_parameter_combination",
+        "unsupported_parameter",
+        "unsupported_value",
+        "context_length_exceeded",
+        "malformed_request",
+        "policy_budget_exceeded",
+    ),
+    401: (
+        "invalid_api_key",
+        "missing_api_key",
+    ),
+    402: (
+        "api_key_spend_limit_exceeded",
+        "credit_balance_exhausted",
+        "organization_spend_limit_exceeded",
+        "project_spend_limit_exceeded",
+        "reservation_too_large",
+    ),
+    403: (
+        "expiry_exceeds_creator",
+        "insufficient_permissions",
+        "key_suspended",
+        "model_locked",
+        "organization_suspended",
+        "policy_violation",
+        "project_archived",
+        "test_payments_refused",
+        "wrong_key_type",
+    ),
+    404: (
+        "api_key_not_found",
+        "credit_entry_not_found",
+        "model_not_found",
+        "policy_not_found",
+        "policy_version_not_found",
+        "project_not_found",
+        "rate_limit_not_found",
+        "request_not_found",
+        "spending_limit_not_found",
+        "unknown_url",
+    ),
+    405: ("method_not_allowed",),
+    408: ("request_timeout",),
+    409: (
+        "api_key_state_conflict",
+        "idempotency_key_in_progress",
+        "idempotency_key_reused",
+        "policy_budget_exceeded",
+        "policy_paused",
+        "policy_state_conflict",
+        "project_archived",
+        "quota_exceeded",
+        "revision_conflict",
+    ),
+    413: ("request_too_large",),
+    415: ("unsupported_media_type",),
+    422: ("provider_validation_failed",),
+    429: (
+        "concurrency_limit_exceeded",
+        "policy_rate_limit_exceeded",
+        "rate_limit_exceeded",
+        "too_many_bodies",
+        "too_many_policy_tests",
+    ),
+    431: ("request_headers_too_large",),
+    500: ("server_error",),
+    501: ("unsupported_parameter",),
+    502: ("backend_error",),
+    503: (
+        "body_quota_exceeded",
+        "no_judge",
+        "output_buffer_exceeded",
+        "policy_answer_too_long",
+        "policy_answers_held",
+        "policy_evaluator_unavailable",
+        "server_is_overloaded",
+        "service_unavailable",
+    ),
+    504: ("deadline_exceeded",),
+}
+"""Over HTTP."""
+
+COMMAND_CODES: dict[int, tuple[str, ...]] = {
+    404: (
+        "organization_not_found",
+        "reservation_not_found",
+    ),
+    409: (
+        "day_closed",
+        "organization_closed",
+        "too_many_checks",
+    ),
+}
+"""Only by the `tollhouse` command, which shows the status too."""

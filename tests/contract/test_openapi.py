@@ -228,7 +228,7 @@ def test_inference_routes_take_both_session_headers(rendered: Json) -> None:
 def test_token_counting_takes_the_headers_of_messages(rendered: Json) -> None:
     headers = headers_of(rendered, "post", "/v1/messages/count_tokens")
 
-    assert headers["anthropic-version"][PARTS] == {"name": ["OQ-67"], "enum": ["OQ-68"]}
+    assert headers["anthropic-version"][PARTS] == {"name": ["OQ-67", "OQ-68"]}
     assert headers["anthropic-beta"]["schema"]["maxLength"] == 512
 
 

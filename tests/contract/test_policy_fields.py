@@ -5,51 +5,31 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.contract import tables
 from tests.contract.tables import (
     ACCEPTED,
     BOOLEAN,
+    REVISION,
+    RULE,
     Table,
     array,
     cases,
     check_case,
     decoded,
+    fields_of,
     integer,
-    one_of,
     outcome_of,
     row,
     string,
 )
 from tollhouse.contract import keys, policies, policy_trials, projects
 
-RULE = "Does the text name a person?"
-DRAFT_ROWS = [
-    row("description", string(high=240)),
-    row("direction", one_of("request", "response", "both")),
-    row("mode", one_of("monitoring", "enforcing")),
-    row("scope", one_of("organization", "projects", "unattached")),
-    row("project_ids", array("11111111-1111-4111-8111-111111111111", high=1000)),
-    row("match_threshold_basis_points", integer(1, 9999), null=True),
-]
-REVISION = row("revision", integer(1, 2_147_483_647), required=True)
 CREATE = Table(
     type_=policies.CreatePolicy,
     body={"name": "No names", "rule": RULE},
-    rows=[
-        row("name", string(1, 80), required=True),
-        row("rule", string(1, 20_000, ending="?"), required=True),
-        *DRAFT_ROWS,
-    ],
+    rows=fields_of(tables.CREATE_POLICY),
 )
-EDIT = Table(
-    type_=policies.EditPolicy,
-    body={"revision": 7},
-    rows=[
-        REVISION,
-        row("name", string(1, 80)),
-        row("rule", string(1, 20_000, ending="?")),
-        *DRAFT_ROWS,
-    ],
-)
+EDIT = Table(type_=policies.EditPolicy, body={"revision": 7}, rows=fields_of(tables.EDIT_POLICY))
 EDIT_MANAGED = Table(
     type_=policies.EditManagedPolicy,
     body={"revision": 7},

@@ -26,6 +26,7 @@ CostGrouping = Literal["project_id", "api_key_id", "line_item"]
 
 _NAMED = given(name="OQ-125")
 _NAMED_LIST = given(name=("OQ-125", "OQ-127"))
+_NAMED_FILTER = given(name=("OQ-125", "OQ-127"), bounds="OQ-127")
 
 
 class CostsQuery(Struct, frozen=True, kw_only=True):
@@ -36,8 +37,8 @@ class CostsQuery(Struct, frozen=True, kw_only=True):
     start_time: Annotated[ReportInstant, given(name="OQ-125", required="OQ-126", bounds="OQ-126")]
     end_time: Annotated[ReportInstant | UnsetType, given(name="OQ-125", bounds="OQ-126")] = UNSET
     bucket_width: Literal["1d"] = "1d"
-    project_ids: Annotated[CostFilter | UnsetType, _NAMED_LIST] = UNSET
-    api_key_ids: Annotated[CostFilter | UnsetType, _NAMED_LIST] = UNSET
+    project_ids: Annotated[CostFilter | UnsetType, _NAMED_FILTER] = UNSET
+    api_key_ids: Annotated[CostFilter | UnsetType, _NAMED_FILTER] = UNSET
     group_by: Annotated[
         Annotated[list[CostGrouping], Meta(max_length=COST_GROUPINGS_MAX)] | UnsetType,
         _NAMED_LIST,

@@ -75,7 +75,7 @@ def header_parameters(operation: Operation) -> list[Json]:
     if operation.takes_session:
         headers += _session_headers(operation)
     if operation is COUNT_TOKENS:
-        version, beta = given(name="OQ-67", enum="OQ-68"), given(name="OQ-67", enum="OQ-69")
+        version, beta = given(name=("OQ-67", "OQ-68")), given(name=("OQ-67", "OQ-69"))
         headers.append(_header(VERSION_HEADER, version, 0, None))
         headers.append(_header(BETA_HEADER, beta, 0, BETA_FLAGS_LENGTH_MAX))
     return headers

@@ -35,7 +35,9 @@ class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     direction: Annotated[PolicyDirection, _DEFAULTED] = "both"
     mode: Annotated[PolicyMode, _DEFAULTED] = "monitoring"
     scope: Annotated[PolicyScope, _DEFAULTED] = "unattached"
-    project_ids: Annotated[PolicyProjectIds, _DEFAULTED] = field(default_factory=list[str])
+    project_ids: Annotated[
+        PolicyProjectIds, _DEFAULTED, Meta(extra_json_schema={"default": []})
+    ] = field(default_factory=list[str])
     match_threshold_basis_points: Annotated[ThresholdBasisPoints | None, _DEFAULTED] = None
 
 

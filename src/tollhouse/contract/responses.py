@@ -128,7 +128,7 @@ class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     model: Annotated[ModelName, GIVEN]
     input: Annotated[
         Annotated[str, Meta(min_length=1)] | Annotated[list[FreeObject], Meta(min_length=1)],
-        given(type="OQ-49", bounds="OQ-49"),
+        given(type="OQ-49"),
     ]
     instructions: str | UnsetType | None = UNSET
     max_output_tokens: Annotated[
@@ -164,7 +164,7 @@ class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     stream_options: ResponseStreamOptions | UnsetType | None = UNSET
     store: Annotated[OnlyFalse | UnsetType | None, given(null="OQ-55")] = UNSET
     background: Absent = None
-    previous_response_id: Annotated[Any, given(type="OQ-55", default="OQ-55")] = None
+    previous_response_id: Annotated[Any, given(default="OQ-55")] = None
     conversation: Absent = None
     prompt: Absent = None
     context_management: Unserved = None

@@ -50,6 +50,16 @@ async def test_an_effective_policy_shows_the_published_snapshot(
     }
 
 
+async def test_a_new_name_shows_without_a_publication(policies: Policies, world: World) -> None:
+    project = await world.project()
+    policy = await policies.published(scope="organization", name="Before")
+
+    await policies.edit(policy["id"], 2, name="After")
+
+    (listed,) = body_of(await policies.effective(project.id))["data"]
+    assert (listed["name"], listed["version"]) == ("After", 1)
+
+
 async def test_membership_follows_scope_and_state(policies: Policies, world: World) -> None:
     project, other = await world.project(), await world.project()
     everywhere = await policies.published(scope="organization", project_ids=[str(other.id)])

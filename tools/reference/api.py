@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from tollhouse.contract.openapi import document
 from tools.reference.tables import code, table
 
@@ -111,6 +113,11 @@ def _schema(name: str, schema: Json) -> str:
 
 
 def _form(schema: Json) -> str:
+    default = f"(default {code(_json(schema['default']))})" if "default" in schema else ""
+    return " ".join(filter(None, [_shape(schema), default]))
+
+
+def _shape(schema: Json) -> str:
     if reference := schema.get("$ref"):
         name = reference.rpartition("/")[2]
         return f"[{name}](schemas.md#{name.lower()})"
@@ -119,7 +126,7 @@ def _form(schema: Json) -> str:
             return " or ".join(map(_form, schema[union]))
     if "const" in schema or "enum" in schema:
         values = schema.get("enum", [schema.get("const")])
-        return ", ".join(code(str(value)) for value in values)
+        return ", ".join(code(_json(value)) for value in values)
     return " ".join(filter(None, [_kind(schema), *_bounds(schema)]))
 
 
@@ -139,5 +146,10 @@ def _bounds(schema: Json) -> Iterator[str]:
             yield f"{schema.get(low, '')}..{schema.get(high, '')}{unit}"
     if "exclusiveMinimum" in schema:
         yield f"above {schema['exclusiveMinimum']}"
-    if "default" in schema:
-        yield f"(default `{schema['default']}`)"
+    if "format" in schema:
+        yield f"({schema['format']})"
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - JSON
+    """Return a text as it is, and anything else as JSON writes it."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -34,11 +34,6 @@ Line = tuple[Resource | Parameters, Row | None]
 """A table and one of its lines, or the table as a whole."""
 
 
-KNOWN_FAULT = pytest.mark.xfail(strict=False, reason="the server still differs from this line")
-KNOWN_FAULTS = (
-    "Reasoning-max_tokens",
-    "post /v1/messages/count_tokens header-X-Service-Session-ID",
-)
 NEVER_SAID = {
     ("CompletionMessage", "name"),
     ("CompletionMessage", "tool_call_id"),
@@ -79,16 +74,12 @@ async def server(shop: Shop) -> AsyncIterator[Server]:
         yield made
 
 
-def lines(*known_faults: str) -> list[Any]:
+def lines() -> list[Any]:
     """Every table as a whole, and each of its lines."""
-    found = [
-        (f"{name_of(table)}-{line.name if line else 'table'}", (table, line))
+    return [
+        pytest.param((table, line), id=f"{name_of(table)}-{line.name if line else 'table'}")
         for table in (*REQUESTS, *ANSWERS, *PARAMETERS)
         for line in (None, *table.rows)
-    ]
-    return [
-        pytest.param(line, id=name, marks=[KNOWN_FAULT] if name in known_faults else [])
-        for name, line in found
     ]
 
 
@@ -113,7 +104,7 @@ async def test_the_document_says_what_the_line_says(line: Line) -> None:
             raise AssertionError(line)
 
 
-@pytest.mark.parametrize("line", lines(*KNOWN_FAULTS))
+@pytest.mark.parametrize("line", lines())
 async def test_the_server_does_what_the_line_says(server: Server, line: Line) -> None:
     match line:
         case Parameters() as table, Row() as row:

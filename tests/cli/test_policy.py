@@ -217,16 +217,18 @@ def test_a_restored_default_is_a_difference_from_the_threshold_in_force(
     ]
 
 
-def test_names_cannot_command_a_terminal(operator: Operator, project: str) -> None:
+def test_texts_cannot_command_a_terminal(operator: Operator, project: str) -> None:
     assert project
-    name = "a\x1b[2J\nforged   row"
-    made = operator.json("policy", "create", name, "--rule", RULE)["id"]
+    name, description = "a\u200b forged   row", "a\x1b[2J\nforged   row"
+    made = operator.json(*("policy", "create", name, "--rule", RULE, "--description", description))[
+        "id"
+    ]
 
     shown = operator.run("policy", "show", made).stdout
     listed = operator.run("policy", "list").stdout
 
     assert r"a\x1b[2J\nforged   row" in shown
-    assert r"a\x1b[2J\nforged   row" in listed
+    assert r"a\u200b forged   row" in listed
     assert operator.json("policy", "show", made)["name"] == name
 
 
@@ -256,6 +258,8 @@ def test_a_narrow_terminal_cuts_nothing_off(operator: Operator, policy: str, col
         (("effective", str(uuid4())), "project_not_found"),
         (("edit", "{}", "--rule", "Names a person."), "invalid_value"),
         (("edit", "{}", "--name", "n" * 81), "string_above_max_length"),
+        (("edit", "{}", "--name", "no\u202enames"), "invalid_value"),
+        (("create", "no\nnames", "--rule", RULE), "invalid_value"),
         (("create", "--rule", RULE), "missing_required_parameter"),
         (("create", "n\udcff", "--rule", RULE), "invalid_value"),
     ],

@@ -1,5 +1,6 @@
 """The bodies of policies, keys and projects, line by line."""
 
+import unicodedata
 from typing import Any
 
 import msgspec
@@ -138,14 +139,47 @@ def test_an_edit_tells_a_null_threshold_from_an_absent_one() -> None:
     assert null.match_threshold_basis_points is None
 
 
-@pytest.mark.parametrize("name", ["a", " a ", "名前", "a\u00a0b", "\u200b"])
-def test_a_name_needs_one_character_that_is_not_blank(name: str) -> None:
-    assert outcome_of(keys.CreateProjectKey, {"name": name}) == ACCEPTED
+NAMED = pytest.mark.parametrize(
+    ("type_", "body"),
+    [
+        (keys.CreateProjectKey, {}),
+        (keys.CreateAdminKey, {}),
+        (projects.CreateProject, {}),
+        (policies.CreatePolicy, {"rule": "Is it?"}),
+        (policies.EditPolicy, {"revision": 1}),
+        (policies.EditManagedPolicy, {"revision": 1}),
+    ],
+)
+BIDI_CLASSES = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+BIDI_CONTROLS = [
+    *("\u061c", "\u200e", "\u200f"),
+    *(
+        each
+        for each in map(chr, range(0x110000))
+        if unicodedata.bidirectional(each) in BIDI_CLASSES
+    ),
+]
+LINE_BREAKS = ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
 
-@pytest.mark.parametrize("name", [" ", "\u00a0\u3000", "a\nb", "a\n", "\ta", "a\x7f", "\x85a"])
-def test_a_blank_name_or_one_with_control_characters_is_refused(name: str) -> None:
-    assert outcome_of(keys.CreateProjectKey, {"name": name}) == ("invalid_value", "name")
+@NAMED
+@pytest.mark.parametrize("name", ["a", " a ", "名前", "שלום عليكم", "a\u00a0b", "\u200b"])
+def test_a_name_needs_one_character_that_is_not_blank(
+    type_: type[msgspec.Struct], body: dict[str, object], name: str
+) -> None:
+    assert outcome_of(type_, body | {"name": name}) == ACCEPTED
+
+
+@NAMED
+def test_a_name_is_one_line_in_the_order_in_which_it_is_written(
+    type_: type[msgspec.Struct], body: dict[str, object]
+) -> None:
+    blank = [" ", "\u00a0\u3000"]
+    controls = ["\t", "\x01", "\x1b", "\x7f", "\x9f"]
+    inside = [f"a{character}b" for character in controls + LINE_BREAKS + BIDI_CONTROLS]
+
+    for name in (*blank, *inside, "a\n", "\ta", "\u202ea"):
+        assert outcome_of(type_, body | {"name": name}) == ("invalid_value", "name"), repr(name)
 
 
 @pytest.mark.parametrize(

@@ -112,3 +112,34 @@ async def test_each_field_keeps_its_line_of_the_table(
     error = answer.json()["error"]
     assert (error["code"], error["param"]) == outcome
     assert body_of(await policies.retrieve(policy["id"])) == policy
+
+
+UNSHOWABLE = ["   ", "two\nlines", "two\u2028lines", "no\u202eseman", "\u2067x\u2069"]
+
+
+@pytest.mark.parametrize("name", UNSHOWABLE)
+async def test_a_name_that_cannot_be_shown_is_refused_as_for_keys(
+    client: httpx2.AsyncClient, project_id: str, name: str
+) -> None:
+    policies = Policies(client)
+    policy = await policies.published()
+    idempotency = {"Idempotency-Key": secrets.token_hex(8)}
+
+    answers = [
+        await client.post(
+            f"{GIVEN}/projects/{project_id}/api_keys", json={"name": name}, headers=idempotency
+        ),
+        await policies.create(name=name),
+        await policies.edit(policy["id"], policy["revision"], name=name),
+        await client.patch(
+            f"{MANAGE}/policies/{policy['id']}", json={"revision": policy["revision"], "name": name}
+        ),
+    ]
+
+    (refusal,) = {
+        (answer.status_code, *(answer.json()["error"][each] for each in ("code", "message")))
+        for answer in answers
+    }
+    assert refusal[:2] == (400, "invalid_value")
+    assert "line breaks" in refusal[2]
+    assert body_of(await policies.retrieve(policy["id"])) == policy

@@ -37,7 +37,7 @@ FORM: Final = f"""\
 {{heading}}
 # Save this file and leave the editor to go on; leave it unchanged to stop.
 
-# 1 to {POLICY_NAME_LENGTH_MAX} characters.
+# 1 to {POLICY_NAME_LENGTH_MAX} characters on one line.
 name = {{name}}
 
 # For your colleagues; at most {POLICY_DESCRIPTION_LENGTH_MAX} characters.

@@ -94,12 +94,17 @@ CONCURRENT_REQUESTS_MAX = 1_000_000  # OQ-140
 OPERATION_NAME_LENGTH_MAX = 64  # OQ-174
 
 QUESTION_PATTERN = r"\?\Z"
-NAME_PATTERN = r"\A(?=.*\S)[^\x00-\x1f\x7f-\x9f]+\Z"
+_BREAKS_AND_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_BIDI_CONTROLS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""They let a name be shown in another order than it is written, and so as another name."""
+NAME_PATTERN = rf"\A(?=.*\S)[^{_BREAKS_AND_CONTROLS}{_BIDI_CONTROLS}]+\Z"  # OQ-149
 STATUS_PATTERN = r"\A[1-5](?:[0-9]{2}|xx)\Z"
 USD_PATTERN = r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"
 
 PathId = Annotated[str, Meta(min_length=1, max_length=PATH_ID_LENGTH_MAX)]
-PolicyName = Annotated[str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX)]
+PolicyName = Annotated[
+    str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX, pattern=NAME_PATTERN)
+]
 PolicyDescription = Annotated[str, Meta(max_length=POLICY_DESCRIPTION_LENGTH_MAX)]
 PolicyRule = Annotated[
     str, Meta(min_length=1, max_length=POLICY_RULE_LENGTH_MAX, pattern=QUESTION_PATTERN)
@@ -162,7 +167,10 @@ FORMS = {
     QUESTION_PATTERN: "a question that ends with '?'",
     STATUS_PATTERN: "a status such as 503, or a class such as 5xx",
     USD_PATTERN: "a plain decimal with at most 12 digits before and 12 after its point",
-    NAME_PATTERN: "a text that is not blank and has no control characters",
+    NAME_PATTERN: (
+        "a text that is not blank and has no line breaks, control characters or bidirectional "
+        "controls"
+    ),
     CUSTOMER_PERMISSION_PATTERN: f"one of {', '.join(CUSTOMER_PERMISSION_NAMES)}",
     ADMIN_PERMISSION_PATTERN: f"one of {', '.join(ADMIN_PERMISSION_NAMES)}",
 }

@@ -129,6 +129,6 @@ def test_content_that_is_too_long_fails_closed() -> None:
     with pytest.raises(TooLongToJudge) as failure:
         budget.check_content(sheet, rules(1), PROFILE, tokens_max=1_000)
 
-    assert failure.value.kind == 503
+    assert (failure.value.kind, failure.value.code) == (403, "policy_not_evaluable")
     assert failure.value.is_policy_failure
     assert failure.value.should_retry is False

@@ -106,49 +106,6 @@ async def test_every_part_of_a_response_is_judged(courthouse: Courthouse) -> Non
         refused(answer, 403, "policy_violation")
 
 
-PICTURE = "data:image/png;base64,iVBORw0KGgo="
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "param"),
-    [
-        (
-            CHAT,
-            {
-                "messages": [
-                    {
-                        "role": "user",
-                        "content": [{"type": "image_url", "image_url": {"url": PICTURE}}],
-                    }
-                ]
-            },
-            "messages[0].content[0]",
-        ),
-        (
-            RESPONSES,
-            {
-                "input": [
-                    {
-                        "role": "user",
-                        "content": [{"type": "input_image", "image_url": PICTURE}],
-                    }
-                ]
-            },
-            "input",
-        ),
-    ],
-)
-async def test_what_a_judge_cannot_read_is_refused_by_its_name(
-    courthouse: Courthouse, path: str, body: dict[str, Any], param: str
-) -> None:
-    await courthouse.forbid("bread", direction=Direction.REQUEST)
-
-    answer = await courthouse.send(path, BODIES[path]("Hi") | body)
-
-    error = refused(answer, 503, "policy_evaluator_unavailable")
-    assert error["param"] == param
-
-
 async def test_policy_ids_add_what_is_not_attached(courthouse: Courthouse) -> None:
     added = await courthouse.forbid("bread", scope=Scope.UNATTACHED, direction=Direction.REQUEST)
     body = BODIES[CHAT]("Where is bread?")

@@ -42,6 +42,7 @@ CODES: dict[int, tuple[str, ...]] = {
         "key_suspended",
         "model_locked",
         "organization_suspended",
+        "policy_not_evaluable",
         "policy_violation",
         "project_archived",
         "test_payments_refused",

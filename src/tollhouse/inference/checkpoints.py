@@ -17,7 +17,7 @@ from tollhouse.judging.court import Court
 from tollhouse.judging.errors import (
     JudgeFailed,
     JudgeTokensExhausted,
-    NotEvaluable,
+    PolicyNotEvaluable,
     TooLongToJudge,
 )
 from tollhouse.judging.gathering import Gathered
@@ -89,7 +89,7 @@ class Checkpoints:
 
     async def _look(self, content_of: ContentOf, size_bytes: int, *, may_end: bool) -> None:
         # Why it can not be judged is told with the verdict. Without judge tokens nobody looks.
-        with suppress(NotEvaluable, TooLongToJudge, JudgeFailed, JudgeTokensExhausted):
+        with suppress(PolicyNotEvaluable, JudgeFailed, JudgeTokensExhausted):
             subject = await self._bench.lay_out(content_of, size_bytes)
             if self._is_over:
                 return

@@ -48,6 +48,16 @@ class AnswerTooLongToJudge(UnjudgedAnswer):
         )
 
 
+class AnswerNotEvaluable(PolicyEvaluatorUnavailable):
+    """The answer has a part that cannot be shown to the judge. Its caller did not write it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A policy applies, and the model's answer has a part that is not text, which no judge "
+            "can read. Nothing is charged."
+        )
+
+
 class NoRoomToHold(PolicyEvaluatorUnavailable):
     """The worker holds back as many answers as it can, of all organizations together."""
 

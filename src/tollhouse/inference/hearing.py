@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from tollhouse.base.errors import without_frames
+from tollhouse.base.errors import GatewayError, without_frames
 from tollhouse.base.quotas import Quota
 from tollhouse.inference import examinations
 from tollhouse.inference.allowance import Allowance
 from tollhouse.inference.checkpoints import Bench, Checkpoints, EarlyMatch
 from tollhouse.inference.courtroom import Applied, Courtroom, Matter
-from tollhouse.inference.errors import AnswerTooLongToJudge
+from tollhouse.inference.errors import AnswerNotEvaluable, AnswerTooLongToJudge
 from tollhouse.judging import content as contents
 from tollhouse.judging.asking import Subject
 from tollhouse.judging.budget import applying
@@ -20,6 +20,7 @@ from tollhouse.judging.errors import (
     JudgeTokensExhausted,
     NotEvaluable,
     PolicyEvaluatorUnavailable,
+    PolicyNotEvaluable,
     SelectionTooLarge,
     TooLongToJudge,
     TooManyEvaluations,
@@ -36,7 +37,7 @@ from tollhouse.observability import bound_metrics, metrics
 from tollhouse.observability.metrics import DecisionLoss
 from tollhouse.policies.types import AppliedPolicy, Direction, Mode
 
-Unjudged = NotEvaluable | TooLongToJudge | JudgeFailed
+Unjudged = PolicyNotEvaluable | JudgeFailed
 """Why a content was not even asked about."""
 
 
@@ -120,6 +121,8 @@ class Hearing:
             )
         except TooLongToJudge:
             raise AnswerTooLongToJudge from None
+        except NotEvaluable:
+            raise AnswerNotEvaluable from None
         finally:
             self.watch_answer(content_of, size_bytes)
 
@@ -229,7 +232,7 @@ class Hearing:
             self._used_tokens = court.weigh(subject, policies, spent_tokens=self._spent_tokens)
             self._spent_tokens += self._used_tokens
             decisions = await court.examine(subject, policies)
-        except (NotEvaluable, TooLongToJudge, JudgeFailed) as failure:
+        except (PolicyNotEvaluable, JudgeFailed) as failure:
             reason = _reason(failure)
             self._note(direction, unanswered(policies, reason), None, began_seconds)
             raise self._named(failure) from None
@@ -263,7 +266,7 @@ class Hearing:
             is_watched=is_watched,
         )
 
-    def _named(self, failure: Unjudged) -> PolicyEvaluatorUnavailable:
+    def _named(self, failure: Unjudged) -> GatewayError:
         if isinstance(failure, JudgeFailed):
             return PolicyEvaluatorUnavailable()
         if failure.param is not None:
@@ -305,7 +308,7 @@ class Hearing:
         except JudgeTokensExhausted:
             metrics.decisions_dropped(len(policies), DecisionLoss.NO_TOKENS)
             return
-        except (NotEvaluable, TooLongToJudge, JudgeFailed) as failure:
+        except (PolicyNotEvaluable, JudgeFailed) as failure:
             without_frames(failure)
             self._note(direction, unanswered(policies, _reason(failure)), None, began_seconds)
             return

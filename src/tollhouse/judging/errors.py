@@ -59,21 +59,34 @@ class PolicyEvaluatorUnavailable(GatewayError):
         super().__init__(message, param=param)
 
 
-class NotEvaluable(PolicyEvaluatorUnavailable):
-    """Something in the content cannot be shown to the judge, such as a picture."""
+class PolicyNotEvaluable(GatewayError):
+    """No judge can evaluate the request as it is, now or later: its caller has to change it."""
+
+    kind = Kind.DENIED
+    code = "policy_not_evaluable"
+    is_policy_failure = True
+    should_retry = False
+
+
+class NotEvaluable(PolicyNotEvaluable):
+    """Something in the content cannot be shown to the judge, such as an image, sound or a file."""
 
     def __init__(self, param: str | None) -> None:
         super().__init__(
-            "A policy applies, and only text can be judged. Leave out what is not text.",
+            "A policy applies to this request, and a judge reads only text. Leave out what is not "
+            "text, such as images, sound and files. Nothing was forwarded or charged.",
             param=param,
         )
 
 
-class TooLongToJudge(PolicyEvaluatorUnavailable):
+class TooLongToJudge(PolicyNotEvaluable):
     """Judging all of the content would exceed the judge's budget, and none of it is left out."""
 
     def __init__(self) -> None:
-        super().__init__("A policy applies, and the content is too long to be judged. Shorten it.")
+        super().__init__(
+            "A policy applies to this request, and its content is too long to be judged. Shorten "
+            "it. Nothing was forwarded or charged."
+        )
 
 
 class NoJudge(GatewayError):

@@ -205,7 +205,7 @@ _activity_dropped = Counter(
 )
 _policy_decisions = Counter(
     "tollhouse_policy_decisions_total",
-    "What policies decided.",
+    "What policies decided, or why they did not: a judge failed, or content is not evaluable.",
     ["direction", "mode", "outcome"],
     registry=registry,
 )

@@ -64,6 +64,7 @@ def test_a_model_says_all_that_it_can_say() -> None:
     context_length = 32768
     max_output_length = 32768
     tokenizer = "nfc"
+    template_tokens = 40
     input_modalities = ["text", "image"]
     image_tokens = 576
     features = ["cache_salt", "reasoning", "reasoning_budget", "tools"]
@@ -128,6 +129,14 @@ REFUSED_MODELS: dict[str, tuple[Tables, str]] = {
     "a price of images that it cannot see": (
         model(pricing__image="1"),
         f"{A}.pricing.image: {BLIND}",
+    ),
+    "tokens of a template without a tokenizer": (
+        model(template_tokens=32),
+        f"{A}.template_tokens: it needs tokenizer",
+    ),
+    "fewer tokens than none of a template": (
+        model(template_tokens=-1, tokenizer="bytes"),
+        f"{A}.template_tokens: Expected `int` >= 0",
     ),
     "no tokens per image": (
         model(image_tokens=0, input_modalities=["image"]),

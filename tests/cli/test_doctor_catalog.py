@@ -1,6 +1,7 @@
 """What `tollhouse doctor` says of the catalog, and of the replicas in it."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +31,18 @@ class Engine(BaseHTTPRequestHandler):
         is_well = self.path == "/health" and is_let_in
         self.send_response(200 if is_well else 401)
         self.end_headers()
+
+    def do_POST(self) -> None:
+        """Count as an engine whose template has a system prompt of its own."""
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        tokens = 7 if "system" in body else 1_376
+        is_known = self.path == "/v1/messages/count_tokens"
+        self.send_response(200 if is_known else 404)
+        answer = json.dumps({"input_tokens": tokens}).encode()
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base
         """Say nothing."""
@@ -189,3 +202,49 @@ async def test_the_judge_is_asked_for_its_tokens_and_one_question(patient: Opera
 
 def test_without_a_judge_that_is_said(patient: Operator) -> None:
     assert examined(patient)["judge"]["found"].startswith("none")
+
+
+def configure_counting(patient: Operator, url: str, counter: str, *lines: str) -> None:
+    """A model whose prompts are bounded by bytes, on an engine that counts them."""
+    configure(
+        patient,
+        "[backends.engine]",
+        f'replicas = ["{url}"]',
+        'health_path = "/none"',
+        f'counts_tokens_by = "{counter}"',
+        MODEL.format(backend="engine"),
+        'tokenizer = "bytes"',
+        *lines,
+    )
+
+
+TEMPLATE = "template of example/model-a"
+
+
+def test_a_template_that_adds_more_than_is_reserved_is_told_with_what_to_declare(
+    patient: Operator, engine_url: str
+) -> None:
+    configure_counting(patient, engine_url, "messages")
+    short = examined(patient, exit_code=1)[TEMPLATE]
+    configure(patient, "template_tokens = 1376")
+
+    enough = examined(patient, exit_code=1)[TEMPLATE]
+
+    assert short["outcome"] == "warning"
+    assert short["found"] == "the engine counts 1376 tokens for a word, and 304 are reserved"
+    assert short["remedy"].startswith("Set template_tokens = 1376 for the model.")
+    assert enough["outcome"] == "ok"
+    assert enough["found"] == "the engine counts 1376 tokens for a word, and 1424 are reserved"
+
+
+def test_an_engine_that_counts_no_chats_says_nothing_about_its_template(
+    patient: Operator, engine_url: str
+) -> None:
+    configure_counting(patient, engine_url, "tokenize")
+
+    found = examined(patient, exit_code=1)[TEMPLATE]
+
+    assert (found["outcome"], found["found"]) == (
+        "ok",
+        "not compared: the engine counts no whole chats",
+    )

@@ -41,7 +41,7 @@ NEEDED = PROMPT_TOKENS * PROMPT_PICO_USD + OUTPUT_TOKENS * COMPLETION_PICO_USD
 
 
 def question(**fields: object) -> dict[str, Any]:
-    """Thirteen tokens by the upstream's count, more than a thousand by its bytes."""
+    """Thirteen tokens by the upstream's count, several hundred by its bytes."""
     return chat(WORDS, max_tokens=OUTPUT_TOKENS, **fields)
 
 

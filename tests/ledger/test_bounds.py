@@ -28,7 +28,8 @@ from tests.ledger.requests import (
 from tests.support.engine import Engine
 from tollhouse.ledger.bounds import (
     MESSAGE_TOKENS,
-    REQUEST_TOKENS,
+    TEMPLATE_TOKENS,
+    TOOLS_TOKENS,
     ModelBounds,
     TokenizerFamily,
     of_chat_request,
@@ -53,7 +54,7 @@ ORDINARY = ModelBounds(
 )
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
 OWN_WORDS = 32
-"""Our renderings say little of their own, so that the allowance for it may not help them."""
+"""Our renderings say little of their own, so that the allowances for it may not help them."""
 SPREAD: Body = {
     "model": "m",
     "messages": [
@@ -102,6 +103,13 @@ TOKENIZERS = {
 }
 
 
+def bound_without_preambles(family: TokenizerFamily, body: Body) -> int:
+    """The bound for a template that has no system prompt and does not tell how to call tools."""
+    model = replace(BOUNDLESS, tokenizer=family, template_tokens=OWN_WORDS)
+    preamble_tokens = TOOLS_TOKENS if body.get("tools") else 0
+    return of_chat_request(request_of(body), model).prompt_tokens - preamble_tokens * body["n"]
+
+
 def user(*parts: Body, **members: Any) -> Body:  # noqa: ANN401 - JSON
     """A request with one message."""
     messages = [{"role": "user", "content": list(parts)}]
@@ -113,11 +121,11 @@ def user(*parts: Body, **members: Any) -> Body:  # noqa: ANN401 - JSON
 @example(SPREAD)
 @given(BODIES)
 def test_no_rendering_has_more_tokens_than_the_bound(family: TokenizerFamily, body: Body) -> None:
-    bound = of_chat_request(request_of(body), replace(BOUNDLESS, tokenizer=family))
+    bound_tokens = bound_without_preambles(family, body)
 
     for render in RENDERINGS:
         tokens = len(TOKENIZERS[family].encode(render(body)).ids)
-        assert tokens * body["n"] <= bound.prompt_tokens - (REQUEST_TOKENS - OWN_WORDS) * body["n"]
+        assert tokens * body["n"] <= bound_tokens
 
 
 @pytest.mark.parametrize("family", TOKENIZERS)
@@ -126,11 +134,10 @@ def test_the_longest_renderings_stay_within_the_bound(
     family: TokenizerFamily, extreme: str
 ) -> None:
     body = {"model": "m", "messages": [said("user", "")], "n": 1} | EXTREMES[extreme]
-    bound = of_chat_request(request_of(body), replace(BOUNDLESS, tokenizer=family))
+    bound_tokens = bound_without_preambles(family, body)
 
     for render in RENDERINGS:
-        tokens = len(TOKENIZERS[family].encode(render(body)).ids)
-        assert tokens <= bound.prompt_tokens - (REQUEST_TOKENS - OWN_WORDS)
+        assert len(TOKENIZERS[family].encode(render(body)).ids) <= bound_tokens
 
 
 @THOROUGH
@@ -190,7 +197,8 @@ def test_longer_text_has_no_lower_bound() -> None:
 def test_a_short_question_needs_little_more_than_the_allowances() -> None:
     bound = of_chat_request(request_of(user(text_part("Hello"))), ORDINARY)
 
-    assert 0 < bound.prompt_tokens - REQUEST_TOKENS - MESSAGE_TOKENS < 100
+    allowances = TEMPLATE_TOKENS[TokenizerFamily.BYTES] + MESSAGE_TOKENS
+    assert 0 < bound.prompt_tokens - allowances < 100
     assert (bound.images, bound.output_tokens, bound.completions) == (0, 1_024, 1)
 
 

@@ -159,6 +159,11 @@ def _demands(model: Model) -> tuple[tuple[str, bool, str], ...]:
         ("input_modalities", _are_distinct(model.input_modalities), repeated),
         ("output_modalities", _are_distinct(model.output_modalities), repeated),
         ("required_checks", _are_distinct(model.required_checks), repeated),
+        (
+            "template_tokens",
+            model.template_tokens is None or model.tokenizer is not None,
+            "it needs tokenizer: without it a prompt is reserved at the whole context",
+        ),
         ("image_tokens", sees_images or model.image_tokens is None, blind),
         ("pricing.image", sees_images or not costs_images, blind),
         (

@@ -130,6 +130,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     created: Annotated[int, Meta(ge=0, le=CREATED_MAX)] = 0
     input_modalities: tuple[Modality, ...] = ("text",)
     output_modalities: tuple[Modality, ...] = ("text",)
+    template_tokens: Annotated[int, Meta(ge=0, le=COUNT_MAX)] | None = None
     image_tokens: PositiveInt | None = None
     features: frozenset[Feature] = frozenset()
     sampling_parameters: frozenset[SamplingParameter] = frozenset(

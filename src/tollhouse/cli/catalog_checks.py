@@ -8,7 +8,7 @@ from tollhouse.backends.probing import probe
 from tollhouse.catalog import rules
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.catalog.types import Backend, Catalog
-from tollhouse.cli import judge_checks
+from tollhouse.cli import judge_checks, template_checks
 from tollhouse.cli.findings import Finding, failure, ok, warning
 from tollhouse.settings import Settings
 
@@ -20,7 +20,7 @@ REMEDY: Final = "Look at the engine there, or correct replicas, health_path or c
 
 
 async def findings(settings: Settings) -> AsyncIterator[Finding]:
-    """One for the catalog; one for each backend and for the judge, if the catalog is sound."""
+    """One for the catalog; if it is sound, one for each backend, template and for the judge."""
     try:
         catalog = rules.parse(settings.backends, settings.models, settings.judge)
     except InvalidCatalog as error:
@@ -29,6 +29,8 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
         return
     yield ok("catalog", f"models: {len(catalog.models)}, backends: {len(catalog.backends)}")
     async for finding in _backends(catalog):
+        yield finding
+    async for finding in template_checks.templates(catalog):
         yield finding
     yield await judge_checks.judge(catalog)
 

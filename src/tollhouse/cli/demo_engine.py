@@ -24,6 +24,7 @@ backend = "demo"
 context_length = {context_length}
 max_output_length = {context_length}
 tokenizer = "bytes"
+template_tokens = 31
 features = ["json_mode", "structured_outputs"]
 sampling_parameters = [
   "temperature",

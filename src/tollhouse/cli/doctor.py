@@ -1,6 +1,7 @@
 """`tollhouse doctor`: looks at everything a deployment stands on, and changes nothing."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Final, Literal
@@ -58,6 +59,8 @@ def command(context: click.Context, *, as_json: bool) -> None:
     Looks at the configuration, every replica of the backends, Redis, the database and the workers.
     Every warning and failure says what to do; the exit code is 1 if there is a failure.
     """
+    # A finding says what the log line of a failed call would say.
+    logging.getLogger("tollhouse").addHandler(logging.NullHandler())
     findings: list[Finding] = []
     with progress.bars(as_json=as_json) as bars:
         task = bars.add_task("checking", total=CHECKS_MIN)

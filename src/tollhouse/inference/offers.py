@@ -121,7 +121,7 @@ def _offer(
         port=port,
         prices=_prices(model),
         price_revision=price_revision,
-        bounds=_bounds(model, backend),
+        bounds=bounds_of(model, backend),
     )
 
 
@@ -137,11 +137,13 @@ def _prices(model: Model) -> Prices:
     )
 
 
-def _bounds(model: Model, backend: Backend) -> ModelBounds:
+def bounds_of(model: Model, backend: Backend) -> ModelBounds:
+    """What the catalog says of the tokens that the backend can bill for the model."""
     return ModelBounds(
         tokenizer=None if model.tokenizer is None else _FAMILIES[model.tokenizer],
         context_length=model.context_length,
         max_output_length=model.max_output_length,
+        template_tokens=model.template_tokens,
         image_tokens=model.image_tokens,
         reasons_outside_bound=backend.reasons_outside_bound,
         bills_prompt_per_choice=backend.bills_prompt_per_choice,

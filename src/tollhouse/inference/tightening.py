@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from tollhouse.backends.encoding import forwarded_message
 from tollhouse.backends.errors import BackendError
+from tollhouse.backends.port import BackendPort
 from tollhouse.backends.types import TOKENS_MAX, Ask
 from tollhouse.base.money import PicoUsd
 from tollhouse.catalog.types import Counter
@@ -124,14 +125,22 @@ def _is_plain_turn(message: ChatMessage) -> bool:
 
 async def _counted(body: FreeObject, offer: Offer, may_count: Callable[[int], bool]) -> int | None:
     """An engine that cannot count now changes nothing: the refusal stands."""
-    counter = offer.backend.counts_tokens_by
-    ask = Ask(path=PATHS[counter], body=msgspec.json.encode(body), is_at_host=counter == "tokenize")
-    if not may_count(len(ask.body)):
+    encoded = msgspec.json.encode(body)
+    if not may_count(len(encoded)):
         return None
     try:
-        async with asyncio.timeout(COUNT_SECONDS_MAX):
-            counted, _ = await offer.port.fetch(ask, _Counted)
+        return await engine_count(encoded, offer.port, offer.backend.counts_tokens_by)
     except (BackendError, TimeoutError) as failure:
         logger.warning("prompt_not_counted", extra={"reason": type(failure).__name__})
         return None
+
+
+async def engine_count(body: bytes, port: BackendPort, counter: Counter) -> int | None:
+    """Return what the engine counts for a `counting_body`, or None if its answer has no count.
+
+    Raises `BackendError` or `TimeoutError` if it does not answer.
+    """
+    ask = Ask(path=PATHS[counter], body=body, is_at_host=counter == "tokenize")
+    async with asyncio.timeout(COUNT_SECONDS_MAX):
+        counted, _ = await port.fetch(ask, _Counted)
     return counted.count if counter == "tokenize" else counted.input_tokens

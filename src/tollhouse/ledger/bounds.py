@@ -6,7 +6,7 @@ Decision 0008 has the reasons for the numbers.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,9 +16,9 @@ from tollhouse.ledger.pricing import TokenBound
 from tollhouse.ledger.prompts import Prompt, of_chat
 from tollhouse.ledger.spelling import NESTING_OF_ARGUMENTS, growth_bytes
 
-REQUEST_TOKENS = 1_024
-"""What a template says of its own: a system prompt, how to call tools."""
 MESSAGE_TOKENS = 16
+TOOLS_TOKENS = 256
+"""How a template tells a model to call tools; once, if there are any."""
 TOOL_TOKENS = 64
 
 
@@ -30,17 +30,30 @@ class TokenizerFamily(IntEnum):
     NFKC = 11
 
 
+TEMPLATE_TOKENS: Final = {
+    TokenizerFamily.BYTES: 256,
+    TokenizerFamily.NFC: 64,
+    TokenizerFamily.NFKC: 64,
+}
+"""What a template of the family says of its own: a system prompt, a date, who speaks next.
+
+A larger factor makes more of the JSON around each message, which no template prints, so that less
+is needed beside it.
+"""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelBounds:
     """What the catalog says about a model and its backend, as far as bounds depend on it.
 
     Without a tokenizer's family, or without `image_tokens` where there are images, a prompt may
-    fill the whole context.
+    fill the whole context. Without `template_tokens` the family's number holds.
     """
 
     tokenizer: TokenizerFamily | None
     context_length: int
     max_output_length: int
+    template_tokens: int | None = None
     image_tokens: int | None = None
     reasons_outside_bound: bool = False
     bills_prompt_per_choice: bool = False
@@ -80,9 +93,13 @@ def _prompt_tokens(prompt: Prompt, model: ModelBounds) -> int:
     image_tokens = model.image_tokens if prompt.images else 0
     if prompt.is_open or model.tokenizer is None or image_tokens is None:
         return model.context_length
+    template_tokens = model.template_tokens
+    if template_tokens is None:
+        template_tokens = TEMPLATE_TOKENS[model.tokenizer]
     tokens = (
-        REQUEST_TOKENS
+        template_tokens
         + MESSAGE_TOKENS * prompt.messages
+        + (TOOLS_TOKENS if prompt.tools else 0)
         + TOOL_TOKENS * prompt.tools
         + image_tokens * prompt.images
         + model.tokenizer * _rendered_bytes(prompt, model.context_length)

@@ -71,7 +71,7 @@ def in_usd(pico_usd: int) -> str:
 
 @EACH_SURFACE
 @EACH_MODEL
-async def test_credit_for_the_bound_is_enough_and_a_pico_dollar_less_is_402(
+async def test_a_pico_dollar_less_than_the_bound_is_402(
     shop: Shop, surface: str, model_id: str
 ) -> None:
     needed = price(PROMPT_TOKENS[model_id])

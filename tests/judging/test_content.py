@@ -168,7 +168,7 @@ def test_what_is_not_text_cannot_be_judged(part: dict[str, Any]) -> None:
         request([message])
 
     assert failure.value.param == "messages[0].content[1]"
-    assert failure.value.kind == 503
+    assert (failure.value.kind, failure.value.code) == (403, "policy_not_evaluable")
     assert failure.value.is_policy_failure
     assert failure.value.should_retry is False
 

@@ -22,6 +22,7 @@ PolicyMode = Literal["monitoring", "enforcing"]
 PolicyScope = Literal["organization", "projects", "unattached"]
 
 _DEFAULTED = given(default="OQ-103")
+_NAMED = given(pattern="OQ-149")
 
 
 class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +30,7 @@ class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
 
-    name: PolicyName
+    name: Annotated[PolicyName, _NAMED]
     rule: PolicyRule
     description: Annotated[PolicyDescription, _DEFAULTED] = ""
     direction: Annotated[PolicyDirection, _DEFAULTED] = "both"
@@ -47,7 +48,7 @@ class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
 
     revision: Revision
-    name: PolicyName | UnsetType = UNSET
+    name: Annotated[PolicyName | UnsetType, _NAMED] = UNSET
     description: PolicyDescription | UnsetType = UNSET
     rule: PolicyRule | UnsetType = UNSET
     direction: PolicyDirection | UnsetType = UNSET
@@ -156,7 +157,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     object: Literal["organization.policy"] = "organization.policy"
     id: str
-    name: PolicyName
+    name: Annotated[PolicyName, _NAMED]
     description: PolicyDescription
     state: PolicyState
     revision: Revision

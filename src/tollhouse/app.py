@@ -30,6 +30,8 @@ from tollhouse.contract.errors import ErrorBody, ErrorShape
 from tollhouse.decisions import recorder as decisions_recorder
 from tollhouse.decisions import retention as decisions_retention
 from tollhouse.decisions.recorder import DecisionRecorder
+from tollhouse.documentation import error_pages
+from tollhouse.documentation.site import ErrorPages
 from tollhouse.inference import assembly
 from tollhouse.inference.allowance import HeldBytes, HoldingBounds
 from tollhouse.inference.assembly import Ground, Inference
@@ -100,7 +102,10 @@ class Application:
             )
         )
         self._body_quota = BodyQuota(settings.server.bodies_bytes_max)
-        self._console = Site(console_files.read(console_files.BUILT), self._clock)
+        self._sites = (
+            Site(console_files.read(console_files.BUILT), self._clock),
+            ErrorPages(error_pages.read(), self._clock),
+        )
         self.is_ready = False
 
     async def startup(self) -> None:
@@ -187,10 +192,12 @@ class Application:
         """Serve one request; a server that speaks of its own life is listened to as well."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif self._console.is_at(scope["raw_path"]):
-            await self._console(scope, receive, send)
-        else:
-            await self._edge(scope, receive, send)
+            return
+        for site in self._sites:
+            if site.is_at(scope["raw_path"]):
+                await site(scope, receive, send)
+                return
+        await self._edge(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -233,7 +240,7 @@ class Application:
             Presentation(
                 request_id=request_id,
                 shape=ErrorShape.OPENAI,
-                documentation_url=self._settings.errors.documentation_url,
+                documentation_url=self._settings.documentation_url,
             ),
         )
 
@@ -293,7 +300,7 @@ class Application:
             trials=self._inference.trials,
             is_sandbox=settings.ledger.is_sandbox,
             keep_alive_seconds=settings.inference.keep_alive_seconds,
-            documentation_url=settings.errors.documentation_url,
+            documentation_url=settings.documentation_url,
         )
 
     async def _enter(self) -> None:

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 
 from tollhouse.base import credentials
 from tollhouse.base.credentials import UnusableCredential
+from tollhouse.base.errors import ERROR_PAGES_PATH
 from tollhouse.base.shares import ORGANIZATION_SHARE
 from tollhouse.base.suggestions import did_you_mean
 
@@ -45,6 +46,11 @@ _REDIS_URL = re.compile(
 )
 # Without a credential, which the exporter would repeat in its complaints.
 _COLLECTOR_URL = re.compile(rf"https?://{_HOST}(?:/[^\s@?#]*)?", re.ASCII)
+# It becomes part of answers, so nothing may stand in it that is no part of a plain address.
+_PUBLIC_URL = re.compile(
+    r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%-]*)?",
+    re.ASCII,
+)
 CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -59,6 +65,15 @@ class InvalidSettings(Exception):
 BODIES_TO_BODY_BYTES = 8
 """A text that is not ASCII takes up to six bytes of memory for each of its own, and an eighth of
 what a worker has is kept for small bodies."""
+
+
+def _refuse_other_address(name: str, value: str | None) -> None:
+    if value is not None and _PUBLIC_URL.fullmatch(value) is None:
+        message = (
+            f"{name}: not of the form https://HOST or https://HOST:PORT/PATH. Leave out user,"
+            " password, '?' and '#'."
+        )
+        raise InvalidSettings(message)
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,6 +137,8 @@ class SecretSettings(Section, frozen=True, kw_only=True):
 class ServerSettings(Section, frozen=True, kw_only=True):
     """Listeners, workers and the bounds of the edge.
 
+    `public_url` is the address at which clients reach the gateway. It begins the addresses of the
+    gateway's own pages in answers; the Host header of a request never does.
     A connection whose peer does not read for `write_seconds` is cut, and its request settled.
     A worker holds at most `connections_max` connections, and fewer where the system allows it too
     few descriptors; beyond that it closes the longest idle one for each new one, or else the one
@@ -138,6 +155,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 
     host: str = "127.0.0.1"
     port: Port = 8080
+    public_url: str | None = None
     probe_host: str = "127.0.0.1"
     probe_port: Port = 8081
     workers: Annotated[int, Meta(ge=1, le=256)] = 2
@@ -157,6 +175,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     admin_wait_seconds: Seconds = 5.0
 
     def __post_init__(self) -> None:
+        _refuse_other_address("server.public_url", self.public_url)
         needed = BODIES_TO_BODY_BYTES * self.body_bytes_max
         if self.bodies_bytes_max < needed:
             message = (
@@ -277,9 +296,15 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
 
 
 class ErrorSettings(Section, frozen=True, kw_only=True):
-    """Presentation of failures."""
+    """Presentation of failures.
+
+    `documentation_url` is where the page of each code is, if it is not the gateway that serves it.
+    """
 
     documentation_url: str | None = None
+
+    def __post_init__(self) -> None:
+        _refuse_other_address("errors.documentation_url", self.documentation_url)
 
 
 class Settings(Section, frozen=True, kw_only=True):
@@ -304,6 +329,15 @@ class Settings(Section, frozen=True, kw_only=True):
     backends: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
     judge: dict[str, Any] = {}
+
+    @property
+    def documentation_url(self) -> str | None:
+        """The address below which each error code has its page, or None if none is known."""
+        if self.errors.documentation_url is not None:
+            return self.errors.documentation_url.rstrip("/")
+        if self.server.public_url is not None:
+            return self.server.public_url.rstrip("/") + ERROR_PAGES_PATH
+        return None
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Settings:

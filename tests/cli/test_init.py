@@ -41,6 +41,28 @@ def test_init_as_json_has_all_of_it_and_never_replaces_a_file_unasked(
     assert newcomer.settings_path.read_text() == written
 
 
+def test_errors_link_to_the_address_that_clients_use(newcomer: Operator, fresh_url: str) -> None:
+    config = ("--config", str(newcomer.settings_path))
+    address = "https://gateway.example/llm"
+
+    call(*config, "init", "--database-url", fresh_url, "--public-url", address)
+
+    settings = load(newcomer.settings_path, environment={})
+    assert settings.server.public_url == address
+    assert settings.documentation_url == f"{address}/docs/errors"
+
+
+def test_without_an_address_for_clients_it_is_this_machines(
+    newcomer: Operator, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOLLHOUSE_SERVER__PORT", "9123")
+
+    call("--config", str(newcomer.settings_path), "init", "--database-url", fresh_url)
+
+    settings = load(newcomer.settings_path, environment={})
+    assert (settings.server.port, settings.server.public_url) == (8080, "http://127.0.0.1:9123")
+
+
 def test_force_replaces_the_file_when_the_database_is_another(
     newcomer: Operator, fresh_url: str
 ) -> None:

@@ -55,6 +55,17 @@ def test_the_printed_command_gets_an_answer(trial: tuple[Operator, dict[str, Any
     assert json.loads(answer.stdout)["choices"][0]["message"]["content"]
 
 
+def test_an_error_links_to_a_page_of_the_trial(trial: tuple[Operator, dict[str, Any]]) -> None:
+    operator, made = trial
+
+    refused = operator.bash('curl --silent "$TOLLHOUSE_URL/nowhere"', keys_of(made))
+    doc_url = json.loads(refused.stdout)["error"]["doc_url"]
+    page = operator.bash(f"curl --fail --silent {doc_url}")
+
+    assert doc_url == f"{made['base_url']}/docs/errors/unknown_url"
+    assert "<h1>unknown_url</h1>" in page.stdout
+
+
 def test_it_has_something_to_look_at(trial: tuple[Operator, dict[str, Any]]) -> None:
     operator, _ = trial
 

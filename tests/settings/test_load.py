@@ -132,6 +132,56 @@ def test_a_value_outside_of_its_bounds_is_refused_by_name(
     assert f"$.{section}.{name}" in refusal(tmp_path, f"{SOUND}\n[{section}]\n{line}\n")
 
 
+@pytest.mark.parametrize("setting", ["server.public_url", "errors.documentation_url"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "gateway.example",
+        "ftp://gateway.example",
+        "https://",
+        "https://user:hunter2@gateway.example",
+        "https://gateway.example?a=b",
+        "https://gateway.example/#a",
+        "https://gateway.example/a b",
+        "https://gateway.example/<script>",
+        "https://gateway.example:123456",
+        "https://gateway.example\\n",
+    ],
+)
+def test_an_address_for_callers_is_refused_by_name_unless_it_is_plain(
+    tmp_path: Path, setting: str, address: str
+) -> None:
+    section, _, name = setting.partition(".")
+
+    words = refusal(tmp_path, f'{SOUND}\n[{section}]\n{name} = "{address}"\n')
+
+    assert f"{setting}: not of the form https://HOST" in words
+    assert "hunter2" not in words
+
+
+@pytest.mark.parametrize(
+    ("lines", "documentation_url"),
+    [
+        ("", None),
+        ("[server]\npublic_url = 'http://127.0.0.1:8080'", "http://127.0.0.1:8080/docs/errors"),
+        ("[server]\npublic_url = 'https://[::1]:8443/llm/'", "https://[::1]:8443/llm/docs/errors"),
+        ("[errors]\ndocumentation_url = 'https://a.example/e/'", "https://a.example/e"),
+        (
+            (
+                "[server]\npublic_url = 'https://b.example'\n"
+                "[errors]\ndocumentation_url = 'https://a.example/e'"
+            ),
+            "https://a.example/e",
+        ),
+    ],
+)
+def test_pages_of_errors_are_at_the_gateway_unless_another_place_has_them(
+    tmp_path: Path, lines: str, documentation_url: str | None
+) -> None:
+    assert read(tmp_path, f"{SOUND}\n{lines}\n").documentation_url == documentation_url
+
+
 @pytest.mark.parametrize("line", ["pool_size = 0", "pool_size = 501", "acquire_seconds = 0"])
 def test_the_pool_has_bounds_as_well(tmp_path: Path, line: str) -> None:
     text = SOUND.replace("[secrets]", f"{line}\n[secrets]")

@@ -70,7 +70,7 @@ async def running_gateway(
     application = Application(settings, clock)
     await application.startup()
     listener = listen("127.0.0.1", 0)
-    server = http_server(application, settings.server)
+    server = http_server(application, settings.server, documentation_url=settings.documentation_url)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()
     host, port = _address(listener)

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from tollhouse.documentation.error_pages import DATA
 from tools.reference import api, errors, llms, metrics, settings
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +22,7 @@ def pages() -> dict[Path, str]:
             **errors.pages(),
         }.items()
     }
-    return made | {DOCS / "llms.txt": llms.page(DOCS, made)}
+    return made | {DOCS / "llms.txt": llms.page(DOCS, made), DATA: errors.data()}
 
 
 def main() -> int:

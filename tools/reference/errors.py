@@ -9,8 +9,11 @@ from http import HTTPStatus
 from importlib import resources
 from typing import get_args
 
+import msgspec
+
 import tollhouse
 from tollhouse.base.errors import GatewayError, InvalidCode, InvalidRequest
+from tollhouse.documentation.error_pages import ErrorDescription
 from tools.reference.tables import table
 
 NOT_OF_THE_API = ("tollhouse.cli", "tollhouse.testing", "tollhouse.storage.migrations")
@@ -18,8 +21,9 @@ HEAD = """\
 # Errors
 
 Every failure has one form: an object `error` with `message`, `type`, `param`, `code` and
-`doc_url`. Act on `code`; `message` is for people and may change. With `errors.documentation_url`
-set to where these pages are served, `doc_url` leads to the page of the code.
+`doc_url`. Act on `code`; `message` is for people and may change. The gateway serves these pages
+itself at `/docs/errors`. With `server.public_url` set, `doc_url` leads to the page of the code;
+`errors.documentation_url` names another place where they are served.
 
 """
 PAGE = """\
@@ -39,26 +43,41 @@ Status {statuses}.
 
 def pages() -> dict[str, str]:
     """By their names below docs/reference."""
-    remedies = tomllib.loads(
-        (resources.files("tools.reference") / "remedies.toml").read_text(encoding="utf-8")
-    )
-    found = by_code()
-    rows = [
-        (f"[{code}]({code}.md)", _statuses(classes), remedies[code])
-        for code, classes in found.items()
-    ]
+    found = descriptions()
+    rows = [(f"[{each.code}]({each.code}.md)", each.statuses, each.remedy) for each in found]
     return {
         "errors/index.md": HEAD + table(("code", "status", "what to do"), rows),
         **{
-            f"errors/{code}.md": PAGE.format(
-                code=code,
-                statuses=_statuses(classes),
-                meanings=_meanings(classes),
-                remedy=remedies[code],
+            f"errors/{each.code}.md": PAGE.format(
+                code=each.code,
+                statuses=each.statuses,
+                meanings=_list(each.meanings),
+                remedy=each.remedy,
             )
-            for code, classes in found.items()
+            for each in found
         },
     }
+
+
+def data() -> str:
+    """What the gateway makes its own pages of."""
+    return msgspec.json.format(msgspec.json.encode(descriptions()), indent=1).decode() + "\n"
+
+
+def descriptions() -> list[ErrorDescription]:
+    """Every code, with what to do about it. A code without a remedy is a KeyError."""
+    remedies = tomllib.loads(
+        (resources.files("tools.reference") / "remedies.toml").read_text(encoding="utf-8")
+    )
+    return [
+        ErrorDescription(
+            code=code,
+            statuses=_statuses(classes),
+            meanings=_meanings(classes),
+            remedy=remedies[code],
+        )
+        for code, classes in by_code().items()
+    ]
 
 
 def by_code() -> dict[str, list[type[GatewayError]]]:
@@ -87,6 +106,9 @@ def _statuses(classes: list[type[GatewayError]]) -> str:
     return ", ".join(f"{kind} {HTTPStatus(kind).phrase}" for kind in kinds)
 
 
-def _meanings(classes: list[type[GatewayError]]) -> str:
-    said = dict.fromkeys(" ".join((failure.__doc__ or "").split()) for failure in classes)
-    return "\n".join(said) if len(said) == 1 else "\n".join(f"- {text}" for text in said)
+def _meanings(classes: list[type[GatewayError]]) -> list[str]:
+    return list(dict.fromkeys(" ".join((failure.__doc__ or "").split()) for failure in classes))
+
+
+def _list(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)

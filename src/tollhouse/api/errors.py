@@ -35,7 +35,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Presentation:
-    """How failures of one request are shown."""
+    """How failures of one request are shown. `documentation_url` ends without a slash."""
 
     request_id: RequestId
     shape: ErrorShape
@@ -90,7 +90,7 @@ def render(failure: GatewayError, presentation: Presentation) -> Reply:
 
 
 def _doc_url(code: str, documentation_url: str | None) -> str | None:
-    return None if documentation_url is None else f"{documentation_url.rstrip('/')}/{code}"
+    return None if documentation_url is None else f"{documentation_url}/{code}"
 
 
 def _retry_headers(failure: GatewayError) -> tuple[tuple[str, str], ...]:

@@ -3,6 +3,8 @@
 from enum import IntEnum
 from typing import ClassVar, Literal, TypeVar, cast
 
+ERROR_PAGES_PATH = "/docs/errors"
+"""Where the gateway serves a page for each code, below `server.public_url`."""
 RETRY_AFTER_SECONDS_MAX = 60
 """Longer waits are ignored by some SDKs and obeyed without bound by others."""
 

@@ -7,18 +7,21 @@ an interrupted `init` can go on with the secrets that the database may already d
 import os
 import secrets
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.cli.getting_started import url
 from tollhouse.settings import (
     DatabaseSettings,
     KeySettings,
     LedgerSettings,
     SecretSettings,
     ServerSettings,
+    load,
 )
 
 SECRET_BYTES: Final = 48
@@ -39,6 +42,9 @@ url = {url}
 # Where clients are served. Put TLS in front of it before it leaves this machine.
 # host = "{server.host}"
 {port}
+# The address at which clients reach the gateway. Errors link to pages below it. Change it when you
+# put TLS or another host name in front; without it errors have no links.
+public_url = {public_url}
 # Where the platform asks /livez, /readyz and /metrics.
 # probe_host = "{server.probe_host}"
 {probe_port}
@@ -115,17 +121,20 @@ def write_draft(
     *,
     database_url: str,
     server: ServerSettings | None = None,
+    public_url: str | None = None,
     ledger: LedgerSettings | None = None,
     catalog: str = NO_CATALOG,
 ) -> Path:
     """Write the file beside its place, with the secrets of an earlier try if there was one.
 
-    Of `server` the ports and workers are written, of `ledger` whether it is a sandbox.
+    Of `server` the ports and workers are written, of `ledger` whether it is a sandbox. Without a
+    `public_url` it is the address on this machine, as the environment may change it.
     """
     server, ledger = server or ServerSettings(), ledger or LedgerSettings()
     draft = draft_path(path)
     chosen = _secrets_of(draft) or new_secrets()
-    text = TEMPLATE.format(
+    render = partial(
+        TEMPLATE.format,
         url=_quoted(database_url),
         master=_quoted(chosen.master),
         pepper=_quoted(chosen.peppers["1"]),
@@ -138,13 +147,21 @@ def write_draft(
         keys=KeySettings(),
         catalog=catalog,
     )
+    written_url = public_url or url(server)
+    _write(draft, render(public_url=_quoted(written_url)))
+    address = url(load(draft).server)
+    if public_url is None and address != written_url:
+        _write(draft, render(public_url=_quoted(address)))
+    return draft
+
+
+def _write(draft: Path, text: str) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         # The database is about to depend on these secrets.
         os.fsync(file.fileno())
-    return draft
 
 
 def put_in_place(path: Path, *, force: bool) -> None:

@@ -65,6 +65,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     settings_path: Path
     database_url: str
+    public_url: str | None
     organization: str
     project: str
     force: bool
@@ -78,6 +79,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
     show_envvar=True,
     help="PostgreSQL. The database is created if the server allows it.",
 )
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="The address at which clients reach the gateway, if it is not this machine's own.",
+)
 @click.option("--organization", type=NAME, default="default", help="The first organization.")
 @click.option("--project", type=NAME, default="default", help="Its first project.")
 @click.option("--force", is_flag=True, help="Replace the configuration file, with its secrets.")
@@ -87,6 +93,7 @@ def command(
     settings_path: Path,
     *,
     database_url: str,
+    public_url: str | None,
     organization: str,
     project: str,
     force: bool,
@@ -103,6 +110,7 @@ def command(
     wanted = Wanted(
         settings_path=settings_path,
         database_url=database_url,
+        public_url=public_url,
         organization=organization,
         project=project,
         force=force,
@@ -117,7 +125,9 @@ def command(
 
 async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
     is_created = await ensure_database(wanted.database_url)
-    draft = write_draft(wanted.settings_path, database_url=wanted.database_url)
+    draft = write_draft(
+        wanted.settings_path, database_url=wanted.database_url, public_url=wanted.public_url
+    )
     settings = _load(draft, wanted.database_url)
     async with opened(settings) as operator:
         await refuse_taken(operator)

@@ -1,10 +1,10 @@
 """The files of the console, read into memory: what is not in the table is not served."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tollhouse.api.static_site import File, etag_of
 
 BUILT: Final = Path(__file__).parent / "static"
 """Where `make console` writes; part of the wheel, and of no commit."""
@@ -17,17 +17,6 @@ _MEDIA_TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class File:
-    """One file. `is_hashed` says that its name changes with its content."""
-
-    content: bytes
-    gzipped: bytes | None
-    media_type: str
-    etag: str
-    is_hashed: bool
 
 
 def read(folder: Path) -> Mapping[str, File]:
@@ -46,7 +35,7 @@ def _files(folder: Path) -> Iterator[tuple[str, File]]:
             content=content,
             gzipped=compressed.read_bytes() if compressed.is_file() else None,
             media_type=media_type,
-            etag=f'W/"{hashlib.sha256(content).hexdigest()[:32]}"',
+            etag=etag_of(content),
             is_hashed=name.startswith(_HASHED_FOLDER),
         )
         yield name, file

@@ -81,6 +81,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         *,
         bounds: Bounds,
         open_connections: Connections,
+        documentation_url: str | None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._application: Any = self.app  # pyright: ignore[reportUnknownMemberType] - untyped
@@ -88,6 +89,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._header_seconds = bounds.header_seconds
         self._write_seconds = bounds.write_seconds
         self._open_connections = open_connections
+        self._documentation_url = documentation_url
         self._deadline: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
         self._is_in_head = True
@@ -370,7 +372,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._linger()
 
     def _answer(self, error: GatewayError) -> None:
-        self.transport.write(refusals.answer(error, self.server_state.default_headers))
+        headers = self.server_state.default_headers
+        self.transport.write(
+            refusals.answer(error, headers, documentation_url=self._documentation_url)
+        )
 
     def _finish_earlier_requests(self) -> None:
         if not self._is_in_head:

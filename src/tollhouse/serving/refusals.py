@@ -17,7 +17,12 @@ _HEADERS: Final = (
 )
 
 
-def answer(error: GatewayError, default_headers: list[tuple[bytes, bytes]]) -> bytes:
+def answer(
+    error: GatewayError,
+    default_headers: list[tuple[bytes, bytes]],
+    *,
+    documentation_url: str | None,
+) -> bytes:
     """The whole response for a connection that is about to close; logged under its request ID."""
     request_id = RequestId(time_ordered_uuid())
     logger.info(
@@ -26,7 +31,7 @@ def answer(error: GatewayError, default_headers: list[tuple[bytes, bytes]]) -> b
     )
     metrics.request_answered(None, status=error.kind, seconds=0.0)
     presentation = Presentation(
-        request_id=request_id, shape=ErrorShape.OPENAI, documentation_url=None
+        request_id=request_id, shape=ErrorShape.OPENAI, documentation_url=documentation_url
     )
     body = render(error, presentation).body
     status = HTTPStatus(error.kind)

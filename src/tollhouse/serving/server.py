@@ -97,10 +97,12 @@ def http_server(
     settings: ServerSettings,
     *,
     at_deadline: Callable[[], None] = lambda: None,
+    documentation_url: str | None = None,
 ) -> HttpServer:
     """A server for `application` with the bounds of `settings`; it listens once it is served.
 
-    `at_deadline` is called when a stop has waited for `drain_seconds`.
+    `at_deadline` is called when a stop has waited for `drain_seconds`. Below `documentation_url`
+    the codes of refused requests have their pages.
     """
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max,
@@ -108,7 +110,12 @@ def http_server(
         write_seconds=settings.write_seconds,
     )
     connections = Connections(connections_max=settings.connections_max, clock=SystemClock())
-    protocol = partial(BoundedHttpProtocol, bounds=bounds, open_connections=connections)
+    protocol = partial(
+        BoundedHttpProtocol,
+        bounds=bounds,
+        open_connections=connections,
+        documentation_url=documentation_url,
+    )
     config = uvicorn.Config(
         cast("Any", application),
         http=cast("type[asyncio.Protocol]", protocol),

@@ -89,7 +89,12 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
     tasks.start("supervisor_watch", _end_with_supervisor(reader))
     application = _factory(application_name)(settings)
     await application.startup()
-    server = http_server(application, settings.server, at_deadline=application.end_streams)
+    server = http_server(
+        application,
+        settings.server,
+        at_deadline=application.end_streams,
+        documentation_url=settings.documentation_url,
+    )
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     tasks.start("status", _report(application, server, writer))

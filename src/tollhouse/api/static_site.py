@@ -1,0 +1,139 @@
+"""Files that are served from memory to anybody: the web console, and the pages of errors."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Final
+
+from tollhouse.api.body import Receive, Send
+from tollhouse.api.edge import Scope
+from tollhouse.api.head import Head
+from tollhouse.base.clock import Clock
+from tollhouse.base.ids import RequestId, time_ordered_uuid
+from tollhouse.observability import log, metrics
+from tollhouse.observability.context import RequestContext
+
+HTML: Final = "text/html; charset=utf-8"
+PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+_METHODS: Final = "GET, HEAD"
+_GUARDS: Final = (
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+)
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class File:
+    """One file. `is_hashed` says that its name changes with its content."""
+
+    content: bytes
+    media_type: str
+    gzipped: bytes | None = None
+    etag: str
+    is_hashed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StaticAnswer:
+    """An answer that is complete but for the headers that every answer of a site has."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    content: bytes
+
+
+class StaticSite(ABC):
+    """An ASGI application for the paths that `is_at` claims: `root`, and all that are below it."""
+
+    def __init__(
+        self, *, root: bytes, operation: str, content_security_policy: str, clock: Clock
+    ) -> None:
+        self._root = root
+        self._below = root + b"/"
+        self._operation = operation
+        self._guards = (("content-security-policy", content_security_policy), *_GUARDS)
+        self._clock = clock
+
+    @abstractmethod
+    def find(self, path: str) -> File | StaticAnswer:
+        """Return what is at a path. It is what follows the root: empty, or begins with a slash."""
+
+    def is_at(self, raw_path: bytes) -> bool:
+        """Whether the path, as it was sent, belongs to the site."""
+        return raw_path == self._root or raw_path.startswith(self._below)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. No body is read: one that was announced costs its connection."""
+        del receive
+        started_seconds = self._clock.monotonic_seconds()
+        head = Head(scope["headers"])
+        request_id = RequestId(time_ordered_uuid())
+        answer = self._answer(scope["method"], scope["raw_path"], head)
+        headers = [("x-request-id", str(request_id)), *self._guards, *answer.headers]
+        if head.announces_body:
+            headers.append(("connection", "close"))
+        await send(
+            {
+                "type": "http.response.start",
+                "status": answer.status,
+                "headers": [(name.encode(), value.encode()) for name, value in headers],
+            }
+        )
+        content = b"" if scope["method"] == "HEAD" else answer.content
+        await send({"type": "http.response.body", "body": content})
+        seconds = self._clock.monotonic_seconds() - started_seconds
+        self._record(scope["method"], request_id, answer.status, seconds)
+
+    def _record(self, method: str, request_id: RequestId, status: int, seconds: float) -> None:
+        context = RequestContext(request_id=request_id, method=method, operation=self._operation)
+        metrics.request_answered(self._operation, status=status, seconds=seconds)
+        log.request_line(context, status=status, duration_ms=seconds * 1000, now=self._clock.now())
+
+    def _answer(self, method: str, raw_path: bytes, head: Head) -> StaticAnswer:
+        if method not in ("GET", "HEAD"):
+            message = f"This URL accepts {_METHODS}."
+            return text_answer(405, message, PLAIN_TEXT, ("allow", _METHODS))
+        found = self.find(raw_path[len(self._root) :].decode("latin-1"))
+        return found if isinstance(found, StaticAnswer) else _file_answer(found, head)
+
+
+def etag_of(content: bytes) -> str:
+    """Return a weak entity tag: compressed or not, the content is the same."""
+    return f'W/"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+def text_answer(status: int, text: str, media_type: str, *headers: tuple[str, str]) -> StaticAnswer:
+    """Return an answer that no cache keeps."""
+    content = text.encode()
+    return StaticAnswer(
+        status=status,
+        headers=(
+            ("cache-control", "no-store"),
+            ("content-type", media_type),
+            ("content-length", str(len(content))),
+            *headers,
+        ),
+        content=content,
+    )
+
+
+def _file_answer(file: File, head: Head) -> StaticAnswer:
+    caching = _FOR_GOOD if file.is_hashed else "no-cache"
+    headers = (("cache-control", caching), ("etag", file.etag), ("vary", "accept-encoding"))
+    if _names(head.values(b"if-none-match"), file.etag.encode()):
+        return StaticAnswer(status=304, headers=headers, content=b"")
+    headers += (("content-type", file.media_type),)
+    content = file.content
+    if file.gzipped is not None and _names(head.values(b"accept-encoding"), b"gzip"):
+        headers += (("content-encoding", "gzip"),)
+        content = file.gzipped
+    headers += (("content-length", str(len(content))),)
+    return StaticAnswer(status=200, headers=headers, content=content)
+
+
+def _names(values: list[bytes], wanted: bytes) -> bool:
+    """Whether a list in headers names something as it is; `gzip;q=0` does not name gzip."""
+    return any(item.strip() == wanted for value in values for item in value.split(b","))

@@ -1,0 +1,1 @@
+"""The pages of error codes, which the gateway serves itself. `make reference` writes their data."""

@@ -1,0 +1,56 @@
+"""The pages of error codes at `/docs/errors`, for anybody: they tell nothing of a deployment."""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Final
+
+from tollhouse.api.static_site import (
+    HTML,
+    File,
+    StaticAnswer,
+    StaticSite,
+    etag_of,
+    text_answer,
+)
+from tollhouse.base.clock import Clock
+from tollhouse.base.errors import ERROR_PAGES_PATH
+from tollhouse.documentation.error_pages import (
+    STYLE,
+    ErrorDescription,
+    error_page,
+    index_page,
+    unknown_page,
+)
+
+OPERATION: Final = "error_pages"
+_STYLE_DIGEST: Final = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+CONTENT_SECURITY_POLICY: Final = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_DIGEST}'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+
+
+class ErrorPages(StaticSite):
+    """Pages that are made once, when the worker starts."""
+
+    def __init__(self, errors: Sequence[ErrorDescription], clock: Clock) -> None:
+        super().__init__(
+            root=ERROR_PAGES_PATH.encode(),
+            operation=OPERATION,
+            content_security_policy=CONTENT_SECURITY_POLICY,
+            clock=clock,
+        )
+        self._files = {f"/{error.code}": _file(error_page(error)) for error in errors}
+        self._files[""] = _file(index_page(errors, link_prefix="errors/"))
+        self._files["/"] = _file(index_page(errors, link_prefix=""))
+        self._unknown = text_answer(404, unknown_page(), HTML)
+
+    def find(self, path: str) -> File | StaticAnswer:
+        """Return the page of a code, the index, or 404."""
+        return self._files.get(path, self._unknown)
+
+
+def _file(page: str) -> File:
+    content = page.encode()
+    return File(content=content, media_type=HTML, etag=etag_of(content))

@@ -39,8 +39,8 @@ OPTIONS: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
     ("prompt_logprobs", 1, {"features": ["prompt_logprobs"]}, {}),
     ("web_search_options", {}, {"features": ["web_search"]}, {}),
     ("cache_salt", "s", {"features": ["cache_salt"]}, {}),
-    ("reasoning", {"enabled": True}, {"features": ["reasoning"]}, {}),
-    ("reasoning", {"effort": "low"}, {"features": ["reasoning"]}, {}),
+    ("thinking", True, {"features": ["reasoning"]}, {}),
+    ("reasoning_effort", "low", {"features": ["reasoning"]}, {}),
     ("modalities", ["text", "audio"], {"output_modalities": ["text", "audio"]}, {}),
     ("audio", {"voice": "v"}, {"output_modalities": ["text", "audio"]}, {}),
 ]
@@ -134,13 +134,14 @@ def test_a_budget_of_reasoning_needs_its_own_declaration() -> None:
     check_options(budget, model(features=["reasoning", "reasoning_budget"]), backend())
 
     assert refusal.value.param == "reasoning.max_tokens"
+    assert "'reasoning_budget' in 'supported_features'" in refusal.value.message
 
 
 def test_pictures_need_a_model_that_sees() -> None:
     with pytest.raises(UnsupportedOption) as refusal:
         check_options(request(messages=image(DATA_URL)), model(), backend())
 
-    assert refusal.value.param == "messages[0].content[0].type"
+    assert refusal.value.param == "messages[0].content[0].image_url"
 
 
 def test_a_remote_picture_passes_only_to_a_backend_that_fetches_safely() -> None:
@@ -165,7 +166,7 @@ def test_a_prediction_is_text_whatever_the_model_sees() -> None:
     with pytest.raises(UnsupportedOption) as refusal:
         check_options(request(prediction=picture), seeing, backend())
 
-    assert refusal.value.param == "prediction.content[0].type"
+    assert refusal.value.param == "prediction.content[0].image_url"
 
 
 def test_a_part_without_a_type_that_holds_a_picture_is_a_picture() -> None:

@@ -103,7 +103,7 @@ async def test_each_include_value_is_served(client: httpx2.AsyncClient, value: s
         ({"top_logprobs": 1}, "top_logprobs"),
         ({"include": ["message.output_text.logprobs"]}, "include"),
         ({"tools": [{"type": "function", "name": "f"}]}, "tools"),
-        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"text": {"format": {"type": "json_object"}}}, "text.format"),
         ({"text": {"format": {"type": "json_schema", "name": "n", "schema": {}}}}, "text.format"),
         ({"text": {"verbosity": "low"}}, "text.verbosity"),
@@ -124,7 +124,7 @@ async def test_each_include_value_is_served(client: httpx2.AsyncClient, value: s
                     },
                 ],
             },
-            "input[1].content[1].type",
+            "input[1].content[1].image_url",
         ),
     ],
 )

@@ -4,6 +4,7 @@ from tollhouse.api.call import Answer, Call
 from tollhouse.api.head import Head
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract import messages as wire
+from tollhouse.contract.errors import UnsupportedOption
 from tollhouse.keys.types import Customer
 
 VERSIONS = ("2023-06-01", "2026-10-21")
@@ -15,17 +16,22 @@ BETA_LENGTH_MAX = 512
 
 async def count(call: Call[Customer, wire.CountTokens, object]) -> Answer:
     """Nothing is generated, so nothing is reserved or judged; bytes per minute are bounded."""
+    try:
+        return Answer(body=wire.TokenCount(input_tokens=await _tokens(call)))
+    except UnsupportedOption as refusal:
+        raise refusal.with_model(call.body.model) from None
+
+
+async def _tokens(call: Call[Customer, wire.CountTokens, object]) -> int:
     wire.check(call.body)
     check_version(call.head)
-    flags = beta_flags(call.head)
-    tokens = await call.house.token_counter.count(
+    return await call.house.token_counter.count(
         call.caller,
         call.body,
         size_bytes=call.body_bytes,
-        flags=flags,
+        flags=beta_flags(call.head),
         charge=call.charge,
     )
-    return Answer(body=wire.TokenCount(input_tokens=tokens))
 
 
 def check_version(head: Head) -> None:

@@ -1,7 +1,7 @@
 """The envelope of every failure, and which `type` each status has."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from msgspec import Meta, Struct
 
@@ -26,40 +26,97 @@ class ErrorShape(StrEnum):
 
 
 class UnsupportedOption(GatewayError):
-    """The interface knows the option, and nothing behind it does; asking again is in vain."""
+    """The interface knows the option, and the model does not support it. Retrying does not help."""
 
     kind = Kind.NOT_IMPLEMENTED
     code = "unsupported_parameter"
     should_retry = False
 
-    def __init__(self, param: str) -> None:
-        super().__init__(f"Unsupported parameter: '{param}'.", param=param)
+    def __init__(self, param: str, model: str | None = None) -> None:
+        super().__init__(self._text(param, model), param=param)
+
+    def with_model(self, model: str) -> Self:
+        """Name the model that the caller asked for, where the check did not know it."""
+        assert self.param is not None
+        self.message = self._text(self.param, model)
+        return self
+
+    def _text(self, param: str, model: str | None) -> str:
+        return f"Unsupported parameter: '{param}'. {self._explanation(model)}"
+
+    def _explanation(self, model: str | None) -> str:
+        """Say what is not supported, and what the caller can do instead."""
+        raise NotImplementedError
+
+
+class SupportedNowhere(UnsupportedOption):
+    """No model of the gateway supports the option, so another model does not help."""
+
+    def __init__(
+        self,
+        param: str,
+        *,
+        feature: str = "it",
+        instead: str = "Leave it out.",
+        model: str | None = None,
+    ) -> None:
+        self._feature, self._instead = feature, instead
+        super().__init__(param, model)
+
+    def _explanation(self, model: str | None) -> str:
+        if model is None:
+            return f"No model of this gateway supports {self._feature}. {self._instead}"
+        return (
+            f"The model '{model}' does not support {self._feature}, and no other model of this "
+            f"gateway does. {self._instead}"
+        )
+
+
+class ModelLacksFeature(UnsupportedOption):
+    """The model does not declare what the option needs. Another model may.
+
+    `lack` says what the model does not do; `listed_in` is the field of the model object that would
+    list `feature`.
+    """
+
+    def __init__(self, param: str, model: str, *, lack: str, feature: str, listed_in: str) -> None:
+        self._lack, self._feature, self._listed_in = lack, feature, listed_in
+        super().__init__(param, model)
+
+    def _explanation(self, model: str | None) -> str:
+        return (
+            f"The model '{model}' {self._lack}. Leave it out, or choose a model that has "
+            f"'{self._feature}' in '{self._listed_in}': `GET /v1/models` shows it."
+        )
 
 
 class RemoteMediaRefused(UnsupportedOption):
     """Media that do not carry their own data, for a backend that would have to fetch them."""
 
-    def __init__(self, param: str) -> None:
-        GatewayError.__init__(
-            self,
-            f"Unsupported parameter: '{param}' must carry the data itself. The model's backend is "
-            "not declared to fetch this kind of media. Send a data URL such as "
-            "'data:image/png;base64,...', or ask the operator to set 'fetches_images_safely' for "
-            "a backend that fetches remote images and videos safely (http and https only).",
-            param=param,
+    def _explanation(self, model: str | None) -> str:
+        owner = "the model" if model is None else f"the model '{model}'"
+        return (
+            f"It must carry the data itself: the backend of {owner} is not declared to fetch this "
+            "kind of media. Send a data URL such as 'data:image/png;base64,...', or ask the "
+            "operator to set 'fetches_images_safely' for a backend that fetches remote images and "
+            "videos safely (http and https only)."
         )
 
 
 class MediaTypeRefused(UnsupportedOption):
     """Data in a part of another kind, which has another price and needs another modality."""
 
-    def __init__(self, param: str, media_type: str) -> None:
-        GatewayError.__init__(
-            self,
-            f"Unsupported parameter: '{param}' cannot be '{media_type}'. Send each kind of media "
-            "in its own part: images (except SVG) as an image, videos as a video, sound as audio, "
-            "and everything else as a file.",
-            param=param,
+    def __init__(self, param: str, media_type: str, model: str | None = None) -> None:
+        self._media_type = media_type
+        super().__init__(param, model)
+
+    def _explanation(self, model: str | None) -> str:
+        owner = "No model" if model is None else f"The model '{model}'"
+        verb = "takes" if model is None else "does not take"
+        return (
+            f"{owner} {verb} '{self._media_type}' here. Send each kind of media in its own part: "
+            "images (except SVG) as an image, videos as a video, sound as audio, and everything "
+            "else as a file."
         )
 
 

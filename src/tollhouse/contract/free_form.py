@@ -1,9 +1,11 @@
 """Looking into objects of which the specification says nothing more."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.errors import SupportedNowhere
 
 
 def text(fields: FreeObject, path: str, name: str) -> str:
@@ -35,6 +37,18 @@ def objects(fields: FreeObject, path: str, name: str) -> list[FreeObject]:
         if not isinstance(member, dict):
             raise mistyped(f"{path}.{name}[{index}]", "an object")
     return cast("list[FreeObject]", found)
+
+
+def unsupported_type(param: str, things: str, types: Iterable[str]) -> SupportedNowhere:
+    """The answer to a `type` that no model takes; `types` are those that some model may take."""
+    return SupportedNowhere(
+        param, feature=f"{things} of this type", instead=f"Send one of {quoted(types)}."
+    )
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return a list of names for a message."""
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def mistyped(param: str, expected: str) -> InvalidRequest:

@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import FreeObject, ModelName, NonNegative
-from tollhouse.contract.errors import UnsupportedOption
-from tollhouse.contract.free_form import invalid_value, required, text
+from tollhouse.contract.errors import SupportedNowhere
+from tollhouse.contract.free_form import invalid_value, required, text, unsupported_type
 from tollhouse.contract.origins import GIVEN, adopted
 
 VERSION_HEADER = "anthropic-version"
@@ -58,7 +58,7 @@ def check(request: CountTokens) -> None:
     """
     for name in UNSERVED_FIELDS:
         if getattr(request, name) is not None:
-            raise UnsupportedOption(name)
+            raise SupportedNowhere(name)
     for position, message in enumerate(request.messages):
         path = f"messages[{position}]"
         if text(message, path, "role") not in ROLES:
@@ -67,6 +67,6 @@ def check(request: CountTokens) -> None:
     for position, tool in enumerate(request.tools or []):
         path = f"tools[{position}]"
         if tool.get("type", "custom") not in TOOL_TYPES:
-            raise UnsupportedOption(f"{path}.type")
+            raise unsupported_type(f"{path}.type", "tools", TOOL_TYPES)
         if not text(tool, path, "name"):
             raise invalid_value(f"{path}.name", "it is empty")

@@ -8,10 +8,18 @@ from typing import Any, cast
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.errors import UnsupportedOption
-from tollhouse.contract.free_form import invalid_value, mistyped, objects, required, text
+from tollhouse.contract.errors import SupportedNowhere
+from tollhouse.contract.free_form import (
+    invalid_value,
+    mistyped,
+    objects,
+    required,
+    text,
+    unsupported_type,
+)
 
 ROLES = ("user", "assistant", "system", "developer")
+ITEM_TYPES = ("message", "function_call", "function_call_output", "reasoning")
 PART_TEXTS = {
     "input_text": "text",
     "input_image": "image_url",
@@ -47,7 +55,7 @@ def _check_item(item: FreeObject, path: str) -> None:
     elif kind == "item_reference":
         raise stored(f"{path}.type")
     else:
-        raise UnsupportedOption(f"{path}.type")
+        raise unsupported_type(f"{path}.type", "items", ITEM_TYPES)
 
 
 def _check_content(item: FreeObject, path: str, name: str) -> None:
@@ -67,11 +75,15 @@ def _check_part(part: Any, path: str) -> None:  # noqa: ANN401 - free-form
     fields = cast("FreeObject", part)
     kind = text(fields, path, "type")
     if kind not in PART_TEXTS:
-        raise UnsupportedOption(f"{path}.type")
+        raise unsupported_type(f"{path}.type", "content parts", PART_TEXTS)
     if fields.get("file_id") is not None:
         raise stored(f"{path}.file_id")
     if fields.get("file_url") is not None:
-        raise UnsupportedOption(f"{path}.file_url")
+        raise SupportedNowhere(
+            f"{path}.file_url",
+            feature="files by their address",
+            instead="Send the content of the file in 'file_data'.",
+        )
     text(fields, path, PART_TEXTS[kind])
 
 

@@ -9,8 +9,8 @@ from collections.abc import Set as AbstractSet
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.combinations import combination
-from tollhouse.contract.errors import UnsupportedOption
-from tollhouse.contract.free_form import invalid_value, mistyped, objects, text
+from tollhouse.contract.errors import SupportedNowhere
+from tollhouse.contract.free_form import invalid_value, mistyped, objects, text, unsupported_type
 
 WEB_SEARCH_TYPES = (
     "web_search",
@@ -18,6 +18,7 @@ WEB_SEARCH_TYPES = (
     "web_search_preview",
     "web_search_preview_2025_03_11",
 )
+TOOL_TYPES = ("function", *WEB_SEARCH_TYPES)
 WEB_SEARCH_OPTIONS = ("search_context_size", "user_location")
 """What a web search in a chat can be told; a filter that it would not see must not be dropped."""
 MODES = ("auto", "required")
@@ -48,7 +49,7 @@ def check_tools(tools: list[FreeObject]) -> None:
         elif kind in WEB_SEARCH_TYPES:
             _check_web_search(tool, path)
         else:
-            raise UnsupportedOption(f"{path}.type")
+            raise unsupported_type(f"{path}.type", "tools", TOOL_TYPES)
     if sum(not is_function(tool) for tool in tools) > 1:
         raise combination("tools", "a web search can stand in it once")
 
@@ -75,7 +76,7 @@ def check_tool_choice(choice: str | FreeObject, tools: list[FreeObject]) -> None
 def _check_web_search(tool: FreeObject, path: str) -> None:
     for name, value in tool.items():
         if name not in ("type", *WEB_SEARCH_OPTIONS) and value is not None:
-            raise UnsupportedOption(f"{path}.{name}")
+            raise SupportedNowhere(f"{path}.{name}", feature="this option of a web search")
     if not isinstance(tool.get("user_location"), dict | None):
         raise mistyped(f"{path}.user_location", "an object or null")
 
@@ -85,7 +86,7 @@ def _check_chosen(choice: FreeObject, path: str, defined: AbstractSet[str | None
     if kind == "function":
         text(choice, path, "name")
     elif kind not in WEB_SEARCH_TYPES:
-        raise UnsupportedOption(f"{path}.type")
+        raise unsupported_type(f"{path}.type", "tools", TOOL_TYPES)
     if identity(choice) not in defined:
         raise _undefined(path)
 
@@ -95,7 +96,11 @@ def _check_required(param: str, offered: list[FreeObject]) -> None:
     if not offered:
         raise combination(param, "it needs 'tools'")
     if len({is_function(tool) for tool in offered}) > 1:
-        raise UnsupportedOption(param)
+        raise SupportedNowhere(
+            param,
+            feature="'required' between functions and a web search",
+            instead="Send 'auto', or only tools of one kind.",
+        )
 
 
 def _undefined(param: str) -> InvalidRequest:

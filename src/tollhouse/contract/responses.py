@@ -24,7 +24,7 @@ from tollhouse.contract.bounds import (
     Verbosity,
 )
 from tollhouse.contract.combinations import combination, is_set
-from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.contract.errors import SupportedNowhere
 from tollhouse.contract.origins import GIVEN, adopted, given
 from tollhouse.contract.response_items import check_input
 from tollhouse.contract.response_tools import check_tool_choice, check_tools
@@ -214,7 +214,7 @@ def _check_served(request: ResponseRequest) -> None:
     """No backend here has any of these; an option that was not sent asks for nothing."""
     for name in UNSERVED_FIELDS:
         if is_set(getattr(request, name)):
-            raise UnsupportedOption(name)
+            raise SupportedNowhere(name)
 
 
 def _check_summary(reasoning: ResponseReasoning) -> None:

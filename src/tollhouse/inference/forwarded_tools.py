@@ -10,8 +10,7 @@ from msgspec import UNSET
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest
-from tollhouse.contract.errors import UnsupportedOption
-from tollhouse.contract.free_form import mistyped
+from tollhouse.contract.free_form import mistyped, unsupported_type
 from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
 from tollhouse.inference.known_members import WORD, Shape, known_members, known_options
 
@@ -54,7 +53,7 @@ _PREDICTION: Final[Shape] = {"type": WORD, "content": (str, list)}
 def with_forwarded_tools(request: ChatRequest) -> ChatRequest:
     """Return the request with only those members of its tools and options that are forwarded.
 
-    Raises `UnsupportedOption` for a type of tool that no backend is asked to run.
+    Raises `SupportedNowhere` for a type of tool that no backend is asked to run.
     """
     fields = known_options(request, _OPTIONS)
     if request.tools:
@@ -80,7 +79,7 @@ def _tool(tool: FreeObject, position: int) -> FreeObject:
         raise mistyped(f"tools[{position}].type", "a string")
     shape = _TOOLS.get(kind or "function")
     if shape is None:
-        raise UnsupportedOption(f"tools[{position}].type")
+        raise unsupported_type(f"tools[{position}].type", "tools", _TOOLS)
     return known_members(tool, shape)
 
 

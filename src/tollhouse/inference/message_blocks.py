@@ -9,8 +9,14 @@ from typing import Any, Final, cast
 import msgspec
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.errors import MediaTypeRefused, RemoteMediaRefused, UnsupportedOption
-from tollhouse.contract.free_form import invalid_value, mistyped, required, text
+from tollhouse.contract.errors import MediaTypeRefused, RemoteMediaRefused
+from tollhouse.contract.free_form import (
+    invalid_value,
+    mistyped,
+    required,
+    text,
+    unsupported_type,
+)
 from tollhouse.contract.messages import CountTokens
 from tollhouse.contract.response_items import stored
 from tollhouse.inference.media import is_base64, is_http_address, is_media_type, is_of_kind
@@ -92,7 +98,7 @@ class _Blocks:
         if kind in _ESTIMATED_TYPES:
             raise _NotForwarded
         if kind not in _TEXT_MEMBERS:
-            raise UnsupportedOption(f"{path}.type")
+            raise unsupported_type(f"{path}.type", "blocks", (*_TEXT_MEMBERS, *_ESTIMATED_TYPES))
         shown = {"type": kind} | _texts(fields, path, _TEXT_MEMBERS[kind])
         if kind in ("image", "document"):
             shown["source"] = self._source(fields, path, is_image=kind == "image")
@@ -124,7 +130,8 @@ class _Blocks:
             return self._address(fields, path, may_be_fetched=is_image and self._fetches_images)
         if kind == "file":
             raise stored(f"{path}.type")
-        raise UnsupportedOption(f"{path}.type")
+        types = _DATA_SOURCES if is_image else (*_DATA_SOURCES, "content")
+        raise unsupported_type(f"{path}.type", "sources", types)
 
     def _address(self, source: FreeObject, path: str, *, may_be_fetched: bool) -> FreeObject:
         url = source.get("url")

@@ -2,17 +2,24 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 import msgspec
 from msgspec import UNSET
 
 from tollhouse.base.errors import InvalidRequest
-from tollhouse.catalog.types import Backend, Model
+from tollhouse.catalog.types import Backend, Modality, Model
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatRequest, JsonObjectFormat, JsonSchemaFormat
 from tollhouse.contract.combinations import is_set
-from tollhouse.contract.errors import MediaTypeRefused, RemoteMediaRefused, UnsupportedOption
+from tollhouse.contract.errors import (
+    MediaTypeRefused,
+    ModelLacksFeature,
+    RemoteMediaRefused,
+    SupportedNowhere,
+    UnsupportedOption,
+)
+from tollhouse.contract.free_form import unsupported_type
 from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
 from tollhouse.inference.content_parts import misplaced_media, unsafe_member
 from tollhouse.inference.surface import NameOf, same_name
@@ -54,6 +61,7 @@ _NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
 """Values that ask for nothing: a model that does not declare the option fulfils them (OQ-42)."""
 _sampling_of = attrgetter(*_SAMPLING)
 _featured_of = attrgetter(*_FEATURES)
+_OUTPUTS: tuple[str, ...] = get_args(Modality)
 _MODALITIES_OF_PARTS = {
     "text": "text",
     "refusal": "text",
@@ -73,12 +81,12 @@ def check_options(
     """
     undeclared = _undeclared(request, model)
     for param in _unsupported(request, model, undeclared):
-        raise UnsupportedOption(name_of(param))
+        raise _lacking(param, request, model, name_of)
     takes_text = "text" in model.input_modalities
     for path, parts in _part_lists(request):
         for index, part in enumerate(parts):
             if part["type"] != "text" or not takes_text:
-                _check_part(part, f"{path}[{index}]", model, backend, name_of)
+                _check_part(part, f"{path}[{index}]", request.model, model, backend, name_of)
     if not undeclared:
         return request
     return msgspec.structs.replace(request, **dict.fromkeys(undeclared, UNSET))
@@ -153,7 +161,7 @@ def _unsupported_forms(request: ChatRequest, model: Model) -> Iterator[str]:
     if isinstance(form, JsonSchemaFormat) and "structured_outputs" not in model.features:
         yield "response_format"
     if asks_for_reasoning(request) and "reasoning" not in model.features:
-        yield "reasoning"
+        yield _reasoning_field(request)
     if (
         request.reasoning
         and is_set(request.reasoning.max_tokens)
@@ -176,15 +184,81 @@ def _part_lists(request: ChatRequest) -> Iterator[tuple[str, list[FreeObject]]]:
 
 
 def _check_part(
-    part: FreeObject, path: str, model: Model, backend: Backend, name_of: NameOf
+    part: FreeObject, path: str, name: str, model: Model, backend: Backend, name_of: NameOf
 ) -> None:
-    modality = _MODALITIES_OF_PARTS.get(part["type"])
-    is_predicted = path.startswith("prediction")
-    if modality not in model.input_modalities or (is_predicted and modality != "text"):
-        raise UnsupportedOption(name_of(f"{path}.type"))
-    member = unsafe_member(part, fetches_media=backend.fetches_images_safely)
-    if member is not None:
-        raise RemoteMediaRefused(name_of(f"{path}.{member}"))
+    """Refuse a part that the model called `name`, or its backend, does not take."""
+    kind = part["type"]
+    modality = _MODALITIES_OF_PARTS.get(kind)
+    if modality is None:
+        raise unsupported_type(
+            name_of(f"{path}.type"), "content parts", _MODALITIES_OF_PARTS
+        ).with_model(name)
+    # A part may have a type, and nothing of it.
+    member = name_of(f"{path}.{kind}" if part.get(kind) else f"{path}.type")
+    if path.startswith("prediction") and modality != "text":
+        raise SupportedNowhere(
+            member, feature="predictions that are not text", instead="Send text.", model=name
+        )
+    if modality not in model.input_modalities:
+        raise _no_input(member, name, modality)
+    if (unsafe := unsafe_member(part, fetches_media=backend.fetches_images_safely)) is not None:
+        raise RemoteMediaRefused(name_of(f"{path}.{unsafe}"), name)
     if (misplaced := misplaced_media(part)) is not None:
-        member, media_type = misplaced
-        raise MediaTypeRefused(name_of(f"{path}.{member}"), media_type)
+        raise MediaTypeRefused(name_of(f"{path}.{misplaced[0]}"), misplaced[1], name)
+
+
+def _no_input(param: str, name: str, modality: str) -> UnsupportedOption:
+    return ModelLacksFeature(
+        param,
+        name,
+        lack=f"takes no {modality} as input",
+        feature=modality,
+        listed_in="input_modalities",
+    )
+
+
+def _reasoning_field(request: ChatRequest) -> str:
+    """The control that turns reasoning on, as the caller sent it."""
+    reasoning = request.reasoning
+    if is_set(request.reasoning_effort) and request.reasoning_effort != "none":
+        return "reasoning_effort"
+    if reasoning and is_set(reasoning.effort) and reasoning.effort != "none":
+        return "reasoning.effort"
+    if reasoning and is_set(reasoning.max_tokens):
+        return "reasoning.max_tokens"
+    return "reasoning.enabled" if reasoning and reasoning.enabled is True else "thinking"
+
+
+def _lacking(param: str, request: ChatRequest, model: Model, name_of: NameOf) -> UnsupportedOption:
+    """The refusal of an option of `_unsupported`, with what the model would have to declare."""
+    if param in _SAMPLING or param == "n":
+        lack, feature = f"does not take the parameter '{param}'", param
+        listed_in = "supported_sampling_parameters"
+    elif param in ("modalities", "audio"):
+        feature = "audio" if param == "audio" else _missing_output(request, model)
+        if feature is None:
+            return unsupported_type(param, "outputs", _OUTPUTS).with_model(request.model)
+        lack, listed_in = f"gives no {feature} as output", "output_modalities"
+    else:
+        feature = _feature(param, request, model)
+        lack, listed_in = f"does not have the feature '{feature}'", "supported_features"
+    return ModelLacksFeature(
+        name_of(param), request.model, lack=lack, feature=feature, listed_in=listed_in
+    )
+
+
+def _missing_output(request: ChatRequest, model: Model) -> str | None:
+    """The first output that was asked for and the model does not give; None if no model could."""
+    missing = (each for each in request.modalities or [] if each not in model.output_modalities)
+    return next((each for each in missing if each in _OUTPUTS), None)
+
+
+def _feature(param: str, request: ChatRequest, model: Model) -> str:
+    if param.startswith("tools["):
+        return "web_search"
+    if param == "response_format":
+        is_schema = isinstance(request.response_format, JsonSchemaFormat)
+        return "structured_outputs" if is_schema else "json_mode"
+    if param == "reasoning.max_tokens" and "reasoning" in model.features:
+        return "reasoning_budget"
+    return _FEATURES.get(param, "reasoning")

@@ -17,7 +17,7 @@ from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId, ReservationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.contract.errors import ErrorBody, UnsupportedOption
+from tollhouse.contract.errors import ErrorBody, SupportedNowhere, UnsupportedOption
 from tollhouse.inference.asks import Asks
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer, busy
 from tollhouse.inference.courtroom import Matter
@@ -115,7 +115,7 @@ class Pipeline:
     async def _prepare(self, call: InferenceCall) -> _Prepared:
         """Nothing is reserved yet, so whatever is refused here costs nothing to undo."""
         with busy(call.charge):
-            translated = call.surface.translate(call.body, request_id=call.request_id, now=call.now)
+            translated = _translated(call)
         request = translated.request
         call.trace.model = request.model
         call.trace.is_stream = request.stream
@@ -150,7 +150,12 @@ class Pipeline:
         check_output_bound(request, offer.model, translated.name_of)
         bound = bounds.of_chat_request(request, offer.bounds)
         if translated.may_be_cut and not bounds.fits_context(bound, offer.bounds):
-            raise UnsupportedOption("truncation")
+            raise SupportedNowhere(
+                "truncation",
+                feature="'auto' for an input that may not fit its context",
+                instead="Send 'disabled' or leave it out, and shorten 'input' yourself.",
+                model=request.model,
+            )
         return _Prepared(
             call=call,
             customer=customer,
@@ -310,6 +315,13 @@ class Pipeline:
         """The worker stops: what is open ends by an event, or by a status if none has left."""
         for answer in tuple(self._open):
             answer.interrupt(ShuttingDown())
+
+
+def _translated(call: InferenceCall) -> Translated:
+    try:
+        return call.surface.translate(call.body, request_id=call.request_id, now=call.now)
+    except UnsupportedOption as refusal:
+        raise refusal.with_model(call.body.model) from None
 
 
 def _estimated_tokens(prepared: _Prepared) -> int:

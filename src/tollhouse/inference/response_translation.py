@@ -10,6 +10,8 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from tollhouse.contract import chat
+from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.response_tools import is_function
 from tollhouse.contract.responses import (
     ResponseJsonObjectFormat,
     ResponseJsonSchemaFormat,
@@ -26,9 +28,11 @@ _NAMES: Final = {
     "messages": "input",
     "response_format": "text.format",
     "verbosity": "text.verbosity",
-    "reasoning": "reasoning.effort",
-    "web_search_options": "tools",
+    "reasoning_effort": "reasoning.effort",
 }
+
+_MEMBERS: Final = {"file": "file_data"}
+"""Members of parts that have another name in a response request."""
 
 
 def translate(request: ResponseRequest) -> tuple[chat.ChatRequest, NameOf]:
@@ -99,6 +103,11 @@ def _format(text: ResponseText) -> chat.JsonObjectFormat | chat.JsonSchemaFormat
             return UNSET
 
 
+def _web_search(tools: list[FreeObject]) -> str:
+    found = (f"tools[{at}].type" for at, tool in enumerate(tools) if not is_function(tool))
+    return next(found, "tools")
+
+
 def _naming(request: ResponseRequest, bound: str, parts: Mapping[str, str]) -> NameOf:
     logprobs = "include" if LOGPROBS in (request.include or ()) else "top_logprobs"
     names = _NAMES | {"max_completion_tokens": bound, "logprobs": logprobs}
@@ -108,7 +117,9 @@ def _naming(request: ResponseRequest, bound: str, parts: Mapping[str, str]) -> N
         part, dot, member = param.rpartition(".")
         part = part.removesuffix(".file")
         if part in parts:
-            return f"{parts[part]}{dot}{member}"
+            return f"{parts[part]}{dot}{_MEMBERS.get(member, member)}"
+        if param == "web_search_options":
+            return _web_search(request.tools or [])
         field = param.partition("[")[0]
         return names.get(field, param)
 

@@ -16,7 +16,7 @@ from tollhouse.api.body_reader import BodyConcurrency, BodyReader
 from tollhouse.api.edge import Edge, Scope
 from tollhouse.api.errors import Presentation
 from tollhouse.api.house import EdgeBounds, House
-from tollhouse.api.router import Route, Router
+from tollhouse.api.router import Route
 from tollhouse.api.routes import ROUTES as GIVEN_ROUTES
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.errors import GatewayError
@@ -155,7 +155,7 @@ class Application:
         )
         await self._enter()
         self._inference = await self._assemble()
-        self._edge = Edge(self._house(), Router(ROUTES))
+        self._edge = Edge(self._house(), ROUTES)
         self._begin()
         self.is_ready = True
 

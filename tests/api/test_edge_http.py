@@ -15,7 +15,7 @@ NOT_ALLOWED = {
     ("PUT", PROJECTS): "GET, HEAD, OPTIONS, POST",
     ("DELETE", PROJECTS): "GET, HEAD, OPTIONS, POST",
     ("TRACE", PROJECTS): "GET, HEAD, OPTIONS, POST",
-    ("POST", "/v1/organization/admin_api_keys"): "GET, HEAD, OPTIONS",
+    ("PUT", "/v1/organization/admin_api_keys"): "GET, HEAD, OPTIONS",
     ("GET", "/v1/organization/admin_api_keys/x"): "DELETE, OPTIONS",
     ("HEAD", "/v1/organization/admin_api_keys/x"): "DELETE, OPTIONS",
     ("GET", "/v1/chat/completions"): "OPTIONS, POST",

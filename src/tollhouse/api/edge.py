@@ -7,7 +7,7 @@ media type (415), declared size (413), requests per minute and at once, Admin re
 
 import dataclasses
 import re
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -36,6 +36,7 @@ from tollhouse.api.house import House
 from tollhouse.api.router import Match, Route, Router
 from tollhouse.api.sending import Framing, headers_of, send_reply
 from tollhouse.api.streams import Broadcast, StreamReply
+from tollhouse.api.url_advice import UrlAdvice, moved_words
 from tollhouse.base.errors import GatewayError, InvalidRequest, without_frames
 from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.contract.decoding import decode_query
@@ -84,9 +85,10 @@ class _Exchange:
 class Edge:
     """The ASGI application."""
 
-    def __init__(self, house: House, router: Router) -> None:
+    def __init__(self, house: House, routes: Sequence[Route]) -> None:
         self._house = house
-        self._router = router
+        self._router = Router(routes)
+        self._url_advice = UrlAdvice(self._router, routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request; nothing else is spoken here."""
@@ -210,7 +212,7 @@ class Edge:
         method = exchange.scope["method"]
         route = match.route(method)
         if route is None and method != "OPTIONS":
-            raise MethodNotAllowed(match.allowed)
+            raise self._not_allowed(exchange, match)
         check_http(exchange.head, http_version=exchange.scope["http_version"])
         if route is None:
             return Reply(status=204, headers=(("allow", match.allowed),), body=b"")
@@ -303,14 +305,23 @@ class Edge:
         return caller
 
     def _find(self, exchange: _Exchange) -> Match:
-        match = self._router.match(exchange.scope["raw_path"].decode("latin-1"))
+        path = exchange.scope["raw_path"].decode("latin-1")
+        match = self._router.match(path)
         if match is None:
-            raise UnknownUrl
+            raise UnknownUrl(self._url_advice.for_unknown(exchange.scope["method"], path))
         first: Route = next(iter(match.by_method.values()))
         route = match.route(exchange.scope["method"]) or first
         exchange.shape = route.operation.error_shape
         exchange.context.operation = route.operation.id
         return match
+
+    def _not_allowed(self, exchange: _Exchange, match: Match) -> GatewayError:
+        """Where `/manage/v1` has the method that `/v1` lacks, its route is named (OQ-05)."""
+        path = exchange.scope["raw_path"].decode("latin-1")
+        managed = self._url_advice.managed_route(exchange.scope["method"], path)
+        if managed is None:
+            return MethodNotAllowed(match.allowed)
+        return UnknownUrl(moved_words(managed))
 
     async def _call(
         self, exchange: _Exchange, operation: Operation, caller: Caller, path: dict[str, str]

@@ -34,13 +34,13 @@ class HeadTimedOut(GatewayError):
 
 
 class UnknownUrl(GatewayError):
-    """No operation has this path."""
+    """No operation has this path, or the operation is under `/manage/v1`."""
 
     kind = Kind.NOT_FOUND
     code = "unknown_url"
 
-    def __init__(self) -> None:
-        super().__init__("Unknown request URL. Check the path and the base URL.")
+    def __init__(self, advice: str | None) -> None:
+        super().__init__(f"Unknown request URL. {advice or 'Check the path and the base URL.'}")
 
 
 class MethodNotAllowed(GatewayError):

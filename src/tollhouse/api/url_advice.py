@@ -1,0 +1,109 @@
+"""What a caller of an unknown URL probably meant. Looked up only when a request is refused.
+
+The advice names routes as they are declared, never the path that was sent: callers put keys and
+names into paths.
+"""
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+
+from tollhouse.api.router import Match, Route, Router
+from tollhouse.contract.operation import GIVEN_PREFIX, MANAGE_PREFIX
+
+_RESOURCE = len(f"{MANAGE_PREFIX}organization".split("/"))
+"""Which segment of a path names the resource."""
+_LIKENESS_MIN = 0.66
+_PATH_LENGTH_MAX = 1_000
+
+
+class UrlAdvice:
+    """One per worker. `routes` are those of the router."""
+
+    def __init__(self, router: Router, routes: Iterable[Route]) -> None:
+        self._router = router
+        managed = [each for each in routes if each.operation.path.startswith(MANAGE_PREFIX)]
+        self._resources = sorted({_segments(each)[_RESOURCE] for each in managed})
+        self._at = _by_path(managed)
+
+    def managed_route(self, method: str, path: str) -> Route | None:
+        """Return the route of this method that the management extension has at a `/v1` path."""
+        if not path.startswith(GIVEN_PREFIX):
+            return None
+        match = self._router.match(_managed(path))
+        return None if match is None else match.route(method)
+
+    def for_unknown(self, method: str, path: str) -> str | None:
+        """Return what to do about a path that no operation has, if that can be told."""
+        if len(path) > _PATH_LENGTH_MAX:
+            return None
+        if path.endswith("/") and self._router.match(path.rstrip("/")) is not None:
+            return "Leave out the slash at the end of the path."
+        if self._router.match(f"/v1{path}") is not None:
+            return "The path lacks '/v1'. Let the base URL of your client end in '/v1'."
+        if path.startswith("/v1/v1/") and self._router.match(path.removeprefix("/v1")) is not None:
+            return "The path has '/v1' twice. Let the base URL of your client end in '/v1' once."
+        if path.startswith("/organization/"):
+            path = f"/v1{path}"
+        return self._for_managed(method, path) if path.startswith(GIVEN_PREFIX) else None
+
+    def _for_managed(self, method: str, path: str) -> str | None:
+        if (route := self.managed_route(method, path)) is not None:
+            return moved_words(route)
+        for candidate in self._candidates(_managed(path).split("/")):
+            if (match := self._router.match(candidate)) is not None:
+                route = match.route(method)
+                return _words(self._near(match) if route is None else [route])
+        return None
+
+    def _candidates(self, segments: list[str]) -> Iterator[str]:
+        """The path itself, and the resource that a part of it names or resembles."""
+        yield "/".join(segments)
+        below, resource = segments[:_RESOURCE], segments[_RESOURCE:]
+        if resource and resource[-1] in self._resources:
+            yield "/".join([*below, resource[-1]])
+        if len(resource) == len(("usage", "completions")):
+            yield "/".join([*below, resource[0]])
+        if len(resource) == 1:
+            for nearest in get_close_matches(resource[0], self._resources, 1, _LIKENESS_MIN):
+                yield "/".join([*below, nearest])
+
+    def _near(self, match: Match) -> list[Route]:
+        """The routes of a path, and the verbs on what it names, such as `.../revoke`."""
+        own = list(match.by_method.values())
+        path = own[0].operation.path
+        verbs = [
+            routes[0]
+            for below, routes in self._at.items()
+            if below.rpartition("/")[0] == path and _is_verb(routes)
+        ]
+        return own + verbs
+
+
+def moved_words(route: Route) -> str:
+    """Return the advice to use a route of the management extension that has the same path."""
+    return f"{_words([route])} With an SDK, let the base URL end in '/manage/v1' for this call."
+
+
+def _words(routes: Iterable[Route]) -> str:
+    named = ", ".join(f"`{each.operation.method} {each.operation.path}`" for each in routes)
+    return f"Administration that is not part of '/v1' is served under '/manage/v1': use {named}."
+
+
+def _managed(path: str) -> str:
+    return MANAGE_PREFIX + path.removeprefix(GIVEN_PREFIX)
+
+
+def _segments(route: Route) -> list[str]:
+    return route.operation.path.split("/")
+
+
+def _by_path(routes: Iterable[Route]) -> dict[str, list[Route]]:
+    found: dict[str, list[Route]] = {}
+    for route in routes:
+        found.setdefault(route.operation.path, []).append(route)
+    return found
+
+
+def _is_verb(routes: list[Route]) -> bool:
+    """Whether a path only takes POST, so that it is no collection."""
+    return [each.operation.method for each in routes] == ["POST"]

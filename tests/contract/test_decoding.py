@@ -93,19 +93,23 @@ def refusal(tree: object, type_: type[Struct] = ChatRequest) -> InvalidRequest:
             {"stream_options": {"include_obfuscation": True}},
             "unknown_parameter",
             "stream_options.include_obfuscation",
-            "Unknown parameter: 'stream_options.include_obfuscation'.",
+            "Unknown parameter: 'stream_options.include_obfuscation'. Leave it out.",
         ),
         (
             {"messages": [{"role": "user"}, {"role": "user", "weight": 1}]},
             "unknown_parameter",
             "messages[1].weight",
-            "Unknown parameter: 'messages[1].weight'.",
+            (
+                "Unknown parameter: 'messages[1].weight'. Messages of a request have no such "
+                "member. If it came with an answer, drop this member before you send the answer "
+                "back."
+            ),
         ),
         (
-            {"logit_bias": {SECRET: 101}},
+            {"logit_bias": {"1": 1, "50256": 101}},
             "decimal_above_max_value",
             "logit_bias",
-            "Invalid 'logit_bias': expected at most 100.",
+            "Invalid 'logit_bias': expected at most 100. The entry that does not fit is '50256'.",
         ),
     ],
 )

@@ -196,7 +196,7 @@ def test_the_caller_is_told_why_a_body_cannot_be_read() -> None:
     with pytest.raises(InvalidRequest) as refused:
         decoding.screen(b'{"secret":1,"secret":2}')
 
-    reason = "an object has two members of the same name"
+    reason = "an object has two members of the same name: 'secret'"
     assert refused.value.message == f"The body cannot be read: {reason}."
 
 

@@ -61,15 +61,17 @@ async def or_failure(work: Awaitable[T], request_id: RequestId) -> T | GatewayEr
 
 def body_of(failure: GatewayError, presentation: Presentation) -> ErrorBody:
     """What is told of a failure, in an envelope or in a stream."""
+    doc_url = _doc_url(failure.code, presentation.documentation_url)
+    cites_page = failure.cites_page and doc_url is not None
     return ErrorBody(
         code=failure.code,
-        message=failure.message,
+        message=f"{failure.message} See {doc_url} for more." if cites_page else failure.message,
         type=error_type(
             failure.kind, shape=presentation.shape, is_policy_failure=failure.is_policy_failure
         ),
         param=failure.param,
         request_id=str(presentation.request_id),
-        doc_url=_doc_url(failure.code, presentation.documentation_url),
+        doc_url=doc_url,
     )
 
 

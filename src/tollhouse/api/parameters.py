@@ -62,10 +62,10 @@ def version(call: Call[Any, Any, Any]) -> int:
 
 def project_ids(sent: Iterable[str]) -> tuple[ProjectId, ...]:
     """The projects that a policy's body names."""
-    parsed = [parse_uuid(text) for text in sent]
-    if None in parsed:
-        raise TargetNotFound
-    return tuple(ProjectId(one) for one in parsed if one is not None)
+    parsed = [(text, parse_uuid(text)) for text in sent]
+    if unknown := [text for text, one in parsed if one is None]:
+        raise TargetNotFound(unknown)
+    return tuple(ProjectId(one) for _, one in parsed if one is not None)
 
 
 def cursor(after: str | UnsetType) -> UUID | None:

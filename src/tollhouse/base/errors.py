@@ -1,5 +1,6 @@
 """One closed family of failures: each class says what the caller can do about it."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import ClassVar, Literal, TypeVar, cast
 
@@ -7,6 +8,16 @@ ERROR_PAGES_PATH = "/docs/errors"
 """Where the gateway serves a page for each code, below `server.public_url`."""
 RETRY_AFTER_SECONDS_MAX = 60
 """Longer waits are ignored by some SDKs and obeyed without bound by others."""
+
+
+LISTED_MAX = 20
+LISTED_LENGTH_MAX = 200
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for a message: quoted, each cut short, and how many follow the first ones."""
+    shown = ", ".join(f"'{name[:LISTED_LENGTH_MAX]}'" for name in names[:LISTED_MAX])
+    return shown if len(names) <= LISTED_MAX else f"{shown} and {len(names) - LISTED_MAX} more"
 
 
 class Kind(IntEnum):
@@ -36,12 +47,14 @@ class GatewayError(Exception):
     """A failure with a status, a code and a sentence; raised once, rendered once.
 
     `retry_after_seconds` and `should_retry` become the headers that SDKs obey. A subclass
-    that leaves them alone says nothing about retrying.
+    that leaves them alone says nothing about retrying. `cites_page` says that the message ends
+    with the address of the code's page, where it is known.
     """
 
     kind: ClassVar[Kind]
     code: str
     is_policy_failure: ClassVar[bool] = False
+    cites_page: ClassVar[bool] = False
     retry_after_seconds: int | None = None
     should_retry: bool | None = None
 

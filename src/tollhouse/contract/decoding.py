@@ -13,8 +13,9 @@ import msgspec
 from msgspec import inspect
 
 from tollhouse.base.errors import InvalidRequest
-from tollhouse.contract.faults import MEMBER_NAME_LENGTH_MAX, refusal
-from tollhouse.contract.json_scan import Document, not_json, refuse_too_deep, structure
+from tollhouse.contract.faults import MEMBER_NAME_LENGTH_MAX, refusal, unknown_parameter
+from tollhouse.contract.json_faults import malformed, repeated_names
+from tollhouse.contract.json_scan import Document, refuse_too_deep, structure
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -35,11 +36,11 @@ def parse(body: Document, found: bytes) -> Any:  # noqa: ANN401 - JSON
     refuse_too_deep(found)
     try:
         tree = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise not_json("it is not valid JSON in UTF-8") from None
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise malformed(body, error) from None
     # Each colon outside strings stands for one member; the parser keeps one of each name.
     if not _has_members(tree, found.count(b":")):
-        raise not_json("an object has two members of the same name")
+        raise repeated_names(body)
     return tree
 
 
@@ -48,7 +49,7 @@ def decode(tree: Any, type_: type[T]) -> T:  # noqa: ANN401 - JSON
     try:
         return msgspec.convert(tree, type_, strict=True)
     except msgspec.ValidationError as error:
-        raise refusal(error, type_) from None
+        raise refusal(error, type_, tree) from None
 
 
 def canonical(tree: Any) -> bytes:  # noqa: ANN401 - JSON
@@ -77,8 +78,7 @@ def decode_query(raw: bytes, type_: type[T], *, ignores_unknown: bool) -> T:
             tree[name] = _integer(name, text) if kinds[name] is inspect.IntType else text
         elif not ignores_unknown:
             shown = name[:MEMBER_NAME_LENGTH_MAX]
-            message = f"Unknown parameter: '{shown}'."
-            raise InvalidRequest("unknown_parameter", message, param=shown)
+            raise unknown_parameter(shown, shown, kinds)
     return decode(tree | {name: list(items) for name, items in lists.items()}, type_)
 
 

@@ -1,21 +1,25 @@
 """What msgspec says about a value that does not fit, turned into our codes, params and words.
 
-The texts name fields and bounds and never show what the caller sent.
+The texts name fields and bounds. Of what the caller sent they show the names of members alone.
 """
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import msgspec
 from msgspec import inspect
+from msgspec.structs import fields
 
 from tollhouse.base.errors import InvalidCode, InvalidRequest
+from tollhouse.base.suggestions import did_you_mean
 from tollhouse.contract.bounds import FORMS
 
 MEMBER_NAME_LENGTH_MAX = 200
 """An unknown member's name is repeated to the caller, but not all 32 MB of it."""
 
-_PATH = re.compile(r" - at (?:`key` in )?`\$(?P<path>[\w.\[\]]*)`\Z", re.ASCII)
+_PATH = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[\w.\[\]]*)`\Z", re.ASCII)
+_MESSAGE = re.compile(r"\.messages\[\d+\]", re.ASCII)
 _STEP = re.compile(r"\.(?P<member>\w+)|\[(?P<index>\d+)\]", re.ASCII)
 _MISSING = re.compile(r"Object missing required field `(?P<name>.+)`\Z")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`\Z", re.DOTALL)
@@ -24,6 +28,7 @@ _LENGTH = re.compile(
     r"Expected `(?P<type>str|array|object)` of length (?P<side>>=|<=) (?P<bound>\d+)\Z"
 )
 _TYPE = re.compile(r"Expected `(?P<expected>.+)`, got `(?P<got>.+)`\Z")
+_LIKENESS_MIN = 0.75
 _REGEX_PREFIX = "Expected `str` matching regex "
 
 _CODES: dict[tuple[str, str], InvalidCode] = {
@@ -52,22 +57,74 @@ _TYPE_WORDS = {
 _FORMS_BY_REPR = {repr(pattern): words for pattern, words in FORMS.items()}
 
 
-def refusal(error: msgspec.ValidationError, type_: type[msgspec.Struct]) -> InvalidRequest:
+class UnknownMessageMember(InvalidRequest):
+    """A message has a member that the interface does not have, such as one of an earlier answer."""
+
+    cites_page = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "unknown_parameter",
+            f"Unknown parameter: '{name}'. Messages of a request have no such member. If it came "
+            "with an answer, drop this member before you send the answer back.",
+            param=name,
+        )
+
+
+def refusal(
+    error: msgspec.ValidationError,
+    type_: type[msgspec.Struct],
+    tree: Any,  # noqa: ANN401 - JSON
+) -> InvalidRequest:
     """The answer to the first thing that is wrong with a body or query of this type."""
     text = str(error)
     found = _PATH.search(text)
-    path = found["path"].split("[...]")[0] if found else ""
+    path, in_map, _ = (found["path"] if found else "").partition("[...]")
     fault = text[: found.start()] if found else text
     if match := _MISSING.match(fault):
         name = _join(path, match["name"])
         message = f"Missing required parameter: '{name}'."
         return _invalid("missing_required_parameter", message, name)
     if match := _UNKNOWN.match(fault):
-        name = _join(path, match["name"][:MEMBER_NAME_LENGTH_MAX])
-        return _invalid("unknown_parameter", f"Unknown parameter: '{name}'.", name)
+        return _unknown_member(path, match["name"][:MEMBER_NAME_LENGTH_MAX], type_)
     if not path:
         return InvalidRequest("invalid_json", "The body must be a JSON object.")
-    return _value_refusal(fault, path, type_)
+    refused = _value_refusal(fault, path, type_)
+    is_of_map = bool(in_map) or (found is not None and found["key"] is not None)
+    if is_of_map and (entry := _first_entry(path, type_, tree)) is not None:
+        refused.message += f" The entry that does not fit is '{entry}'."
+    return refused
+
+
+def _unknown_member(path: str, name: str, type_: type[msgspec.Struct]) -> InvalidRequest:
+    param = _join(path, name)
+    if _MESSAGE.fullmatch(path):
+        return UnknownMessageMember(param)
+    nodes = [node for node in _nodes(type_, path) if isinstance(node, inspect.StructType)]
+    known = [field.encode_name for node in nodes for field in node.fields]
+    return unknown_parameter(param, name, known)
+
+
+def unknown_parameter(param: str, name: str, known: Iterable[str]) -> InvalidRequest:
+    """The answer to a name that is none of the known ones, with the nearest of them."""
+    nearest = did_you_mean(name, known, likeness_min=_LIKENESS_MIN).removeprefix(". ")
+    advice = f"{nearest} If not, leave it out." if nearest else "Leave it out."
+    return _invalid("unknown_parameter", f"Unknown parameter: '{param}'. {advice}", param)
+
+
+def _first_entry(path: str, type_: type[msgspec.Struct], tree: Any) -> str | None:  # noqa: ANN401 - JSON
+    """The name of the first entry of a map that does not fit, in a field of the body itself."""
+    field = path.removeprefix(".")
+    entries = cast("dict[str, Any]", tree).get(field)
+    declared = next((each for each in fields(type_) if each.encode_name == field), None)
+    if declared is None or not isinstance(entries, dict):
+        return None
+    for name, value in cast("dict[str, Any]", entries).items():
+        try:
+            msgspec.convert({name: value}, declared.type, strict=True)
+        except msgspec.ValidationError:
+            return name[:MEMBER_NAME_LENGTH_MAX]
+    return None
 
 
 def _value_refusal(fault: str, path: str, type_: type[msgspec.Struct]) -> InvalidRequest:
@@ -107,11 +164,16 @@ def _words(names: str) -> str:
 
 def _allowed_values(type_: type[msgspec.Struct], path: str) -> list[Any]:
     """The values that the field at this path may have, if these are a list."""
+    literals = [node for node in _nodes(type_, path) if isinstance(node, inspect.LiteralType)]
+    return [value for literal in literals for value in literal.values]
+
+
+def _nodes(type_: type[msgspec.Struct], path: str) -> list[inspect.Type]:
+    """The types that a value at this path may have."""
     nodes = _alternatives(inspect.type_info(type_))
     for step in _STEP.finditer(path):
         nodes = [below for node in nodes for below in _below(node, step)]
-    literals = [node for node in nodes if isinstance(node, inspect.LiteralType)]
-    return [value for literal in literals for value in literal.values]
+    return nodes
 
 
 def _below(node: inspect.Type, step: re.Match[str]) -> list[inspect.Type]:

@@ -2,6 +2,21 @@
 
 from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
 from tollhouse.base.permissions import Permission
+from tollhouse.keys.types import KeyKind
+
+_NEEDED = {
+    KeyKind.PROJECT: (
+        "This route takes a project key, which begins with 'thp_', and an Admin API key was sent. "
+        "Make a project key with `POST /v1/organization/projects/{project_id}/api_keys`, in the "
+        "console at /console, or with `tollhouse key create`."
+    ),
+    KeyKind.ADMIN: (
+        "This route takes an Admin API key, which begins with 'tha_', and a project key was sent. "
+        "Whoever holds an Admin API key of the organization makes another with "
+        "`POST /manage/v1/organization/admin_api_keys`, the operator with "
+        "`tollhouse admin-key create`."
+    ),
+}
 
 
 class MissingKey(GatewayError):
@@ -25,7 +40,10 @@ class InvalidKey(GatewayError):
     code = "invalid_api_key"
 
     def __init__(self) -> None:
-        super().__init__("The API key is not valid.")
+        super().__init__(
+            "The API key is not valid: it is unknown here, incomplete, revoked or expired. Check "
+            "that all of it was sent and that it belongs to this gateway, or have a new one made."
+        )
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The challenge of RFC 6750."""
@@ -38,8 +56,8 @@ class WrongKeyType(GatewayError):
     kind = Kind.DENIED
     code = "wrong_key_type"
 
-    def __init__(self) -> None:
-        super().__init__("This route needs the other type of key (project key or Admin API key).")
+    def __init__(self, needed: KeyKind) -> None:
+        super().__init__(_NEEDED[needed])
 
 
 class KeySuspended(GatewayError):
@@ -49,7 +67,10 @@ class KeySuspended(GatewayError):
     code = "key_suspended"
 
     def __init__(self) -> None:
-        super().__init__("The API key is suspended.")
+        super().__init__(
+            "The API key is suspended. Use another key, or ask an administrator of the "
+            "organization to resume it."
+        )
 
 
 class OrganizationSuspended(GatewayError):
@@ -59,7 +80,10 @@ class OrganizationSuspended(GatewayError):
     code = "organization_suspended"
 
     def __init__(self) -> None:
-        super().__init__("The organization is suspended.")
+        super().__init__(
+            "The organization is suspended, so that none of its keys works. Only the operator of "
+            "this gateway can resume it."
+        )
 
 
 class ProjectArchived(GatewayError):
@@ -69,7 +93,10 @@ class ProjectArchived(GatewayError):
     code = "project_archived"
 
     def __init__(self) -> None:
-        super().__init__("The key's project is archived.")
+        super().__init__(
+            "The key's project is archived and starts no new inference. Use a key of another "
+            "project."
+        )
 
 
 class InsufficientPermissions(GatewayError):
@@ -79,7 +106,10 @@ class InsufficientPermissions(GatewayError):
     code = "insufficient_permissions"
 
     def __init__(self, missing: Permission) -> None:
-        super().__init__(f"The API key lacks the permission '{missing}'.")
+        super().__init__(
+            f"The API key lacks the permission '{missing}'. Use a key that holds it, or ask an "
+            "administrator of the organization for one."
+        )
         self.missing = missing
 
     def headers(self) -> tuple[tuple[str, str], ...]:

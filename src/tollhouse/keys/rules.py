@@ -36,7 +36,7 @@ def let_in(known: KnownKey | None, demand: Demand, *, now: datetime) -> Caller:
     if known is None or not _opens_doors(known, now):
         raise InvalidKey
     if known.kind is not demand.kind:
-        raise WrongKeyType
+        raise WrongKeyType(demand.kind)
     if known.organization_status == "suspended":
         raise OrganizationSuspended
     if known.is_suspended:

@@ -1,6 +1,8 @@
 """How verbs on policies fail."""
 
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, ServiceUnavailable
+from collections.abc import Sequence
+
+from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, ServiceUnavailable, listed
 
 
 class PolicyNotFound(GatewayError):
@@ -19,8 +21,14 @@ class SelectedPolicyNotFound(GatewayError):
     kind = Kind.NOT_FOUND
     code = "policy_not_found"
 
-    def __init__(self) -> None:
-        super().__init__("No such published policy in this organization.", param="policy_ids")
+    def __init__(self, unknown: Sequence[str]) -> None:
+        super().__init__(
+            f"No published policy of this organization has the ID {listed(unknown)}. Take it out "
+            "of 'policy_ids', or publish the policy first. "
+            "`GET /manage/v1/organization/policies` lists policies to an Admin API key.",
+            param="policy_ids",
+        )
+        self.unknown = tuple(unknown)
 
 
 class SelectedPolicyPaused(GatewayError):
@@ -30,8 +38,12 @@ class SelectedPolicyPaused(GatewayError):
     code = "policy_paused"
     should_retry = False
 
-    def __init__(self) -> None:
-        super().__init__("One of the policies is paused.", param="policy_ids")
+    def __init__(self, paused: Sequence[str]) -> None:
+        super().__init__(
+            f"Paused, so that the request cannot be judged by it: {listed(paused)}. Take it out of "
+            "'policy_ids', or resume the policy.",
+            param="policy_ids",
+        )
 
 
 class PolicyVersionNotFound(GatewayError):
@@ -50,8 +62,12 @@ class TargetNotFound(GatewayError):
     kind = Kind.NOT_FOUND
     code = "project_not_found"
 
-    def __init__(self) -> None:
-        super().__init__("No such project in this organization.", param="project_ids")
+    def __init__(self, unknown: Sequence[str]) -> None:
+        super().__init__(
+            f"No project of this organization has the ID {listed(unknown)}. "
+            "`GET /manage/v1/organization/projects` lists them.",
+            param="project_ids",
+        )
 
 
 class NoAnswerToEnd(InvalidRequest):

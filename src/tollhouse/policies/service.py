@@ -20,7 +20,6 @@ from tollhouse.policies.types import (
     PolicyContent,
     PolicyEdit,
     PolicySnapshot,
-    PolicyState,
     PolicyVersion,
 )
 from tollhouse.storage import audit, quotas
@@ -42,11 +41,14 @@ async def selected(
     found = await store.selected(database, organization_id, policy_ids)
     if found is None:
         return None
-    states, snapshot = found
+    paused, snapshot = found
     if len(snapshot.policies) != len(policy_ids):
-        raise SelectedPolicyNotFound
-    if PolicyState.PAUSED in states:
-        raise SelectedPolicyPaused
+        known = {policy.id for policy in snapshot.policies}
+        raise SelectedPolicyNotFound(
+            [policy_id_text(each) for each in policy_ids if each not in known]
+        )
+    if paused:
+        raise SelectedPolicyPaused(list(map(policy_id_text, paused)))
     return snapshot
 
 
@@ -199,8 +201,8 @@ async def _held(tx: Mutation, policy_id: PolicyId) -> Policy:
 
 async def _require_projects(tx: Mutation, project_ids: tuple[ProjectId, ...]) -> None:
     """All must be the organization's own; archived ones are welcome."""
-    if not await store.has_all_projects(tx, tx.organization_id, project_ids):
-        raise TargetNotFound
+    if unknown := await store.unknown_projects(tx, tx.organization_id, project_ids):
+        raise TargetNotFound(list(map(str, unknown)))
 
 
 async def _audit(tx: Mutation, action: str, *, before: Policy | None, after: Policy) -> None:

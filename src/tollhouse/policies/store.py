@@ -259,22 +259,22 @@ async def page_of_versions(
     return [_version(row) for row in rows]
 
 
-async def has_all_projects(
+async def unknown_projects(
     tx: Transaction, organization_id: OrganizationId, project_ids: tuple[ProjectId, ...]
-) -> bool:
-    """Whether all are the organization's own; projects are never deleted, so it stays true."""
-    missing = await tx.fetch_value(
+) -> list[ProjectId]:
+    """Return those that are not the organization's own, in the order in which they were named."""
+    rows = await tx.fetch_all(
         """
-        SELECT 1
-          FROM unnest($2::uuid[]) AS wanted (id)
+        SELECT wanted.id
+          FROM unnest($2::uuid[]) WITH ORDINALITY AS wanted (id, number)
          WHERE NOT EXISTS (
                SELECT 1 FROM projects p WHERE p.organization_id = $1 AND p.id = wanted.id)
-         LIMIT 1
+         ORDER BY number
         """,
         organization_id,
         project_ids,
     )
-    return missing is None
+    return [ProjectId(row["id"]) for row in rows]
 
 
 async def retarget(tx: Mutation, policy: Policy) -> None:
@@ -389,10 +389,10 @@ async def snapshot(
 
 async def selected(
     database: Database, organization_id: OrganizationId, policy_ids: Collection[PolicyId]
-) -> tuple[frozenset[PolicyState], PolicySnapshot] | None:
-    """The counter and the current versions of these policies at it, whatever their scope.
+) -> tuple[list[PolicyId], PolicySnapshot] | None:
+    """Return which of these policies are paused, and their current versions, whatever their scope.
 
-    Their states say whether all of them may be used.
+    Policies that were never published are not among them.
     """
     rows = await database.fetch_all(
         """
@@ -419,7 +419,8 @@ async def selected(
     if not rows:
         return None
     found = [row for row in rows if row["policy_id"] is not None]
-    return frozenset(PolicyState(row["state"]) for row in found), PolicySnapshot(
+    paused = [row["policy_id"] for row in found if row["state"] == PolicyState.PAUSED]
+    return list(map(PolicyId, paused)), PolicySnapshot(
         policy_version=rows[0]["policy_version"], policies=tuple(map(of_row, found))
     )
 

@@ -21,4 +21,6 @@ class ProjectIsArchived(GatewayError):
     should_retry = False
 
     def __init__(self) -> None:
-        super().__init__("The project is archived.", param="project_id")
+        super().__init__(
+            "The project is archived and takes no changes. Use another project.", param="project_id"
+        )

@@ -1,6 +1,8 @@
 """How reports fail."""
 
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind
+from collections.abc import Sequence
+
+from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, listed
 
 
 class ProjectNotFound(GatewayError):
@@ -9,8 +11,12 @@ class ProjectNotFound(GatewayError):
     kind = Kind.NOT_FOUND
     code = "project_not_found"
 
-    def __init__(self) -> None:
-        super().__init__("No such project in this organization.", param="project_ids")
+    def __init__(self, unknown: Sequence[str]) -> None:
+        super().__init__(
+            f"No project of this organization has the ID {listed(unknown)}. "
+            "`GET /manage/v1/organization/projects` lists them.",
+            param="project_ids",
+        )
 
 
 class KeyNotFound(GatewayError):
@@ -19,8 +25,12 @@ class KeyNotFound(GatewayError):
     kind = Kind.NOT_FOUND
     code = "api_key_not_found"
 
-    def __init__(self) -> None:
-        super().__init__("No such project key in this organization.", param="api_key_ids")
+    def __init__(self, unknown: Sequence[str]) -> None:
+        super().__init__(
+            f"No project key of this organization has the ID {listed(unknown)}. "
+            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
+            param="api_key_ids",
+        )
 
 
 class EmptyRange(InvalidRequest):

@@ -108,14 +108,14 @@ def _place(
 
 
 async def _refuse_strangers(tx: Transaction, organization_id: OrganizationId, only: Filter) -> None:
-    if only.project_ids is not None and not await store.has_projects(
-        tx, organization_id, only.project_ids
+    if only.project_ids and (
+        unknown := await store.unknown_projects(tx, organization_id, only.project_ids)
     ):
-        raise ProjectNotFound
-    if only.api_key_ids is not None and not await store.has_project_keys(
-        tx, organization_id, only.api_key_ids
+        raise ProjectNotFound(unknown)
+    if only.api_key_ids and (
+        unknown := await store.unknown_project_keys(tx, organization_id, only.api_key_ids)
     ):
-        raise KeyNotFound
+        raise KeyNotFound(unknown)
 
 
 async def _refuse_lost_detail(tx: Transaction, span: Span, pieces: Pieces) -> None:
@@ -142,12 +142,12 @@ async def _found(
 def _project_id(text: str) -> ProjectId:
     parsed = parse_uuid(text)
     if parsed is None:
-        raise ProjectNotFound
+        raise ProjectNotFound([text])
     return ProjectId(parsed)
 
 
 def _key_id(text: str) -> ProjectKeyId:
     parsed = parse_uuid(text)
     if parsed is None:
-        raise KeyNotFound
+        raise KeyNotFound([text])
     return ProjectKeyId(parsed)

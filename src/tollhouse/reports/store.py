@@ -167,36 +167,40 @@ async def unsettled(
     )
 
 
-async def has_projects(
+async def unknown_projects(
     tx: Transaction, organization_id: OrganizationId, project_ids: Iterable[ProjectId]
-) -> bool:
-    """Whether all of these are the organization's, archived or not."""
-    return await tx.fetch_value(
+) -> list[str]:
+    """Return those that are not the organization's, archived or not."""
+    rows = await tx.fetch_all(
         """
-        SELECT NOT EXISTS (
-            SELECT FROM unnest($2::uuid[]) AS asked (id)
-             WHERE NOT EXISTS (
-                SELECT FROM projects p WHERE p.organization_id = $1 AND p.id = asked.id))
+        SELECT asked.id::text
+          FROM unnest($2::uuid[]) AS asked (id)
+         WHERE NOT EXISTS (
+               SELECT FROM projects p WHERE p.organization_id = $1 AND p.id = asked.id)
+         ORDER BY asked.id
         """,
         organization_id,
         list(project_ids),
     )
+    return [row["id"] for row in rows]
 
 
-async def has_project_keys(
+async def unknown_project_keys(
     tx: Transaction, organization_id: OrganizationId, api_key_ids: Iterable[ProjectKeyId]
-) -> bool:
-    """Whether all of these are keys of the organization's projects, revoked or not."""
-    return await tx.fetch_value(
+) -> list[str]:
+    """Return those that are no keys of the organization's projects, revoked or not."""
+    rows = await tx.fetch_all(
         """
-        SELECT NOT EXISTS (
-            SELECT FROM unnest($2::uuid[]) AS asked (id)
-             WHERE NOT EXISTS (
-                SELECT FROM project_keys k WHERE k.organization_id = $1 AND k.id = asked.id))
+        SELECT asked.id::text
+          FROM unnest($2::uuid[]) AS asked (id)
+         WHERE NOT EXISTS (
+               SELECT FROM project_keys k WHERE k.organization_id = $1 AND k.id = asked.id)
+         ORDER BY asked.id
         """,
         organization_id,
         list(api_key_ids),
     )
+    return [row["id"] for row in rows]
 
 
 def _chosen(question: Question) -> tuple[list[UUID] | None, list[UUID] | None, bool, bool, bool]:

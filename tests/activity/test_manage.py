@@ -100,6 +100,7 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         "status": 502,
         "error_code": "backend_error",
         "failed_by": "backend",
+        "blocked_by": [],
         "model": "example/model",
         "backend": "pool",
         "replica": "pool-1",

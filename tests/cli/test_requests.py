@@ -12,12 +12,15 @@ from tests.activity.records import Customer, customer_of, stranger
 from tests.cli.commands import Operator, refusal
 from tests.cli.documents import read, scripts
 from tests.cli.test_readme import json_documents
+from tests.support.policies import new_policy
 from tests.support.world import new_world
 from tollhouse.activity.recorder import Recorder
 from tollhouse.activity.types import Culprit, RequestRecord
 from tollhouse.app import connect
-from tollhouse.base.ids import time_ordered_uuid
+from tollhouse.base.ids import PolicyId, time_ordered_uuid
 from tollhouse.cli.request import bar, steps
+from tollhouse.decisions.recorder import DecisionRecorder
+from tollhouse.decisions.types import Direction, Examination, Mode, Outcome, PolicyDecision
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import load
 
@@ -206,3 +209,64 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     assert [item["id"] for item in listed["data"]] == [str(r.request_id) for r in past.failures]
     results = [result for bucket in counted["data"] for result in bucket["results"]]
     assert sum(result["requests"] for result in results) == 30
+
+
+async def refused_by_policy(operator: Operator) -> RequestRecord:
+    """A request that a policy of the name `No bread` refused."""
+    settings = load(operator.settings_path, environment={})
+    database = await connect(settings)
+    try:
+        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()), "refused")
+        customer = await customer_of(world)
+        policy = await new_policy(world, ("publish",), name="No bread")
+        record = customer.record(
+            datetime.now(UTC), status=403, error_code="policy_violation", culprit=Culprit.CALLER
+        )
+        recorder = Recorder(database, waiting_records_max=1)
+        recorder.note(record)
+        await recorder.write()
+        decisions = DecisionRecorder(database, waiting_decisions_max=1)
+        decisions.note(_examination(record, policy.id))
+        await decisions.write()
+        return record
+    finally:
+        await database.close()
+
+
+def _examination(record: RequestRecord, policy_id: PolicyId) -> Examination:
+    matched = PolicyDecision(
+        policy_id=policy_id,
+        version=1,
+        mode=Mode.ENFORCING,
+        outcome=Outcome.MATCH,
+        threshold=5_000,
+        score=9_000,
+    )
+    return Examination(
+        organization_id=record.organization_id,
+        request_id=record.request_id,
+        project_id=record.project_id,
+        api_key_id=record.api_key_id,
+        direction=Direction.REQUEST,
+        mode=Mode.ENFORCING,
+        examined_at=record.started_at,
+        judging_ms=1.0,
+        decisions=(matched,),
+    )
+
+
+def test_the_policy_that_refused_a_request_is_shown_by_its_name(operator: Operator) -> None:
+    record = asyncio.run(refused_by_policy(operator))
+    request_id = str(record.request_id)
+
+    shown = operator.json("request", request_id)
+    told = operator.run("request", request_id).stdout
+    organization = ("--org", str(record.organization_id))
+    listed = operator.json("requests", *organization)["data"]
+    lines = operator.run("requests", *organization).stdout
+
+    assert [each["name"] for each in shown["blocked_by"]] == ["No bread"]
+    assert [each["policy_name"] for each in shown["decisions"]] == ["No bread"]
+    assert "403 policy_violation by policy 'No bread' (failed by the caller)" in told
+    assert listed[0]["blocked_by"] == shown["blocked_by"]
+    assert "policy_violation by policy 'No bread'" in lines

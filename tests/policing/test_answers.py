@@ -64,7 +64,9 @@ async def test_an_answer_that_matches_does_not_leave_and_is_charged(
     assert answer.status_code == 403, answer.text
     assert error_of(answer)["code"] == "policy_violation"
     assert error_of(answer)["message"] == (
-        f"The answer was withheld by policy {policy_id}. The model's work is charged."
+        f"The answer was withheld by policy {policy_id}. The model's work is charged. "
+        "Change the request, or ask an administrator of the organization, who sees the policy's "
+        "name."
     )
     assert "bread" not in answer.text
     assert "there" not in answer.text

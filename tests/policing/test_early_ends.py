@@ -98,7 +98,9 @@ async def test_a_match_ends_the_answer_and_the_work_so_far_is_charged(
 
     assert answer.status_code == 403
     assert answer.json()["error"]["message"] == (
-        f"The answer was withheld by policy {policy_id}. The model's work is charged."
+        f"The answer was withheld by policy {policy_id}. The model's work is charged. "
+        "Change the request, or ask an administrator of the organization, who sees the policy's "
+        "name."
     )
     assert await exchange.end() is Outcome.CALLER_LEFT
     charged = (await courthouse.shop.settled(1)).settled_pico_usd

@@ -126,7 +126,10 @@ async def test_a_match_is_told_by_all_policies_that_match_and_nothing_else(
     answer = await courthouse.send(CHAT, BODIES[CHAT]("Where is bread?"))
 
     message = refused(answer, 403, "policy_violation")["message"]
-    assert message == f"The request was refused by policy {bread}. It costs nothing."
+    assert message == (
+        f"The request was refused by policy {bread}. It costs nothing. Change the request, or ask "
+        "an administrator of the organization, who sees the policy's name."
+    )
 
 
 async def test_a_request_that_is_sent_again_costs_no_judge(courthouse: Courthouse) -> None:

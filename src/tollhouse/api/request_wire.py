@@ -1,6 +1,6 @@
 """Records of requests turned into wire types, and what callers ask for into nouns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec import UnsetType
@@ -20,8 +20,9 @@ from tollhouse.activity.types import (
 from tollhouse.api.call import Call
 from tollhouse.api.money_wire import money
 from tollhouse.base.clock import unix_seconds
-from tollhouse.base.ids import ProjectId, ProjectKeyId, RequestId, parse_uuid
+from tollhouse.base.ids import ProjectId, ProjectKeyId, RequestId, parse_uuid, policy_id_text
 from tollhouse.contract import requests as wire
+from tollhouse.decisions.types import BlockingDecision, Outcome
 
 _DECIMALS: Final = 3
 
@@ -47,8 +48,13 @@ def filter_(query: wire.RequestsQuery) -> Filter:
     )
 
 
-def record(kept: RequestRecord) -> wire.RequestRecord:
-    """One request."""
+def policed(records: Iterable[RequestRecord]) -> list[RequestId]:
+    """The requests among these that a policy refused, or that one could not decide about."""
+    return [each.request_id for each in records if (each.error_code or "").startswith("policy_")]
+
+
+def record(kept: RequestRecord, blocked_by: Sequence[BlockingDecision] = ()) -> wire.RequestRecord:
+    """One request, with the policies that refused it."""
     return wire.RequestRecord(
         id=str(kept.request_id),
         created_at=unix_seconds(kept.started_at),
@@ -56,6 +62,7 @@ def record(kept: RequestRecord) -> wire.RequestRecord:
         status=kept.status,
         error_code=kept.error_code,
         failed_by=None if kept.culprit is None else kept.culprit.value,
+        blocked_by=[_blocking(decision) for decision in blocked_by],
         model=kept.model,
         backend=kept.backend,
         replica=kept.replica,
@@ -79,10 +86,22 @@ def record(kept: RequestRecord) -> wire.RequestRecord:
     )
 
 
-def record_list(page: RecordPage) -> wire.RequestRecordList:
-    """A page, which ends where the search did."""
+def _blocking(decision: BlockingDecision) -> wire.BlockingPolicy:
+    return wire.BlockingPolicy(
+        id=policy_id_text(decision.policy_id),
+        name=decision.name,
+        version=decision.version,
+        direction=decision.direction.value,
+        outcome="match" if decision.outcome is Outcome.MATCH else "failed",
+    )
+
+
+def record_list(
+    page: RecordPage, blocked: Mapping[RequestId, Sequence[BlockingDecision]]
+) -> wire.RequestRecordList:
+    """A page, which ends where the search did. `blocked` has the policies that refused requests."""
     return wire.RequestRecordList(
-        data=[record(kept) for kept in page.records],
+        data=[record(kept, blocked.get(kept.request_id, ())) for kept in page.records],
         has_more=page.has_more,
         first_id=str(page.records[0].request_id) if page.records else None,
         last_id=None if page.last_id is None else str(page.last_id),

@@ -1,7 +1,9 @@
 """`tollhouse request`: what became of one request, on a page with a bar of its times."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import click
@@ -11,7 +13,7 @@ from msgspec import Struct
 from tollhouse.activity import service
 from tollhouse.activity.types import RequestRecord
 from tollhouse.api import decision_wire, request_wire
-from tollhouse.base.ids import RequestId, policy_id_text
+from tollhouse.base.ids import PolicyId, RequestId, policy_id_text
 from tollhouse.base.money import to_decimal_string
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import EXAMPLE_ID, IDENTIFIER, example, json_option
@@ -19,14 +21,23 @@ from tollhouse.cli.output import JsonValue
 from tollhouse.cli.session import Session
 from tollhouse.contract import requests as wire
 from tollhouse.decisions import service as decisions
-from tollhouse.decisions.types import Examination
+from tollhouse.decisions.types import BlockingDecision, Examination
 
 BAR_CELLS: Final = 40
 BUSY: Final = "█"
 IDLE: Final = "·"
 CALLER_LEFT: Final = 499
 DECISION_COLUMNS: Final = (
-    *("direction", "policy_id", "version", "mode", "outcome", "action", "score_basis_points"),
+    *(
+        "direction",
+        "policy_id",
+        "policy_name",
+        "version",
+        "mode",
+        "outcome",
+        "action",
+        "score_basis_points",
+    ),
 )
 
 
@@ -35,6 +46,7 @@ class Decided(Struct, frozen=True, kw_only=True):
 
     direction: str
     policy_id: str
+    policy_name: str
     version: int
     mode: str
     outcome: str
@@ -47,6 +59,15 @@ class Whole(wire.RequestRecord, frozen=True, kw_only=True):
 
     organization_id: str
     decisions: list[Decided]
+
+
+class _Found(NamedTuple):
+    """What is known of one request, and what its policies are called."""
+
+    record: RequestRecord
+    examined: list[Examination]
+    names: dict[PolicyId, str]
+    blocked_by: list[BlockingDecision]
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -89,33 +110,39 @@ def command(settings_path: Path, *, request_id: UUID, as_json: bool) -> None:
     decided. A record is there a second after its request has ended, for as many days as
     activity.record_days says, decisions for as many as policies.decision_days.
     """
-
-    async def read(operator: Session) -> tuple[RequestRecord, list[Examination]]:
-        async with operator.database.transaction() as tx:
-            record = await service.find(tx, RequestId(request_id))
-            examined = await decisions.of_request(tx, record.organization_id, record.request_id)
-            return record, examined
-
-    found, examined = session.run(settings_path, read)
-    decided = [one for examination in examined for one in _decided(examination)]
+    found = session.run(settings_path, partial(_read, request_id=RequestId(request_id)))
+    decided = [one for each in found.examined for one in _decided(each, found.names)]
     if as_json:
         output.show(_whole(found, decided), as_json=True)
         return
     output.show(_facts(found), as_json=False)
     click.echo()
-    output.show_rows(_rows(found), ("step", "ms", "when"))
+    output.show_rows(_rows(found.record), ("step", "ms", "when"))
     if decided:
         click.echo()
         output.show_rows([msgspec.structs.asdict(one) for one in decided], DECISION_COLUMNS)
 
 
-def outcome(record: RequestRecord) -> str:
-    """The status, and if it failed by whom and why."""
+async def _read(operator: Session, *, request_id: RequestId) -> _Found:
+    async with operator.database.transaction() as tx:
+        record = await service.find(tx, request_id)
+        owner = record.organization_id
+        examined = await decisions.of_request(tx, owner, request_id)
+        policy_ids = {one.policy_id for each in examined for one in each.decisions}
+        names = await decisions.policy_names(tx, owner, list(policy_ids))
+        blocked = await decisions.blocking(tx, owner, request_wire.policed([record]))
+    return _Found(record, examined, names, blocked.get(request_id, []))
+
+
+def outcome(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> str:
+    """The status, and if it failed by whom and why, with the names of policies that refused it."""
     words = [str(record.status)]
     if record.status == CALLER_LEFT:
         words.append("the caller left")
     if record.error_code is not None:
         words.append(record.error_code)
+    if blocked_by:
+        words.append("by policy " + ", ".join(f"'{each.name}'" for each in blocked_by))
     if record.culprit is not None:
         words.append(f"(failed by the {record.culprit})")
     return " ".join(words)
@@ -167,12 +194,13 @@ def _rows(record: RequestRecord) -> list[dict[str, JsonValue]]:
     ]
 
 
-def _facts(record: RequestRecord) -> Facts:
+def _facts(found: _Found) -> Facts:
+    record = found.record
     shown = request_wire.record(record)
     return Facts(
         id=shown.id,
         created_at=shown.created_at,
-        outcome=outcome(record),
+        outcome=outcome(record, found.blocked_by),
         operation=shown.operation,
         model=shown.model,
         backend=shown.backend,
@@ -189,16 +217,17 @@ def _facts(record: RequestRecord) -> Facts:
     )
 
 
-def _whole(record: RequestRecord, decided: list[Decided]) -> Whole:
-    shown = msgspec.structs.asdict(request_wire.record(record))
-    return Whole(**shown, organization_id=str(record.organization_id), decisions=decided)
+def _whole(found: _Found, decided: list[Decided]) -> Whole:
+    shown = msgspec.structs.asdict(request_wire.record(found.record, found.blocked_by))
+    return Whole(**shown, organization_id=str(found.record.organization_id), decisions=decided)
 
 
-def _decided(examination: Examination) -> list[Decided]:
+def _decided(examination: Examination, names: Mapping[PolicyId, str]) -> list[Decided]:
     return [
         Decided(
             direction=examination.direction,
             policy_id=policy_id_text(decision.policy_id),
+            policy_name=names.get(decision.policy_id, ""),
             version=decision.version,
             mode=decision.mode,
             outcome=decision.outcome,

@@ -1,5 +1,6 @@
 """`tollhouse requests`: the latest requests of an organization."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -27,7 +28,11 @@ from tollhouse.cli.request import outcome
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 from tollhouse.contract.listing import ListPage
+from tollhouse.decisions import service as decisions
+from tollhouse.decisions.types import BlockingDecision
 from tollhouse.storage.database import Database
+
+Blocked = dict[RequestId, list[BlockingDecision]]
 
 COLUMNS: Final = ("created_at", "id", "outcome", "model", "total_ms", "usd")
 SEARCHES_MAX: Final = 100
@@ -81,15 +86,18 @@ def command(
         model=model,
     )
 
-    async def read(operator: Session) -> RecordPage:
+    async def read(operator: Session) -> tuple[RecordPage, Blocked]:
         owner = await operator.organization(organization)
-        return await _latest(operator.database, owner.id, only, limit=limit)
+        found = await _latest(operator.database, owner.id, only, limit=limit)
+        async with operator.database.transaction() as tx:
+            policed = request_wire.policed(found.records)
+            return found, await decisions.blocking(tx, owner.id, policed)
 
-    found = session.run(settings_path, read)
+    found, blocked = session.run(settings_path, read)
     if as_json:
-        output.show_list(request_wire.record_list(found), COLUMNS, as_json=True)
+        output.show_list(request_wire.record_list(found, blocked), COLUMNS, as_json=True)
     else:
-        output.show_list(_lines(found), COLUMNS, as_json=False)
+        output.show_list(_lines(found, blocked), COLUMNS, as_json=False)
 
 
 async def _latest(
@@ -111,22 +119,22 @@ async def _latest(
     return RecordPage(records=tuple(records), has_more=has_more, last_id=after)
 
 
-def _lines(page: RecordPage) -> Lines:
-    listed = request_wire.record_list(page)
+def _lines(page: RecordPage, blocked: Blocked) -> Lines:
+    listed = request_wire.record_list(page, blocked)
     return Lines(
-        data=[_line(record) for record in page.records],
+        data=[_line(record, blocked.get(record.request_id, [])) for record in page.records],
         has_more=listed.has_more,
         first_id=listed.first_id,
         last_id=listed.last_id,
     )
 
 
-def _line(record: RequestRecord) -> Line:
+def _line(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> Line:
     cost = record.cost_pico_usd
     return Line(
         id=str(record.request_id),
         created_at=unix_seconds(record.started_at),
-        outcome=outcome(record),
+        outcome=outcome(record, blocked_by),
         model=record.model,
         total_ms=record.total_ms,
         usd=None if cost is None else to_decimal_string(cost),

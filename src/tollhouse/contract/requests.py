@@ -57,10 +57,23 @@ class RequestTokens(Struct, frozen=True, kw_only=True):
     output: NonNegative | None
 
 
+class BlockingPolicy(Struct, frozen=True, kw_only=True):
+    """An enforcing policy that matched or could not be evaluated, by the name that it has now."""
+
+    mark: ClassVar[Meta] = extension("OQ-173")
+
+    id: str
+    name: str
+    version: int
+    direction: Literal["request", "response"]
+    outcome: Literal["match", "failed"]
+
+
 class RequestRecord(Struct, frozen=True, kw_only=True):
     """One request, as it ended. A `status` of 499: the caller left. A `cost` of null: not known.
 
     `estimated` says that the gateway counted part of the tokens, because the engine did not.
+    `blocked_by` has the policies that refused the request or withheld its answer.
     """
 
     mark: ClassVar[Meta] = extension("OQ-173")
@@ -72,6 +85,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     status: int
     error_code: str | None
     failed_by: Literal["caller", "gateway", "backend"] | None
+    blocked_by: list[BlockingPolicy]
     model: str | None
     backend: str | None
     replica: str | None

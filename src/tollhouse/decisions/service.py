@@ -1,5 +1,6 @@
 """Verbs on what was decided: page through what a policy found, count it, look at a request."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -8,6 +9,7 @@ from tollhouse.base.ids import OrganizationId, PolicyId, RequestId
 from tollhouse.decisions import rules, store
 from tollhouse.decisions.errors import DaysEmpty, TooManyDays
 from tollhouse.decisions.types import (
+    BlockingDecision,
     Days,
     Direction,
     Examination,
@@ -51,6 +53,25 @@ async def of_request(
     if day is None:
         return []
     return await store.examinations_of(tx, organization_id, request_id, day)
+
+
+async def blocking(
+    tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
+) -> dict[RequestId, list[BlockingDecision]]:
+    """Which enforcing policies refused these requests, or could not decide about them."""
+    if not request_ids:
+        return {}
+    found: dict[RequestId, list[BlockingDecision]] = {}
+    for decision in await store.blocking(tx, organization_id, request_ids):
+        found.setdefault(decision.request_id, []).append(decision)
+    return found
+
+
+async def policy_names(
+    tx: Transaction, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
+) -> dict[PolicyId, str]:
+    """What the policies of decisions are called now."""
+    return await store.policy_names(tx, organization_id, policy_ids)
 
 
 def place_of(request_id: RequestId, direction: Direction) -> Place | None:

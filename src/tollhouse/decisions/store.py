@@ -12,6 +12,7 @@ from tollhouse.base.ids import (
     RequestId,
 )
 from tollhouse.decisions.types import (
+    BlockingDecision,
     Counted,
     Days,
     Direction,
@@ -178,6 +179,50 @@ async def examinations_of(
         request_id,
     )
     return [_examination(row) for row in rows]
+
+
+async def blocking(
+    tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
+) -> list[BlockingDecision]:
+    """What enforcing policies refused or could not decide about these requests."""
+    rows = await tx.fetch_all(
+        """
+        SELECT d.request_id, d.policy_id, d.version, d.direction, d.outcome, p.name
+          FROM policy_decisions d
+          JOIN policies p ON p.organization_id = d.organization_id AND p.id = d.policy_id
+         WHERE d.organization_id = $1
+           AND d.day = ANY ($2::date[])
+           AND d.request_id = ANY ($3::uuid[])
+           AND d.mode = 'enforcing'
+         ORDER BY d.request_id, d.direction, d.policy_id
+        """,
+        organization_id,
+        list({day_of(request_id) for request_id in request_ids}),
+        request_ids,
+    )
+    return [
+        BlockingDecision(
+            request_id=RequestId(row["request_id"]),
+            policy_id=PolicyId(row["policy_id"]),
+            name=row["name"],
+            version=row["version"],
+            direction=Direction(row["direction"]),
+            outcome=Outcome(row["outcome"]),
+        )
+        for row in rows
+    ]
+
+
+async def policy_names(
+    tx: Transaction, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
+) -> dict[PolicyId, str]:
+    """The present names of these policies."""
+    rows = await tx.fetch_all(
+        "SELECT id, name FROM policies WHERE organization_id = $1 AND id = ANY ($2::uuid[])",
+        organization_id,
+        policy_ids,
+    )
+    return {PolicyId(row["id"]): row["name"] for row in rows}
 
 
 async def counted(

@@ -92,6 +92,18 @@ class ToldDecision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BlockingDecision:
+    """An enforcing policy that matched or failed, with the policy's present name."""
+
+    request_id: RequestId
+    policy_id: PolicyId
+    name: str
+    version: int
+    direction: Direction
+    outcome: Outcome
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """Where a page begins: before this decision, in this day or an earlier one."""
 

@@ -7,9 +7,14 @@ from tollhouse.base.ids import PolicyId, policy_id_text
 from tollhouse.judging.types import FailureReason, JudgedDirection, Score
 from tollhouse.policies.types import Direction
 
+_ADVICE = (
+    "Change the request, or ask an administrator of the organization, who sees the policy's name."
+)
 _DENIED: dict[JudgedDirection, str] = {
-    Direction.REQUEST: "The request was refused by policy {ids}. It costs nothing.",
-    Direction.RESPONSE: "The answer was withheld by policy {ids}. The model's work is charged.",
+    Direction.REQUEST: "The request was refused by policy {ids}. It costs nothing. " + _ADVICE,
+    Direction.RESPONSE: (
+        "The answer was withheld by policy {ids}. The model's work is charged. " + _ADVICE
+    ),
 }
 
 

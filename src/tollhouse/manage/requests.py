@@ -8,6 +8,7 @@ from tollhouse.api.call import Answer, Call
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.listing import NoQuery
 from tollhouse.contract.requests import RequestRollupsQuery, RequestsQuery
+from tollhouse.decisions import service as decisions
 from tollhouse.keys.types import Admin
 
 
@@ -23,7 +24,9 @@ async def page(call: Call[Admin, None, RequestsQuery]) -> Answer:
             after=None if after is None else RequestId(after),
             limit=query.limit,
         )
-    return Answer(body=request_wire.record_list(found))
+        policed = request_wire.policed(found.records)
+        blocked = await decisions.blocking(tx, call.organization_id, policed)
+    return Answer(body=request_wire.record_list(found, blocked))
 
 
 async def retrieve(call: Call[Admin, None, NoQuery]) -> Answer:
@@ -31,7 +34,9 @@ async def retrieve(call: Call[Admin, None, NoQuery]) -> Answer:
     request_id = request_wire.request_id(call)
     async with call.house.database.transaction() as tx:
         found = await service.retrieve(tx, call.organization_id, request_id)
-    return Answer(body=request_wire.record(found))
+        policed = request_wire.policed([found])
+        blocked = await decisions.blocking(tx, call.organization_id, policed)
+    return Answer(body=request_wire.record(found, blocked.get(request_id, ())))
 
 
 async def report(call: Call[Admin, None, RequestRollupsQuery]) -> Answer:

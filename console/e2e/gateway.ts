@@ -21,6 +21,8 @@ export interface Told {
   readonly narrow_key: string;
   readonly reading_key: string;
   readonly project_key: string;
+  /** Of a project whose requests an enforcing policy judges. */
+  readonly judged_key: string;
   readonly failed_request_id: string;
   readonly project_id: string;
   readonly policy_id: string;

@@ -81,4 +81,19 @@ describe("the playground", () => {
     await page.getByRole("alert").waitFor();
     await visitor.isContent();
   });
+
+  it("names the policy that refused a request", async () => {
+    const other = await enter(browser());
+    const { page } = other;
+    await other.go("Playground");
+    await page.getByRole("textbox", { name: "Project key" }).fill(inject("told").judged_key);
+    await page.getByRole("button", { name: "Use this key" }).click();
+
+    await page.getByLabel("Message").fill("Charge 4929 1111 2222 3344, please.");
+    await page.getByRole("button", { name: "Send" }).click();
+
+    await page.getByRole("alert").getByRole("link", { name: "Card numbers" }).waitFor();
+    await other.isContent();
+    await other.leave();
+  });
 });

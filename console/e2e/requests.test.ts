@@ -25,6 +25,7 @@ describe("requests", () => {
   it.each([
     ["Failed: 5xx", /502 example\/asleep the model’s engine/],
     ["Refused: 4xx", /404 example\/unknown the caller/],
+    ["Refused: 4xx", /403 .* the caller policy_violation Card numbers/],
   ])("can be narrowed to %s", async (kind, expected) => {
     const { page } = visitor;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { asFailure, failureOf, unreachable } from "./failure";
+import { asFailure, failureOf, refusingPolicies, unreachable } from "./failure";
 
 function answer(status: number, headers: Record<string, string> = {}): Response {
   return new Response(null, { status, headers });
@@ -33,6 +33,18 @@ describe("failures", () => {
     const failure = failureOf(answer(403, { "www-authenticate": challenge }), "");
 
     expect(failure.explanation.missingPermission).toBe("policies:read");
+  });
+
+  it("of a policy tell which policies refused, and others tell none", () => {
+    const [one, other] = [`pol_${"a".repeat(32)}`, `pol_${"0".repeat(32)}`];
+    const message = `The request was refused by policy ${one}, ${other}. ${one} again.`;
+    const { explanation } = unreachable();
+
+    const refused = { ...explanation, code: "policy_violation", message };
+
+    expect(refusingPolicies(refused)).toEqual([one, other]);
+    expect(refusingPolicies({ ...refused, message: "Refused." })).toEqual([]);
+    expect(refusingPolicies({ ...refused, code: "policy_not_found" })).toEqual([]);
   });
 
   it.each(["<html>Bad gateway</html>", null, { error: "no" }, { error: {} }])(

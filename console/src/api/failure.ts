@@ -24,6 +24,13 @@ export class Failure extends Error {
   }
 }
 
+const POLICY_ID = /\bpol_[0-9a-f]{32}\b/g;
+
+/** The policies that refused a request. Callers are told their IDs alone. */
+export function refusingPolicies({ code, message }: Explanation): readonly string[] {
+  return code === "policy_violation" ? [...new Set(message.match(POLICY_ID))] : [];
+}
+
 const SCOPE = /\bscope="([^"]+)"/;
 
 /** The failure that a refusing answer tells of; its body may be anything, as a proxy's would be. */

@@ -1,6 +1,9 @@
 /** A failure in words: what is missing, whose turn it is, and where it can be looked up. */
 
-import type { Explanation, Failure } from "../api/failure";
+import { useEffect, useState } from "react";
+import { content } from "../api/client";
+import { type Explanation, type Failure, refusingPolicies } from "../api/failure";
+import { Link } from "./navigation";
 import { useSession } from "./session";
 
 interface RefusalProperties {
@@ -14,6 +17,9 @@ export function Refusal({ failure, onRetry }: RefusalProperties) {
   return (
     <div className={isExpected(explanation) ? "notice" : "notice notice-bad"} role="alert">
       <Reason explanation={explanation} />
+      {refusingPolicies(explanation).map((id) => (
+        <RefusingPolicy key={id} id={id} />
+      ))}
       {explanation.requestId !== null && (
         <p className="small">
           Request ID <code className="anywhere">{explanation.requestId}</code>
@@ -30,6 +36,33 @@ export function Refusal({ failure, onRetry }: RefusalProperties) {
         </button>
       )}
     </div>
+  );
+}
+
+/** The policy by its name, for whoever may read it; the message has the ID in any case. */
+function RefusingPolicy({ id }: { id: string }) {
+  const { admin } = useSession();
+  const [name, setName] = useState<string | null>(null);
+  useEffect(() => {
+    const abandon = new AbortController();
+    const path = { policy_id: id };
+    content(
+      admin.GET("/manage/v1/organization/policies/{policy_id}", {
+        params: { path },
+        signal: abandon.signal,
+      }),
+    ).then(
+      (policy) => setName(policy.name),
+      () => setName(null),
+    );
+    return () => abandon.abort();
+  }, [admin, id]);
+  return (
+    name !== null && (
+      <p>
+        The policy is called <Link to={{ page: "policy", id }}>{name}</Link>.
+      </p>
+    )
   );
 }
 

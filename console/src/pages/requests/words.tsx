@@ -1,7 +1,9 @@
 /** How a request ended. */
 
+import { Fragment } from "react";
 import type { RequestRecord } from "../../api/types";
 import { Badge } from "../../ui/data";
+import { Link } from "../../ui/navigation";
 
 const CULPRITS = {
   caller: "the caller",
@@ -14,7 +16,7 @@ export function StatusBadge({ status }: { status: number }) {
   return <Badge tone={status < 500 ? "warn" : "bad"}>{status}</Badge>;
 }
 
-/** Who failed, and how; nothing where nobody did. */
+/** Who failed, how, and by which policies; nothing where nobody did. */
 export function Failing({ record }: { record: RequestRecord }) {
   if (record.failed_by === null) return <span className="quiet">nobody</span>;
   return (
@@ -26,6 +28,12 @@ export function Failing({ record }: { record: RequestRecord }) {
           <code className="quiet anywhere">{record.error_code}</code>
         </>
       )}
+      {record.blocked_by.map(({ id, direction, name }) => (
+        <Fragment key={`${id} ${direction}`}>
+          {" "}
+          <Link to={{ page: "policy", id }}>{name}</Link>
+        </Fragment>
+      ))}
     </>
   );
 }

@@ -10,7 +10,11 @@ class RequestNotFound(GatewayError):
     code = "request_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such request in this organization.", param="request_id")
+        super().__init__(
+            "No such request in this organization. A record is there about a second after its "
+            "request has ended, for as long as the operator keeps records.",
+            param="request_id",
+        )
 
 
 class ProjectNotFound(GatewayError):
@@ -20,7 +24,11 @@ class ProjectNotFound(GatewayError):
     code = "project_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such project in this organization.", param="project_id")
+        super().__init__(
+            "No such project in this organization. "
+            "`GET /manage/v1/organization/projects` lists them.",
+            param="project_id",
+        )
 
 
 class KeyNotFound(GatewayError):
@@ -30,7 +38,11 @@ class KeyNotFound(GatewayError):
     code = "api_key_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such project key in this organization.", param="api_key_id")
+        super().__init__(
+            "No such project key in this organization. "
+            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
+            param="api_key_id",
+        )
 
 
 class EmptyRange(InvalidRequest):

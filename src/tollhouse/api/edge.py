@@ -401,7 +401,7 @@ async def _refuse_body(exchange: _Exchange) -> None:
     if exchange.head.content_length or (
         exchange.head.announces_body and await exchange.body.has_content()
     ):
-        message = "This operation takes no body."
+        message = "This operation takes no body. Leave it out."
         raise InvalidRequest("invalid_json", message)
 
 

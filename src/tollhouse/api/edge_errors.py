@@ -20,7 +20,9 @@ class HeadTooLarge(GatewayError):
     code = "request_headers_too_large"
 
     def __init__(self, *, bytes_max: int) -> None:
-        super().__init__(f"The request line and headers exceed {bytes_max} bytes.")
+        super().__init__(
+            f"The request line and headers exceed {bytes_max} bytes. Send fewer or shorter headers."
+        )
 
 
 class HeadTimedOut(GatewayError):
@@ -30,7 +32,10 @@ class HeadTimedOut(GatewayError):
     code = "request_timeout"
 
     def __init__(self, *, seconds: float) -> None:
-        super().__init__(f"The request line and headers did not arrive within {seconds:g} seconds.")
+        super().__init__(
+            f"The request line and headers did not arrive within {seconds:g} seconds. Send them "
+            "faster."
+        )
 
 
 class UnknownUrl(GatewayError):
@@ -65,7 +70,9 @@ class UnsupportedMediaType(GatewayError):
     code = "unsupported_media_type"
 
     def __init__(self) -> None:
-        super().__init__("The body must be 'application/json', in UTF-8.")
+        super().__init__(
+            "The body must be JSON in UTF-8. Send the header 'Content-Type: application/json'."
+        )
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """What would be accepted."""
@@ -79,7 +86,7 @@ class UnsupportedContentEncoding(GatewayError):
     code = "unsupported_media_type"
 
     def __init__(self) -> None:
-        super().__init__("The body must not be compressed.")
+        super().__init__("The body must not be compressed. Send it without 'Content-Encoding'.")
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """What would be accepted."""
@@ -93,7 +100,10 @@ class BodyTooLarge(GatewayError):
     code = "request_too_large"
 
     def __init__(self, bytes_max: int) -> None:
-        super().__init__(f"The body exceeds {bytes_max} bytes.")
+        super().__init__(
+            f"The body exceeds {bytes_max} bytes. Send less, such as fewer messages or smaller "
+            "media."
+        )
 
 
 class BodyQuotaExceeded(ServiceUnavailable):
@@ -138,7 +148,7 @@ class BodyTimedOut(GatewayError):
     code = "request_timeout"
 
     def __init__(self) -> None:
-        super().__init__("The body did not arrive in time.")
+        super().__init__("The body did not arrive in time. Send it faster, or send less.")
 
 
 class Disconnected(Exception):

@@ -7,6 +7,7 @@ from tollhouse.base.errors import RETRY_AFTER_SECONDS_MAX, GatewayError, Kind
 
 BUSY_RETRY_SECONDS = 1
 NO_REPLICA_RETRY_SECONDS = 5
+_AGAIN = "Send the request again. If it fails again, tell the operator the request ID."
 
 
 class Repeat(StrEnum):
@@ -58,7 +59,7 @@ class BackendFailed(BackendError):
     kind = Kind.BACKEND_FAILED
     code = "backend_error"
     outcome = "failed"
-    says: ClassVar[str] = "The backend failed to answer."
+    says: ClassVar[str] = "The backend failed to answer. " + _AGAIN
 
     def __init__(self, *, replica: str) -> None:
         super().__init__(self.says, replica=replica)
@@ -85,7 +86,7 @@ class BackendUnreachable(BackendFailed):
     blames_replica = True
     was_sent = False
     may_have_been_billed = False
-    says = "The backend could not be reached."
+    says = "The backend could not be reached. " + _AGAIN
 
 
 class BackendDown(BackendFailed):
@@ -101,7 +102,7 @@ class BackendHungUp(BackendFailed):
     outcome = "hung_up"
     repeat = Repeat.ANYWHERE
     blames_replica = True
-    says = "The backend closed the connection without an answer."
+    says = "The backend closed the connection without an answer. " + _AGAIN
 
 
 class BackendBroke(BackendError):
@@ -113,7 +114,7 @@ class BackendBroke(BackendError):
     blames_replica = True
 
     def __init__(self, *, replica: str) -> None:
-        super().__init__("The backend's answer broke off.", replica=replica)
+        super().__init__("The backend's answer broke off. " + _AGAIN, replica=replica)
 
 
 class BackendBusy(BackendError):
@@ -154,4 +155,6 @@ class BackendTimedOut(BackendError):
     should_retry = False
 
     def __init__(self, *, replica: str | None) -> None:
-        super().__init__("The backend did not answer in time.", replica=replica)
+        super().__init__(
+            "The backend did not answer in time. Ask for less, or try again later.", replica=replica
+        )

@@ -34,7 +34,8 @@ class ModelLocked(GatewayError):
 
     def __init__(self, missing: Sequence[str]) -> None:
         super().__init__(
-            f"The model is locked for this organization. Missing: {', '.join(missing)}.",
+            f"The model is locked for this organization. Missing: {', '.join(missing)}. Ask the "
+            "operator of this gateway for it, or choose another model.",
             param="model",
         )
 

@@ -64,7 +64,7 @@ class TokenCounter:
         `charge` is told for how many seconds the event loop was busy.
         """
         offer = self._offers.find(body.model, customer)
-        refuse_unknown_flags(flags, offer.model.beta_flags)
+        refuse_unknown_flags(flags, offer.model.beta_flags, body.model)
         self._offers.take_counted_bytes(customer.organization_id, size_bytes)
         with busy(charge):
             forwarded = forwarded_input(body, fetches_images=offer.backend.fetches_images_safely)
@@ -96,10 +96,12 @@ class TokenCounter:
         return estimate(body, image_tokens=offer.model.image_tokens or IMAGE_TOKENS)
 
 
-def refuse_unknown_flags(flags: frozenset[str], known: frozenset[str]) -> None:
+def refuse_unknown_flags(flags: frozenset[str], known: frozenset[str], model: str) -> None:
     """A flag that the model does not have would be dropped in silence (OQ-69)."""
     for flag in sorted(flags - known):
-        message = f"Invalid '{BETA_HEADER}': the model does not support '{flag}'."
+        message = (
+            f"Invalid '{BETA_HEADER}': the model '{model}' does not support '{flag}'. Leave it out."
+        )
         raise InvalidRequest("invalid_value", message, param=BETA_HEADER)
 
 

@@ -102,7 +102,10 @@ def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = sam
     for field, bound in sent.items():
         if bound and bound > model.max_output_length:
             name = name_of(field)
-            message = f"Invalid '{name}': the model's maximum is {model.max_output_length}."
+            message = (
+                f"Invalid '{name}': the maximum of the model '{request.model}' is "
+                f"{model.max_output_length}."
+            )
             raise InvalidRequest("integer_above_max_value", message, param=name)
 
 

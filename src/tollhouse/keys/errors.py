@@ -165,7 +165,12 @@ class KeyNotFound(GatewayError):
     code = "api_key_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such API key in this organization.", param="api_key_id")
+        super().__init__(
+            "No such API key in this organization. "
+            "`GET /manage/v1/organization/projects/{project_id}/api_keys` and "
+            "`GET /v1/organization/admin_api_keys` list them.",
+            param="api_key_id",
+        )
 
 
 class KeyStateConflict(GatewayError):
@@ -176,7 +181,10 @@ class KeyStateConflict(GatewayError):
     should_retry = False
 
     def __init__(self, status: str) -> None:
-        super().__init__(f"The API key is {status}.", param="api_key_id")
+        super().__init__(
+            f"The API key is {status}, which does not allow this change. Use another key.",
+            param="api_key_id",
+        )
 
 
 class TooManyLookups(ServiceUnavailable):

@@ -24,6 +24,7 @@ class Uncovered(GatewayError):
         super().__init__(
             f"The {self.subject} cannot cover this request: {_usd(needed)} needed,"
             f" {_usd(available)} available, {_usd(held)} held by requests that are under way."
+            " Ask for fewer output tokens, or let an administrator or the operator raise it."
         )
         self.needed = needed
         self.available = available
@@ -93,7 +94,9 @@ class DeadlinePassed(GatewayError):
     should_retry = False
 
     def __init__(self) -> None:
-        super().__init__("The request's deadline passed before it could be admitted.")
+        super().__init__(
+            "The request's deadline passed before it could be admitted. Send it again."
+        )
 
 
 class AccountMissing(Exception):
@@ -146,7 +149,11 @@ class CappedProjectNotFound(GatewayError):
     code = "project_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such project in this organization.", param="project_id")
+        super().__init__(
+            "No such project in this organization. "
+            "`GET /manage/v1/organization/projects` lists them.",
+            param="project_id",
+        )
 
 
 class CappedKeyNotFound(GatewayError):
@@ -156,7 +163,11 @@ class CappedKeyNotFound(GatewayError):
     code = "api_key_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such project key in this organization.", param="api_key_id")
+        super().__init__(
+            "No such project key in this organization. "
+            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
+            param="api_key_id",
+        )
 
 
 class GrantNotFound(GatewayError):

@@ -105,7 +105,11 @@ class LimitedProjectNotFound(GatewayError):
     code = "project_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such project in this organization.", param="project_id")
+        super().__init__(
+            "No such project in this organization. "
+            "`GET /manage/v1/organization/projects` lists them.",
+            param="project_id",
+        )
 
 
 class LimitedKeyNotFound(GatewayError):
@@ -115,7 +119,11 @@ class LimitedKeyNotFound(GatewayError):
     code = "api_key_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such project key in this organization.", param="api_key_id")
+        super().__init__(
+            "No such project key in this organization. "
+            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
+            param="api_key_id",
+        )
 
 
 class LimitNotFound(GatewayError):

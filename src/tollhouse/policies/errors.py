@@ -12,7 +12,11 @@ class PolicyNotFound(GatewayError):
     code = "policy_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such policy in this organization.", param="policy_id")
+        super().__init__(
+            "No such policy in this organization. "
+            "`GET /manage/v1/organization/policies` lists them.",
+            param="policy_id",
+        )
 
 
 class SelectedPolicyNotFound(GatewayError):
@@ -53,7 +57,11 @@ class PolicyVersionNotFound(GatewayError):
     code = "policy_version_not_found"
 
     def __init__(self) -> None:
-        super().__init__("The policy has no such version.", param="version")
+        super().__init__(
+            "The policy has no such version. "
+            "`GET /manage/v1/organization/policies/{policy_id}/versions` lists them.",
+            param="version",
+        )
 
 
 class TargetNotFound(GatewayError):
@@ -116,7 +124,11 @@ class PolicyStateConflict(GatewayError):
     should_retry = False
 
     def __init__(self, state: str) -> None:
-        super().__init__(f"The policy's state is '{state}'.", param="policy_id")
+        super().__init__(
+            f"The policy's state is '{state}', which does not allow this change. Read the policy "
+            "again.",
+            param="policy_id",
+        )
 
 
 class VersionIsCurrent(GatewayError):
@@ -127,7 +139,9 @@ class VersionIsCurrent(GatewayError):
     should_retry = False
 
     def __init__(self) -> None:
-        super().__init__("This version is the current one.", param="version")
+        super().__init__(
+            "This version is the current one already. Name an earlier version.", param="version"
+        )
 
 
 class SnapshotBehind(ServiceUnavailable):

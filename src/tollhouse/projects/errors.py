@@ -10,7 +10,11 @@ class ProjectNotFound(GatewayError):
     code = "project_not_found"
 
     def __init__(self) -> None:
-        super().__init__("No such project in this organization.", param="project_id")
+        super().__init__(
+            "No such project in this organization. "
+            "`GET /manage/v1/organization/projects` lists them.",
+            param="project_id",
+        )
 
 
 class ProjectIsArchived(GatewayError):

@@ -44,7 +44,9 @@ class IdempotencyKeyInProgress(GatewayError):
 
     def __init__(self) -> None:
         super().__init__(
-            "A request with this Idempotency-Key is still running.", param="Idempotency-Key"
+            "A request with this Idempotency-Key is still running. Send the same request again in "
+            "a second.",
+            param="Idempotency-Key",
         )
 
 

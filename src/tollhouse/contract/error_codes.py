@@ -3,25 +3,13 @@
 A code of the program that is missing here fails `tests/contract/test_codes.py`.
 """
 
+from typing import get_args
+
+from tollhouse.base.errors import InvalidCode
+
 CODES: dict[int, tuple[str, ...]] = {
     400: (
-        "invalid_json",
-        "missing_required_parameter",
-        "unknown_parameter",
-        "invalid_type",
-        "invalid_value",
-        "integer_below_min_value",
-        "integer_above_max_value",
-        "decimal_below_min_value",
-        "decimal_above_max_value",
-        "string_below_min_length",
-        "string_above_max_length",
-        "array_below_min_length",
-        "array_above_max_length",
-        "invalid_parameter_combination",
-        "unsupported_parameter",
-        "unsupported_value",
-        "context_length_exceeded",
+        *get_args(InvalidCode),
         "malformed_request",
         "policy_budget_exceeded",
     ),

@@ -149,7 +149,7 @@ def _body_cases(
     server: Server, resource: Resource, table: Table, line: Row | None
 ) -> Iterator[Case]:
     if line is None:
-        # A content part may have further members; all other objects refuse them (OQ-205).
+        # A content part may have further members; all other objects refuse them (OQ-198).
         is_open = schema_of(server.document, resource).get("additionalProperties") is not False
         refused = ("unknown_parameter", table.param("zz_unknown"))
         yield "unknown", table.with_field("zz_unknown", 1), ACCEPTED if is_open else refused

@@ -171,7 +171,7 @@ def test_a_security_scheme_says_which_part_of_it_is_given(rendered: Json) -> Non
     assert {name: scheme.get(PARTS) for name, scheme in schemes.items()} == {
         "customerKey": None,
         "customerHeaderKey": {"name": ["OQ-83"]},
-        "adminKey": {"schemeName": ["OQ-207"]},
+        "adminKey": {"schemeName": ["OQ-200"]},
     }
     assert {scheme[ORIGIN] for scheme in schemes.values()} == {"given"}
 
@@ -248,7 +248,7 @@ def test_a_result_requires_all_that_is_never_left_out(rendered: Json) -> None:
 
     optional = set(schemas["ProjectKey"]["properties"]) - set(schemas["ProjectKey"]["required"])
     assert optional == {"value"}
-    assert schemas["ProjectKey"][PARTS] == {"required": ["OQ-206"]}
+    assert schemas["ProjectKey"][PARTS] == {"required": ["OQ-199"]}
     assert schemas["AdminKeyDeleted"]["required"] == ["id", "object", "deleted"]
 
 

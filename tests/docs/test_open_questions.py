@@ -1,4 +1,4 @@
-"""The register of open questions is complete, in order, and names a module for each answer."""
+"""The register of open questions is complete, gapless, and names a module for each answer."""
 
 import re
 from pathlib import Path
@@ -24,11 +24,9 @@ def rows() -> list[list[str]]:
 
 
 def test_every_number_stands_exactly_once_and_in_order() -> None:
-    """Changes that are made side by side may leave a number out, and none may take one twice."""
-    numbers = [int(row[0].removeprefix("OQ-")) for row in rows()]
-    assert numbers == sorted(set(numbers))
-    assert set(range(1, LAST_OF_THE_SPECIFICATION + 1)) <= set(numbers)
-    assert [row[0] for row in rows()] == [f"OQ-{number:02d}" for number in numbers]
+    numbers = [row[0] for row in rows()]
+    assert len(numbers) >= LAST_OF_THE_SPECIFICATION
+    assert numbers == [f"OQ-{number:02d}" for number in range(1, len(numbers) + 1)]
 
 
 def test_every_row_has_its_five_cells_filled() -> None:

@@ -124,7 +124,6 @@ InvalidCode = Literal[
     "invalid_parameter_combination",
     "unsupported_parameter",
     "unsupported_value",
-    "context_length_exceeded",
 ]
 
 

@@ -22,7 +22,7 @@ ProjectKeyStatus = Literal["active", "revoked", "expired", "suspended"]
 class CreateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of the given creation: the key gets the default permissions and never expires."""
 
-    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
     name: Annotated[Name, given(bounds="OQ-92", pattern="OQ-149")]
 

@@ -167,7 +167,7 @@ def _security_schemes() -> Json:
             "name": "x-api-key",
             **members(given(name="OQ-83")),
         },
-        "adminKey": {"type": "http", "scheme": "bearer", **members(given(schemeName="OQ-207"))},
+        "adminKey": {"type": "http", "scheme": "bearer", **members(given(schemeName="OQ-200"))},
     }
 
 

@@ -28,7 +28,7 @@ _NAMED = given(pattern="OQ-149")
 class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is left out gets the value with the least effect (OQ-103)."""
 
-    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
     name: Annotated[PolicyName, _NAMED]
     rule: PolicyRule
@@ -45,7 +45,7 @@ class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An absent field stays as it is; a null threshold restores the default."""
 
-    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
     revision: Revision
     name: Annotated[PolicyName | UnsetType, _NAMED] = UNSET
@@ -69,7 +69,7 @@ class EditManagedPolicy(EditPolicy, frozen=True, kw_only=True, forbid_unknown_fi
 class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The latest revision shows that the caller knows what it pauses."""
 
-    mark: ClassVar[Meta] = given(additionalProperties="OQ-205")
+    mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
     revision: Revision
 

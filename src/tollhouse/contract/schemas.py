@@ -15,7 +15,7 @@ from tollhouse.contract.origins import (
 )
 
 REFERENCE = "#/components/schemas/{name}"
-REQUIRED_QUESTION = "OQ-206"
+REQUIRED_QUESTION = "OQ-199"
 """Which fields of an answer are always there, where the specification does not say it."""
 
 Schema = dict[str, Any]

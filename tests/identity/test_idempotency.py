@@ -169,6 +169,10 @@ async def test_bytes_that_are_no_text_are_told_as_such(gateway: Gateway, world: 
     [
         *("12345678", "k" * 200, "a b c d e", '"quoted"', "~!@#$%^&"),
         *map(on_the_wire, ("création-1", "ключ-123", "к" * 200, "注文番号一二三四", "order-🧾-1")),
+        *map(
+            on_the_wire,
+            ("\u0646\u06cc\u200c\u0645-1234", "family-👨\u200d👩\u200d👧", "注文\u3000番号-123"),
+        ),
     ],
 )
 async def test_every_printable_key_of_8_to_200_characters_is_taken(

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BARE = "example/bare"
 """A model that declares no option at all."""
+SEARCHING = "example/searching"
+"""A model that searches the web and calls no functions."""
 OUTSIDE = "example/outside"
 """A model whose reasoning is billed beside the output bound."""
 CHAT = "/v1/chat/completions"
@@ -52,18 +54,28 @@ NEUTRAL_IN_CHAT: list[dict[str, Any]] = [
     {"stop": []},
     {"functions": [], "function_call": "auto"},
     {"logprobs": False, "top_logprobs": 0},
+    {"modalities": []},
+    {"verbosity": "medium", "prompt_cache_retention": "in_memory"},
+    {"prediction": {}},
     {"prompt_logprobs": 0},
     {"stream_options": {"include_usage": True}},
 ]
+EMPTY: dict[str, dict[str, Any]] = {
+    RESPONSES: {"context_management": {}, "moderation": False, "access_programs": []},
+    COUNTING: {"context_management": {}, "mcp_servers": [], "speed": None},
+}
+"""Options that no model has, sent without content."""
 
 
 @pytest.fixture(scope="module")
 def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     bare = model(features=[], sampling_parameters=[])
-    models = {MODEL: model(), BARE: bare, OUTSIDE: model(backend="outside")}
+    searching = model(features=["web_search"])
+    outside = model(backend="outside")
+    models = {MODEL: model(), BARE: bare, SEARCHING: searching, OUTSIDE: outside}
     made = offering(settings, upstream.base_url, models=models)
-    outside = made.backends["scripted"] | {"reasons_outside_bound": True}
-    return msgspec.structs.replace(made, backends=made.backends | {"outside": outside})
+    beside = made.backends["scripted"] | {"reasons_outside_bound": True}
+    return msgspec.structs.replace(made, backends=made.backends | {"outside": beside})
 
 
 async def post(
@@ -143,6 +155,8 @@ TYPING_ERRORS: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": [{"content": "x"}]}, "missing_required_parameter", "messages[0].role"),
     ({"messages": [{"role": 1, "content": "x"}]}, "invalid_type", "messages[0].role"),
     ({"messages": [{"role": "user"}]}, "missing_required_parameter", "messages[0].content"),
+    ({"messages": [{"role": "user", "content": None}]}, "invalid_type", "messages[0].content"),
+    ({"tools": [{"type": None, "name": ""}]}, "invalid_value", "tools[0].name"),
     ({"tools": [{"input_schema": {}}]}, "missing_required_parameter", "tools[0].name"),
     (
         {"tools": [{"name": "f"}, {"type": "web_search_20250305"}]},
@@ -218,6 +232,11 @@ async def test_a_value_that_asks_for_nothing_is_served_by_every_model(
         assert not set(fields) & set(received(shop))
 
 
+@pytest.mark.parametrize("path", [RESPONSES, COUNTING])
+async def test_an_empty_option_that_no_model_has_asks_for_nothing(shop: Shop, path: str) -> None:
+    assert (await post(shop, path, **EMPTY[path])).status_code == 200
+
+
 @pytest.mark.parametrize("name", [MODEL, BARE])
 @pytest.mark.parametrize("fields", NEUTRAL_IN_CHAT)
 async def test_a_value_that_asks_for_nothing_is_served_in_a_chat(
@@ -262,10 +281,28 @@ async def test_the_likeliest_tokens_alone_ask_for_log_probabilities(
 
 
 @pytest.mark.parametrize("path", GENERATING)
-async def test_log_probabilities_are_501_where_no_model_gives_them(shop: Shop, path: str) -> None:
+async def test_log_probabilities_are_501_by_the_name_that_was_sent(shop: Shop, path: str) -> None:
     answer = await post(shop, path, model=BARE, top_logprobs=2)
 
-    assert answer.status_code == 501
+    assert refusal(answer) == (501, "unsupported_parameter", "top_logprobs")
+
+
+@pytest.mark.parametrize("likeliest", [-1, 1])
+async def test_no_number_turns_on_log_probabilities_that_were_turned_off(
+    shop: Shop, likeliest: int
+) -> None:
+    answer = await post(shop, CHAT, logprobs=False, top_logprobs=likeliest)
+
+    assert refusal(answer) == (400, "invalid_parameter_combination", "top_logprobs")
+
+
+@pytest.mark.parametrize("path", GENERATING)
+async def test_web_search_needs_its_own_feature_alone(shop: Shop, path: str) -> None:
+    tools = [{"type": "web_search"}]
+
+    lacking = await post(shop, path, model=BARE, tools=tools)
+    assert refusal(lacking) == (501, "unsupported_parameter", "tools[0].type")
+    assert (await post(shop, path, model=SEARCHING, tools=tools)).status_code == 200
 
 
 async def test_options_of_a_stream_have_no_effect_without_one(shop: Shop) -> None:
@@ -288,6 +325,7 @@ async def test_an_input_that_may_not_fit_is_not_cut(shop: Shop) -> None:
     answer = await post(shop, RESPONSES, truncation="auto", input="x" * 8192)
 
     assert refusal(answer) == (501, "unsupported_parameter", "truncation")
+    assert "8192 tokens" in answer.json()["error"]["message"]
 
 
 # Streams

@@ -63,7 +63,6 @@ def test_a_block_is_forwarded_with_the_members_of_its_type(
         ({"type": "image", "source": REMOTE}, "source.url"),
         ({"type": "document", "source": REMOTE}, "source.url"),
         ({"type": "image", "source": {**DATA, "data": ADDRESS}}, "source.data"),
-        ({"type": "image", "source": {**DATA, "data": "/etc/passwd"}}, "source.data"),
         (
             {"type": "tool_result", "content": [{"type": "image", "source": REMOTE}]},
             "content[0].source.url",
@@ -83,6 +82,15 @@ def test_an_address_is_refused_wherever_it_stands(block: dict[str, Any], member:
 
     assert refusal.value.param == f"messages[0].content[0].{member}"
     assert "fetches_images_safely" in refusal.value.message
+
+
+@pytest.mark.parametrize("data", ["/etc/passwd", "iVBORw0KGg", "data:image/png;base64,AAAA"])
+def test_data_that_is_not_base64_is_the_callers_to_mend(data: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        forwarded({"type": "image", "source": {**DATA, "data": data}})
+
+    assert refusal.value.param == "messages[0].content[0].source.data"
+    assert "base64" in refusal.value.message
 
 
 @pytest.mark.parametrize(

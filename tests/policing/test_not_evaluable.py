@@ -47,7 +47,7 @@ RESPONSE_PARTS: dict[str, dict[str, Any]] = {
 }
 REQUESTS = [
     *((CHAT, part, "messages[0].content[1]") for part in CHAT_PARTS.values()),
-    *((RESPONSES, part, "input") for part in RESPONSE_PARTS.values()),
+    *((RESPONSES, part, "input[0].content[1]") for part in RESPONSE_PARTS.values()),
 ]
 PATHS = pytest.mark.parametrize("path", [CHAT, RESPONSES])
 STREAMS = pytest.mark.parametrize("is_stream", [False, True])

@@ -44,7 +44,7 @@ LACKING: list[tuple[str, dict[str, Any], str, str, str]] = [
     (CHAT, {"reasoning_effort": "low"}, "reasoning_effort", "reasoning", FEATURES),
     (CHAT, {"reasoning": {"effort": "low"}}, "reasoning.effort", "reasoning", FEATURES),
     (CHAT, {"reasoning": {"enabled": True}}, "reasoning.enabled", "reasoning", FEATURES),
-    (CHAT, {"reasoning": {"max_tokens": 9}}, "reasoning.max_tokens", "reasoning", FEATURES),
+    (CHAT, {"reasoning": {"max_tokens": 9}}, "reasoning.max_tokens", "reasoning_budget", FEATURES),
     (CHAT, {"thinking": True}, "thinking", "reasoning", FEATURES),
     (CHAT, {"tools": [TOOL]}, "tools", "tools", FEATURES),
     (CHAT, {"functions": [{"name": "f"}]}, "functions", "functions", FEATURES),
@@ -155,7 +155,7 @@ async def test_what_the_refusal_advises_to_look_up_is_listed_by_a_model_that_has
 # path, what is sent, the field that must be named, words that say what to send instead
 NOWHERE: list[tuple[str, dict[str, Any], str, str]] = [
     (CHAT, {"tools": [{"type": "code_interpreter"}]}, "tools[0].type", "'function'"),
-    (CHAT, {"modalities": ["smell"]}, "modalities", "'audio'"),
+    (CHAT, {"modalities": ["smell"]}, "modalities", "'text'"),
     (
         CHAT,
         parts("messages", {"type": "audio_url", "audio_url": {"url": "x"}}),
@@ -169,7 +169,7 @@ NOWHERE: list[tuple[str, dict[str, Any], str, str]] = [
         "Send text.",
     ),
     (RESPONSES, {"max_tool_calls": 1}, "max_tool_calls", "Leave it out."),
-    (RESPONSES, {"moderation": {}}, "moderation", "Leave it out."),
+    (RESPONSES, {"moderation": {"a": 1}}, "moderation", "Leave it out."),
     (RESPONSES, {"tools": [{"type": "file_search"}]}, "tools[0].type", "'web_search'"),
     (
         RESPONSES,
@@ -197,7 +197,7 @@ NOWHERE: list[tuple[str, dict[str, Any], str, str]] = [
         "'file_data'",
     ),
     (COUNT_TOKENS, {"speed": "fast"}, "speed", "Leave it out."),
-    (COUNT_TOKENS, {"mcp_servers": []}, "mcp_servers", "Leave it out."),
+    (COUNT_TOKENS, {"mcp_servers": [{}]}, "mcp_servers", "Leave it out."),
     (
         COUNT_TOKENS,
         {"tools": [{"type": "bash_20250124", "name": "bash"}]},

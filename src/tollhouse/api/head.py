@@ -1,6 +1,7 @@
 """The head of a request: the headers that we read, and what they say of the body."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from tollhouse.api.edge_errors import (
@@ -16,6 +17,9 @@ from tollhouse.contract.bounds import (
 from tollhouse.contract.operation import Operation
 
 _HOST = re.compile(rb"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_JOINERS = "\u200c\u200d"
+"""They are invisible, and Persian words and emoji are written with them."""
+_SPACE = "Zs"
 _UTF_8 = (b"utf-8", b'"utf-8"', b"utf8")
 
 
@@ -102,6 +106,16 @@ def decoded(value: bytes) -> str:
         return value.decode("latin-1")
 
 
+def _is_printable(text: str) -> bool:
+    """Return whether a text has only letters, marks, numbers, signs, spaces and joiners."""
+    return text.isprintable() or all(
+        character.isprintable()
+        or character in _JOINERS
+        or unicodedata.category(character) == _SPACE
+        for character in text
+    )
+
+
 def idempotency_key(head: Head, operation: Operation) -> str:
     """Return the one key of a creation; operations that create nothing do not read it (OQ-101)."""
     if not operation.creates_idempotently:
@@ -117,7 +131,7 @@ def idempotency_key(head: Head, operation: Operation) -> str:
         message = f"Invalid '{name}': its bytes are not UTF-8. Send printable characters as UTF-8."
         raise InvalidRequest("invalid_value", message, param=name) from None
     has_length = IDEMPOTENCY_KEY_LENGTH_MIN <= len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX
-    if len(values) > 1 or not has_length or not key.isprintable():
+    if len(values) > 1 or not has_length or not _is_printable(key):
         message = (
             f"Invalid '{name}': expected one value of {IDEMPOTENCY_KEY_LENGTH_MIN} to "
             f"{IDEMPOTENCY_KEY_LENGTH_MAX} printable characters."

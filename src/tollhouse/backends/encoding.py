@@ -23,7 +23,7 @@ from tollhouse.contract.reasoning import Reasoning
 T = TypeVar("T")
 
 FreeObject = dict[str, Any]
-_ONLY_TEXT: Final = ["text"]
+_ONLY_TEXT: Final[tuple[list[str], ...]] = (["text"], [])
 
 
 class Forwarding(Struct, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ def encode(request: ChatRequest, forward: Forwarding) -> bytes:
             functions=functions,
             function_call=request.function_call if functions else None,
             response_format=request.response_format,
-            modalities=None if request.modalities == _ONLY_TEXT else request.modalities,
+            modalities=None if request.modalities in _ONLY_TEXT else request.modalities,
             verbosity=request.verbosity,
             audio=request.audio,
             prediction=request.prediction,

@@ -97,7 +97,12 @@ QUESTION_PATTERN = r"\?\Z"
 _BREAKS_AND_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _BIDI_CONTROLS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """They let a name be shown in another order than it is written, and so as another name."""
-NAME_PATTERN = rf"\A(?=.*\S)[^{_BREAKS_AND_CONTROLS}{_BIDI_CONTROLS}]+\Z"  # OQ-149
+_INVISIBLE = (
+    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2064\u2800\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0"
+)
+"""Characters that no font shows: a name of them alone is blank."""
+NAME_PATTERN = rf"\A(?=.*[^\s{_INVISIBLE}])[^{_BREAKS_AND_CONTROLS}{_BIDI_CONTROLS}]+\Z"  # OQ-149
 STATUS_PATTERN = r"\A[1-5](?:[0-9]{2}|xx)\Z"
 USD_PATTERN = r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"
 
@@ -105,6 +110,8 @@ PathId = Annotated[str, Meta(min_length=1, max_length=PATH_ID_LENGTH_MAX)]
 PolicyName = Annotated[
     str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX, pattern=NAME_PATTERN)
 ]
+StoredPolicyName = Annotated[str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX)]
+"""A name may be older than the pattern of new ones."""
 PolicyDescription = Annotated[str, Meta(max_length=POLICY_DESCRIPTION_LENGTH_MAX)]
 PolicyRule = Annotated[
     str, Meta(min_length=1, max_length=POLICY_RULE_LENGTH_MAX, pattern=QUESTION_PATTERN)

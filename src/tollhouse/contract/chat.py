@@ -197,7 +197,7 @@ def _check_output_bounds(request: ChatRequest) -> None:
 
 
 def _check_logprobs(request: ChatRequest) -> None:
-    if request.logprobs is False and (request.top_logprobs or 0) > 0:
+    if request.logprobs is False and request.top_logprobs:
         raise combination("top_logprobs", "it contradicts 'logprobs', which is false")
     if request.stream and (request.prompt_logprobs or 0) > 0:
         raise combination("prompt_logprobs", "it cannot be streamed")

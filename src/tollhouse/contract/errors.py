@@ -72,6 +72,22 @@ class SupportedNowhere(UnsupportedOption):
         )
 
 
+class InputNotCut(UnsupportedOption):
+    """The input may not fit the model's context, and the gateway drops no part of it."""
+
+    def __init__(self, model: str, *, context_length: int) -> None:
+        self._context_length = context_length
+        super().__init__("truncation", model)
+
+    def _explanation(self, model: str | None) -> str:
+        return (
+            f"The input and its output bound may not fit the {self._context_length} tokens of the "
+            f"model '{model}', and the gateway drops nothing of an input. Send 'disabled', a "
+            "shorter 'input' or a smaller 'max_output_tokens', or choose a model with a larger "
+            "'context_length'."
+        )
+
+
 class ModelLacksFeature(UnsupportedOption):
     """The model does not declare what the option needs. Another model may.
 

@@ -119,12 +119,21 @@ def _first_entry(path: str, type_: type[msgspec.Struct], tree: Any) -> str | Non
     declared = next((each for each in fields(type_) if each.encode_name == field), None)
     if declared is None or not isinstance(entries, dict):
         return None
-    for name, value in cast("dict[str, Any]", entries).items():
-        try:
-            msgspec.convert({name: value}, declared.type, strict=True)
-        except msgspec.ValidationError:
-            return name[:MEMBER_NAME_LENGTH_MAX]
-    return None
+    found = list(cast("dict[str, Any]", entries).items())
+    while len(found) > 1:
+        half = found[: len(found) // 2]
+        found = found[len(half) :] if _fits(half, declared.type) else half
+    if not found or _fits(found, declared.type):
+        return None
+    return found[0][0][:MEMBER_NAME_LENGTH_MAX]
+
+
+def _fits(entries: list[tuple[str, Any]], type_: Any) -> bool:  # noqa: ANN401 - a type
+    try:
+        msgspec.convert(dict(entries), type_, strict=True)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _value_refusal(fault: str, path: str, type_: type[msgspec.Struct]) -> InvalidRequest:

@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import FreeObject, ModelName, NonNegative
+from tollhouse.contract.combinations import asks_for_something
 from tollhouse.contract.errors import SupportedNowhere
-from tollhouse.contract.free_form import invalid_value, required, text, unsupported_type
+from tollhouse.contract.free_form import invalid_value, mistyped, required, text, unsupported_type
 from tollhouse.contract.origins import GIVEN, adopted
 
 VERSION_HEADER = "anthropic-version"
@@ -57,16 +58,17 @@ def check(request: CountTokens) -> None:
     A typing error must not get an estimate.
     """
     for name in UNSERVED_FIELDS:
-        if getattr(request, name) is not None:
+        if asks_for_something(getattr(request, name)):
             raise SupportedNowhere(name)
     for position, message in enumerate(request.messages):
         path = f"messages[{position}]"
         if text(message, path, "role") not in ROLES:
             raise invalid_value(f"{path}.role", f"expected one of {', '.join(ROLES)}")
-        required(message, path, "content")
+        if not isinstance(required(message, path, "content"), str | list):
+            raise mistyped(f"{path}.content", "a string or an array")
     for position, tool in enumerate(request.tools or []):
         path = f"tools[{position}]"
-        if tool.get("type", "custom") not in TOOL_TYPES:
+        if (tool.get("type") or "custom") not in TOOL_TYPES:
             raise unsupported_type(f"{path}.type", "tools", TOOL_TYPES)
         if not text(tool, path, "name"):
             raise invalid_value(f"{path}.name", "it is empty")

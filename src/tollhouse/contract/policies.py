@@ -11,6 +11,7 @@ from tollhouse.contract.bounds import (
     PolicyRule,
     PolicyVersionNumber,
     Revision,
+    StoredPolicyName,
     ThresholdBasisPoints,
 )
 from tollhouse.contract.listing import ListPage
@@ -157,7 +158,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     object: Literal["organization.policy"] = "organization.policy"
     id: str
-    name: Annotated[PolicyName, _NAMED]
+    name: StoredPolicyName
     description: PolicyDescription
     state: PolicyState
     revision: Revision

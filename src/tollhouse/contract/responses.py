@@ -23,7 +23,7 @@ from tollhouse.contract.bounds import (
     User,
     Verbosity,
 )
-from tollhouse.contract.combinations import combination, is_set
+from tollhouse.contract.combinations import asks_for_something, combination, is_set
 from tollhouse.contract.errors import SupportedNowhere
 from tollhouse.contract.origins import GIVEN, adopted, given
 from tollhouse.contract.response_items import check_input
@@ -213,7 +213,7 @@ def _check_output_bounds(request: ResponseRequest) -> None:
 def _check_served(request: ResponseRequest) -> None:
     """No backend here has any of these; an option that was not sent asks for nothing."""
     for name in UNSERVED_FIELDS:
-        if is_set(getattr(request, name)):
+        if asks_for_something(getattr(request, name)):
             raise SupportedNowhere(name)
 
 

@@ -26,7 +26,7 @@ from tollhouse.contract.errors import Envelope, ErrorBody
 from tollhouse.inference import engine_fields
 from tollhouse.inference.content_parts import with_forwarded_parts
 from tollhouse.inference.forwarded_tools import with_forwarded_tools
-from tollhouse.inference.surface import Finish, Translated
+from tollhouse.inference.surface import Finish, Translated, same_name
 from tollhouse.ledger.pricing import Usage
 
 END: Final = b"data: [DONE]\n\n"
@@ -39,7 +39,12 @@ class ChatSurface:
         """Chat is the form in which requests are priced, judged and forwarded."""
         check(body)
         request = _with_logprobs(with_forwarded_tools(with_forwarded_parts(body)))
-        return Translated(request=request, rendering=ChatRendering(body, request_id, now))
+        names_logprobs = request.logprobs is body.logprobs
+        return Translated(
+            request=request,
+            rendering=ChatRendering(body, request_id, now),
+            name_of=same_name if names_logprobs else _top_logprobs,
+        )
 
 
 class ChatRendering:
@@ -234,6 +239,11 @@ def _with_logprobs(request: ChatRequest) -> ChatRequest:
     if not request.top_logprobs:
         return msgspec.structs.replace(request, top_logprobs=UNSET)
     return msgspec.structs.replace(request, logprobs=True)
+
+
+def _top_logprobs(param: str) -> str:
+    """Name the field that the caller sent, where `logprobs` was added for it."""
+    return "top_logprobs" if param == "logprobs" else param
 
 
 def framed(record: bytes) -> bytes:

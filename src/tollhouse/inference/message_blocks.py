@@ -130,7 +130,7 @@ class _Blocks:
             return self._address(fields, path, may_be_fetched=is_image and self._fetches_images)
         if kind == "file":
             raise stored(f"{path}.type")
-        types = _DATA_SOURCES if is_image else (*_DATA_SOURCES, "content")
+        types = ("base64",) if is_image else (*_DATA_SOURCES, "content")
         raise unsupported_type(f"{path}.type", "sources", types)
 
     def _address(self, source: FreeObject, path: str, *, may_be_fetched: bool) -> FreeObject:
@@ -148,8 +148,10 @@ def _input(block: FreeObject, path: str) -> FreeObject:
 
 
 def _data(source: FreeObject, path: str, kind: str, *, of_kind: str) -> FreeObject:
-    if kind == "base64" and not is_base64(text(source, path, "data")):
-        raise RemoteMediaRefused(f"{path}.data")
+    if kind == "base64" and not is_base64(data := text(source, path, "data")):
+        if is_http_address(data):
+            raise RemoteMediaRefused(f"{path}.data")
+        raise invalid_value(f"{path}.data", "expected base64 with its padding, and nothing else")
     shown = {"type": kind} | _texts(source, path, ("media_type", "data"))
     if (media_type := shown.get("media_type")) is not None:
         if not is_media_type(media_type):

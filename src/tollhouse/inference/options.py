@@ -36,7 +36,6 @@ _SAMPLING = (
     "top_logprobs",
 )
 _FEATURES = {
-    "tools": "tools",
     "functions": "functions",
     "verbosity": "verbosity",
     "prediction": "prediction",
@@ -53,10 +52,13 @@ _NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
     "stop": ("", []),
     "logprobs": (False,),
     "top_logprobs": (0,),
-    "tools": ([],),
     "functions": ([],),
-    "prompt_logprobs": (0,),
+    "verbosity": ("medium",),
+    "prediction": ({},),
     "service_tier": ("auto", "default"),
+    "prompt_cache_retention": ("in_memory",),
+    "prompt_logprobs": (0,),
+    "cache_salt": ("",),
 }
 """Values that ask for nothing: a model that does not declare the option fulfils them (OQ-42)."""
 _sampling_of = attrgetter(*_SAMPLING)
@@ -151,9 +153,12 @@ def _sent(names: Iterable[str], values: Iterable[Any]) -> list[tuple[str, Any]]:
 
 
 def _unsupported_tools(request: ChatRequest, model: Model) -> Iterator[str]:
-    """A tool that is no function is web search: every other type was refused before."""
+    """A tool that the caller does not run is web search: every other type was refused before."""
     for position, tool in enumerate(request.tools or []):
-        if tool.get("type") in WEB_SEARCH_TYPES and "web_search" not in model.features:
+        if tool.get("type") not in WEB_SEARCH_TYPES:
+            if "tools" not in model.features:
+                yield "tools"
+        elif "web_search" not in model.features:
             yield f"tools[{position}].type"
 
 
@@ -240,10 +245,11 @@ def _lacking(param: str, request: ChatRequest, model: Model, name_of: NameOf) ->
     elif param in ("modalities", "audio"):
         feature = "audio" if param == "audio" else _missing_output(request, model)
         if feature is None:
-            return unsupported_type(param, "outputs", _OUTPUTS).with_model(request.model)
+            outputs = unsupported_type(param, "outputs", model.output_modalities)
+            return outputs.with_model(request.model)
         lack, listed_in = f"gives no {feature} as output", "output_modalities"
     else:
-        feature = _feature(param, request, model)
+        feature = _feature(param, request)
         lack, listed_in = f"does not have the feature '{feature}'", "supported_features"
     return ModelLacksFeature(
         name_of(param), request.model, lack=lack, feature=feature, listed_in=listed_in
@@ -256,12 +262,12 @@ def _missing_output(request: ChatRequest, model: Model) -> str | None:
     return next((each for each in missing if each in _OUTPUTS), None)
 
 
-def _feature(param: str, request: ChatRequest, model: Model) -> str:
-    if param.startswith("tools["):
-        return "web_search"
+def _feature(param: str, request: ChatRequest) -> str:
+    if param.startswith("tools"):
+        return "tools" if param == "tools" else "web_search"
     if param == "response_format":
         is_schema = isinstance(request.response_format, JsonSchemaFormat)
         return "structured_outputs" if is_schema else "json_mode"
-    if param == "reasoning.max_tokens" and "reasoning" in model.features:
+    if param == "reasoning.max_tokens":
         return "reasoning_budget"
     return _FEATURES.get(param, "reasoning")

@@ -17,7 +17,7 @@ from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId, ReservationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.contract.errors import ErrorBody, SupportedNowhere, UnsupportedOption
+from tollhouse.contract.errors import ErrorBody, InputNotCut, UnsupportedOption
 from tollhouse.inference.asks import Asks
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer, busy
 from tollhouse.inference.courtroom import Matter
@@ -150,12 +150,7 @@ class Pipeline:
         check_output_bound(request, offer.model, translated.name_of)
         bound = bounds.of_chat_request(request, offer.bounds)
         if translated.may_be_cut and not bounds.fits_context(bound, offer.bounds):
-            raise SupportedNowhere(
-                "truncation",
-                feature="'auto' for an input that may not fit its context",
-                instead="Send 'disabled' or leave it out, and shorten 'input' yourself.",
-                model=request.model,
-            )
+            raise InputNotCut(request.model, context_length=offer.model.context_length)
         return _Prepared(
             call=call,
             customer=customer,

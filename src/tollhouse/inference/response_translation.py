@@ -114,6 +114,8 @@ def _naming(request: ResponseRequest, bound: str, parts: Mapping[str, str]) -> N
 
     def name_of(param: str) -> str:
         """Messages have other positions than items, so that only their parts have exact names."""
+        if param in parts:
+            return parts[param]
         part, dot, member = param.rpartition(".")
         part = part.removesuffix(".file")
         if part in parts:

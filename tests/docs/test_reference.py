@@ -1,8 +1,10 @@
 """The pages that are made from the program are complete."""
 
+import re
 import tomllib
 from pathlib import Path
 
+from tollhouse.app import ROUTES
 from tollhouse.contract.operations import OPERATIONS
 from tools.reference.errors import by_code
 
@@ -16,6 +18,15 @@ def test_every_code_has_a_page_and_a_remedy_and_no_remedy_is_left_over() -> None
 
     assert set(remedies) == codes
     assert {path.stem for path in (REFERENCE / "errors").glob("*.md")} == codes | {"index"}
+
+
+def test_every_route_that_a_remedy_names_is_served() -> None:
+    remedies = (ROOT / "tools/reference/remedies.toml").read_text(encoding="utf-8")
+    served = {f"{each.operation.method} {each.operation.path}" for each in ROUTES}
+
+    named = re.findall(r"\b(?:GET|POST|PUT|PATCH|DELETE) /[^\s`]*", remedies)
+    assert named
+    assert [route for route in named if route not in served] == []
 
 
 def test_every_operation_is_described() -> None:

@@ -126,6 +126,34 @@ async def test_pages_can_only_be_read(client: httpx2.AsyncClient, method: str) -
     assert answer.headers["allow"] == "GET, HEAD"
 
 
+async def test_a_slash_too_many_leads_to_the_page(client: httpx2.AsyncClient) -> None:
+    path = "/docs/errors/invalid_json/"
+
+    answer = await client.get(path)
+
+    # Relative, so that it also leads there behind a proxy that puts a path before it.
+    assert (answer.status_code, urljoin(path, answer.headers["location"])) == (308, path[:-1])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/docs/errors/no_such_code",
+        "/docs/errors/no_such_code/",
+        "/docs/errors/a/b",
+        "/docs/errors/a/b/",
+    ],
+)
+async def test_the_page_of_an_unknown_code_leads_to_the_index_from_any_depth(
+    client: httpx2.AsyncClient, path: str
+) -> None:
+    answer = await client.get(path)
+
+    assert answer.status_code == 404
+    links = Links(answer.text).targets
+    assert [urljoin(f"/llm{path}", link) for link in links] == ["/llm/docs/errors"]
+
+
 @pytest.mark.parametrize(
     "path", ["/docs/errors/no_such_code", "/docs/errors/../errors.json", "/docs/errors/a/b"]
 )
@@ -137,7 +165,7 @@ async def test_an_unknown_code_is_404_with_a_way_to_the_index(gateway: Gateway, 
     writer.close()
 
     assert answer.startswith(b"HTTP/1.1 404 ")
-    assert b'<a href="../errors">All errors</a>' in answer
+    assert b'errors">All errors</a>' in answer
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/", "/docs/error", "/docs/errorsx"])

@@ -111,9 +111,9 @@ def index_page(errors: Iterable[ErrorDescription], *, link_prefix: str) -> str:
     return _page("Errors", _INDEX.format(rows="\n".join(rows)))
 
 
-def unknown_page() -> str:
-    """Return the page for a code that does not exist."""
-    return _page("Unknown code", _UNKNOWN.format(index="../errors"))
+def unknown_page(*, levels: int) -> str:
+    """Return the page for a code that does not exist, so many levels below the index."""
+    return _page("Unknown code", _UNKNOWN.format(index="../" * levels + "errors"))
 
 
 def _page(title: str, body: str) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from tollhouse.api.static_site import (
     HTML,
+    PLAIN_TEXT,
     File,
     StaticAnswer,
     StaticSite,
@@ -44,11 +45,15 @@ class ErrorPages(StaticSite):
         self._files = {f"/{error.code}": _file(error_page(error)) for error in errors}
         self._files[""] = _file(index_page(errors, link_prefix="errors/"))
         self._files["/"] = _file(index_page(errors, link_prefix=""))
-        self._unknown = text_answer(404, unknown_page(), HTML)
 
     def find(self, path: str) -> File | StaticAnswer:
-        """Return the page of a code, the index, or 404."""
-        return self._files.get(path, self._unknown)
+        """Return the page of a code, the index, or 404. One slash too many is redirected."""
+        if (file := self._files.get(path)) is not None:
+            return file
+        if (page := path.removesuffix("/")) in self._files:
+            location = ".." + page
+            return text_answer(308, f"See {location}.", PLAIN_TEXT, ("location", location))
+        return text_answer(404, unknown_page(levels=path.count("/")), HTML)
 
 
 def _file(page: str) -> File:

@@ -62,12 +62,12 @@ class UnknownMessageMember(InvalidRequest):
 
     cites_page = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, param: str, nearest: str) -> None:
         super().__init__(
             "unknown_parameter",
-            f"Unknown parameter: '{name}'. Messages of a request have no such member. If it came "
-            "with an answer, drop this member before you send the answer back.",
-            param=name,
+            f"Unknown parameter: '{param}'. {nearest or 'Messages of a request have no such member.'}"
+            " If it came with an answer, drop this member before you send the answer back.",
+            param=param,
         )
 
 
@@ -98,18 +98,23 @@ def refusal(
 
 def _unknown_member(path: str, name: str, type_: type[msgspec.Struct]) -> InvalidRequest:
     param = _join(path, name)
-    if _MESSAGE.fullmatch(path):
-        return UnknownMessageMember(param)
     nodes = [node for node in _nodes(type_, path) if isinstance(node, inspect.StructType)]
     known = [field.encode_name for node in nodes for field in node.fields]
+    if _MESSAGE.fullmatch(path):
+        return UnknownMessageMember(param, _nearest(name, known))
     return unknown_parameter(param, name, known)
 
 
 def unknown_parameter(param: str, name: str, known: Iterable[str]) -> InvalidRequest:
     """The answer to a name that is none of the known ones, with the nearest of them."""
-    nearest = did_you_mean(name, known, likeness_min=_LIKENESS_MIN).removeprefix(". ")
+    nearest = _nearest(name, known)
     advice = f"{nearest} If not, leave it out." if nearest else "Leave it out."
     return _invalid("unknown_parameter", f"Unknown parameter: '{param}'. {advice}", param)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return a question that suggests the nearest known name, or nothing if none is near."""
+    return did_you_mean(name, known, likeness_min=_LIKENESS_MIN).removeprefix(". ")
 
 
 def _first_entry(path: str, type_: type[msgspec.Struct], tree: Any) -> str | None:  # noqa: ANN401 - JSON

@@ -87,7 +87,7 @@ async def test_policies_that_are_not_found_are_listed_and_no_others(
     error = refused(answer, 404, "policy_not_found")
     assert error["param"] == "policy_ids"
     listed = ", ".join(f"'{each}'" for each in (never, "nonsense", foreign, draft))
-    assert f"has the ID {listed}. Take it out of 'policy_ids'" in error["message"]
+    assert f"has one of the IDs {listed}. Take them out of 'policy_ids'" in error["message"]
     assert known not in error["message"]
     assert paused not in error["message"]
 
@@ -102,8 +102,20 @@ async def test_policies_that_are_paused_are_listed(
     answer = await client.post(path, json=body(path, policy_ids=[known, paused]))
 
     error = refused(answer, 409, "policy_paused")
-    assert f"'{paused}'" in error["message"]
+    assert f"'{paused}'. Take it out of 'policy_ids'" in error["message"]
     assert known not in error["message"]
+
+
+async def test_several_policies_that_are_paused_are_told_in_the_plural(
+    client: httpx2.AsyncClient, world: World
+) -> None:
+    paused = [policy_id_text((await new_policy(world, ["publish", "pause"])).id) for _ in range(2)]
+
+    answer = await client.post(CHAT, json=body(CHAT, policy_ids=paused))
+
+    message = refused(answer, 409, "policy_paused")["message"]
+    assert "policies are paused" in message
+    assert "Take them out of 'policy_ids', or resume them." in message
 
 
 async def test_a_paused_policy_does_not_hide_one_that_is_not_found(
@@ -113,7 +125,8 @@ async def test_a_paused_policy_does_not_hide_one_that_is_not_found(
 
     answer = await client.post(CHAT, json=body(CHAT, policy_ids=[paused, "nonsense"]))
 
-    assert "has the ID 'nonsense'." in refused(answer, 404, "policy_not_found")["message"]
+    message = refused(answer, 404, "policy_not_found")["message"]
+    assert "has the ID 'nonsense'. Take it out of 'policy_ids'" in message
 
 
 async def test_a_long_list_of_unknown_policies_is_cut(client: httpx2.AsyncClient) -> None:
@@ -143,6 +156,9 @@ async def test_unknown_projects_of_a_policy_and_of_a_report_are_listed(shop: Sho
         usage = await client.get(
             "/manage/v1/organization/usage", params={"start_time": 0, "api_key_ids": never}
         )
+        several = await client.get(
+            f"{ORGANIZATION}/costs", params={"start_time": 0, "project_ids": f"{uuid4()},{never}"}
+        )
 
     for answer, code in (
         (unknown, "project_not_found"),
@@ -153,6 +169,8 @@ async def test_unknown_projects_of_a_policy_and_of_a_report_are_listed(shop: Sho
         assert f"has the ID '{never}'." in message
         assert known not in message
     assert "'nonsense'" in refused(unreadable, 404, "project_not_found")["message"]
+    message = refused(several, 404, "project_not_found")["message"]
+    assert "has one of the IDs '" in message
 
 
 # Bodies
@@ -248,6 +266,18 @@ async def test_an_unknown_parameter_is_told_with_the_nearest_known_one(
 
     assert f"Did you mean `{nearest}`?" in refused(near, 400, "unknown_parameter")["message"]
     assert refused(far, 400, "unknown_parameter")["message"].endswith("Leave it out.")
+
+
+async def test_an_unknown_member_of_a_message_is_told_with_the_nearest_known_one(
+    client: httpx2.AsyncClient,
+) -> None:
+    messages = [{"role": "user", "contnt": "x"}]
+
+    answer = await client.post(CHAT, json={"model": MODEL, "messages": messages})
+
+    error = refused(answer, 400, "unknown_parameter")
+    assert error["param"] == "messages[0].contnt"
+    assert "Did you mean `content`?" in error["message"]
 
 
 async def test_an_unknown_query_parameter_is_told_with_the_nearest_known_one(shop: Shop) -> None:

@@ -20,6 +20,11 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= LISTED_MAX else f"{shown} and {len(names) - LISTED_MAX} more"
 
 
+def listed_ids(ids: Sequence[str]) -> str:
+    """Return IDs for a message after "has": "the ID 'a'", or "one of the IDs 'a', 'b'"."""
+    return f"the ID {listed(ids)}" if len(ids) == 1 else f"one of the IDs {listed(ids)}"
+
+
 class Kind(IntEnum):
     """The specification's status table; every failure is one of these."""
 

@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, ServiceUnavailable, listed
+from tollhouse.base.errors import (
+    GatewayError,
+    InvalidRequest,
+    Kind,
+    ServiceUnavailable,
+    listed,
+    listed_ids,
+)
 
 
 class PolicyNotFound(GatewayError):
@@ -26,9 +33,10 @@ class SelectedPolicyNotFound(GatewayError):
     code = "policy_not_found"
 
     def __init__(self, unknown: Sequence[str]) -> None:
+        them = "it" if len(unknown) == 1 else "them"
         super().__init__(
-            f"No published policy of this organization has the ID {listed(unknown)}. Take it out "
-            "of 'policy_ids', or publish the policy first. "
+            f"No published policy of this organization has {listed_ids(unknown)}. Take {them} out "
+            f"of 'policy_ids', or publish {them} first. "
             "`GET /manage/v1/organization/policies` lists policies to an Admin API key.",
             param="policy_ids",
         )
@@ -43,9 +51,10 @@ class SelectedPolicyPaused(GatewayError):
     should_retry = False
 
     def __init__(self, paused: Sequence[str]) -> None:
+        are, them = ("policy is", "it") if len(paused) == 1 else ("policies are", "them")
         super().__init__(
-            f"Paused, so that the request cannot be judged by it: {listed(paused)}. Take it out of "
-            "'policy_ids', or resume the policy.",
+            f"The selected {are} paused and cannot judge the request: {listed(paused)}. "
+            f"Take {them} out of 'policy_ids', or resume {them}.",
             param="policy_ids",
         )
 
@@ -72,7 +81,7 @@ class TargetNotFound(GatewayError):
 
     def __init__(self, unknown: Sequence[str]) -> None:
         super().__init__(
-            f"No project of this organization has the ID {listed(unknown)}. "
+            f"No project of this organization has {listed_ids(unknown)}. "
             "`GET /manage/v1/organization/projects` lists them.",
             param="project_ids",
         )

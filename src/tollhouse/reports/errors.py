@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, listed
+from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, listed_ids
 
 
 class ProjectNotFound(GatewayError):
@@ -13,7 +13,7 @@ class ProjectNotFound(GatewayError):
 
     def __init__(self, unknown: Sequence[str]) -> None:
         super().__init__(
-            f"No project of this organization has the ID {listed(unknown)}. "
+            f"No project of this organization has {listed_ids(unknown)}. "
             "`GET /manage/v1/organization/projects` lists them.",
             param="project_ids",
         )
@@ -27,7 +27,7 @@ class KeyNotFound(GatewayError):
 
     def __init__(self, unknown: Sequence[str]) -> None:
         super().__init__(
-            f"No project key of this organization has the ID {listed(unknown)}. "
+            f"No project key of this organization has {listed_ids(unknown)}. "
             "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
             param="api_key_ids",
         )

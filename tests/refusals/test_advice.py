@@ -215,6 +215,10 @@ async def test_the_entry_of_metadata_that_does_not_fit_is_named(
         (b'{"model": "\xff"}', "line 1, column 12 (byte 11)"),
         (b'{"model": "m"} {}', "line 1, column 16 (byte 15)"),
         (rb'{"model": "\x"}', "line 1, column 13 (byte 12)"),
+        ('{"ä":\n "\\u0000"}'.encode(), "line 2, column 3 (byte 9)"),
+        ('{"ä": "1e999 \\"", "n": [1.5,\n -1e999]}'.encode(), "line 2, column 2 (byte 31)"),
+        (b'{"n": ' + b"9" * 4_300 + b', "m": ' + b"9" * 4_301 + b"}", "(byte 4313)"),
+        (b'{"n": -' + b"9" * 4_300 + b"}", "line 1, column 7 (byte 6)"),
     ],
 )
 async def test_a_body_that_is_no_json_is_refused_with_the_place_of_the_fault(

@@ -41,7 +41,7 @@ def structure(document: Document) -> bytes:
         # Of the same length, so that what is found stands where it stood.
         offset = document.replace(b"\\\\", b"  ").find(b"\\u0000")
         if offset >= 0:
-            raise not_json(f"a string contains the character NUL, at byte {offset}")
+            raise not_json(f"a string contains the character NUL at {place(document, offset)}")
     marks = b"".join(map(punctuation, _pieces(document)))
     # Strings have something between them, so that this also bounds the number of pieces.
     if marks.count(b'"') > 2 * (ELEMENTS_MAX + 1):
@@ -106,6 +106,14 @@ def _depth(brackets: bytes, enough: int) -> int:
         if deepest > enough:
             break
     return deepest
+
+
+def place(document: Document, offset: int) -> str:
+    """Return line, column and byte for a message; lines and characters count from 1."""
+    line = document.count(b"\n", 0, offset) + 1
+    start = document.rfind(b"\n", 0, offset) + 1
+    column = len(document[start:offset].decode(errors="replace")) + 1
+    return f"line {line}, column {column} (byte {offset})"
 
 
 def not_json(reason: str) -> InvalidRequest:

@@ -2,11 +2,16 @@
 
 import re
 import tomllib
+from inspect import signature
 from pathlib import Path
 
+from msgspec.structs import fields
+
 from tollhouse.app import ROUTES
+from tollhouse.base.errors import InvalidRequest
+from tollhouse.contract.chat import ChatMessage
 from tollhouse.contract.operations import OPERATIONS
-from tools.reference.errors import by_code
+from tools.reference.errors import by_code, descriptions
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -27,6 +32,32 @@ def test_every_route_that_a_remedy_names_is_served() -> None:
     named = re.findall(r"\b(?:GET|POST|PUT|PATCH|DELETE) /[^\s`]*", remedies)
     assert named
     assert [route for route in named if route not in served] == []
+
+
+def test_the_remedy_of_an_unknown_member_lists_all_members_of_a_message() -> None:
+    remedies = tomllib.loads((ROOT / "tools/reference/remedies.toml").read_text(encoding="utf-8"))
+
+    _, _, after = remedies["unknown_parameter"].partition("A message of a chat completion has ")
+    listed = re.findall(r"`(\w+)`", after)
+    assert sorted(listed) == sorted(field.encode_name for field in fields(ChatMessage))
+
+
+def test_no_page_of_an_error_speaks_to_the_developers() -> None:
+    texts = [(each.code, text) for each in descriptions() for text in (*each.meanings, each.remedy)]
+
+    developers = re.compile(r"\bOQ-|\b(?:our|we|us)\b", re.IGNORECASE)
+    assert [each for each in texts if developers.search(each[1])] == []
+
+
+def test_no_meaning_of_an_error_explains_arguments_of_its_class() -> None:
+    explained = [
+        (failure.__name__, name)
+        for failure in {each for classes in by_code().values() for each in classes}
+        for name in signature(failure).parameters
+        if f"`{name}`" in (failure.__doc__ or "") and failure is not InvalidRequest
+    ]
+
+    assert explained == []
 
 
 def test_every_operation_is_described() -> None:

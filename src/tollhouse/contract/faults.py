@@ -63,10 +63,11 @@ class UnknownMessageMember(InvalidRequest):
     cites_page = True
 
     def __init__(self, param: str, nearest: str) -> None:
+        advice = nearest or "Messages of a request have no such member."
         super().__init__(
             "unknown_parameter",
-            f"Unknown parameter: '{param}'. {nearest or 'Messages of a request have no such member.'}"
-            " If it came with an answer, drop this member before you send the answer back.",
+            f"Unknown parameter: '{param}'. {advice} If it came with an answer, drop this member "
+            "before you send the answer back.",
             param=param,
         )
 

@@ -37,7 +37,7 @@ class BackendError(GatewayError):
 
 
 class BackendRejected(BackendError):
-    """The backend finds fault with the request; what it said is passed on, cleaned."""
+    """The backend refuses the request as invalid. The message has the backend's reason."""
 
     kind = Kind.PROVIDER_INVALID
     code = "provider_validation_failed"
@@ -66,20 +66,20 @@ class BackendFailed(BackendError):
 
 
 class BackendNonsense(BackendFailed):
-    """What came back is no answer: not HTTP, not JSON, not events, or a failure said with 200."""
+    """The backend's answer is not readable as HTTP, JSON or events, or is an error with 200."""
 
     outcome = "nonsense"
     blames_replica = True
 
 
 class BackendDeniedUs(BackendFailed):
-    """Our credential, address or account is wrong there, which is never the caller's doing."""
+    """The backend refuses the gateway's own credential or account, which its operator can mend."""
 
     may_have_been_billed = False
 
 
 class BackendUnreachable(BackendFailed):
-    """No connection came about, so that no byte was sent."""
+    """The gateway could not connect to the backend. Nothing was sent."""
 
     outcome = "unreachable"
     repeat = Repeat.ELSEWHERE
@@ -90,7 +90,7 @@ class BackendUnreachable(BackendFailed):
 
 
 class BackendDown(BackendFailed):
-    """Something in front of the engine says that the engine is not there (502, 503, 504)."""
+    """A proxy before the backend answers that the backend is not there (502, 503, 504)."""
 
     repeat = Repeat.ELSEWHERE
     blames_replica = True
@@ -133,7 +133,7 @@ class BackendBusy(BackendError):
 
 
 class NoReplica(BackendError):
-    """None of the backend's replicas is believed to answer."""
+    """None of the backend's replicas answers at present."""
 
     kind = Kind.UNAVAILABLE
     code = "service_unavailable"

@@ -95,7 +95,7 @@ def without_frames(failure: ExceptionT) -> ExceptionT:
 
 
 class Unexpected(GatewayError):
-    """Our own bug, never the caller's: details are in the log under the request ID."""
+    """The gateway has a bug. The operator finds details in the log under the request ID."""
 
     kind = Kind.UNEXPECTED
     code = "server_error"

@@ -89,12 +89,10 @@ class InputNotCut(UnsupportedOption):
 
 
 class ModelLacksFeature(UnsupportedOption):
-    """The model does not declare what the option needs. Another model may.
+    """The model does not declare what the option needs. Another model may."""
 
-    `lack` says what the model does not do; `listed_in` is the field of the model object that would
-    list `feature`.
-    """
-
+    # `lack` says what the model does not do; `listed_in` is the field of the model object that
+    # would list `feature`.
     def __init__(self, param: str, model: str, *, lack: str, feature: str, listed_in: str) -> None:
         self._lack, self._feature, self._listed_in = lack, feature, listed_in
         super().__init__(param, model)
@@ -107,7 +105,7 @@ class ModelLacksFeature(UnsupportedOption):
 
 
 class RemoteMediaRefused(UnsupportedOption):
-    """Media that do not carry their own data, for a backend that would have to fetch them."""
+    """The request links to media, and the model's backend is not declared to fetch them safely."""
 
     def _explanation(self, model: str | None) -> str:
         owner = "the model" if model is None else f"the model '{model}'"
@@ -120,7 +118,7 @@ class RemoteMediaRefused(UnsupportedOption):
 
 
 class MediaTypeRefused(UnsupportedOption):
-    """Data in a part of another kind, which has another price and needs another modality."""
+    """The media type of the data belongs into another kind of part, such as a video in an image."""
 
     def __init__(self, param: str, media_type: str, model: str | None = None) -> None:
         self._media_type = media_type

@@ -35,7 +35,7 @@ class AsymmetricTokenizer(Exception):
 
 
 class PolicyViolation(GatewayError):
-    """An enforcing policy matched. Neither its name nor its rule nor the score is told."""
+    """An enforcing policy matched. Callers get its ID; administrators also see its name."""
 
     kind = Kind.DENIED
     code = "policy_violation"
@@ -48,7 +48,7 @@ class PolicyViolation(GatewayError):
 
 
 class PolicyEvaluatorUnavailable(GatewayError):
-    """A policy would have to decide and nothing can ask it: never a silent pass."""
+    """A policy applies and could not be evaluated. The request is refused, not let through."""
 
     kind = Kind.UNAVAILABLE
     code = "policy_evaluator_unavailable"
@@ -65,7 +65,7 @@ class PolicyEvaluatorUnavailable(GatewayError):
 
 
 class PolicyNotEvaluable(GatewayError):
-    """No judge can evaluate the request as it is, now or later: its caller has to change it."""
+    """No judge can evaluate the request as it is. Change it: a retry fails again."""
 
     kind = Kind.DENIED
     code = "policy_not_evaluable"
@@ -85,7 +85,7 @@ class NotEvaluable(PolicyNotEvaluable):
 
 
 class TooLongToJudge(PolicyNotEvaluable):
-    """Judging all of the content would exceed the judge's budget, and none of it is left out."""
+    """The content is longer than the judge may read for one request."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -95,7 +95,7 @@ class TooLongToJudge(PolicyNotEvaluable):
 
 
 class NoJudge(GatewayError):
-    """There is nobody to ask."""
+    """No judge is configured for this gateway."""
 
     kind = Kind.UNAVAILABLE
     code = "no_judge"
@@ -108,7 +108,7 @@ class NoJudge(GatewayError):
 
 
 class TooManyTrials(GatewayError):
-    """The organization already has as many texts tried in this worker as it may."""
+    """The organization runs as many policy tests at once in this worker as it may."""
 
     kind = Kind.LIMITED
     code = "too_many_policy_tests"
@@ -122,10 +122,7 @@ class TooManyTrials(GatewayError):
 
 
 class JudgeTokensExhausted(GatewayError):
-    """The organization has used its judge tokens of this minute; nothing was asked.
-
-    What an enforcing policy would have to decide goes nowhere.
-    """
+    """The organization has used its judge tokens of this minute. The request was not forwarded."""
 
     kind = Kind.LIMITED
     code = "policy_rate_limit_exceeded"
@@ -140,7 +137,7 @@ class JudgeTokensExhausted(GatewayError):
 
 
 class TooManyEvaluations(GatewayError):
-    """As many requests of the organization wait for their policies in this worker as may."""
+    """Too many requests of the organization wait for their policies in this worker."""
 
     kind = Kind.LIMITED
     code = "policy_rate_limit_exceeded"
@@ -154,7 +151,7 @@ class TooManyEvaluations(GatewayError):
 
 
 class RuleTooLong(GatewayError):
-    """The judge could not read the question together with any content."""
+    """The rule alone is longer than the judge can read."""
 
     kind = Kind.CONFLICT
     code = "policy_budget_exceeded"

@@ -51,7 +51,7 @@ class InvalidKey(GatewayError):
 
 
 class WrongKeyType(GatewayError):
-    """A valid key of the other kind."""
+    """The key is valid, and the route takes the other kind of key."""
 
     kind = Kind.DENIED
     code = "wrong_key_type"
@@ -61,7 +61,7 @@ class WrongKeyType(GatewayError):
 
 
 class KeySuspended(GatewayError):
-    """The key may come back; its holder should ask an administrator."""
+    """An administrator has suspended the key, and can resume it."""
 
     kind = Kind.DENIED
     code = "key_suspended"
@@ -118,7 +118,7 @@ class InsufficientPermissions(GatewayError):
 
 
 class PermissionsExceedCreator(GatewayError):
-    """Nobody can hand out what they do not hold."""
+    """A key can only be given permissions that the key which makes it holds."""
 
     kind = Kind.DENIED
     code = "insufficient_permissions"
@@ -130,7 +130,7 @@ class PermissionsExceedCreator(GatewayError):
 
 
 class ExpiryExceedsCreator(GatewayError):
-    """What an Admin key makes ends no later than it does."""
+    """A key that an Admin key makes must expire no later than that Admin key."""
 
     kind = Kind.DENIED
     code = "expiry_exceeds_creator"
@@ -188,7 +188,7 @@ class KeyStateConflict(GatewayError):
 
 
 class TooManyLookups(ServiceUnavailable):
-    """So many keys that were never found wait for their lookup that no further one is taken."""
+    """Too many unknown keys wait to be looked up, so that this one was not."""
 
     def __init__(self) -> None:
         super().__init__("Too many keys wait to be looked up. Try again shortly.")

@@ -34,25 +34,25 @@ class Uncovered(GatewayError):
 
 
 class CreditExhausted(Uncovered):
-    """The organization's prepaid credit."""
+    """The organization's prepaid credit cannot cover the request."""
 
 
 class OrganizationCapReached(Uncovered):
-    """The organization's own spending cap."""
+    """The organization's spending cap cannot cover the request."""
 
     code = "organization_spend_limit_exceeded"
     subject = "organization's spending limit"
 
 
 class ProjectCapReached(Uncovered):
-    """The project's spending cap."""
+    """The project's spending cap cannot cover the request."""
 
     code = "project_spend_limit_exceeded"
     subject = "project's spending limit"
 
 
 class KeyCapReached(Uncovered):
-    """The key's spending cap."""
+    """The key's spending cap cannot cover the request."""
 
     code = "api_key_spend_limit_exceeded"
     subject = "key's spending limit"
@@ -66,14 +66,14 @@ CAP_ERRORS: dict[Scope, type[Uncovered]] = {
 
 
 class AdmissionUndecided(ServiceUnavailable):
-    """The database did not say in time whether the hold is committed; it will be given back."""
+    """The database did not confirm the held credit in time. The credit will be given back."""
 
     def __init__(self) -> None:
         super().__init__("The request could not be admitted in time. Try again shortly.")
 
 
 class AdmissionImpossible(ServiceUnavailable):
-    """The database refuses to store the hold, as when the day's partition was never made."""
+    """The database refused to store the held credit, as when the day's partition is missing."""
 
     def __init__(self) -> None:
         super().__init__("The gateway cannot admit requests now. Try again shortly.")
@@ -132,7 +132,7 @@ class GrantOfNothing(InvalidRequest):
 
 
 class TestPaymentsRefused(GatewayError):
-    """Money that nobody paid is for sandbox deployments only."""
+    """Only sandbox deployments take test payments."""
 
     kind = Kind.DENIED
     code = "test_payments_refused"
@@ -202,7 +202,7 @@ class InvalidPrice(InvalidRequest):
 
 
 class ReservationTooLarge(GatewayError):
-    """The worst case is more than one hold can be; fewer completions or tokens would fit."""
+    """The request could cost more than can be held for one request."""
 
     kind = Kind.UNCOVERED
     code = "reservation_too_large"

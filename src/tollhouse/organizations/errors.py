@@ -25,7 +25,7 @@ class OrganizationClosed(GatewayError):
 
 
 class TooManyChecks(GatewayError):
-    """Every request carries the checks of its organization, so their number is bounded."""
+    """The organization has as many checks as it may have."""
 
     kind = Kind.CONFLICT
     code = "too_many_checks"

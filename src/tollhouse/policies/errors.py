@@ -44,8 +44,9 @@ class SelectedPolicyNotFound(GatewayError):
 
 
 class SelectedPolicyPaused(GatewayError):
-    """A guard that the caller asked for is never skipped in silence (OQ-46)."""
+    """The request selects a paused policy, and a selected policy is never skipped."""
 
+    # OQ-46.
     kind = Kind.CONFLICT
     code = "policy_paused"
     should_retry = False
@@ -154,7 +155,7 @@ class VersionIsCurrent(GatewayError):
 
 
 class SnapshotBehind(ServiceUnavailable):
-    """The database knows less than the caller's key said; nothing is judged by old policies."""
+    """The newest policies of the organization could not be read, and old ones are not used."""
 
     def __init__(self) -> None:
         super().__init__("The organization's policies could not be read. Try again shortly.")

@@ -4,14 +4,14 @@ from tollhouse.base.errors import ServiceUnavailable
 
 
 class DatabaseUnavailable(ServiceUnavailable):
-    """PostgreSQL did not answer in time or at all; nothing is known to have been stored."""
+    """The database did not answer in time. Whether a change was stored is not known."""
 
     def __init__(self) -> None:
         super().__init__("The gateway's database is unavailable. Try again shortly.")
 
 
 class LockTimedOut(ServiceUnavailable):
-    """Somebody else held a row for longer than the caller was ready to wait."""
+    """Another change held the same row for too long."""
 
     def __init__(self) -> None:
         super().__init__("Another change of the same thing is under way. Try again shortly.")

@@ -1,8 +1,8 @@
 /** A failure in words: what is missing, whose turn it is, and where it can be looked up. */
 
 import { useEffect, useState } from "react";
-import { content } from "../api/client";
-import { type Explanation, type Failure, refusingPolicies } from "../api/failure";
+import type { Explanation, Failure } from "../api/failure";
+import { type RefusingPolicy, readRefusingPolicies } from "../api/refusing";
 import { Link } from "./navigation";
 import { useSession } from "./session";
 
@@ -17,9 +17,7 @@ export function Refusal({ failure, onRetry }: RefusalProperties) {
   return (
     <div className={isExpected(explanation) ? "notice" : "notice notice-bad"} role="alert">
       <Reason explanation={explanation} />
-      {refusingPolicies(explanation).map((id) => (
-        <RefusingPolicy key={id} id={id} />
-      ))}
+      <RefusingPolicies explanation={explanation} />
       {explanation.requestId !== null && (
         <p className="small">
           Request ID <code className="anywhere">{explanation.requestId}</code>
@@ -39,31 +37,23 @@ export function Refusal({ failure, onRetry }: RefusalProperties) {
   );
 }
 
-/** The policy by its name, for whoever may read it; the message has the ID in any case. */
-function RefusingPolicy({ id }: { id: string }) {
+/** The policies by their names, for an Admin key that may read them. */
+function RefusingPolicies({ explanation }: { explanation: Explanation }) {
   const { admin } = useSession();
-  const [name, setName] = useState<string | null>(null);
+  const [policies, setPolicies] = useState<readonly RefusingPolicy[]>([]);
   useEffect(() => {
     const abandon = new AbortController();
-    const path = { policy_id: id };
-    content(
-      admin.GET("/manage/v1/organization/policies/{policy_id}", {
-        params: { path },
-        signal: abandon.signal,
-      }),
-    ).then(
-      (policy) => setName(policy.name),
-      () => setName(null),
-    );
+    setPolicies([]);
+    readRefusingPolicies(admin, explanation, abandon.signal).then((found) => {
+      if (!abandon.signal.aborted) setPolicies(found);
+    });
     return () => abandon.abort();
-  }, [admin, id]);
-  return (
-    name !== null && (
-      <p>
-        The policy is called <Link to={{ page: "policy", id }}>{name}</Link>.
-      </p>
-    )
-  );
+  }, [admin, explanation]);
+  return policies.map(({ id, name }) => (
+    <p key={id}>
+      The policy is called <Link to={{ page: "policy", id }}>{name}</Link>.
+    </p>
+  ));
 }
 
 /** Nothing is broken: the key, this version or this gateway was never meant to do it. */

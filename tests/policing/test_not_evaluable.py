@@ -118,6 +118,24 @@ async def decisions_of(courthouse: Courthouse, policy_id: str) -> list[dict[str,
     return found
 
 
+@pytest.mark.parametrize("is_too_long", [False, True])
+async def test_the_record_names_the_policy_that_the_message_does_not(
+    courthouse: Courthouse, *, is_too_long: bool
+) -> None:
+    policy_id = await courthouse.forbid("bread", direction=Direction.REQUEST)
+    media = next(iter(CHAT_PARTS.values()))
+    part = {"type": "text", "text": "word " * 40_000} if is_too_long else media
+
+    answer = await courthouse.send(CHAT, asking(CHAT, part))
+    await decisions_of(courthouse, policy_id)
+    record = await courthouse.shop.record(answer.headers["x-request-id"])
+
+    assert answer.json()["error"]["code"] == "policy_not_evaluable"
+    assert policy_id not in answer.text
+    blocked_by = [(each["id"], each["outcome"]) for each in record["blocked_by"]]
+    assert blocked_by == [(policy_id, "failed")]
+
+
 @pytest.mark.parametrize(("path", "part", "param"), REQUESTS)
 @STREAMS
 async def test_media_in_a_request_are_the_callers_to_leave_out(

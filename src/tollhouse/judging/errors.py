@@ -48,7 +48,7 @@ class PolicyViolation(GatewayError):
 
 
 class PolicyEvaluatorUnavailable(GatewayError):
-    """A policy applies and could not be evaluated. The request is refused, not let through."""
+    """A policy applies and could not be evaluated, so that nothing was let through."""
 
     kind = Kind.UNAVAILABLE
     code = "policy_evaluator_unavailable"
@@ -122,7 +122,7 @@ class TooManyTrials(GatewayError):
 
 
 class JudgeTokensExhausted(GatewayError):
-    """The organization has used its judge tokens of this minute. The request was not forwarded."""
+    """The organization has used its judge tokens of this minute, so that no judge was asked."""
 
     kind = Kind.LIMITED
     code = "policy_rate_limit_exceeded"

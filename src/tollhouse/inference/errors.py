@@ -13,7 +13,7 @@ class UnjudgedAnswer(GatewayError):
 
 
 class AnswerTooLongToHold(UnjudgedAnswer):
-    """A policy would have to judge all of the answer, and no more of it can be held back."""
+    """A policy must judge the whole answer, and it is longer than the gateway may buffer."""
 
     code = "policy_answer_too_long"
 
@@ -25,7 +25,7 @@ class AnswerTooLongToHold(UnjudgedAnswer):
 
 
 class TooMuchHeldBack(UnjudgedAnswer):
-    """The organization's own answers that are being judged take all of its share of the worker."""
+    """Answers of the organization that wait for a verdict fill its share of a worker's buffer."""
 
     code = "policy_answers_held"
 
@@ -37,7 +37,7 @@ class TooMuchHeldBack(UnjudgedAnswer):
 
 
 class AnswerTooLongToJudge(UnjudgedAnswer):
-    """Judging all of the answer would exceed the judge's budget. What was asked for was made."""
+    """Judging the whole answer would exceed the judge's budget. The model's work is charged."""
 
     code = AnswerTooLongToHold.code
 
@@ -59,7 +59,7 @@ class AnswerNotEvaluable(PolicyEvaluatorUnavailable):
 
 
 class NoRoomToHold(PolicyEvaluatorUnavailable):
-    """The worker holds back as many answers as it can, of all organizations together."""
+    """Answers of all organizations that wait for a verdict fill the worker's buffer."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -80,14 +80,14 @@ class SessionInvalid(GatewayError):
 
 
 class ShuttingDown(ServiceUnavailable):
-    """The worker ends; what it could not finish in time is ended by an event."""
+    """The worker shuts down and could not finish the answer in time."""
 
     def __init__(self) -> None:
         super().__init__("The gateway is shutting down. Try again.")
 
 
 class AnswerTooLong(GatewayError):
-    """A backend says more than any bound on its output allows."""
+    """The backend sent more than any output bound allows."""
 
     kind = Kind.BACKEND_FAILED
     code = "backend_error"
@@ -97,7 +97,7 @@ class AnswerTooLong(GatewayError):
 
 
 class AnswerExpired(GatewayError):
-    """The caller reads so slowly that the credit held for its request has reached its deadline."""
+    """The caller read so slowly that the deadline of the credit held for its request passed."""
 
     kind = Kind.DEADLINE
     code = "deadline_exceeded"
@@ -125,7 +125,7 @@ class OutputBufferExceeded(GatewayError):
 
 
 class CountedBytesLimited(GatewayError):
-    """The organization has had its bytes of this minute counted, and counting is free."""
+    """The organization has counted as many bytes in this minute as it may. Counting is free."""
 
     kind = Kind.LIMITED
     code = "rate_limit_exceeded"

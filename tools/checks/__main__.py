@@ -4,7 +4,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.checks import handlers, log_fields, money, mutations, sizes, statements, tenancy
+from tools.checks import (
+    handlers,
+    log_fields,
+    money,
+    mutations,
+    names,
+    phrases,
+    sizes,
+    statements,
+    tables,
+    tenancy,
+)
 from tools.checks.source import Finding, read
 
 ROOT = Path(__file__).parents[2]
@@ -15,6 +26,7 @@ def findings(root: Path) -> Iterator[Finding]:
     sources = list(read(root))
     carrying = tenancy.carriers(sources)
     fields = log_fields.written(sources)
+    classes = names.classes(sources)
     for source in sources:
         yield from money.check(source)
         yield from statements.check(source)
@@ -23,6 +35,9 @@ def findings(root: Path) -> Iterator[Finding]:
         yield from mutations.check(source)
         yield from log_fields.check(source, fields)
         yield from sizes.check(source)
+        yield from names.check(source, classes)
+        yield from phrases.check(source)
+    yield from tables.check(sources)
 
 
 def main() -> int:

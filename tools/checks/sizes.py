@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tools.checks.source import Finding, Source
 
-FILE_LINES_MAX = 500
-FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 50
 
 
 def check(source: Source) -> Iterator[Finding]:

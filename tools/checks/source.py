@@ -38,10 +38,11 @@ class Source:
         return Path(self.path).with_suffix("").parts[2:]
 
     def finding(
-        self, node: ast.stmt | ast.expr | ast.arg | ast.excepthandler, message: str
+        self, node: ast.stmt | ast.expr | ast.arg | ast.excepthandler | ast.Module, message: str
     ) -> Finding:
         """A finding where `node` begins."""
-        return Finding(path=self.path, line=node.lineno, message=message)
+        line = 1 if isinstance(node, ast.Module) else node.lineno
+        return Finding(path=self.path, line=line, message=message)
 
 
 def read(root: Path) -> Iterator[Source]:

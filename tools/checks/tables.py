@@ -1,0 +1,116 @@
+"""A table belongs to one package; other packages use it only where an exception says why."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from tools.checks.source import Finding, Source
+
+_TABLES_OF = {
+    "activity": ("requests", "request_hours"),
+    "decisions": ("evaluations", "policy_decisions", "policy_days"),
+    "keys": ("project_keys", "admin_keys", "key_directory", "peppers"),
+    "ledger": (
+        *("accounts", "credit_grants", "spending_caps", "spending_counters", "spending_alerts"),
+        *("ledger_entries", "ledger_closings", "closed_days", "unsettled_holds", "cost_daily"),
+        *("cost_hourly", "operator_decisions", "price_revisions", "reaped_instances"),
+        *("reaper_progress",),
+    ),
+    "limits": ("rate_limits",),
+    "organizations": ("organizations", "organization_checks"),
+    "policies": ("policies", "policy_versions", "policy_targets"),
+    "projects": ("projects",),
+    "storage": ("audit_log", "data_keys", "idempotency_records", "instances", "job_leases"),
+}
+OWNERS = {table: package for package, tables in _TABLES_OF.items() for table in tables}
+
+_SCOPE = "checks that the filter or limit names the organization's own"
+_LOOKUP = "one query finds a key with all that authentication needs"
+_REPORT = "reports only read, and join names to sums"
+_DOCTOR = "the operator's status commands only read"
+EXCEPTIONS = {
+    ("activity", "projects", "read"): _SCOPE,
+    ("activity", "project_keys", "read"): _SCOPE,
+    ("cli", "data_keys", "read"): _DOCTOR,
+    ("cli", "idempotency_records", "read"): _DOCTOR,
+    ("cli", "instances", "read"): _DOCTOR,
+    ("cli", "job_leases", "read"): _DOCTOR,
+    ("decisions", "policies", "read"): "decisions are shown with the policy's present name",
+    ("keys", "organization_checks", "read"): _LOOKUP,
+    ("keys", "organizations", "read"): _LOOKUP,
+    ("keys", "projects", "read"): _LOOKUP,
+    ("keys", "rate_limits", "read"): _LOOKUP,
+    ("ledger", "instances", "read"): "the reaper finds the holds of lost workers",
+    ("ledger", "project_keys", "read"): _SCOPE,
+    ("ledger", "projects", "read"): _SCOPE,
+    ("limits", "organizations", "read"): "locks the organization while its limits change",
+    ("limits", "project_keys", "read"): _SCOPE,
+    ("limits", "projects", "read"): _SCOPE,
+    ("policies", "organizations", "read"): "the policy version is read with the policies",
+    ("policies", "organizations", "write"): "raises the policy version with every change",
+    ("policies", "projects", "read"): _SCOPE,
+    ("reports", "closed_days", "read"): _REPORT,
+    ("reports", "cost_daily", "read"): _REPORT,
+    ("reports", "cost_hourly", "read"): _REPORT,
+    ("reports", "ledger_entries", "read"): _REPORT,
+    ("reports", "project_keys", "read"): _REPORT,
+    ("reports", "projects", "read"): _REPORT,
+    ("reports", "unsettled_holds", "read"): _REPORT,
+    ("storage", "organizations", "read"): "locks the organization while a quota is checked",
+}
+"""Uses of another package's table: (package, table, read or write) and the reason."""
+
+MIGRATIONS = ("storage", "migrations")
+_PATTERNS = {
+    "write": re.compile(
+        r"\b(?:INSERT INTO|(?<!DO )(?<!FOR )(?<!KEY )UPDATE|DELETE FROM)\s+(\w+)", re.ASCII
+    ),
+    "read": re.compile(r"\b(?<!DELETE )(?:FROM|JOIN)\s+(\w+)", re.ASCII),
+}
+_CREATED = re.compile(r"\bCREATE TABLE (\w+)", re.ASCII)
+FORMER_NAMES = frozenset({"examinations"})
+"""Tables that a later migration renamed."""
+FOREIGN = "{package} {use}s {table}, which belongs to {owner}: call {owner}, or name an exception"
+NO_OWNER = "table {table} has no owner in tools/checks/tables.py"
+NOT_NEEDED = "exception ({package}, {table}, {use}) is not needed any more: remove it"
+
+Uses = Mapping[tuple[str, str, str], str]
+
+
+def check(sources: Iterable[Source], exceptions: Uses = EXCEPTIONS) -> Iterator[Finding]:
+    """Find uses of another package's table without an exception, and exceptions without a use."""
+    needed: set[tuple[str, str, str]] = set()
+    for source in sources:
+        if source.module[:2] == MIGRATIONS:
+            yield from _unowned(source)
+            continue
+        for node, table, use in _uses(source):
+            package, owner = source.module[0], OWNERS[table]
+            if package == owner:
+                continue
+            needed.add((package, table, use))
+            if (package, table, use) not in exceptions:
+                message = FOREIGN.format(package=package, use=use, table=table, owner=owner)
+                yield source.finding(node, message)
+    for package, table, use in exceptions.keys() - needed:
+        message = NOT_NEEDED.format(package=package, table=table, use=use)
+        yield Finding(path="tools/checks/tables.py", line=1, message=message)
+
+
+def _uses(source: Source) -> Iterator[tuple[ast.Constant, str, str]]:
+    """Yield the tables in a file's text literals, with how they are used."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for use, pattern in _PATTERNS.items():
+                for table in pattern.findall(node.value):
+                    if table in OWNERS:
+                        yield node, table, use
+
+
+def _unowned(source: Source) -> Iterator[Finding]:
+    """Find tables that a migration makes and that have no owner."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for table in _CREATED.findall(node.value):
+                if table not in OWNERS and table not in FORMER_NAMES:
+                    yield source.finding(node, NO_OWNER.format(table=table))

@@ -1,0 +1,49 @@
+"""Mutants that were killed before, which have to be killed again: by the same test, or another."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from tools.mutants import evidence, targets
+from tools.mutants.mutant import Mutant
+from tools.mutants.trees import Result, Status, Tree, seconds_for
+
+KILLED_WITHIN_SECONDS: Final = 12.0
+"""Slower ones are left to `make mutants`."""
+FOLDERS_SECONDS_MAX: Final = 300.0
+
+
+def choose(drawn: Iterable[Mutant]) -> Iterator[Mutant]:
+    """Yield those of the drawn mutants that a test was quick to kill, and that still exist."""
+    recorded = evidence.entries()
+    for mutant in drawn:
+        entry = recorded.get(mutant.identity)
+        if (
+            entry is not None
+            and entry.status is Status.KILLED
+            and entry.killer is not None
+            and entry.seconds <= KILLED_WITHIN_SECONDS
+        ):
+            yield mutant
+
+
+def test(tree: Tree, mutant: Mutant) -> Result:
+    """Run the test that killed a mutant; where it is gone or passes, the folders of tests."""
+    entry = evidence.entries()[mutant.identity]
+    killer = entry.killer
+    assert killer is not None
+    with tree.applied(mutant):
+        if exists(tree.folder, killer):
+            result = tree.run([killer], seconds_for(entry.seconds))
+            if result.status is not Status.SURVIVED:
+                return result
+        folders = [name for name in targets.folders(mutant.path) if (tree.folder / name).is_dir()]
+        return tree.run(folders, FOLDERS_SECONDS_MAX)
+
+
+def exists(folder: Path, test_name: str) -> bool:
+    """Return whether a test is still there, by the name that pytest gives it."""
+    path, _, name = test_name.partition("[")[0].partition("::")
+    function = name.rpartition("::")[2]
+    file = folder / path
+    return file.is_file() and f"def {function}(" in file.read_text(encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Ground: what every other package may use, and what uses none of ours."""
+"""Types and functions that every other package may use, and that import no other package."""

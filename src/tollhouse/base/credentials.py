@@ -1,6 +1,6 @@
-"""Credentials for the services of others, read from where an operator keeps them.
+"""Credentials for upstreams, read from the environment or from files.
 
-No reason repeats a name or a content: who mistakes the one for the other must not find it in a log.
+No message repeats a name or a content: an operator may confuse the two, and messages are logged.
 """
 
 import re
@@ -12,11 +12,11 @@ _FORM = re.compile(r"[!-~]+")
 
 
 class UnusableCredential(Exception):
-    """There is no credential at the place that was named; the message says why."""
+    """A credential cannot be read. The message says why."""
 
 
 def from_variable(name: object, environment: Mapping[str, str]) -> str:
-    """What a variable of the environment holds, without the blanks around it."""
+    """Return the stripped value of an environment variable. Raises `UnusableCredential`."""
     found = environment.get(name) if isinstance(name, str) else None
     if found is None:
         message = "the environment has no such variable"
@@ -25,7 +25,7 @@ def from_variable(name: object, environment: Mapping[str, str]) -> str:
 
 
 def from_file(path: object) -> str:
-    """What a file holds, without the blanks around it."""
+    """Return the stripped content of a file. Raises `UnusableCredential`."""
     if not isinstance(path, str):
         message = "expected the path of a file"
         raise UnusableCredential(message)
@@ -41,12 +41,12 @@ def from_file(path: object) -> str:
 
 
 def _checked(text: str) -> str:
-    """It will stand in a header, where a line break would begin another one."""
+    """Return the stripped text. Raises if it cannot be a header value, for example a line break."""
     credential = text.strip()
     if not credential:
-        message = "what is there is empty"
+        message = "the credential is empty"
     elif len(text) > BYTES_MAX or _FORM.fullmatch(credential) is None:
-        message = f"what is there is not one word of at most {BYTES_MAX} visible ASCII characters"
+        message = f"the credential is not one word of at most {BYTES_MAX} visible ASCII characters"
     else:
         return credential
     raise UnusableCredential(message)

@@ -1,21 +1,20 @@
-"""One closed family of failures: each class says what the caller can do about it."""
+"""The base class of all failures that callers see, and texts for their messages."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import ClassVar, Literal, TypeVar, cast
+from typing import ClassVar, Literal, TypeVar, cast, dataclass_transform
 
 ERROR_PAGES_PATH = "/docs/errors"
-"""Where the gateway serves a page for each code, below `server.public_url`."""
+"""The path below `server.public_url` with a page for each error code."""
 RETRY_AFTER_SECONDS_MAX = 60
-"""Longer waits are ignored by some SDKs and obeyed without bound by others."""
-
-
+"""Some SDKs ignore longer waits, and others obey them without a bound."""
 LISTED_MAX = 20
 LISTED_LENGTH_MAX = 200
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names for a message: quoted, each cut short, and how many follow the first ones."""
+    """Return names for a message: the first ones quoted and shortened, and how many follow."""
     shown = ", ".join(f"'{name[:LISTED_LENGTH_MAX]}'" for name in names[:LISTED_MAX])
     return shown if len(names) <= LISTED_MAX else f"{shown} and {len(names) - LISTED_MAX} more"
 
@@ -25,8 +24,14 @@ def listed_ids(ids: Sequence[str]) -> str:
     return f"the ID {listed(ids)}" if len(ids) == 1 else f"one of the IDs {listed(ids)}"
 
 
+def did_you_mean(unknown: str, known: Iterable[str], *, likeness_min: float = 0.6) -> str:
+    """Return the end of a message about an unknown name: the most similar known one, if any is."""
+    nearest = difflib.get_close_matches(unknown, list(known), n=1, cutoff=likeness_min)
+    return f". Did you mean `{nearest[0]}`?" if nearest else ""
+
+
 class Kind(IntEnum):
-    """The specification's status table; every failure is one of these."""
+    """The kinds of failures, by HTTP status, as the specification lists them."""
 
     INVALID = 400
     UNAUTHENTICATED = 401
@@ -48,28 +53,32 @@ class Kind(IntEnum):
     DEADLINE = 504
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class GatewayError(Exception):
-    """A failure with a status, a code and a sentence; raised once, rendered once.
+    """A failure with a status, a code and a message.
 
-    `retry_after_seconds` and `should_retry` become the headers that SDKs obey. A subclass
-    that leaves them alone says nothing about retrying. `cites_page` says that the message ends
-    with the address of the code's page, where it is known.
+    A subclass declares its message as `template`, which is formatted with the error as `self`. What
+    a subclass annotates (other than as `ClassVar`) is a keyword of its constructor.
+    `retry_after_seconds` and `should_retry` become the headers that SDKs obey; both are left out
+    where they are None. With `cites_page` the message ends with the address of the code's page.
     """
 
     kind: ClassVar[Kind]
     code: str
+    template: ClassVar[str]
+    param: str | None = None
     is_policy_failure: ClassVar[bool] = False
     cites_page: ClassVar[bool] = False
     retry_after_seconds: int | None = None
     should_retry: bool | None = None
 
-    def __init__(self, message: str, *, param: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.param = param
+    def __init__(self, **fields: object) -> None:
+        self.__dict__.update(fields)
+        self.message = self.template.format(self=self)
+        super().__init__(self.message)
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Headers beyond those that every answer carries, such as `Allow`."""
+        """Return headers beyond those that every response carries, such as `Allow`."""
         return ()
 
 
@@ -79,9 +88,9 @@ ExceptionT = TypeVar("ExceptionT", bound=BaseException)
 def without_frames(failure: ExceptionT) -> ExceptionT:
     """Return the failure without its traceback, cause and context.
 
-    Whoever stores a failure calls this: a traceback keeps every frame that it passed, with the
-    request's body among their variables, and one of these frames often refers to the failure. Only
-    the cyclic collector, which runs rarely here, would free such a cycle.
+    Call this before you store a failure. A traceback keeps every frame that it passed, with the
+    body of the request in a variable, and one of these frames often refers to the failure. Only
+    the cyclic garbage collector would free such a cycle, and it runs rarely here.
     """
     waiting: list[BaseException | None] = [failure]
     while waiting:
@@ -99,13 +108,11 @@ class Unexpected(GatewayError):
 
     kind = Kind.UNEXPECTED
     code = "server_error"
-
-    def __init__(self) -> None:
-        super().__init__("The gateway failed unexpectedly. The request ID identifies the failure.")
+    template = "The gateway failed unexpectedly. The request ID identifies the failure."
 
 
 class ServiceUnavailable(GatewayError):
-    """Something that the request needs is not there now; trying again can help."""
+    """A service that the request needs is unavailable. A retry can succeed."""
 
     kind = Kind.UNAVAILABLE
     code = "service_unavailable"
@@ -132,20 +139,25 @@ InvalidCode = Literal[
 ]
 
 
-class InvalidRequest(GatewayError):
-    """The request breaks a rule of the contract; `code` says which kind of rule."""
+class InvalidInput(GatewayError):
+    """A parameter has a value that cannot be used; subclasses have a message of their own."""
 
     kind = Kind.INVALID
-
-    def __init__(self, code: InvalidCode, message: str, *, param: str | None = None) -> None:
-        super().__init__(message, param=param)
-        self.code = code
+    code = "invalid_value"
 
 
-class UnknownCursor(InvalidRequest):
+class InvalidRequest(InvalidInput):
+    """The request breaks a rule of the contract; `code` says which kind of rule."""
+
+    template = "{self.text}"
+
+    def __init__(self, code: InvalidCode, text: str, *, param: str | None = None) -> None:
+        self.code, self.text, self.param = code, text, param
+        super().__init__()
+
+
+class UnknownCursor(InvalidInput):
     """`after` names nothing in the list that is being paged through."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "invalid_value", "Invalid 'after': not an ID from this list.", param="after"
-        )
+    param = "after"
+    template = "Invalid 'after': not an ID from this list."

@@ -1,9 +1,9 @@
-"""One type per identifier, and how each is minted."""
+"""One type for each identifier, and functions that create and parse them."""
 
 import os
 import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import NewType
 from uuid import UUID
 
@@ -27,11 +27,10 @@ _POLICY_ID = re.compile(r"pol_([0-9a-f]{32})")
 
 
 def time_ordered_uuid() -> UUID:
-    """Mint a UUIDv7 (RFC 9562): 60 bits of Unix time, then 62 random bits.
+    """Return a new UUIDv7 (RFC 9562): 60 bits of Unix time, then 62 random bits.
 
-    IDs of rows are minted this way so that the order of IDs is the order of creation, and a
-    list needs no second index. Milliseconds alone would leave it to chance which of two rows
-    of one request comes first, so the 12 bits after them count its parts.
+    The order of IDs is the order of creation, so that a list of rows needs no second index. The
+    12 bits after the milliseconds hold their fraction, which orders the rows of one request.
     """
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
     part = (nanoseconds << 12) // 1_000_000
@@ -40,15 +39,21 @@ def time_ordered_uuid() -> UUID:
 
 
 def minted_at(identifier: UUID) -> datetime | None:
-    """When a UUIDv7 was minted, to the millisecond; nothing for an ID of another kind."""
+    """Return the instant at which a UUIDv7 was created; None for a UUID of another version."""
     milliseconds = identifier.int >> 80
     if identifier.version != _TIME_ORDERED_VERSION or milliseconds > _MINTED_MILLISECONDS_MAX:
         return None
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
+def day_of(identifier: UUID) -> date | None:
+    """Return the UTC day on which a UUIDv7 was minted, or None for an ID of another kind."""
+    at = minted_at(identifier)
+    return None if at is None else at.date()
+
+
 def parse_uuid(text: str) -> UUID | None:
-    """Read the canonical form only: `UUID()` alone would also take braces, URNs and bare hex."""
+    """Return the UUID of a canonical text, or None. Unlike `UUID()`, accepts no other form."""
     if len(text) != _UUID_HEX_LENGTH:
         return None
     try:
@@ -59,16 +64,16 @@ def parse_uuid(text: str) -> UUID | None:
 
 
 def policy_id_text(policy_id: PolicyId) -> str:
-    """The form in which callers see a policy's ID."""
+    """Return a policy's ID as callers see it."""
     return f"pol_{policy_id.hex}"
 
 
 def policy_version_id_text(policy_id: PolicyId, version: int) -> str:
-    """A publication has no ID of its own: this one says which policy's it is."""
+    """Return the ID of a published version, made from its policy's ID and its number."""
     return f"{policy_id_text(policy_id)}_v{version}"
 
 
 def parse_policy_id(text: str) -> PolicyId | None:
-    """Read the one form that `policy_id_text` writes."""
+    """Return the policy ID of a text by `policy_id_text`, or None."""
     match = _POLICY_ID.fullmatch(text)
     return None if match is None else PolicyId(UUID(match[1]))

@@ -1,4 +1,4 @@
-"""Money is a whole number of pico-dollars; floats never touch it."""
+"""Amounts of money: whole numbers of pico-dollars, never floats."""
 
 import re
 from typing import NewType
@@ -13,7 +13,7 @@ _DECIMAL = re.compile(
 
 
 def to_decimal_string(amount: PicoUsd) -> str:
-    """Print as the contract's plain decimal: no exponent, no trailing zeros, `0` for zero."""
+    """Return an amount in dollars as a plain decimal, without exponent and trailing zeros."""
     whole, fraction = divmod(abs(amount), PICO_USD_PER_USD)
     sign = "-" if amount < 0 else ""
     digits = f"{fraction:0{_DECIMAL_PLACES}d}".rstrip("0")
@@ -21,7 +21,10 @@ def to_decimal_string(amount: PicoUsd) -> str:
 
 
 def from_decimal_string(text: str) -> PicoUsd | None:
-    """Read a plain decimal of dollars exactly; nothing for more than 12 digits on either side."""
+    """Return the amount of a plain decimal in dollars, or None if the text is not one.
+
+    At most 12 digits are allowed on either side of the point.
+    """
     match = _DECIMAL.fullmatch(text)
     if match is None:
         return None

@@ -1,10 +1,13 @@
-"""What a key may be allowed to do. The nine given names, and those of the management extension."""
+"""The permissions of keys."""
 
 from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """A capability that a route demands and a key holds."""
+    """What a route requires and a key has.
+
+    The specification names the first nine; the others belong to the management extension.
+    """
 
     INFERENCE_WRITE = "inference:write"
     MODELS_READ = "models:read"

@@ -1,4 +1,4 @@
-"""How much of something each organization may use in a minute, counted in this process alone."""
+"""Rates for each organization, counted in this process alone."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ from tollhouse.base.ids import OrganizationId
 MINUTE_US: Final = 60_000_000
 SECOND_US: Final = 1_000_000
 ORGANIZATIONS_MAX: Final = 10_000
-"""Buckets that are remembered. The one used longest ago is forgotten first, which means full."""
+"""How many buckets are kept. The least recently used is dropped first, which fills it."""
 
 
 class OrganizationRate:
-    """One token bucket for each organization. It holds one minute's worth and fills evenly.
+    """One token bucket for each organization. It holds the amount of one minute.
 
-    An amount that is larger than the whole bucket passes when the bucket is full. A bucket may
-    be in debt, and then has to fill before anything passes again.
+    An amount larger than the bucket passes when the bucket is full. The bucket is then in debt,
+    and nothing passes until it has filled again.
     """
 
     def __init__(self, clock: Clock, *, per_minute: int) -> None:
@@ -25,19 +25,19 @@ class OrganizationRate:
         self._full_at_us: dict[OrganizationId, int] = {}
 
     def wait_us(self, organization_id: OrganizationId, amount: int) -> int:
-        """Return how long this amount has to wait; 0 if it passes now. Takes nothing."""
+        """Return how long this amount has to wait; 0 if it passes now. Charges nothing."""
         needed_us = min(self._microseconds(amount), MINUTE_US)
         return max(self._missing_us(organization_id) + needed_us - MINUTE_US, 0)
 
-    def take(self, organization_id: OrganizationId, amount: int) -> int:
-        """Take this amount if it passes now. Returns as `wait_us` does."""
+    def acquire(self, organization_id: OrganizationId, amount: int) -> int:
+        """Charge this amount if it passes now. Returns what `wait_us` returned before."""
         wait_us = self.wait_us(organization_id, amount)
         if not wait_us:
             self.charge(organization_id, amount)
         return wait_us
 
     def charge(self, organization_id: OrganizationId, amount: int) -> None:
-        """Take this amount also if it does not pass; a negative one is given back."""
+        """Charge this amount even if it does not pass. A negative amount is a refund."""
         missing_us = self._missing_us(organization_id) + self._microseconds(amount)
         self._full_at_us.pop(organization_id, None)
         if missing_us > 0:
@@ -49,7 +49,7 @@ class OrganizationRate:
         return max(self._full_at_us.get(organization_id, 0) - self._now_us(), 0)
 
     def _microseconds(self, amount: int) -> int:
-        """How long the bucket takes to fill by this amount, rounded up."""
+        """Return how long the bucket takes to fill by this amount, rounded up."""
         return -(-amount * MINUTE_US // self.per_minute)
 
     def _now_us(self) -> int:
@@ -57,5 +57,5 @@ class OrganizationRate:
 
 
 def retry_after_seconds(wait_us: int) -> int:
-    """Round a wait up to what `Retry-After` can say."""
+    """Return a wait as whole seconds for `Retry-After`, rounded up."""
     return min(max(-(-wait_us // SECOND_US), 1), RETRY_AFTER_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""Background work that is owned by the process: tracked, named, and drained at shutdown."""
+"""Background tasks of the process: named, tracked, and drained at shutdown."""
 
 import asyncio
 import logging
@@ -13,13 +13,13 @@ logger = logging.getLogger("tollhouse.tasks")
 
 
 class Tasks:
-    """The only starter of tasks. A task that nobody holds may vanish; these cannot."""
+    """Starts tasks and keeps a reference to each: asyncio may otherwise collect a running task."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run `work` on its own; a failure is logged, since nobody may be awaiting it."""
+        """Start `work` as a task. Its failure is logged, because it may not be awaited."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running.add(task)
         task.add_done_callback(self._finished)
@@ -31,10 +31,10 @@ class Tasks:
             logger.error("task_failed", exc_info=failure, extra={"task": task.get_name()})
 
     async def drain(self, *, deadline_seconds: float) -> int:
-        """Wait for all, cancel what is left at the deadline; returns how many were cancelled."""
+        """Wait for all tasks; cancel the rest at the deadline and return how many that were."""
         loop = asyncio.get_running_loop()
         until = loop.time() + deadline_seconds
-        # What is running may start more.
+        # A running task may start others.
         while self._running and loop.time() < until:
             await asyncio.wait(self._running, timeout=until - loop.time())
         late = [task for task in self._running if not task.done()]
@@ -45,9 +45,10 @@ class Tasks:
 
 
 async def is_done(future: "asyncio.Future[Any]", *, within_seconds: float) -> bool:
-    """Wait for what somebody else owns: neither time nor whoever cancels us ends it.
+    """Wait until the future is done or the time is over. Returns whether it is done.
 
-    `asyncio.wait` does the same for many, at twice the cost.
+    Neither the timeout nor a cancellation of this wait cancels the future. `asyncio.wait` does the
+    same for several futures, at twice the cost.
     """
     if future.done():
         return True
@@ -71,12 +72,12 @@ async def is_done(future: "asyncio.Future[Any]", *, within_seconds: float) -> bo
 async def repeated(
     name: str, work: Callable[[], Awaitable[object]], *, every_seconds: float
 ) -> None:
-    """Do it again and again until cancelled. A turn that fails is told, and the next one comes."""
+    """Run `work` every `every_seconds` until cancelled. Failures are logged and do not end it."""
     while True:
         try:
             await work()
         except ServiceUnavailable as failure:
             logger.warning("task_failed", extra={"task": name, "reason": failure.message})
-        except Exception:  # the last line: who tends this loop sees it only if it goes on
+        except Exception:  # a job must survive its bugs
             logger.exception("task_failed", extra={"task": name})
         await asyncio.sleep(every_seconds)

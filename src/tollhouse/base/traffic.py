@@ -1,4 +1,4 @@
-"""How much traffic is allowed. Keys carry it and limits enforce it, so it is neither's alone."""
+"""Rate limits of one scope. Keys store them and `limits` enforces them."""
 
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -6,14 +6,14 @@ from typing import Final, TypeAlias
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrafficLimits:
-    """Bounds on one scope; nothing means none."""
+    """The limits of one scope. None means unlimited."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
 
     def lowered(self, other: "TrafficLimits") -> "TrafficLimits":
-        """Both at once: of each bound the lower one."""
+        """Return the lower of each pair of limits."""
         return TrafficLimits(
             requests_per_minute=_lower(self.requests_per_minute, other.requests_per_minute),
             tokens_per_minute=_lower(self.tokens_per_minute, other.tokens_per_minute),
@@ -22,7 +22,7 @@ class TrafficLimits:
 
 
 ScopedLimits: TypeAlias = tuple[TrafficLimits, TrafficLimits, TrafficLimits]
-"""Of the organization, the project and the key."""
+"""The limits of the organization, the project and the key."""
 
 UNLIMITED: Final = TrafficLimits()
 UNLIMITED_EVERYWHERE: Final[ScopedLimits] = (UNLIMITED, UNLIMITED, UNLIMITED)

@@ -1,1 +1,1 @@
-"""What an operator sees of a running process: log lines and metrics, never bodies or secrets."""
+"""Logs, metrics and traces of a process, without bodies and secrets."""

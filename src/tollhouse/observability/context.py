@@ -1,6 +1,8 @@
-"""What is known of one request, filled in step by step by the edge and printed by its log line."""
+"""The facts about one request that its log line and its span have."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
@@ -8,9 +10,9 @@ from tollhouse.base.money import PicoUsd
 
 @dataclass(kw_only=True, slots=True)
 class RequestContext:
-    """Passed down by hand: a context variable would outlive its request in a pooled task.
+    """The facts about one request, set step by step. Only inference sets `model` and later fields.
 
-    From `model` on, only inference knows it.
+    It is passed as an argument, because a context variable could outlive its request.
     """
 
     request_id: RequestId
@@ -32,3 +34,15 @@ class RequestContext:
     admission_ms: float | None = None
     judging_ms: float | None = None
     first_byte_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """A finished span without content. The request's ID is also the ID of the trace."""
+
+    request_id: UUID
+    name: str
+    start_ns: int
+    end_ns: int
+    attributes: Mapping[str, str | int | float | bool]
+    is_failure: bool

@@ -1,8 +1,7 @@
-"""One JSON object per line on standard error; what is not on the list of fields is not written.
+"""Logging: one JSON object per line on standard error.
 
-Callers name an event and pass facts as `extra`. A field that nobody put on the list is dropped,
-so that no body and no header can reach the log by accident. Anything that looks like a key is
-cut out of the finished line, wherever it stood.
+Callers name an event and pass facts as `extra`. Only the fields of `FIELDS` are written, so that no
+body and no header is logged by accident. Anything that looks like a key is removed from the line.
 """
 
 import contextlib
@@ -54,8 +53,8 @@ CALLERS_TEXT_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384
 MILLISECOND_DECIMALS = 3
 
-# A key has 49 characters after its prefix. Shorter runs count as well: a key that some bound
-# cut in two is still most of a secret.
+# A key has 49 characters after its prefix. Shorter runs match as well, since a truncated key is
+# still most of a secret.
 _KEY = re.compile(r"(th[pa]_)[0-9A-Za-z]{12,}")
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
@@ -67,20 +66,20 @@ _encode_line = msgspec.json.Encoder().encode
 
 
 def configure(level: str) -> None:
-    """Send every logger of the process through the JSON formatter, uncaught failures included."""
+    """Format all logs of the process as JSON, also uncaught exceptions."""
     handler = StandardErrorHandler()
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    # The server announces each start and stop in prose; the supervisor says it once, as an event.
+    # The supervisor logs each start and stop as an event, so uvicorn's own messages are dropped.
     logging.getLogger("uvicorn").setLevel("WARNING")
     logging.captureWarnings(capture=True)
     sys.excepthook = _log_uncaught
 
 
 class RequestLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The line of a request, in the form of every other line; absent facts are left out."""
+    """The log line of a request. Fields without a value are left out."""
 
     timestamp: datetime
     request_id: RequestId
@@ -109,9 +108,9 @@ class RequestLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def request_line(
     context: RequestContext, *, status: int, duration_ms: float, now: datetime
 ) -> None:
-    """Write the one line of a request; the raw path never appears, since it may hold anything.
+    """Write the log line of a request. It has no raw path, which may contain anything.
 
-    It does not pass through a log record, which would cost five times as much as the rest.
+    It does not use a log record, which would cost five times as much as the rest.
     """
     if not _requests.isEnabledFor(logging.INFO):
         return
@@ -143,10 +142,10 @@ def request_line(
 
 
 class StandardErrorHandler(logging.Handler):
-    """Writes a whole line at once to whatever standard error is now."""
+    """Writes whole lines to the current standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A record whose arguments do not fit its message is reported instead of raised."""
+        """Write a record. Reports a record whose arguments do not fit its message."""
         try:
             line = self.format(record)
         except (TypeError, ValueError):
@@ -156,10 +155,10 @@ class StandardErrorHandler(logging.Handler):
 
 
 class JsonFormatter(logging.Formatter):
-    """Renders a record as one line of JSON without keys of ours in it."""
+    """Formats a record as one line of JSON, with keys redacted."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, logger and event first, then the fields of the list that have a value."""
+        """Return the time, level, logger and event, then the fields that have a value."""
         line: dict[str, Any] = {
             "timestamp": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname.lower(),
@@ -176,12 +175,12 @@ class JsonFormatter(logging.Formatter):
 
 
 def redact(text: str) -> str:
-    """Replace whatever looks like a Tollhouse key, keeping the prefix that tells its kind."""
+    """Replace everything that looks like a Tollhouse key, but keep its prefix."""
     return _KEY.sub(r"\1[redacted]", text)
 
 
 def _write(line: str) -> None:
-    """A line that cannot be written is lost: a full disk must not end what it would report."""
+    """Write a line, or drop it if that fails: a full disk must not stop the process."""
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(line + "\n")
 
@@ -206,7 +205,7 @@ def _rounded(milliseconds: float | None) -> float | None:
 
 
 def _bounded(text: str | None) -> str | None:
-    """What a caller wrote. Redacted before it is cut: a cut could hide the shape of a key."""
+    """Return a caller's text, redacted and then truncated: truncated keys are harder to find."""
     if not text:
         return None
     if not (text.isascii() and text.isprintable()):

@@ -1,33 +1,18 @@
-"""What the process counts. Every label has a bounded set of values, so series cannot grow.
+"""Metrics of requests, keys, the ledger, backends, limits and jobs.
 
-Workers write to files in the folder named by PROMETHEUS_MULTIPROC_DIR, which is set before they
-start; the supervisor adds the files up. Without the variable a process counts for itself.
+Every label has a bounded set of values, so that the number of series is bounded.
 """
 
-from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Final
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-)
-from prometheus_client.mmap_dict import MmapedDict
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import Counter, Gauge, Histogram
 
 from tollhouse.observability.registry import registry
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 UNROUTED: Final = "none"
 """The operation label of a request that matched no route."""
-
-_SUM_OF_THE_DEAD: Final = "0"
-"""No process has this ID, so a file named by it can hold what dead workers counted."""
 
 _http_requests = Counter(
     "tollhouse_http_requests_total",
@@ -37,19 +22,22 @@ _http_requests = Counter(
 )
 _http_request_seconds = Histogram(
     "tollhouse_http_request_seconds",
-    "Time from the head of a request to the end of its answer.",
+    "Time from the head of a request to the end of its response.",
     ["operation"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120, 600),
     registry=registry,
 )
 _body_bytes = Histogram(
     "tollhouse_body_bytes",
-    "Size of request bodies that were read to their end.",
+    "Size of request bodies that were read completely.",
     buckets=(256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 33_554_432),
     registry=registry,
 )
 _key_lookups = Counter(
-    "tollhouse_key_lookups_total", "Keys asked for, by outcome.", ["outcome"], registry=registry
+    "tollhouse_key_lookups_total",
+    "Keys that were looked up, by outcome.",
+    ["outcome"],
+    registry=registry,
 )
 _key_lookup_batches = Counter(
     "tollhouse_key_lookup_batches_total", "Statements that looked keys up.", registry=registry
@@ -62,7 +50,7 @@ _key_lookup_batch_size = Histogram(
 )
 _event_loop_stall_seconds = Gauge(
     "tollhouse_event_loop_stall_seconds",
-    "Longest time that an event loop could not run what was due.",
+    "Longest time by which an event loop was late.",
     multiprocess_mode="max",
     registry=registry,
 )
@@ -86,7 +74,7 @@ _job_runs = Counter(
 )
 _ledger_batches = Counter(
     "tollhouse_ledger_batches_total",
-    "Statements that admitted or resolved, first ones and repeated ones.",
+    "Ledger statements with admissions and resolutions, by attempt: first or repeated.",
     ["attempt"],
     registry=registry,
 )
@@ -98,87 +86,87 @@ _ledger_batch_size = Histogram(
 )
 _admissions = Counter(
     "tollhouse_admissions_total",
-    "Requests that asked to be admitted, by verdict.",
+    "Admission decisions, by verdict.",
     ["verdict"],
     registry=registry,
 )
 _resolutions = Counter(
     "tollhouse_resolutions_total",
-    "Holds that were ended, by kind and by whether it was now.",
+    "Resolutions of holds, by kind and outcome.",
     ["kind", "outcome"],
     registry=registry,
 )
 _resolutions_set_aside = Counter(
     "tollhouse_resolutions_set_aside_total",
-    "Resolutions that the database refuses for good; their holds become unsettled.",
+    "Resolutions that the database refuses permanently. Their holds become unsettled.",
     registry=registry,
 )
-_absorbed = Counter(
-    "tollhouse_absorbed_pico_usd_total",
-    "What the house paid: above the hold, held and never known, or for answers left unjudged.",
+_operator_pays_pico_usd = Counter(
+    "tollhouse_operator_pays_pico_usd_total",
+    "Pico-dollars that the operator pays: costs above the hold, unknown costs, unjudged answers.",
     ["account"],
     registry=registry,
 )
 _usage_estimated = Counter(
     "tollhouse_usage_estimated_total",
-    "Requests charged by the gateway's own count of tokens, because the backend reported none.",
+    "Requests charged by the gateway's own token count, because the backend reported no usage.",
     ["backend"],
     registry=registry,
 )
 _operator_pays = Counter(
     "tollhouse_operator_pays_total",
-    "Requests for which the operator pays something, by the rule that says so.",
+    "Requests for which the operator pays something, by rule.",
     ["rule"],
     registry=registry,
 )
 _unsettled_holds = Gauge(
     "tollhouse_unsettled_holds",
-    "Holds whose end nobody knows yet.",
+    "Holds whose final cost is not known yet.",
     multiprocess_mode="livemostrecent",
     registry=registry,
 )
 _spending_alerts = Counter(
     "tollhouse_spending_alerts_total",
-    "Caps and credits of which the alert's share was spent.",
+    "Alerts of caps and credits whose alert share was spent.",
     ["scope"],
     registry=registry,
 )
 _backend_calls = Counter(
     "tollhouse_backend_calls_total",
-    "Calls to backends, by how they ended.",
+    "Calls to backends, by outcome.",
     ["backend", "outcome"],
     registry=registry,
 )
 _backend_retries = Counter(
     "tollhouse_backend_retries_total",
-    "Attempts after the first one of a call.",
+    "Retries of calls to backends.",
     ["backend"],
     registry=registry,
 )
 _backend_in_flight = Gauge(
     "tollhouse_backend_in_flight",
-    "Calls to backends that are under way.",
+    "Calls to backends that are in flight.",
     ["backend"],
     multiprocess_mode="livesum",
     registry=registry,
 )
 _backend_first_byte_seconds = Histogram(
     "tollhouse_backend_first_byte_seconds",
-    "Time from a call to the first record of its stream, or to its whole answer's head.",
+    "Time from a call to the first event of its stream, or to the head of its answer.",
     ["backend"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
     registry=registry,
 )
 _backend_replicas_avoided = Gauge(
     "tollhouse_backend_replicas_avoided",
-    "Replicas that get no calls, as the worker sees it that avoids the most.",
+    "Replicas that get no calls, by reason; the largest number of any worker.",
     ["backend", "reason"],
     multiprocess_mode="livemax",
     registry=registry,
 )
 _limit_refusals = Counter(
     "tollhouse_limit_refusals_total",
-    "Requests that a traffic limit refused, by what it counts and whom it bounds.",
+    "Requests that a rate limit refused, by kind and scope of the limit.",
     ["kind", "scope"],
     registry=registry,
 )
@@ -190,7 +178,7 @@ _limits_fallback = Gauge(
 )
 _limits_redis_seconds = Histogram(
     "tollhouse_limits_redis_seconds",
-    "Time that Redis took for a batch of counts.",
+    "Time that Redis took for a batch of limit requests.",
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1),
     registry=registry,
 )
@@ -199,35 +187,16 @@ _activity_written = Counter(
 )
 _activity_dropped = Counter(
     "tollhouse_activity_dropped_total",
-    "Requests that are in no record, by reason.",
+    "Requests that were not recorded, by reason.",
     ["reason"],
-    registry=registry,
-)
-_policy_decisions = Counter(
-    "tollhouse_policy_decisions_total",
-    "What policies decided, or why they did not: a judge failed, or content is not evaluable.",
-    ["direction", "mode", "outcome"],
-    registry=registry,
-)
-_policy_decisions_dropped = Counter(
-    "tollhouse_policy_decisions_dropped_total",
-    "What policies should have decided or have decided, and is in no record, by reason.",
-    ["reason"],
-    registry=registry,
-)
-_judging_seconds = Histogram(
-    "tollhouse_judging_seconds",
-    "Time that all questions about one content took together.",
-    ["direction", "mode"],
-    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
     registry=registry,
 )
 
 
 class LookupOutcome(StrEnum):
-    """How a key was found out: from memory, from the store, not at all, or the store failed."""
+    """How a key was looked up: cached, found in the database, unknown, or the lookup failed."""
 
-    BELIEVED = "believed"
+    CACHED = "believed"
     FOUND = "found"
     UNKNOWN = "unknown"
     FAILED = "failed"
@@ -241,24 +210,9 @@ class JobOutcome(StrEnum):
 
 
 class ActivityLoss(StrEnum):
-    """Why there is no record: too many waited, the database refused it, or the worker ended."""
+    """Why a request was not recorded: a full queue, a refusal of the database, or a stop."""
 
     NO_ROOM = "no_room"
-    REFUSED = "refused"
-    STOPPED = "stopped"
-
-
-class DecisionLoss(StrEnum):
-    """Why a decision is in no record.
-
-    There is no judge, too much waited, the organization's judge tokens were used up, asking failed,
-    the database refused, or the worker ended.
-    """
-
-    NO_JUDGE = "no_judge"
-    NO_ROOM = "no_room"
-    NO_TOKENS = "no_tokens"
-    FAILED = "failed"
     REFUSED = "refused"
     STOPPED = "stopped"
 
@@ -266,14 +220,13 @@ class DecisionLoss(StrEnum):
 _requests_by_label: dict[tuple[str, int], Counter] = {}
 _request_seconds_by_operation: dict[str, Histogram] = {}
 _lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
-# Finding a child by its labels costs as much as counting; verdicts, kinds and outcomes are few.
+# Finding a child by its labels costs as much as counting, so the few children are cached.
 _admissions_of: Final = cache(_admissions.labels)
 _resolutions_of: Final = cache(_resolutions.labels)
-_decisions_of: Final = cache(_policy_decisions.labels)
 
 
 def request_answered(operation: str | None, *, status: int, seconds: float) -> None:
-    """Count one request; `operation` is an ID of the route table, or None when no route matched."""
+    """Count one request. `operation` is None if no route matched."""
     name = operation or UNROUTED
     requests = _requests_by_label.get((name, status))
     if requests is None:
@@ -286,33 +239,33 @@ def request_answered(operation: str | None, *, status: int, seconds: float) -> N
 
 
 def body_read(size_bytes: int) -> None:
-    """Count one request body that arrived whole."""
+    """Count one request body that was read completely."""
     _body_bytes.observe(size_bytes)
 
 
 def key_looked_up(outcome: LookupOutcome) -> None:
-    """Count one key that was asked for."""
+    """Count one lookup of a key."""
     _lookups_by_outcome[outcome].inc()
 
 
 def key_lookup_batch_sent(size: int) -> None:
-    """Count one statement that looked up `size` keys at once."""
+    """Count one statement that looked up `size` keys."""
     _key_lookup_batches.inc()
     _key_lookup_batch_size.observe(size)
 
 
 def longest_stall(seconds: float) -> None:
-    """Set the longest stall since the process began; the greatest of all workers is shown."""
+    """Set the longest stall since the process started. The largest of all workers is shown."""
     _event_loop_stall_seconds.set(seconds)
 
 
 def database_connections_in_use(count: int) -> None:
-    """Set how many connections of the inference pool this process uses now."""
+    """Set how many connections of the inference pool are in use."""
     _database_pool_in_use.set(count)
 
 
 def admin_database_connections_in_use(count: int) -> None:
-    """Set how many connections of the Admin pool this process uses now."""
+    """Set how many connections of the Admin pool are in use."""
     _database_admin_pool_in_use.set(count)
 
 
@@ -323,37 +276,37 @@ def ledger_batch_sent(size: int, *, is_retry: bool) -> None:
 
 
 def admission_decided(verdict: int) -> None:
-    """Count one verdict, by its number: 0 admitted, 1 no credit, from 10 on a cap."""
+    """Count one verdict: 0 is admitted, 1 no credit, 10 and above a cap."""
     _admissions_of(verdict).inc()
 
 
 def hold_resolved(kind: str, outcome: str) -> None:
-    """Count the end of a hold."""
+    """Count one resolution of a hold."""
     _resolutions_of(kind, outcome).inc()
 
 
 def resolution_set_aside() -> None:
-    """Count a resolution that can never be written."""
+    """Count a resolution that the database refuses permanently."""
     _resolutions_set_aside.inc()
 
 
-def excess_absorbed(amount: int) -> None:
-    """Add what a request cost above its hold."""
-    _absorbed.labels("excess").inc(amount)
+def operator_pays_excess(amount: int) -> None:
+    """Add the cost of a request above its hold."""
+    _operator_pays_pico_usd.labels("excess").inc(amount)
 
 
-def unknown_absorbed(amount: int) -> None:
-    """Add what was held and never known."""
-    _absorbed.labels("unknown").inc(amount)
+def operator_pays_unknown(amount: int) -> None:
+    """Add the amount of a hold whose cost never became known."""
+    _operator_pays_pico_usd.labels("unknown").inc(amount)
 
 
-def unjudged_absorbed(amount: int) -> None:
-    """Count what an answer cost that nobody could judge, and for which nobody is charged."""
-    _absorbed.labels("unjudged").inc(amount)
+def operator_pays_unjudged(amount: int) -> None:
+    """Add the cost of an answer that could not be judged and is not charged."""
+    _operator_pays_pico_usd.labels("unjudged").inc(amount)
 
 
 def usage_estimated(backend: str) -> None:
-    """Count a request whose tokens the gateway counted, because its backend did not."""
+    """Count a request whose tokens the gateway counted, because its backend reported none."""
     _usage_estimated.labels(backend).inc()
 
 
@@ -363,12 +316,12 @@ def operator_paid(rule: str) -> None:
 
 
 def unsettled(count: int) -> None:
-    """Set how many holds wait for evidence or a decision."""
+    """Set the number of unsettled holds."""
     _unsettled_holds.set(count)
 
 
 def spending_alerted(scope: str) -> None:
-    """Count one cap or credit of which the alert's share was spent."""
+    """Count one alert of a cap or credit."""
     _spending_alerts.labels(scope).inc()
 
 
@@ -378,47 +331,32 @@ def traffic_refused(kind: str, scope: str) -> None:
 
 
 def limits_fallback(*, is_on: bool) -> None:
-    """Set whether this process counts traffic alone, though there should be a Redis."""
+    """Set whether this process counts traffic alone although Redis is configured."""
     _limits_fallback.set(int(is_on))
 
 
 def redis_answered(seconds: float) -> None:
-    """Count one batch that Redis has answered."""
+    """Record the time of one batch that Redis answered."""
     _limits_redis_seconds.observe(seconds)
 
 
 def activity_written(count: int) -> None:
-    """Add records that were written, and were not there before."""
+    """Add records that were written for the first time."""
     _activity_written.inc(count)
 
 
 def activity_dropped(count: int, loss: ActivityLoss) -> None:
-    """Add records that nobody will find."""
+    """Add records that were lost."""
     _activity_dropped.labels(loss).inc(count)
 
 
-def policy_decided(direction: str, mode: str, outcome: str) -> None:
-    """Count what one policy decided."""
-    _decisions_of(direction, mode, outcome).inc()
-
-
-def decisions_dropped(count: int, loss: DecisionLoss) -> None:
-    """Count decisions that nobody will read of."""
-    _policy_decisions_dropped.labels(loss).inc(count)
-
-
-def judged(direction: str, mode: str, *, seconds: float) -> None:
-    """Time the questions about one content."""
-    _judging_seconds.labels(direction, mode).observe(seconds)
-
-
 def job_ran(job: str, outcome: JobOutcome) -> None:
-    """Count one run; `job` is a name from the code, never from data."""
+    """Count one run of a background job. `job` is a constant name."""
     _job_runs.labels(job, outcome).inc()
 
 
 class BackendMetrics:
-    """What is counted of one backend. Its label is the configured name, never from a request."""
+    """The metrics of one backend, labelled by its configured name."""
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
@@ -430,66 +368,25 @@ class BackendMetrics:
         self._open = _backend_replicas_avoided.labels(backend, "breaker_open")
 
     def call_ended(self, outcome: str) -> None:
-        """Count one call, whatever number of attempts it took."""
+        """Count one call, with all its attempts."""
         calls = self._calls.get(outcome)
         if calls is None:
             calls = self._calls[outcome] = _backend_calls.labels(self._backend, outcome)
         calls.inc()
 
     def retried(self) -> None:
-        """Count one attempt after the first."""
+        """Count one retry."""
         self._retries.inc()
 
     def in_flight(self, count: int) -> None:
-        """Set how many calls are under way in this process."""
+        """Set how many calls of this process are in flight."""
         self._in_flight.set(count)
 
     def answer_began(self, seconds: float) -> None:
-        """Time the wait for an answer."""
+        """Record the time until an answer began."""
         self._first_byte_seconds.observe(seconds)
 
     def replicas_avoided(self, *, unhealthy: int, breakers_open: int) -> None:
-        """Set how many replicas get no calls, and why."""
+        """Set how many replicas get no calls, by reason."""
         self._unhealthy.set(unhealthy)
         self._open.set(breakers_open)
-
-
-def exposition(directory: Path | None) -> bytes:
-    """Everything counted so far: by all workers that write to `directory`, or by this process."""
-    if directory is None:
-        return generate_latest(registry)
-    everything = CollectorRegistry()
-    MultiProcessCollector(everything, path=str(directory))
-    return generate_latest(everything)
-
-
-def fold_dead_worker(directory: Path, process_id: int) -> None:
-    """Add a dead worker's counts to those of all dead workers and remove its files.
-
-    Counters must not fall when a worker is replaced, and files must not pile up either.
-    """
-    for source in directory.glob(f"*_{process_id}.db"):
-        kind = source.name.removesuffix(f"_{process_id}.db")
-        if not kind.startswith("gauge_live"):
-            total = directory / f"{kind}_{_SUM_OF_THE_DEAD}.db"
-            _fold(source, total, keeps_greatest=kind == "gauge_max")
-        source.unlink()
-
-
-def _fold(source: Path, total: Path, *, keeps_greatest: bool) -> None:
-    counted = cast("_ValueFile", MmapedDict(str(source), read_mode=True))
-    totals = cast("_ValueFile", MmapedDict(str(total)))
-    for key, value, _ in counted.read_all_values():
-        before, _ = totals.read_value(key)
-        totals.write_value(key, max(before, value) if keeps_greatest else before + value, 0.0)
-    counted.close()
-    totals.close()
-
-
-class _ValueFile(Protocol):
-    """The library's file of values, which comes without types."""
-
-    def read_all_values(self) -> Iterator[tuple[str, float, float]]: ...
-    def read_value(self, key: str) -> tuple[float, float]: ...
-    def write_value(self, key: str, value: float, timestamp: float) -> None: ...
-    def close(self) -> None: ...

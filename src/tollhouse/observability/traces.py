@@ -1,6 +1,6 @@
-"""Spans on their way to a collector, by OpenTelemetry's own exporter and its thread.
+"""Sending spans to a collector with OpenTelemetry's exporter.
 
-Only a deployment that has `otel.endpoint` imports this: the packages are those of the extra `otel`.
+This is imported only if `otel.endpoint` is set, since it needs the packages of the extra `otel`.
 """
 
 from typing import Final, Self
@@ -15,18 +15,18 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from tollhouse import __version__
-from tollhouse.observability.spans import Span
+from tollhouse.observability.context import Span
 
 WAITING_SPANS_MAX: Final = 2_048
 BATCH_MAX: Final = 1_024
 SEND_EVERY_MS: Final = 2_000
 SEND_SECONDS_MAX: Final = 2.0
-"""Times the batches that can wait, this is how long closing may take."""
+"""The timeout of one batch. Closing takes at most this times the number of waiting batches."""
 _SPAN_ID_MASK: Final = 2**64 - 1
 
 
 class Traces:
-    """One per worker. When a collector is slow or away, the oldest spans are lost."""
+    """Sends spans of one worker. If the collector is slow or down, the oldest spans are lost."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._processor = BatchSpanProcessor(
@@ -41,13 +41,13 @@ class Traces:
 
     @classmethod
     def to(cls, endpoint: str) -> Self:
-        """Over HTTP, to a URL such as `http://127.0.0.1:4318/v1/traces`."""
+        """Return an exporter for a URL such as `http://127.0.0.1:4318/v1/traces`."""
         return cls(
             OTLPSpanExporter(endpoint, timeout=SEND_SECONDS_MAX, compression=Compression.Gzip)
         )
 
     def export(self, span: Span) -> None:
-        """Hand a span to the exporter's thread."""
+        """Queue a span for the exporter's thread."""
         context = SpanContext(
             trace_id=span.request_id.int,
             span_id=span.request_id.int & _SPAN_ID_MASK,
@@ -69,5 +69,5 @@ class Traces:
         )
 
     def close(self) -> None:
-        """Send what waits, then stop. Blocks, so it belongs into a thread."""
+        """Send all queued spans and stop. Blocks, so call it in a thread."""
         self._processor.shutdown()

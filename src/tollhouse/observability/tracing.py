@@ -1,4 +1,4 @@
-"""Whether spans are sent: the packages for it are an extra, imported only where it is wanted."""
+"""Whether spans are sent. The packages that send them are an extra, imported only if needed."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class PackagesMissing(Exception):
-    """There is an endpoint for spans, and nothing installed that could speak to it."""
+    """An endpoint for spans is configured, but the packages to send them are not installed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -17,12 +17,12 @@ class PackagesMissing(Exception):
 
 
 def traces_to(endpoint: str | None) -> "Traces | None":
-    """What sends spans to this endpoint; nothing without one."""
+    """Return the exporter for this endpoint, or None without an endpoint."""
     return None if endpoint is None else _traces().to(endpoint)
 
 
 def refuse_missing_packages(endpoint: str | None) -> None:
-    """Fail now with the sentence that every worker would fail with."""
+    """Raise `PackagesMissing` if an endpoint is configured and the packages are missing."""
     if endpoint is not None:
         _traces()
 

@@ -1,1 +1,1 @@
-"""PostgreSQL, the only truth: the pool, the one COMMIT, and what every room stores alike."""
+"""PostgreSQL, the only source of truth: pools, transactions, and storage that packages share."""

@@ -14,7 +14,7 @@ from tollhouse.storage.database import Actor, Mutation, Row, Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditEntry:
-    """Who changed what: the fields that differ, and the digests of the thing before and after."""
+    """One change: its author, the fields that differ, and both digests of the resource."""
 
     id: AuditId
     occurred_at: datetime
@@ -36,7 +36,7 @@ async def record(
     before: object | None,
     after: object | None,
 ) -> None:
-    """Write the mutation's one row; the transaction does not commit without it."""
+    """Write the mutation's one audit row; the transaction does not commit without it."""
     resource_type, resource_id = resource
     fields_before, fields_after = changes.audited(before), changes.audited(after)
     await tx.execute(
@@ -65,7 +65,7 @@ async def record(
 async def page(
     tx: Transaction, organization_id: OrganizationId, *, after: AuditId | None, limit: int
 ) -> list[AuditEntry]:
-    """Newest first; `after` is the last ID of the page before."""
+    """Return a page of entries, newest first; `after` is the last ID of the previous page."""
     rows = await tx.fetch_all(
         """
         SELECT id, occurred_at, actor_type, actor_id, action, resource_type, resource_id,
@@ -84,7 +84,7 @@ async def page(
 
 
 async def exists(tx: Transaction, organization_id: OrganizationId, audit_id: AuditId) -> bool:
-    """Whether a cursor names an entry of this organization."""
+    """Return whether the organization has an audit entry with this ID."""
     found = await tx.fetch_value(
         "SELECT 1 FROM audit_log WHERE organization_id = $1 AND id = $2", organization_id, audit_id
     )

@@ -1,4 +1,4 @@
-"""Changing many rows without a long transaction: some at a time, each time committed."""
+"""Changes of many rows in batches, each in a transaction of its own."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from tollhouse.storage.database import Database, Transaction
 
 ROWS_MAX: Final = 5_000
-"""What one transaction takes: some tens of milliseconds, and locks for no longer."""
+"""Rows per transaction, which then holds its locks for some tens of milliseconds."""
 
 
 async def in_batches(
     database: Database, change: Callable[[Transaction, int], Awaitable[int]]
 ) -> int:
-    """Call `change` with the number of rows to touch until it finds fewer; returns their sum."""
+    """Call `change` with the batch size until it changes fewer rows; return their total."""
     total = 0
     while True:
         async with database.transaction() as tx:

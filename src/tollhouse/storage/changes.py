@@ -1,4 +1,4 @@
-"""What a mutation changed, field by field, short enough to stand in its audit row."""
+"""The fields that a mutation changed, short enough for its audit row."""
 
 import hashlib
 from typing import Any, Final, TypeAlias
@@ -7,20 +7,20 @@ import msgspec
 from msgspec import Struct
 
 VALUE_CHARACTERS_MAX: Final = 256
-"""Of a value's JSON. What is longer is digested, so that a row stays small."""
+"""The longest JSON of a value in an audit row. A digest replaces a longer value."""
 DIGESTED_FIELDS: Final = frozenset({"rule", "reason"})
-"""However short: who may read the audit log may not therefore read these texts."""
+"""Always digested, because not every reader of the audit log may read these texts."""
 UNAUDITED_FIELDS: Final = frozenset({"last_used_at", "project_name"})
-"""They change without a change of the thing that shows them: using a key, renaming its project."""
+"""Left out, because using a key or renaming its project is no change of the key."""
 IDENTITY_FIELDS: Final = frozenset({"organization_id", "id", "policy_id", "reservation_id"})
-"""They never change, and the row itself names what it is about."""
+"""Not compared, because they never change and the audit row names its resource."""
 MONEY_SUFFIX: Final = "_pico_usd"
 
 Fields: TypeAlias = dict[str, Any]
 
 
 class DigestedValue(Struct, frozen=True, kw_only=True):
-    """In the place of a value: the SHA-256 of its JSON, and the number of its characters."""
+    """The SHA-256 and the number of characters of a value's JSON, in place of the value."""
 
     sha256: str
     length: int
@@ -30,7 +30,7 @@ Value: TypeAlias = str | int | bool | list[str] | DigestedValue | None
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One field that differs. `field` is a path with dots; nothing on one side is null."""
+    """One field that differs. `field` is a path with dots; a missing value is null."""
 
     field: str
     before: Value
@@ -38,9 +38,9 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 def audited(thing: object | None) -> Fields | None:
-    """The form of a noun that is digested and compared. Nouns hold no secrets, so neither does it.
+    """Return the fields of a resource in the form that is digested and compared.
 
-    Identifiers, enums and instants are strings in it.
+    Identifiers, enums and timestamps are strings. Resources contain no secrets.
     """
     fields: Fields | None = msgspec.to_builtins(thing)
     if fields is None:
@@ -49,7 +49,7 @@ def audited(thing: object | None) -> Fields | None:
 
 
 def between(before: Fields | None, after: Fields | None, *, path: str = "") -> list[Change]:
-    """The fields that differ between two audited forms, in the order that the nouns give them."""
+    """Return the fields that differ between two audited forms, in the order of the fields."""
     earlier, later = before or {}, after or {}
     found: list[Change] = []
     for name in dict.fromkeys((*earlier, *later)):
@@ -64,11 +64,11 @@ def between(before: Fields | None, after: Fields | None, *, path: str = "") -> l
     return found
 
 
-def _shown(name: str, value: Any) -> Value:  # noqa: ANN401 - a field of any noun
+def _shown(name: str, value: Any) -> Value:  # noqa: ANN401 - a field of any type
     if value is None:
         return None
     if name.endswith(MONEY_SUFFIX):
-        # More digits than every reader of JSON keeps in a number.
+        # Some JSON readers would lose digits of the number.
         return str(value)
     text = msgspec.json.encode(value)
     length = len(text.decode())

@@ -1,7 +1,7 @@
-"""The pools, `Transaction` for reading, and `Mutation` for everything that changes something.
+"""Connection pools, `Transaction` for reads, and `Mutation` for audited changes.
 
-This is the only place that begins and commits. Statements are literals: the type checker
-refuses a computed one.
+Apart from migrations, only this module begins and commits transactions. Statements are literals:
+the type checker refuses a computed one.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _Isolation = Literal["read_committed", "repeatable_read"]
 _UNREACHABLE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a session that the server ended amid a statement
+    asyncpg.InternalClientError,  # the server ended the session during a statement
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,
     asyncpg.PostgresSystemError,
@@ -40,8 +40,8 @@ _UNREACHABLE = (
     OSError,
 )
 
-# A prepared statement keeps the plan that was made while its table was small. Every statement
-# of the gateway's path reads by an index; this keeps the plan right on an empty table too.
+# A prepared statement keeps the plan that was made while its table was small, which may be a
+# sequential scan. Every statement of a request can use an index, so those scans are disabled.
 SESSION_SETTINGS = {
     "application_name": "tollhouse",
     "timezone": "UTC",
@@ -57,7 +57,7 @@ SESSION_SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Actor:
-    """Who changes something: an Admin key by its ID, or the operator at the command line."""
+    """The author of a change: an Admin key by its ID, or the operator at the command line."""
 
     type: str
     id: str | None
@@ -68,7 +68,7 @@ OPERATOR = Actor(type="operator", id=None)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Authority:
-    """In whose name a mutation runs. Its instant is the mutation's only notion of now."""
+    """The organization, author, request and time of a mutation."""
 
     organization_id: OrganizationId
     actor: Actor
@@ -77,15 +77,15 @@ class Authority:
 
 
 class PlainConnection(asyncpg.Connection):
-    """Session state is never changed outside of a transaction, so there is nothing to reset."""
+    """A connection that needs no reset on release, because no session state outlives its use."""
 
     def get_reset_query(self) -> str:
-        """Save the round trip that the pool would spend on every release."""
+        """Return no query, which saves a round trip on every release."""
         return ""
 
 
 class Transaction:
-    """One consistent look at the database."""
+    """Runs statements in one transaction."""
 
     def __init__(
         self, connection: "PoolConnectionProxy[Row]", *, statement_seconds: float | None = None
@@ -94,22 +94,22 @@ class Transaction:
         self._statement_seconds = statement_seconds
 
     async def fetch_one(self, sql: LiteralString, *arguments: object) -> Row | None:
-        """The first row, or nothing."""
+        """Return the first row, or None."""
         with translated():
             return await self._connection.fetchrow(sql, *arguments, timeout=self._statement_seconds)
 
     async def fetch_all(self, sql: LiteralString, *arguments: object) -> list[Row]:
-        """All rows; the statement bounds their number."""
+        """Return all rows; the statement must bound their number."""
         with translated():
             return await self._connection.fetch(sql, *arguments, timeout=self._statement_seconds)
 
     async def fetch_value(self, sql: LiteralString, *arguments: object) -> Any:  # noqa: ANN401 - a column of any type
-        """The first column of the first row."""
+        """Return the first column of the first row, or None if there is no row."""
         with translated():
             return await self._connection.fetchval(sql, *arguments, timeout=self._statement_seconds)
 
     async def execute(self, sql: LiteralString, *arguments: object) -> int:
-        """Run a statement; returns the number of rows that it touched."""
+        """Run a statement; return the number of affected rows."""
         with translated():
             status = await self._connection.execute(
                 sql, *arguments, timeout=self._statement_seconds
@@ -119,13 +119,13 @@ class Transaction:
 
 
 class UnauditedMutation(Exception):
-    """Our own bug: a change was about to be committed without its audit row, or with two."""
+    """A bug in Tollhouse: a change was about to commit without its audit row, or with two."""
 
 
 class Mutation(Transaction):
     """A transaction that changes one organization, and cannot commit unaudited.
 
-    It ends with exactly one audit row, or with the statement that nothing changed.
+    It must either write exactly one audit row, or call `unchanged` and write none.
     """
 
     def __init__(
@@ -142,24 +142,24 @@ class Mutation(Transaction):
 
     @property
     def organization_id(self) -> OrganizationId:
-        """The organization that this mutation is about."""
+        """The organization that this mutation changes."""
         return self.authority.organization_id
 
     @property
     def now(self) -> datetime:
-        """The instant of the mutation."""
+        """The time of the mutation, which all its changes use."""
         return self.authority.now
 
     def note_audited(self) -> None:
-        """Called by `storage.audit.record`, and by nothing else."""
+        """Count an audit row. Only `storage.audit.record` calls this."""
         self._audited += 1
 
     def unchanged(self) -> None:
-        """Say that this call found nothing to change, such as a second archive."""
+        """Declare that there was nothing to change, such as on a second archive."""
         self._is_unchanged = True
 
     def check_audited(self) -> None:
-        """Refuse to commit a change without its audit row."""
+        """Raise `UnauditedMutation` unless the number of audit rows is the expected one."""
         expected = 0 if self._is_unchanged else 1
         if self._audited != expected:
             message = f"{self._audited} audit rows instead of {expected}"
@@ -169,8 +169,8 @@ class Mutation(Transaction):
 class Database:
     """A pool of connections, or a part of one.
 
-    A worker has two pools, so that inference never waits for a connection that administration
-    uses. `share` bounds one kind of work inside a pool.
+    A worker has two pools, so that inference never waits for a connection that administration uses.
+    `share` limits one kind of work to a part of a pool.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Database:
     async def connect(
         cls, url: str, *, pool_size: int, acquire_seconds: float, statement_seconds: float
     ) -> Self:
-        """Open the pool; fails at once when the database cannot be reached."""
+        """Open a pool. Raises `DatabaseUnavailable` if the database cannot be reached."""
         with translated():
             pool = await asyncpg.create_pool(
                 url,
@@ -204,9 +204,10 @@ class Database:
         return cls(pool, acquire_seconds=acquire_seconds)
 
     def share(self, *, connections_max: int, statement_seconds: float | None = None) -> "Database":
-        """Return a view of this pool that uses at most so many of its connections at once.
+        """Return a view of this pool that uses at most `connections_max` connections at once.
 
-        Its statements have their own time bound if one is given. Close the pool, not the view.
+        `statement_seconds` replaces the statement timeout of the pool. Close the pool, not the
+        view.
         """
         return Database(
             self._pool,
@@ -221,16 +222,16 @@ class Database:
 
     @property
     def connections_in_use(self) -> int:
-        """For the gauge."""
+        """The number of connections in use, for the gauge."""
         return self._pool.get_size() - self._pool.get_idle_size()
 
     @asynccontextmanager
     async def transaction(
         self, *, statement_seconds: float | None = None
     ) -> AsyncGenerator[Transaction]:
-        """Read, or write what is no organization's: leases, heartbeats, use of keys.
+        """Begin a transaction for reads, or for unaudited writes: leases, heartbeats, last uses.
 
-        Only maintenance asks for more seconds than the deployment gives to a statement.
+        Only maintenance sets a longer statement timeout than that of the deployment.
         """
         async with self._begun() as connection:
             seconds = statement_seconds or self._statement_seconds
@@ -240,13 +241,13 @@ class Database:
     async def snapshot(
         self, *, statement_seconds: float | None = None
     ) -> AsyncGenerator[Transaction]:
-        """Read as of one instant, however many statements that takes."""
+        """Begin a read-only transaction whose statements all read the same snapshot."""
         async with self._begun("repeatable_read", is_read_only=True) as connection:
             seconds = statement_seconds or self._statement_seconds
             yield Transaction(connection, statement_seconds=seconds)
 
     async def run_outside(self, sql: LiteralString, *, lock_seconds: int) -> None:
-        """Run what PostgreSQL refuses inside a transaction; waits only so long for each lock."""
+        """Run a statement that PostgreSQL refuses inside a transaction, with a lock timeout."""
         connection = await self._acquire()
         try:
             with translated():
@@ -262,7 +263,10 @@ class Database:
 
     @asynccontextmanager
     async def mutation(self, authority: Authority) -> AsyncGenerator[Mutation]:
-        """Change one organization; commits on leaving the block, with its audit row."""
+        """Begin a change of one organization, which commits at the end of the block.
+
+        Raises `UnauditedMutation` instead if the audit row is missing.
+        """
         async with self._begun() as connection:
             mutation = Mutation(connection, authority, statement_seconds=self._statement_seconds)
             yield mutation
@@ -300,7 +304,7 @@ class Database:
                 raise
 
     async def _give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
-        """A connection that cannot be given back is closed by the pool."""
+        """Release a connection; the pool closes one that cannot be released."""
         try:
             with suppress(DatabaseUnavailable), translated():
                 await self._pool.release(connection)
@@ -312,7 +316,7 @@ class Database:
             self._permits.release()
 
     async def fetch_all(self, sql: LiteralString, *arguments: object) -> Sequence[Row]:
-        """One statement in a transaction of its own: a single round trip."""
+        """Return all rows of one statement, in a transaction of its own and one round trip."""
         connection = await self._acquire()
         try:
             with translated():
@@ -323,18 +327,18 @@ class Database:
 
 @contextmanager
 def translated() -> Generator[None]:
-    """Turn the driver's errors into ours."""
+    """Translate errors of the driver into those of `storage.errors`."""
     try:
         yield
     except asyncpg.LockNotAvailableError as error:
         raise LockTimedOut from error
     except asyncpg.IntegrityConstraintViolationError as error:
-        # Not `from error`: the driver's text repeats the row, and the log must not.
+        # Not `from error`: the driver's text contains the row, which must not be logged.
         raise ConstraintViolated(str(error.constraint_name)) from None
     except _UNREACHABLE as error:
         if isinstance(error, ValueError):
-            # An argument out of its type's range, which the driver files under its own trouble
-            # and repeats in its text, as it does with rows: so neither is passed on.
+            # The driver raises an InterfaceError for an argument outside its type's range. Its
+            # text contains the argument, which must not be logged.
             message = "an argument does not fit its type"
             raise StatementFailed(message) from None
         raise DatabaseUnavailable from error

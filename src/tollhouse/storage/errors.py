@@ -1,24 +1,22 @@
-"""How storage fails, in our own terms: nothing above this package knows the driver's errors."""
+"""Errors of storage. They hide the errors of the database driver from other packages."""
 
 from tollhouse.base.errors import ServiceUnavailable
 
 
 class DatabaseUnavailable(ServiceUnavailable):
-    """The database did not answer in time. Whether a change was stored is not known."""
+    """The database did not answer in time. It is unknown whether a change was stored."""
 
-    def __init__(self) -> None:
-        super().__init__("The gateway's database is unavailable. Try again shortly.")
+    template = "The gateway's database is unavailable. Try again shortly."
 
 
 class LockTimedOut(ServiceUnavailable):
-    """Another change held the same row for too long."""
+    """Another change held a lock on the same row for too long."""
 
-    def __init__(self) -> None:
-        super().__init__("Another change of the same thing is under way. Try again shortly.")
+    template = "Another change of the same thing is under way. Try again shortly."
 
 
 class ConstraintViolated(Exception):
-    """A constraint of the schema refused a row; the room that wrote it knows what that means."""
+    """A constraint of the schema refused a row. The package that wrote the row handles it."""
 
     def __init__(self, constraint: str) -> None:
         super().__init__(constraint)
@@ -26,7 +24,7 @@ class ConstraintViolated(Exception):
 
 
 class StatementFailed(Exception):
-    """The database refused a statement for good; sending it again would fail again."""
+    """The database refused a statement for good. A retry would fail again."""
 
     def __init__(self, message: str, *, sqlstate: str | None = None) -> None:
         super().__init__(message)
@@ -34,4 +32,4 @@ class StatementFailed(Exception):
 
 
 class SchemaMismatch(Exception):
-    """The database's schema is not the one that this version of the software was written for."""
+    """The database's schema is not the one of this version of the software."""

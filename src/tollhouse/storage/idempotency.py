@@ -1,6 +1,6 @@
-"""A creation happens once per `Idempotency-Key`: claim it, or learn what it made.
+"""Idempotent creations: claim an `Idempotency-Key`, or find what it created before.
 
-The record is written in the transaction of the creation, so only successes are kept, and a
+The record is written in the transaction of the creation, so only successes are recorded, and a
 crash leaves either both or neither.
 """
 
@@ -26,12 +26,8 @@ class IdempotencyKeyReused(GatewayError):
     kind = Kind.CONFLICT
     code = "idempotency_key_reused"
     should_retry = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This Idempotency-Key was used for a different request. Use a new key.",
-            param="Idempotency-Key",
-        )
+    param = "Idempotency-Key"
+    template = "This Idempotency-Key was used for a different request. Use a new key."
 
 
 class IdempotencyKeyInProgress(GatewayError):
@@ -41,18 +37,16 @@ class IdempotencyKeyInProgress(GatewayError):
     code = "idempotency_key_in_progress"
     should_retry = True
     retry_after_seconds = 1
-
-    def __init__(self) -> None:
-        super().__init__(
-            "A request with this Idempotency-Key is still running. Send the same request again in "
-            "a second.",
-            param="Idempotency-Key",
-        )
+    param = "Idempotency-Key"
+    template = (
+        "A request with this Idempotency-Key is still running. Send the same request again in a "
+        "second."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """What a creation would make, stated before it is made."""
+    """The claim of an `Idempotency-Key`, made before the resource is created."""
 
     idempotency_key: str
     fingerprint: bytes
@@ -63,16 +57,18 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replay:
-    """What an earlier request with this key made. `sealed` only while it may be shown."""
+    """The result of an earlier request with this key. `sealed` is None if it may not be shown."""
 
     resource_id: UUID
     sealed: Sealed | None
 
 
 async def claim(tx: Mutation, wanted: Claim, *, record_days: int) -> Replay | None:
-    """Nothing when the claim is ours, so that the creation goes on in this transaction.
+    """Claim the key and return None, or return the result of the earlier request.
 
-    A twin that is still running is waited for a little: its commit decides.
+    The creation must run in the same transaction. Waits up to 2 seconds for a running request with
+    the same key, then raises `IdempotencyKeyInProgress`. Raises `IdempotencyKeyReused` if the
+    earlier request was a different one.
     """
     await tx.execute("SELECT set_config('lock_timeout', $1, true)", _WAIT_FOR_TWIN)
     try:
@@ -133,7 +129,7 @@ async def _replay(tx: Mutation, wanted: Claim) -> Replay:
 
 
 async def purge(database: Database, now: datetime, *, record_days: int) -> int:
-    """Forget sealed secrets after a day and whole records after their retention."""
+    """Delete sealed secrets after a day, and records after `record_days`; return the row count."""
     forget = partial(_forget_sealed, created_until=now - SECRET_LIFETIME)
     remove = partial(_remove, created_until=now - timedelta(days=record_days))
     return await in_batches(database, forget) + await in_batches(database, remove)
@@ -160,7 +156,7 @@ async def _forget_sealed(tx: Transaction, rows_max: int, *, created_until: datet
 
 
 async def _remove(tx: Transaction, rows_max: int, *, created_until: datetime) -> int:
-    """A record that a new claim takes over meanwhile is young again, and stays."""
+    """Delete old records, but not one that a concurrent claim has renewed."""
     return await tx.execute(
         """
         DELETE FROM idempotency_records

@@ -1,6 +1,7 @@
-"""Which workers live, by the database's clock, and which secrets each of them accepts."""
+"""The live workers, by the database's clock, and the secrets that each of them accepts."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from tollhouse.base.ids import InstanceId
 from tollhouse.storage.database import Transaction
@@ -16,18 +17,20 @@ async def heartbeat(
     *,
     pepper_versions: list[int],
     master_ids: Sequence[str] = (),
-) -> None:
-    """Record that this worker lives and which secrets it accepts, and remove rows of old workers.
+) -> datetime:
+    """Record a heartbeat and the accepted secrets; return the database's time.
 
-    Without `master_ids` the worker has no part in choosing the master secret.
+    Also removes the rows of old workers. A worker without `master_ids` is ignored when the master
+    secret is chosen.
     """
-    await tx.execute(
+    database_now: datetime = await tx.fetch_value(
         """
         INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, master_ids)
         VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3)
         ON CONFLICT (id) DO UPDATE
            SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
                master_ids = EXCLUDED.master_ids
+        RETURNING clock_timestamp()
         """,
         instance_id,
         pepper_versions,
@@ -37,15 +40,16 @@ async def heartbeat(
         "DELETE FROM instances WHERE heartbeat_at < clock_timestamp() - make_interval(secs => $1)",
         FORGOTTEN_AFTER_SECONDS,
     )
+    return database_now
 
 
 async def leave(tx: Transaction, instance_id: InstanceId) -> None:
-    """Say that this worker has drained and is gone."""
+    """Remove the row of this worker after it has drained."""
     await tx.execute("DELETE FROM instances WHERE id = $1", instance_id)
 
 
 async def versions_accepted_by_all(tx: Transaction, own_versions: list[int]) -> list[int]:
-    """Those of our own pepper versions that every live worker accepts as well."""
+    """Return those of `own_versions` that every live worker accepts, in ascending order."""
     rows = await tx.fetch_all(
         """
         SELECT pepper_versions

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from tollhouse.base.ids import InstanceId
 from tollhouse.base.tasks import repeated
@@ -11,10 +12,12 @@ from tollhouse.observability import metrics
 from tollhouse.observability.metrics import JobOutcome
 from tollhouse.storage.database import Database
 
+PURGE_EVERY_SECONDS: Final = 600.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
-    """Work that some worker does every so often. It must bear being run twice."""
+class LeasedJob:
+    """A periodic job that one worker at a time runs. It must be idempotent: it may run twice."""
 
     name: str
     every_seconds: float
@@ -22,7 +25,7 @@ class Job:
 
 
 async def hold(database: Database, name: str, holder: InstanceId, *, lease_seconds: float) -> bool:
-    """Take or renew the lease; false while somebody else's has not run out."""
+    """Acquire or renew the lease; return False while another holder's lease has not expired."""
     async with database.transaction() as tx:
         held_by = await tx.fetch_value(
             """
@@ -40,17 +43,16 @@ async def hold(database: Database, name: str, holder: InstanceId, *, lease_secon
     return held_by == holder
 
 
-async def run_while_held(database: Database, job: Job, holder: InstanceId) -> None:
-    """Keep trying for the lease, and do the job whenever it is held; runs until cancelled.
+async def run_while_held(database: Database, job: LeasedJob, holder: InstanceId) -> None:
+    """Run the job periodically whenever this worker holds its lease, until cancelled.
 
-    The lease outlives a missed renewal, so a worker that dies is replaced after at most
-    three periods.
+    A lease lasts two periods, so a worker that dies is replaced after at most three periods.
     """
     turn = partial(_run_if_held, database, job, holder)
     await repeated(f"job-{job.name}", turn, every_seconds=job.every_seconds)
 
 
-async def _run_if_held(database: Database, job: Job, holder: InstanceId) -> None:
+async def _run_if_held(database: Database, job: LeasedJob, holder: InstanceId) -> None:
     try:
         if await hold(database, job.name, holder, lease_seconds=2 * job.every_seconds):
             await job.run()

@@ -37,7 +37,7 @@ async def writing_id(tx: Transaction, masters: MasterSecrets) -> str:
 
 
 async def register(tx: Transaction, masters: MasterSecrets) -> None:
-    """Refuse as `verify` does, and keep the secret in use unchanged until the transaction ends."""
+    """Raise as `verify` does, and block writers of data keys until the transaction ends."""
     await lock(tx)
     await verify(tx, masters)
 

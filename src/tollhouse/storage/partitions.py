@@ -1,18 +1,19 @@
-"""Days as tables: the one place where a statement names a table by its day.
+"""Daily partitions, which are created ahead of time and dropped after their retention.
 
-A partition is taken out without ever locking its parent: it is detached concurrently, and only
-then dropped. Whatever gives up on a lock is found half-done and finished by the next run.
+A partition is dropped without locking its parent table: it is first detached concurrently. If a
+removal cannot get a lock, the next run finishes it.
 """
 
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final, LiteralString, cast
 
 from tollhouse.storage.database import Database, Transaction
-from tollhouse.storage.errors import LockTimedOut
+from tollhouse.storage.errors import LockTimedOut, StatementFailed
 
 logger = logging.getLogger("tollhouse.storage")
 
@@ -24,16 +25,16 @@ _DAY_TABLE: Final = re.compile(r"[a-z_]+_[0-9]{8}", re.ASCII)
 
 
 class DailyTable(StrEnum):
-    """What has one partition per UTC day."""
+    """Tables that have one partition per UTC day."""
 
     LEDGER_ENTRIES = "ledger_entries"
     REQUESTS = "requests"
-    EXAMINATIONS = "examinations"
+    EVALUATIONS = "evaluations"
     POLICY_DECISIONS = "policy_decisions"
 
 
 class PartitionState(StrEnum):
-    """How far a partition is on its way out."""
+    """The progress of a partition's removal."""
 
     ATTACHED = "attached"
     DETACHING = "detaching"
@@ -42,7 +43,7 @@ class PartitionState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Partition:
-    """The table of one day."""
+    """The partition of one day."""
 
     parent: DailyTable
     day: date
@@ -50,7 +51,7 @@ class Partition:
 
 
 async def ensure(database: Database, parent: DailyTable) -> None:
-    """Make the days from yesterday to a week ahead. A lock that is not free is tried for later."""
+    """Create partitions from yesterday to a week ahead; leave them to the next run if locked."""
     try:
         async with database.transaction() as tx:
             now = await today(tx)
@@ -63,7 +64,7 @@ async def ensure(database: Database, parent: DailyTable) -> None:
 
 
 async def make(tx: Transaction, parent: DailyTable, *, first_day: date, last_day: date) -> int:
-    """Make and attach the days that are missing; returns how many were."""
+    """Create and attach the missing partitions; return their number."""
     await tx.execute("SELECT set_config('lock_timeout', $1, true)", f"{LOCK_SECONDS}s")
     return await tx.fetch_value(
         """
@@ -77,7 +78,7 @@ async def make(tx: Transaction, parent: DailyTable, *, first_day: date, last_day
 
 
 async def missing(tx: Transaction, parent: DailyTable, *, days_ahead: int) -> int:
-    """How many of today and the next days have no table."""
+    """Return how many days from today to `days_ahead` days ahead have no partition."""
     return await tx.fetch_value(
         """
         SELECT count(*)
@@ -94,7 +95,7 @@ async def missing(tx: Transaction, parent: DailyTable, *, days_ahead: int) -> in
 
 
 async def older_than(tx: Transaction, parent: DailyTable, first_day: date) -> list[Partition]:
-    """The tables of all days before this one, oldest first."""
+    """Return the partitions of all days before `first_day`, oldest first."""
     rows = await tx.fetch_all(
         """
         SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day,
@@ -117,8 +118,33 @@ async def older_than(tx: Transaction, parent: DailyTable, first_day: date) -> li
     ]
 
 
+async def remove_old(
+    database: Database,
+    parent: DailyTable,
+    *,
+    days_kept: int,
+    prepare: Callable[[Partition], Awaitable[bool]] | None = None,
+) -> None:
+    """Drop the days older than `days_kept` days; keep a day for which `prepare` returns False."""
+    async with database.transaction() as tx:
+        first_kept = await today(tx) - timedelta(days=days_kept)
+        old = await older_than(tx, parent, first_kept)
+    for partition in old:
+        extra = {"day": partition.day.isoformat(), "table": parent.value}
+        try:
+            if prepare is not None and not await prepare(partition):
+                logger.warning("day_still_open", extra=extra)
+                continue
+            await remove(database, partition)
+        except (LockTimedOut, StatementFailed) as failure:
+            # A query reads the day, or another worker drops it too. The next run tries again.
+            logger.warning("partition_not_dropped", exc_info=failure, extra=extra)
+        else:
+            logger.info("partition_dropped", extra=extra)
+
+
 async def remove(database: Database, partition: Partition) -> None:
-    """Detach and drop, from wherever an earlier try gave up."""
+    """Detach and drop a partition, continuing an earlier attempt."""
     parent, table = partition.parent.value, _table_of(partition)
     if partition.state is PartitionState.ATTACHED:
         await _run(database, f"ALTER TABLE {parent} DETACH PARTITION {table} CONCURRENTLY")
@@ -128,7 +154,7 @@ async def remove(database: Database, partition: Partition) -> None:
 
 
 async def today(tx: Transaction) -> date:
-    """By the database's clock, which all workers share."""
+    """Return the UTC day by the database's clock, which all workers share."""
     return await tx.fetch_value("SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date")
 
 

@@ -1,7 +1,7 @@
-"""How many things of a kind one organization may keep. The operator's command line may exceed it.
+"""Quotas: how many resources of a kind an organization may have. The command line may exceed them.
 
-A quota is checked inside the transaction that creates, behind a lock on the organization: of two
-creations at once that would both be the last one, the second sees the first.
+A quota is checked in the transaction that creates the resource, under a lock on the organization,
+so that two concurrent creations cannot both be the last one.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ _ADVICE: Final = {
 }
 
 Count = Callable[[Mutation, OrganizationId, int], Awaitable[int]]
-"""Counts the organization's own, up to a bound."""
+"""Counts the organization's resources of one kind, up to a bound."""
 
 
 class QuotaExceeded(GatewayError):
@@ -31,20 +31,21 @@ class QuotaExceeded(GatewayError):
     kind = Kind.CONFLICT
     code = "quota_exceeded"
     should_retry = False
+    template = (
+        "The organization may have {self.limit} {self.things}, and has them already. "
+        "{self.advice}, or let the operator raise quotas.{self.quota}."
+    )
 
     def __init__(self, quota: Quota, limit: int) -> None:
-        things, advice = _ADVICE[quota]
-        super().__init__(
-            f"The organization may have {limit} {things}, and has them already. {advice}, or let"
-            f" the operator raise quotas.{quota}."
-        )
         self.quota = quota
+        things, advice = _ADVICE[quota]
+        super().__init__(limit=limit, things=things, advice=advice)
 
 
 async def require_room(tx: Mutation, quota: Quota, limit: int, count: Count) -> None:
-    """Raise `QuotaExceeded` if one more does not fit.
+    """Raise `QuotaExceeded` if the organization has `limit` resources of this kind already.
 
-    Creations of one organization wait for each other from here on.
+    Locks the organization: its other creations wait until the transaction ends.
     """
     await tx.execute(
         "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE", tx.organization_id

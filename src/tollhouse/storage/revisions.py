@@ -1,6 +1,6 @@
-"""Which schema the database has, and which one this version needs.
+"""The schema revision of the database, and the one that this version of the software needs.
 
-Read without Alembic: importing that takes longer than starting a worker or running a verb.
+Read without Alembic, because importing it takes longer than starting a worker or running a command.
 """
 
 import importlib
@@ -12,18 +12,18 @@ from tollhouse.storage.migrations import versions
 
 
 def known() -> list[str]:
-    """All revisions of this version, oldest first: their modules are named in that order."""
+    """Return all revisions of this version, oldest first, which is the order of module names."""
     names = sorted(module.name for module in pkgutil.iter_modules(versions.__path__))
     return [importlib.import_module(f"{versions.__name__}.{name}").revision for name in names]
 
 
 def head() -> str:
-    """The revision that this version of the software was written for."""
+    """Return the revision that this version of the software needs."""
     return known()[-1]
 
 
 async def current(database: Database) -> str | None:
-    """The revision that the database is at; nothing when it was never migrated."""
+    """Return the revision of the database, or None if it was never migrated."""
     tables = await database.fetch_all("SELECT to_regclass('alembic_version') AS found")
     if tables[0]["found"] is None:
         return None
@@ -32,7 +32,7 @@ async def current(database: Database) -> str | None:
 
 
 def refuse_newer(revision: str | None) -> None:
-    """Fail on a revision that this version of the software has never heard of."""
+    """Raise `SchemaMismatch` if this version of the software does not know the revision."""
     if revision is not None and revision not in known():
         message = (
             f"The database is at schema revision {revision}, which is newer than this software. "
@@ -42,7 +42,7 @@ def refuse_newer(revision: str | None) -> None:
 
 
 async def refuse_other_schema(database: Database) -> None:
-    """Fail unless the database has exactly the schema that this version was written for."""
+    """Raise `SchemaMismatch` unless the database has exactly the schema that is needed."""
     found, needed = await current(database), head()
     if found == needed:
         return

@@ -1,7 +1,7 @@
-"""Bringing the schema up to date.
+"""Migration of the schema.
 
-All pending revisions run in one transaction: a migration that fails or is killed half-way
-leaves the old schema. An advisory lock makes two migrations at once a migration and a wait.
+All pending revisions run in one transaction, so a migration that fails or is killed leaves the old
+schema. An advisory lock makes a second migration wait for the first.
 """
 
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ def _script() -> ScriptDirectory:
 async def migrate(
     url: str, *, show: Callable[[Progress], None] = lambda _: None, to: str | None = None
 ) -> list[str]:
-    """Run what is pending, in one transaction; returns the revisions that were applied."""
+    """Apply the pending revisions in one transaction; return those that were applied."""
     target = to or revisions.head()
 
     async def run(engine: AsyncEngine) -> list[str]:
@@ -57,7 +57,7 @@ async def migrate(
 
 
 async def _with_engine(url: str, work: Callable[[AsyncEngine], Awaitable[list[str]]]) -> list[str]:
-    """Alembic speaks through SQLAlchemy; the connection itself is made by the driver we use."""
+    """Run `work` with an SQLAlchemy engine, which Alembic needs, on a connection of asyncpg."""
     engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=lambda: asyncpg.connect(url, timeout=10),

@@ -1,10 +1,10 @@
-"""Secrets that must be readable for a day and then never again.
+"""Encryption of secrets that must be readable for a day and never afterwards.
 
-Each UTC day has a random data key, stored wrapped under a master secret: the newest one that
-every live worker accepts. While the master secret is rotated, the previous one still opens what
-it wrapped, and `rewrap` moves that to the newest. Destroying the row of a day makes everything
-that was sealed on the day unreadable, in the database and in later dumps. A backup taken before,
-together with the master secret, can still open it.
+Each UTC day has a random data key, stored encrypted (wrapped) under a master secret: the newest one
+that every live worker accepts. While the master secret is rotated, data keys that are wrapped under
+the previous one can still be read, and `rewrap` wraps them under the newest. Deleting the row of a
+day makes all secrets that were sealed on that day unreadable, in the database and in later dumps.
+An earlier backup, together with the master secret, can still be decrypted.
 """
 
 import os
@@ -48,7 +48,7 @@ class DataKeyGone(Exception):
 
 
 class Sealer:
-    """Seals and opens with the data key of a day."""
+    """Encrypts and decrypts with the data key of a day, which it caches."""
 
     def __init__(self, database: Database, masters: MasterSecrets) -> None:
         self._database = database
@@ -59,14 +59,14 @@ class Sealer:
         self._data_keys: Mapping[date, AESGCM] = {}
 
     async def seal(self, plaintext: bytes, *, bound_to: bytes, now: datetime) -> Sealed:
-        """Encrypt under today's data key. What it is bound to must be given again to open it."""
+        """Encrypt under the data key of today. `open` needs the same `bound_to`."""
         day = now.date()
         data_key = await self._data_key(day, create=True)
         nonce = os.urandom(_NONCE_BYTES)
         return Sealed(ciphertext=nonce + data_key.encrypt(nonce, plaintext, bound_to), day=day)
 
     async def open(self, sealed: Sealed, *, bound_to: bytes) -> bytes:
-        """Decrypt, or say that nobody can any more."""
+        """Decrypt. Raises `DataKeyGone` if the data key no longer exists or does not fit."""
         data_key = await self._data_key(sealed.day, create=False)
         nonce, ciphertext = sealed.ciphertext[:_NONCE_BYTES], sealed.ciphertext[_NONCE_BYTES:]
         try:
@@ -77,8 +77,8 @@ class Sealer:
     async def _data_key(self, day: date, *, create: bool) -> AESGCM:
         if (known := self._data_keys.get(day)) is not None:
             return known
-        # A transaction of its own: two organizations' first keys of a day must not wait
-        # for each other's creations.
+        # A separate transaction, so that the day's first creations of two organizations
+        # do not wait for each other.
         async with self._database.transaction() as tx:
             data_key = await self._read_or_create(tx, day) if create else await self._read(tx, day)
         self._data_keys = {
@@ -95,7 +95,7 @@ class Sealer:
         return AESGCM(self._unwrap(wrapped, day).key)
 
     async def _read_or_create(self, tx: Transaction, day: date) -> AESGCM:
-        """Return the day's data key. One that no configured secret opens is replaced."""
+        """Return the day's data key; create one if none exists that a configured secret opens."""
         try:
             return await self._read(tx, day)
         except DataKeyGone:
@@ -116,9 +116,9 @@ class Sealer:
         return AESGCM(key)
 
     async def rewrap(self) -> int:
-        """Wrap older data keys under the secret that is written with; returns how many.
+        """Wrap all data keys under the secret that is used for writing; return how many changed.
 
-        Afterwards nothing that is stored needs a previous master secret.
+        Afterwards no data key that can be read needs another master secret.
         """
         if len(self._wrapping) == 1:
             return 0
@@ -141,7 +141,7 @@ class Sealer:
         return await tx.execute("UPDATE data_keys SET wrapped = $2 WHERE day = $1", day, rewrapped)
 
     async def opening_ids(self) -> dict[date, str | None]:
-        """Return the ID of the master secret that opens each day's data key; None for no one."""
+        """Return the ID of the master secret that opens each day's data key, or None."""
         rows = await self._database.fetch_all("SELECT day, wrapped FROM data_keys ORDER BY day")
         return {row["day"]: self._opening_id(row["wrapped"], row["day"]) for row in rows}
 
@@ -168,7 +168,7 @@ class Sealer:
         raise DataKeyGone
 
     async def destroy_old(self, now: datetime) -> int:
-        """Destroy the data keys of days that began too long ago; returns how many."""
+        """Delete the data keys of days that began at least 48 hours ago; return how many."""
         newest_destroyed = (now - DATA_KEY_LIFETIME).date()
         self._data_keys = {
             day: key for day, key in self._data_keys.items() if day > newest_destroyed

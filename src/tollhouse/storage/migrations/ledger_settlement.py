@@ -123,7 +123,7 @@ BEGIN
         SELECT p_organization_id, h.admitted_day, h.reservation_id, 1, i.kind, h.is_backfill,
                h.admitted_at, h.deadline_at, h.project_id, h.api_key_id, h.model, h.price_revision,
                h.instance_id, h.bills_without_answer, h.held_pico, sums.posted, i.excess,
-               CASE i.kind WHEN 'absorb' THEN h.held_pico - sums.posted ELSE 0 END,
+               CASE i.kind WHEN 'write_off' THEN h.held_pico - sums.posted ELSE 0 END,
                i.input_tokens, i.cached_input_tokens, i.output_tokens, i.images,
                i.input_pico, i.cached_input_pico, i.output_pico, i.image_pico, i.request_pico,
                p_delivered_tokens[h.item], coalesce(p_is_estimated[h.item], false),
@@ -149,8 +149,8 @@ BEGIN
                settled_pico = a.settled_pico + t.posted,
                ceiling_pico = greatest(
                    a.credit_pico, a.settled_pico + a.reserved_pico + t.posted - t.held),
-               absorbed_excess_pico = a.absorbed_excess_pico + t.excess,
-               absorbed_unknown_pico = a.absorbed_unknown_pico + t.unknown,
+               written_off_excess_pico = a.written_off_excess_pico + t.excess,
+               written_off_unknown_pico = a.written_off_unknown_pico + t.unknown,
                is_alerted = a.is_alerted
                    OR (t.posted > 0 AND (a.settled_pico + t.posted) * 100 >= a.credit_pico * 80)
           FROM (SELECT sum(r.held_pico) AS held, sum(r.posted_pico) AS posted,

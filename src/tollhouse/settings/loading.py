@@ -1,0 +1,176 @@
+"""Reading the configuration: a TOML file, overridden by variables of the environment."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tollhouse.base import credentials
+from tollhouse.base.credentials import UnusableCredential
+from tollhouse.base.errors import did_you_mean
+from tollhouse.settings.sections import InvalidSettings, SecretSettings, Section, Settings
+
+CONFIG_PATH_VARIABLE: Final = "TOLLHOUSE_CONFIG"
+ENVIRONMENT_PREFIX: Final = "TOLLHOUSE_"
+DEFAULT_CONFIG_PATH: Final = Path("tollhouse.toml")
+SECRET_LENGTH_MIN: Final = 32
+FILE_BYTES_MAX: Final = 1_048_576
+_PEPPER_VERSION = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
+_PEPPER_VERSION_MAX = 32_767  # a smallint
+RENAMED_FIELDS: Final = {"believed_keys_max": "keys.cache_size"}
+"""The present names of settings that were renamed."""
+
+
+def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Return the configuration of a file and the environment.
+
+    Raises `InvalidSettings` unless all of it is valid.
+    """
+    chosen = path or Path(environment.get(CONFIG_PATH_VARIABLE, str(DEFAULT_CONFIG_PATH)))
+    tree = _read(chosen)
+    _overlay(tree, environment)
+    try:
+        settings = msgspec.convert(tree, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        message = f"{chosen}: {error}{_suggestion(str(error))}"
+        raise InvalidSettings(message) from None
+    _check_secrets(settings.secrets)
+    backends = {
+        name: _with_credential(name, backend, environment)
+        for name, backend in settings.backends.items()
+    }
+    return msgspec.structs.replace(settings, backends=backends)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
+            message = f"{path}: too large. A configuration has at most {FILE_BYTES_MAX} bytes."
+            raise InvalidSettings(message)
+        return tomllib.loads(content.decode())
+    except FileNotFoundError:
+        message = f"{path}: no such file. `tollhouse init` writes one."
+        raise InvalidSettings(message) from None
+    except (OSError, ValueError, RecursionError) as error:
+        message = f"{path}: {error}"
+        raise InvalidSettings(message) from None
+
+
+def _overlay(tree: dict[str, Any], environment: Mapping[str, str]) -> None:
+    """Set `server.port` for `TOLLHOUSE_SERVER__PORT=9000`. Values are TOML, otherwise text."""
+    for name, text in environment.items():
+        if (setting := _parse_variable(name)) is None:
+            continue
+        section, field = setting
+        table = tree.setdefault(section, {})
+        if isinstance(table, dict):
+            table[field] = _toml_value(text)
+
+
+def overriding_variable(
+    section: str, fields: tuple[str, ...], environment: Mapping[str, str] = os.environ
+) -> str | None:
+    """Return a variable of the environment that overrides one of these settings, or None."""
+    wanted = {(section, field) for field in fields}
+    return next((name for name in environment if _parse_variable(name) in wanted), None)
+
+
+def _parse_variable(variable: str) -> tuple[str, str] | None:
+    if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
+        return None
+    section, _, field = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+    return section, field
+
+
+def _toml_value(text: str) -> Any:  # noqa: ANN401 - any TOML value
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+
+
+def _suggestion(message: str) -> str:
+    """Return a hint for an unknown name: its new name, or the most similar known name."""
+    if "unknown field" not in message:
+        return ""
+    unknown = message.split("`")[1]
+    if unknown in RENAMED_FIELDS:
+        return f". Set {RENAMED_FIELDS[unknown]} instead."
+    known = [name for section in _sections() for name in section.__struct_fields__]
+    return did_you_mean(unknown, known)
+
+
+def _sections() -> list[type[Struct]]:
+    return [Settings, *Section.__subclasses__()]
+
+
+def _with_credential(
+    name: str, backend: dict[str, Any], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the backend with its `api_key` in place of where to find it."""
+    place = f"backends.{msgspec.json.encode(name).decode()}"
+    sources = [source for source in ("api_key_variable", "api_key_file") if source in backend]
+    if "api_key" in backend or len(sources) > 1:
+        message = (
+            f"{place}: a credential must not be in this file. Say where it is, by either "
+            'api_key_variable = "NAME_OF_VARIABLE" or api_key_file = "/path/of/file".'
+        )
+        raise InvalidSettings(message)
+    rest = {field: value for field, value in backend.items() if field not in sources}
+    for source in sources:
+        try:
+            rest["api_key"] = (
+                credentials.from_variable(backend[source], environment)
+                if source == "api_key_variable"
+                else credentials.from_file(backend[source])
+            )
+        except UnusableCredential as error:
+            message = f"{place}.{source}: {error}"
+            raise InvalidSettings(message) from None
+    return rest
+
+
+def _check_secrets(secrets: SecretSettings) -> None:
+    """Raise for secrets that are too short, repetitive or equal: they would be guessable."""
+    if not all(_is_version(version) for version in secrets.peppers):
+        message = "secrets.peppers: a version must be a whole number from 1 to 32767"
+        raise InvalidSettings(message)
+    named = {
+        "secrets.master": secrets.master,
+        **{
+            f"secrets.previous_masters[{index}]": value
+            for index, value in enumerate(secrets.previous_masters)
+        },
+        **{f"secrets.peppers.{version}": value for version, value in secrets.peppers.items()},
+    }
+    for name, value in named.items():
+        if _is_weak(value):
+            message = (
+                f"{name}: too weak. Use at least {SECRET_LENGTH_MIN} random characters; "
+                "`tollhouse init` generates them."
+            )
+            raise InvalidSettings(message)
+    if len(set(named.values())) != len(named):
+        message = "secrets: the master secrets and all peppers must differ from each other"
+        raise InvalidSettings(message)
+
+
+def _is_version(text: str) -> bool:
+    return _PEPPER_VERSION.fullmatch(text) is not None and int(text) <= _PEPPER_VERSION_MAX
+
+
+def _is_weak(secret: str) -> bool:
+    """Return whether a secret is too short, has too few different characters, or repeats."""
+    periods = range(1, len(secret) // 2 + 1)
+    return (
+        len(secret.encode()) < SECRET_LENGTH_MIN
+        or len(set(secret)) < SECRET_LENGTH_MIN // 4
+        or any(secret[period:] == secret[:-period] for period in periods)
+    )

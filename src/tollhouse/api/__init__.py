@@ -1,1 +1,1 @@
-"""The edge: routes, authentication, bodies in and answers out. Handlers are thin."""
+"""The HTTP edge: routes, authentication, request bodies, answers and thin handlers."""

@@ -1,7 +1,7 @@
 """How many Admin requests of one organization a worker runs at once.
 
-The bound is checked right after authentication, before a byte of the body is read. A request that
-finds no permit waits: a refusal that comes at once would only be tried again at once.
+The permit is acquired right after authentication, before the body is read. A request without a
+permit waits, because a caller that is refused at once would retry at once.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from tollhouse.base.quotas import Quota
 from tollhouse.observability import bound_metrics
 
 WAITING_MAX: Final = 1_000
-"""Requests of one organization that wait for a permit; each keeps its connection and its head."""
+"""How many requests of one organization may wait for a permit, each with its connection."""
 
 
 class TooManyAdminRequests(GatewayError):
@@ -25,17 +25,16 @@ class TooManyAdminRequests(GatewayError):
     kind = Kind.LIMITED
     code = "concurrency_limit_exceeded"
     retry_after_seconds = 1
-
-    def __init__(self, at_once_max: int) -> None:
-        super().__init__(
-            f"The organization already runs {at_once_max} Admin requests at once, and none of them"
-            " ended in time. Send fewer at once, or let the operator raise"
-            " server.admin_requests_per_organization."
-        )
+    template = (
+        "The organization already runs {self.at_once_max} Admin requests at once, and none of them "
+        "ended in time. Send fewer at once, or let the operator raise "
+        "server.admin_requests_per_organization."
+    )
+    at_once_max: int
 
 
 class AdminPermit:
-    """The right to run one Admin request. Its holder releases it, any number of times."""
+    """The right to run one Admin request. Releasing it twice changes nothing."""
 
     def __init__(self, give_back: Callable[[], None]) -> None:
         self._give_back: Callable[[], None] | None = give_back
@@ -48,8 +47,8 @@ class AdminPermit:
 
 
 @dataclass(slots=True)
-class _Share:
-    """One organization's permits; forgotten when no request holds or awaits one."""
+class _OrganizationShare:
+    """One organization's permits; removed when no request holds or awaits one."""
 
     permits: asyncio.Semaphore
     requests: int = 0
@@ -61,13 +60,15 @@ class AdminPermits:
     def __init__(self, *, at_once_max: int, wait_seconds: float) -> None:
         self._at_once_max = at_once_max
         self._wait_seconds = wait_seconds
-        self._shares: dict[OrganizationId, _Share] = {}
+        self._shares: dict[OrganizationId, _OrganizationShare] = {}
 
     async def acquire(self, organization_id: OrganizationId) -> AdminPermit:
         """Wait for a permit, in the order of arrival. Raises `TooManyAdminRequests`."""
         share = self._shares.get(organization_id)
         if share is None:
-            share = self._shares[organization_id] = _Share(asyncio.Semaphore(self._at_once_max))
+            share = self._shares[organization_id] = _OrganizationShare(
+                asyncio.Semaphore(self._at_once_max)
+            )
         if share.requests >= self._at_once_max + WAITING_MAX:
             raise self._refusal()
         share.requests += 1
@@ -81,15 +82,15 @@ class AdminPermits:
             raise
         return AdminPermit(partial(self._release, organization_id, share))
 
-    def _release(self, organization_id: OrganizationId, share: _Share) -> None:
+    def _release(self, organization_id: OrganizationId, share: _OrganizationShare) -> None:
         share.permits.release()
         self._forget(organization_id, share)
 
-    def _forget(self, organization_id: OrganizationId, share: _Share) -> None:
+    def _forget(self, organization_id: OrganizationId, share: _OrganizationShare) -> None:
         share.requests -= 1
         if not share.requests:
             del self._shares[organization_id]
 
     def _refusal(self) -> TooManyAdminRequests:
         bound_metrics.quota_refused(Quota.ADMIN_REQUESTS)
-        return TooManyAdminRequests(self._at_once_max)
+        return TooManyAdminRequests(at_once_max=self._at_once_max)

@@ -1,4 +1,4 @@
-"""What a handler gets and what it gives back."""
+"""The input and the output of a handler."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from tollhouse.api.admin_permits import AdminPermit
 from tollhouse.api.head import Head
-from tollhouse.api.house import House
 from tollhouse.base.ids import OrganizationId, RequestId
 from tollhouse.base.permissions import Permission
 from tollhouse.keys.types import Caller
@@ -20,17 +19,16 @@ QueryT = TypeVar("QueryT")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call(Generic[CallerT, BodyT, QueryT]):
-    """An authenticated, decoded request. `tree` is the body before it was given its type.
+class OperationCall(Generic[CallerT, BodyT, QueryT]):
+    """An authenticated and decoded request.
 
-    `body_bytes` is the size of the body as it was sent.
-
-    `permission` is what the operation demands, and what the caller held at the door. `permit` is
-    there on Admin routes; a handler may release it before it waits for something else than the
-    database. `charge` is told for how many seconds the event loop was busy with the body.
+    `tree` is the parsed body before its conversion to a type. `body_bytes` is the size of the body
+    as it was sent. `permission` is the one that the operation requires and that the caller's key
+    had at authentication. Only Admin operations have a `permit`; a handler may release it before
+    it waits for anything but the database. `charge` is called with the seconds for which the event
+    loop was busy with the body.
     """
 
-    house: House
     request_id: RequestId
     caller: CallerT
     permission: Permission
@@ -48,16 +46,16 @@ class Call(Generic[CallerT, BodyT, QueryT]):
 
     @property
     def organization_id(self) -> OrganizationId:
-        """The caller's own; no request is ever about another."""
+        """The caller's organization; a request never concerns another one."""
         return self.caller.organization_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """A success. The edge adds what every answer carries."""
+class OperationAnswer:
+    """A success. The edge adds the headers that every answer has."""
 
     body: Struct
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Handler = Callable[[Call[Any, Any, Any]], Awaitable[Answer]]
+Handler = Callable[[OperationCall[Any, Any, Any]], Awaitable[OperationAnswer]]

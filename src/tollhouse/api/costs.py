@@ -1,29 +1,39 @@
-"""The given report of costs."""
+"""The report of costs under `/v1`."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tollhouse.api import reports
-from tollhouse.api.call import Answer, Call
+from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.reports import ReportReader
 from tollhouse.base.money import to_decimal_string
 from tollhouse.contract import costs as costs_wire
 from tollhouse.keys.types import Admin
 from tollhouse.reports import rules
-from tollhouse.reports.types import Bucket, CostLine, Subject
+from tollhouse.reports.types import Bucket, CostLine, CostSubject
 
 
-async def report(call: Call[Admin, None, costs_wire.CostsQuery]) -> Answer:
-    """GET /v1/organization/costs"""
-    page = await reports.page(call, Subject.COSTS)
-    body = costs_wire.CostPage(
-        data=wire_buckets(page.report.buckets),
-        has_more=page.next_cursor is not None,
-        next_page=page.next_cursor,
-    )
-    return Answer(body=body, headers=reports.headers(page.report))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CostHandlers:
+    """Handlers of the report of costs."""
+
+    reports: ReportReader
+
+    async def report(
+        self, call: OperationCall[Admin, None, costs_wire.CostsQuery]
+    ) -> OperationAnswer:
+        """GET /v1/organization/costs"""
+        page = await self.reports.page(call, CostSubject.COSTS)
+        body = costs_wire.CostPage(
+            data=wire_buckets(page.report.buckets),
+            has_more=page.next_cursor is not None,
+            next_page=page.next_cursor,
+        )
+        return OperationAnswer(body=body, headers=reports.headers(page.report))
 
 
 def wire_buckets(buckets: Iterable[Bucket]) -> list[costs_wire.CostBucket]:
-    """With exact amounts."""
+    """Convert buckets, with exact amounts."""
     return [
         costs_wire.CostBucket(
             start_time=bucket.span.start,

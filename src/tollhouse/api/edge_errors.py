@@ -1,28 +1,28 @@
-"""What is wrong with a request before anything is known of its meaning."""
+"""Errors of requests that fail before an operation handles them."""
 
 from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
 
 
 class MalformedRequest(GatewayError):
-    """The bytes are not HTTP/1.1, or HTTP in a form that two readers may read differently."""
+    """The request is not valid HTTP/1.1, or is ambiguous."""
 
     kind = Kind.INVALID
     code = "malformed_request"
+    template = "{self.text}"
 
-    def __init__(self, message: str = "The request is not well-formed HTTP/1.1.") -> None:
-        super().__init__(message)
+    def __init__(self, text: str = "The request is not well-formed HTTP/1.1.") -> None:
+        super().__init__(text=text)
 
 
 class HeadTooLarge(GatewayError):
-    """The request line and the headers together exceed the gateway's bound."""
+    """The request line and the headers together are too long."""
 
     kind = Kind.HEADERS_TOO_LARGE
     code = "request_headers_too_large"
-
-    def __init__(self, *, bytes_max: int) -> None:
-        super().__init__(
-            f"The request line and headers exceed {bytes_max} bytes. Send fewer or shorter headers."
-        )
+    template = (
+        "The request line and headers exceed {self.bytes_max} bytes. Send fewer or shorter headers."
+    )
+    bytes_max: int
 
 
 class HeadTimedOut(GatewayError):
@@ -30,12 +30,11 @@ class HeadTimedOut(GatewayError):
 
     kind = Kind.TIMED_OUT_READING
     code = "request_timeout"
-
-    def __init__(self, *, seconds: float) -> None:
-        super().__init__(
-            f"The request line and headers did not arrive within {seconds:g} seconds. Send them "
-            "faster."
-        )
+    template = (
+        "The request line and headers did not arrive within {self.seconds:g} seconds. Send them "
+        "faster."
+    )
+    seconds: float
 
 
 class UnknownUrl(GatewayError):
@@ -43,113 +42,101 @@ class UnknownUrl(GatewayError):
 
     kind = Kind.NOT_FOUND
     code = "unknown_url"
+    template = "Unknown request URL. {self.advice}"
 
     def __init__(self, advice: str | None) -> None:
-        super().__init__(f"Unknown request URL. {advice or 'Check the path and the base URL.'}")
+        super().__init__(advice=advice or "Check the path and the base URL.")
 
 
 class MethodNotAllowed(GatewayError):
-    """The path is known, the method is not."""
+    """The path has operations, but none with this method."""
 
     kind = Kind.METHOD_NOT_ALLOWED
     code = "method_not_allowed"
-
-    def __init__(self, allowed: str) -> None:
-        super().__init__(f"This URL accepts {allowed}.")
-        self._allowed = allowed
+    template = "This URL accepts {self.allowed}."
+    allowed: str
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """RFC 9110 demands the list."""
-        return (("allow", self._allowed),)
+        """Return the allowed methods, which RFC 9110 requires."""
+        return (("allow", self.allowed),)
 
 
 class UnsupportedMediaType(GatewayError):
-    """Bodies are JSON."""
+    """The body is not JSON."""
 
     kind = Kind.UNSUPPORTED_MEDIA
     code = "unsupported_media_type"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The body must be JSON in UTF-8. Send the header 'Content-Type: application/json'."
-        )
+    template = "The body must be JSON in UTF-8. Send the header 'Content-Type: application/json'."
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What would be accepted."""
+        """Return what the gateway accepts."""
         return (("accept", "application/json"),)
 
 
 class UnsupportedContentEncoding(GatewayError):
-    """Bodies are not compressed: their size must be known as they are read."""
+    """The body is compressed. The gateway must know the size of a body while reading it."""
 
     kind = Kind.UNSUPPORTED_MEDIA
     code = "unsupported_media_type"
-
-    def __init__(self) -> None:
-        super().__init__("The body must not be compressed. Send it without 'Content-Encoding'.")
+    template = "The body must not be compressed. Send it without 'Content-Encoding'."
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What would be accepted."""
+        """Return what the gateway accepts."""
         return (("accept-encoding", "identity"),)
 
 
 class BodyTooLarge(GatewayError):
-    """More bytes than one body may have, declared or counted."""
+    """The body is larger than the gateway accepts."""
 
     kind = Kind.TOO_LARGE
     code = "request_too_large"
-
-    def __init__(self, bytes_max: int) -> None:
-        super().__init__(
-            f"The body exceeds {bytes_max} bytes. Send less, such as fewer messages or smaller "
-            "media."
-        )
+    template = (
+        "The body exceeds {self.bytes_max} bytes. Send less, such as fewer messages or smaller "
+        "media."
+    )
+    bytes_max: int
 
 
 class BodyQuotaExceeded(ServiceUnavailable):
-    """The bodies of all organizations use as much memory as this worker has for them."""
+    """The request bodies of all organizations use all memory that this worker has for them."""
 
     code = "body_quota_exceeded"
-
-    def __init__(
-        self, message: str = "This worker has no memory left for further request bodies."
-    ) -> None:
-        super().__init__(f"{message} Try again in {self.retry_after_seconds} s.")
+    template = (
+        "This worker has no memory left for further request bodies. "
+        "Try again in {self.retry_after_seconds} s."
+    )
 
 
 class OrganizationBodyQuotaExceeded(BodyQuotaExceeded):
-    """The organization's requests in flight use its share of the memory for bodies."""
+    """The organization's requests in progress use its share of the memory for request bodies."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The large requests that your organization has in flight use its share of the memory"
-            " for request bodies. Send fewer of them at once."
-        )
+    template = (
+        "The large requests that your organization has in flight use its share of the memory for "
+        "request bodies. Send fewer of them at once. Try again in {self.retry_after_seconds} s."
+    )
 
 
 class TooManyBodies(GatewayError):
-    """A key or an organization sends more large bodies at once than a worker reads for it."""
+    """The key or the organization sends too many large request bodies at once."""
 
     kind = Kind.LIMITED
     code = "too_many_bodies"
     retry_after_seconds = 1
-
-    def __init__(self, sender: str, bodies_max: int) -> None:
-        super().__init__(
-            f"This {sender} already sends {bodies_max} large request bodies at once."
-            f" Try again in {self.retry_after_seconds} s, or send fewer of them at once."
-        )
+    template = (
+        "This {self.sender} already sends {self.bodies_max} large request bodies at once. Try "
+        "again in {self.retry_after_seconds} s, or send fewer of them at once."
+    )
+    sender: str
+    bodies_max: int
 
 
 class BodyTimedOut(GatewayError):
-    """The body did not arrive in time; the connection is closed."""
+    """The body did not arrive in time. The connection is closed."""
 
     kind = Kind.TIMED_OUT_READING
     code = "request_timeout"
-
-    def __init__(self) -> None:
-        super().__init__("The body did not arrive in time. Send it faster, or send less.")
+    template = "The body did not arrive in time. Send it faster, or send less."
 
 
 class Disconnected(Exception):
-    """The caller left before the request was complete: there is nobody to answer."""
+    """The caller disconnected before the request was complete."""

@@ -1,13 +1,10 @@
-"""From a failure to its answer: the only place where kinds become statuses."""
+"""Rendering errors. This is the only module that turns the kind of an error into a status."""
 
 import logging
-from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import msgspec
 
-from tollhouse.api.edge_errors import Disconnected
 from tollhouse.base.errors import GatewayError, Unexpected, without_frames
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.errors import (
@@ -18,14 +15,12 @@ from tollhouse.contract.errors import (
     error_type,
 )
 
-T = TypeVar("T")
-
 logger = logging.getLogger("tollhouse.api")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """An answer in its last form: status, headers and bytes."""
+    """A complete answer: status, headers and bytes."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -35,32 +30,22 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Presentation:
-    """How failures of one request are shown. `documentation_url` ends without a slash."""
+    """How the errors of one request are rendered. `documentation_url` ends without a slash."""
 
     request_id: RequestId
     shape: ErrorShape
     documentation_url: str | None
 
 
-async def or_failure(work: Awaitable[T], request_id: RequestId) -> T | GatewayError:
-    """Run the work. Whatever is not a failure of ours is our own bug, logged and shown as such.
-
-    No failure keeps the frames that it passed: a refused request must not stay in memory.
-    """
-    try:
-        return await work
-    except GatewayError as failure:
-        return without_frames(failure)
-    except Disconnected:
-        raise
-    except Exception as bug:  # the last line: a bug must not cost the connection its answer
-        logger.exception("request_failed", extra={"request_id": request_id})
-        without_frames(bug)
-        return Unexpected()
+def unexpected(bug: Exception, request_id: RequestId) -> Unexpected:
+    """Log an exception that is no `GatewayError`, and return the error that the caller sees."""
+    logger.error("request_failed", exc_info=bug, extra={"request_id": request_id})
+    without_frames(bug)
+    return Unexpected()
 
 
 def body_of(failure: GatewayError, presentation: Presentation) -> ErrorBody:
-    """What is told of a failure, in an envelope or in a stream."""
+    """Return the error object, for an envelope or for a stream."""
     doc_url = _doc_url(failure.code, presentation.documentation_url)
     cites_page = failure.cites_page and doc_url is not None
     return ErrorBody(
@@ -75,8 +60,18 @@ def body_of(failure: GatewayError, presentation: Presentation) -> ErrorBody:
     )
 
 
+def stream_error_body(
+    failure: GatewayError, request_id: RequestId, *, documentation_url: str | None
+) -> ErrorBody:
+    """Return the error object for an answer that fails after its first byte."""
+    presentation = Presentation(
+        request_id=request_id, shape=ErrorShape.OPENAI, documentation_url=documentation_url
+    )
+    return body_of(failure, presentation)
+
+
 def render(failure: GatewayError, presentation: Presentation) -> Reply:
-    """The envelope of a failure, and the headers that SDKs obey."""
+    """Return the answer for an error, with the headers that SDKs use to retry."""
     body = body_of(failure, presentation)
     envelope = (
         MessagesEnvelope(error=body, request_id=body.request_id)

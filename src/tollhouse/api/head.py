@@ -1,4 +1,4 @@
-"""The head of a request: the headers that we read, and what they say of the body."""
+"""The headers of a request, and the checks that need nothing else."""
 
 import re
 import unicodedata
@@ -18,76 +18,71 @@ from tollhouse.contract.operation import Operation
 
 _HOST = re.compile(rb"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _JOINERS = "\u200c\u200d"
-"""They are invisible, and Persian words and emoji are written with them."""
+"""Invisible characters that Persian words and emoji need."""
 _SPACE = "Zs"
+_JSON_TYPES = [b"application/json"]
 _UTF_8 = (b"utf-8", b'"utf-8"', b"utf8")
 
 
 class Head:
-    """Header names arrive in lower case; a header may stand more than once."""
+    """The headers of one request. Names are in lower case; a header may be sent more than once.
+
+    `content_length` is the declared size of the body, or 0 if none is declared. `announces_body` is
+    true if bytes follow the head.
+    """
+
+    __slots__ = ("announces_body", "by_name", "content_length")
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self._values: dict[bytes, list[bytes]] = {}
+        self.by_name: dict[bytes, list[bytes]] = {}
         for name, value in headers:
-            self._values.setdefault(name, []).append(value)
+            self.by_name.setdefault(name, []).append(value)
+        lengths = self.by_name.get(b"content-length")
+        self.content_length = int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+        self.announces_body = self.content_length > 0 or b"transfer-encoding" in self.by_name
 
     def values(self, name: bytes) -> list[bytes]:
-        """Every value, in the order of arrival."""
-        return self._values.get(name, [])
-
-    def text(self, name: bytes) -> str | None:
-        """The first value, with bytes that are no text shown as such."""
-        values = self._values.get(name)
-        return values[0].decode("latin-1") if values else None
-
-    @property
-    def content_length(self) -> int:
-        """The declared size of the body; 0 when none is declared."""
-        values = self.values(b"content-length")
-        return int(values[0]) if values and values[0].isdigit() else 0
-
-    @property
-    def announces_body(self) -> bool:
-        """Whether bytes will follow the head."""
-        return self.content_length > 0 or bool(self.values(b"transfer-encoding"))
+        """Return every value of a header, in the order of arrival."""
+        return self.by_name.get(name, [])
 
     @property
     def waits_for_continue(self) -> bool:
-        """Whether the caller sends the body only after it was asked for."""
+        """Whether the caller sends the body only after `100 Continue`."""
         return [value.lower() for value in self.values(b"expect")] == [b"100-continue"]
 
 
 def check_http(head: Head, *, http_version: str) -> None:
-    """What the parser of one server or another lets through and must not pass."""
-    hosts = head.values(b"host")
+    """Refuse heads that some servers accept and that two readers could understand differently."""
+    hosts = head.by_name.get(b"host", ())
     if len(hosts) != 1 and not (http_version == "1.0" and not hosts):
         message = "The request must have exactly one Host header."
         raise MalformedRequest(message)
     if hosts and not _HOST.fullmatch(hosts[0]):
         message = "The Host header is not a host name or address."
         raise MalformedRequest(message)
-    codings = head.values(b"transfer-encoding")
+    codings = head.by_name.get(b"transfer-encoding")
     if codings and not is_chunked(codings):
         message = "The Transfer-Encoding header must be exactly 'chunked'."
         raise MalformedRequest(message)
-    lengths = head.values(b"content-length")
-    if len(lengths) > 1 or (lengths and codings):
+    lengths = head.by_name.get(b"content-length")
+    if lengths and (codings or len(lengths) > 1):
         message = "The request's length is stated twice."
         raise MalformedRequest(message)
 
 
 def is_chunked(codings: Sequence[bytes]) -> bool:
-    """Return whether there is one Transfer-Encoding header, and `chunked` is all that it says."""
+    """Return whether there is exactly one Transfer-Encoding header, with the value `chunked`."""
     return len(codings) == 1 and codings[0].strip(b" \t").lower() == b"chunked"
 
 
 def check_media(head: Head) -> None:
-    """Refuse a body that is not plain JSON, by its headers alone."""
-    encodings = head.values(b"content-encoding")
-    if any(encoding.lower() != b"identity" for encoding in encodings):
+    """Refuse a body that its headers do not declare as plain JSON."""
+    types = head.by_name.get(b"content-type")
+    if types == _JSON_TYPES and b"content-encoding" not in head.by_name:
+        return
+    if any(encoding.lower() != b"identity" for encoding in head.values(b"content-encoding")):
         raise UnsupportedContentEncoding
-    types = head.values(b"content-type")
-    if len(types) != 1:
+    if types is None or len(types) != 1:
         raise UnsupportedMediaType
     media, *parameters = (part.strip().lower() for part in types[0].split(b";"))
     if media != b"application/json":
@@ -99,7 +94,7 @@ def check_media(head: Head) -> None:
 
 
 def decoded(value: bytes) -> str:
-    """Return the text of a header: UTF-8 where it is that, else one character for each byte."""
+    """Decode the value of a header as UTF-8, or as Latin-1 if it is not valid UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -107,7 +102,7 @@ def decoded(value: bytes) -> str:
 
 
 def _is_printable(text: str) -> bool:
-    """Return whether a text has only letters, marks, numbers, signs, spaces and joiners."""
+    """Return whether a text has only printable characters, spaces and joiners."""
     return text.isprintable() or all(
         character.isprintable()
         or character in _JOINERS
@@ -117,7 +112,7 @@ def _is_printable(text: str) -> bool:
 
 
 def idempotency_key(head: Head, operation: Operation) -> str:
-    """Return the one key of a creation; operations that create nothing do not read it (OQ-101)."""
+    """Return the idempotency key of a creation, or an empty text for other operations (OQ-101)."""
     if not operation.creates_idempotently:
         return ""
     name = "Idempotency-Key"

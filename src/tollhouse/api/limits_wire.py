@@ -1,16 +1,16 @@
-"""Limits turned into wire types."""
+"""Conversion of rate limits into wire types."""
 
 from tollhouse.contract import rate_limits as contract
-from tollhouse.limits.types import RateLimit, Scope
+from tollhouse.limits.types import LimitScope, RateLimit
 
 
 def rate_limit(limit: RateLimit) -> contract.RateLimit:
-    """A limit as it was set."""
+    """Convert a rate limit."""
     return contract.RateLimit(
         id=limit.place.text,
         scope=limit.scope.value,
-        project_id=str(limit.scope_id) if limit.scope is Scope.PROJECT else None,
-        api_key_id=str(limit.scope_id) if limit.scope is Scope.KEY else None,
+        project_id=str(limit.scope_id) if limit.scope is LimitScope.PROJECT else None,
+        api_key_id=str(limit.scope_id) if limit.scope is LimitScope.KEY else None,
         owner=limit.owner.value,
         requests_per_minute=limit.traffic.requests_per_minute,
         tokens_per_minute=limit.traffic.tokens_per_minute,

@@ -1,50 +1,60 @@
 """Models: read one, list those that the caller may use."""
 
-from tollhouse.api.call import Answer, Call
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.base.money import to_decimal_string
 from tollhouse.catalog import pricing, rules, service
-from tollhouse.catalog.types import Model, Pricing
+from tollhouse.catalog.types import Catalog, Model, Pricing
 from tollhouse.contract import models as models_wire
 from tollhouse.contract.listing import NoQuery
 from tollhouse.keys.types import Customer
 
 
-async def retrieve(call: Call[Customer, None, NoQuery]) -> Answer:
-    """GET /v1/models/{model}"""
-    model_id = call.path["model"]
-    model = service.find(call.house.catalog, model_id, allowed_models=call.caller.allowed_models)
-    return Answer(body=_shown(call, model_id, model))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelHandlers:
+    """Handlers of the operations on models. `is_backend_ready` takes the name of a backend."""
 
+    catalog: Catalog
+    is_backend_ready: Callable[[str], bool]
 
-async def list_(call: Call[Customer, None, NoQuery]) -> Answer:
-    """GET /v1/models"""
-    offered = service.offered(call.house.catalog, allowed_models=call.caller.allowed_models)
-    data = [_shown(call, model_id, model) for model_id, model in offered]
-    return Answer(body=models_wire.ModelList(data=data))
+    async def retrieve(self, call: OperationCall[Customer, None, NoQuery]) -> OperationAnswer:
+        """GET /v1/models/{model}"""
+        model_id = call.path["model"]
+        model = service.find(self.catalog, model_id, allowed_models=call.caller.allowed_models)
+        return OperationAnswer(body=self._shown(call, model_id, model))
 
+    async def list_(self, call: OperationCall[Customer, None, NoQuery]) -> OperationAnswer:
+        """GET /v1/models"""
+        offered = service.offered(self.catalog, allowed_models=call.caller.allowed_models)
+        data = [self._shown(call, model_id, model) for model_id, model in offered]
+        return OperationAnswer(body=models_wire.ModelList(data=data))
 
-def _shown(call: Call[Customer, None, NoQuery], model_id: str, model: Model) -> models_wire.Model:
-    return models_wire.Model(
-        id=model_id,
-        created=model.created,
-        owned_by=model.owned_by,
-        name=model_id,
-        display_name=model.display_name or model_id,
-        access=_access(model, call.caller.granted_checks),
-        input_modalities=list(model.input_modalities),
-        output_modalities=list(model.output_modalities),
-        pricing=_pricing(model.pricing),
-        supported_sampling_parameters=sorted(model.sampling_parameters),
-        sampling_limits=model.sampling_limits,
-        sampling_limits_revision=rules.limits_revision(model),
-        supported_features=sorted(model.features),
-        is_ready=call.house.is_backend_ready(model.backend),
-        quantization=model.quantization,
-        context_length=model.context_length,
-        max_output_length=model.max_output_length,
-        root=model.root or model_id,
-        parent=model.parent,
-    )
+    def _shown(
+        self, call: OperationCall[Customer, None, NoQuery], model_id: str, model: Model
+    ) -> models_wire.Model:
+        return models_wire.Model(
+            id=model_id,
+            created=model.created,
+            owned_by=model.owned_by,
+            name=model_id,
+            display_name=model.display_name or model_id,
+            access=_access(model, call.caller.granted_checks),
+            input_modalities=list(model.input_modalities),
+            output_modalities=list(model.output_modalities),
+            pricing=_pricing(model.pricing),
+            supported_sampling_parameters=sorted(model.sampling_parameters),
+            sampling_limits=model.sampling_limits,
+            sampling_limits_revision=rules.limits_revision(model),
+            supported_features=sorted(model.features),
+            is_ready=self.is_backend_ready(model.backend),
+            quantization=model.quantization,
+            context_length=model.context_length,
+            max_output_length=model.max_output_length,
+            root=model.root or model_id,
+            parent=model.parent,
+        )
 
 
 def _access(model: Model, granted_checks: frozenset[str]) -> models_wire.ModelAccess:
@@ -58,7 +68,7 @@ def _access(model: Model, granted_checks: frozenset[str]) -> models_wire.ModelAc
 
 
 def _pricing(written: Pricing) -> models_wire.ModelPricing:
-    """In the one spelling that amounts have everywhere."""
+    """Return the prices as decimal strings in the form of all amounts."""
     prices = pricing.unit_prices(written)
     return models_wire.ModelPricing(
         prompt=to_decimal_string(prices.prompt_pico_usd),

@@ -1,4 +1,4 @@
-"""Nouns of money turned into wire types, and amounts of callers into whole numbers."""
+"""Conversion of credit and spending limits into wire types, and of amounts into integers."""
 
 from tollhouse.api import wire
 from tollhouse.base.clock import unix_seconds
@@ -6,23 +6,23 @@ from tollhouse.base.money import PicoUsd, from_decimal_string, to_decimal_string
 from tollhouse.contract import credits as credits_wire
 from tollhouse.contract import spending_limits as limits_wire
 from tollhouse.contract.money import Money, MoneyToSet
-from tollhouse.ledger.types import CapUse, Credit, Grant, Scope
+from tollhouse.ledger.types import CapScope, CapUse, Credit, Grant
 
 
 def money(amount: PicoUsd) -> Money:
-    """An amount as the contract writes it."""
+    """Convert an amount into its decimal string."""
     return Money(value=to_decimal_string(amount))
 
 
 def amount(written: MoneyToSet) -> PicoUsd:
-    """An amount as it was sent, which the contract has let through."""
+    """Convert an amount of a request. The contract has already checked its form."""
     read = from_decimal_string(written.value)
     assert read is not None, "the contract's pattern is the rule of base.money, without a sign"
     return read
 
 
 def credits_(credit: Credit) -> credits_wire.Credits:
-    """The account as its organization sees it."""
+    """Return the credit of an organization."""
     return credits_wire.Credits(
         balance=money(credit.balance_pico_usd),
         available=money(credit.available_pico_usd),
@@ -33,7 +33,7 @@ def credits_(credit: Credit) -> credits_wire.Credits:
 
 
 def credit_entry(grant: Grant) -> credits_wire.CreditEntry:
-    """One entry, with who made it."""
+    """Convert an entry, with its author."""
     return credits_wire.CreditEntry(
         id=str(grant.id),
         kind=grant.kind.value,
@@ -45,13 +45,13 @@ def credit_entry(grant: Grant) -> credits_wire.CreditEntry:
 
 
 def spending_limit(use: CapUse) -> limits_wire.SpendingLimit:
-    """A cap and its use."""
+    """Convert a spending limit and its use."""
     cap = use.cap
     return limits_wire.SpendingLimit(
         id=cap.place.text,
         scope=cap.scope.value,
-        project_id=str(cap.scope_id) if cap.scope is Scope.PROJECT else None,
-        api_key_id=str(cap.scope_id) if cap.scope is Scope.KEY else None,
+        project_id=str(cap.scope_id) if cap.scope is CapScope.PROJECT else None,
+        api_key_id=str(cap.scope_id) if cap.scope is CapScope.KEY else None,
         period=cap.period.value,
         limit=money(cap.limit_pico_usd),
         used=money(use.settled_pico_usd),

@@ -1,4 +1,4 @@
-"""IDs that were sent: text that cannot be an ID is answered like an unknown one."""
+"""Parsing of IDs. Text that is no valid ID is answered like an unknown ID."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import UnsetType
 
-from tollhouse.api.call import Call
+from tollhouse.api.call import OperationCall
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import (
     AdminKeyId,
@@ -26,34 +26,34 @@ from tollhouse.projects.errors import ProjectNotFound
 _VERSION = re.compile(r"[1-9][0-9]{0,9}")
 
 
-def project_id(call: Call[Any, Any, Any]) -> ProjectId:
-    """The project that the path names."""
+def project_id(call: OperationCall[Any, Any, Any]) -> ProjectId:
+    """Return the project ID in the path. Raises `ProjectNotFound`."""
     parsed = parse_uuid(call.path["project_id"])
     if parsed is None:
         raise ProjectNotFound
     return ProjectId(parsed)
 
 
-def project_key_id(call: Call[Any, Any, Any]) -> ProjectKeyId:
-    """The project key that the path names."""
+def project_key_id(call: OperationCall[Any, Any, Any]) -> ProjectKeyId:
+    """Return the project key ID in the path. Raises `KeyNotFound`."""
     return ProjectKeyId(_key_id(call))
 
 
-def admin_key_id(call: Call[Any, Any, Any]) -> AdminKeyId:
-    """The Admin key that the path names."""
+def admin_key_id(call: OperationCall[Any, Any, Any]) -> AdminKeyId:
+    """Return the Admin key ID in the path. Raises `KeyNotFound`."""
     return AdminKeyId(_key_id(call))
 
 
-def policy_id(call: Call[Any, Any, Any]) -> PolicyId:
-    """The policy that the path names."""
+def policy_id(call: OperationCall[Any, Any, Any]) -> PolicyId:
+    """Return the policy ID in the path. Raises `PolicyNotFound`."""
     parsed = parse_policy_id(call.path["policy_id"])
     if parsed is None:
         raise PolicyNotFound
     return parsed
 
 
-def version(call: Call[Any, Any, Any]) -> int:
-    """The policy's version that the path names."""
+def version(call: OperationCall[Any, Any, Any]) -> int:
+    """Return the version number in the path. Raises `PolicyVersionNotFound`."""
     number = _version(call.path["version"])
     if number is None:
         raise PolicyVersionNotFound
@@ -61,7 +61,7 @@ def version(call: Call[Any, Any, Any]) -> int:
 
 
 def project_ids(sent: Iterable[str]) -> tuple[ProjectId, ...]:
-    """The projects that a policy's body names."""
+    """Return the project IDs in the body of a policy. Raises `TargetNotFound`."""
     parsed = [(text, parse_uuid(text)) for text in sent]
     if unknown := [text for text, one in parsed if one is None]:
         raise TargetNotFound(unknown)
@@ -69,7 +69,7 @@ def project_ids(sent: Iterable[str]) -> tuple[ProjectId, ...]:
 
 
 def cursor(after: str | UnsetType) -> UUID | None:
-    """Where the page before ended; nothing on the first page."""
+    """Return the last ID of the previous page, or None for the first page."""
     if isinstance(after, UnsetType):
         return None
     parsed = parse_uuid(after)
@@ -79,7 +79,7 @@ def cursor(after: str | UnsetType) -> UUID | None:
 
 
 def policy_cursor(after: str | UnsetType) -> PolicyId | None:
-    """The last policy of the page before."""
+    """Return the last policy of the previous page, or None for the first page."""
     if isinstance(after, UnsetType):
         return None
     parsed = parse_policy_id(after)
@@ -89,7 +89,10 @@ def policy_cursor(after: str | UnsetType) -> PolicyId | None:
 
 
 def version_cursor(after: str | UnsetType, of: PolicyId) -> int | None:
-    """The last version of the page before; another policy's is no cursor here."""
+    """Return the last version of the previous page, or None for the first page.
+
+    Raises `UnknownCursor` for a version of another policy.
+    """
     if isinstance(after, UnsetType):
         return None
     number = _version(after.rpartition("_v")[2])
@@ -99,13 +102,13 @@ def version_cursor(after: str | UnsetType, of: PolicyId) -> int | None:
 
 
 def _version(text: str) -> int | None:
-    """As many digits as a bound allows: longer texts cost no arithmetic."""
+    """Return the version number, or None. Text with too many digits is not converted."""
     if _VERSION.fullmatch(text) is None or int(text) > REVISION_MAX:
         return None
     return int(text)
 
 
-def _key_id(call: Call[Any, Any, Any]) -> UUID:
+def _key_id(call: OperationCall[Any, Any, Any]) -> UUID:
     parsed = parse_uuid(call.path["api_key_id"])
     if parsed is None:
         raise KeyNotFound

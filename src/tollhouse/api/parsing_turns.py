@@ -1,9 +1,8 @@
 """Turns for large bodies: one of each organization at a time, and a pause after costly ones.
 
-The pause is in proportion to the time that parsing took, or to the time that the event loop was
-busy with the request afterwards if that asks for more. So costly bodies of one organization take
-about a sixth of a worker's time at most, however fast it sends, and those of all organizations
-together less than half.
+The pause is proportional to the time that parsing took, or to the time for which the request then
+occupied the event loop if that gives a longer pause. So the costly bodies of one organization use
+at most about a sixth of a worker's time, and those of all organizations less than half.
 """
 
 import asyncio
@@ -16,40 +15,43 @@ from tollhouse.base.ids import OrganizationId
 
 CHEAP_BYTES_MAX: Final = 2 * 1024 * 1024
 CHEAP_ELEMENTS_MAX: Final = 16_384
-"""A body within both costs little more than any request: nobody waits because of it."""
+"""A body within both bounds is cheap: no other body waits after it."""
 ORGANIZATION_PAUSE: Final = 12
 WORKER_PAUSE: Final = 4
-"""The pauses, as multiples of the time that parsing took. What follows on the event loop (checks,
-bounds, encoding) mostly takes up to twice as long as parsing, which these pauses cover."""
+"""The pauses, as multiples of the time that parsing took.
+
+The work after parsing on the event loop (checks, bounds, encoding) mostly takes up to twice as long
+as parsing, which these pauses cover.
+"""
 PREPARATION_ORGANIZATION_PAUSE: Final = 6
 PREPARATION_WORKER_PAUSE: Final = 2
-"""The least pauses, as multiples of the time that what follows did take."""
+"""The minimum pauses, as multiples of the time that the work after parsing took."""
 CHEAP_PREPARATION_SECONDS: Final = 0.004
-"""After a body that is not costly, nobody pauses if what follows took at most so long."""
+"""A cheap body causes no pause if the work that follows took at most this long."""
 
 
 def is_costly(*, size_bytes: int, elements: int) -> bool:
-    """Return whether a body takes so much time that others have to be protected from it."""
+    """Return whether parsing a body takes long enough to delay other organizations."""
     return size_bytes > CHEAP_BYTES_MAX or elements > CHEAP_ELEMENTS_MAX
 
 
 @dataclass(slots=True)
 class _Turns:
-    """Of one organization, or of the worker."""
+    """The turns of one organization, or of the worker."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     next_at_seconds: float = 0.0
     users: int = 0
 
     async def wait(self) -> None:
-        """Wait until the pause after the one before is over."""
+        """Wait until the pause after the previous body is over."""
         loop = asyncio.get_running_loop()
-        # The pause may grow meanwhile: what follows on the parsing of a body is charged later.
+        # The pause may grow meanwhile: the work after parsing is charged later.
         while (left_seconds := self.next_at_seconds - loop.time()) > 0:  # noqa: ASYNC110 - a time, not an event
             await asyncio.sleep(left_seconds)
 
     def pause(self, seconds: float) -> None:
-        """Pause for so long from now on, unless a longer pause is under way."""
+        """Pause for `seconds` from now, unless a longer pause is running."""
         ends_at_seconds = asyncio.get_running_loop().time() + seconds
         self.next_at_seconds = max(self.next_at_seconds, ends_at_seconds)
 

@@ -1,28 +1,31 @@
-"""Policies on trial turned into wire types."""
+"""Conversion of policy trials into wire types."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from tollhouse.base.policies import EvaluationOutcome
 from tollhouse.contract import policy_trials as wire
-from tollhouse.judging.types import Decision, Outcome
+from tollhouse.evaluation import EvaluationDecision
 from tollhouse.policies.applying import Side
-from tollhouse.policies.lint import Remark
+from tollhouse.policies.lint import LintWarning
 
 
-def remarks(found: Iterable[Remark]) -> wire.PolicyRemarkList:
-    """In their order."""
+def remarks(found: Iterable[LintWarning]) -> wire.PolicyRemarkList:
+    """Convert warnings, in their order."""
     return wire.PolicyRemarkList(
         data=[wire.PolicyRemark(weakness=each.weakness.value, advice=each.advice) for each in found]
     )
 
 
-def verdicts(sides: Iterable[Side], decisions: Sequence[Decision]) -> wire.PolicyVerdictList:
-    """One for each side."""
+def verdicts(
+    sides: Iterable[Side], decisions: Sequence[EvaluationDecision]
+) -> wire.PolicyVerdictList:
+    """Convert the decisions, one for each side."""
     pairs = zip(sides, decisions, strict=True)
     return wire.PolicyVerdictList(data=[_verdict(side, decision) for side, decision in pairs])
 
 
-def _verdict(side: Side, decision: Decision) -> wire.PolicyVerdict:
+def _verdict(side: Side, decision: EvaluationDecision) -> wire.PolicyVerdict:
     score = decision.score
     return wire.PolicyVerdict(
         of=side,
@@ -36,6 +39,6 @@ def _verdict(side: Side, decision: Decision) -> wire.PolicyVerdict:
     )
 
 
-def _outcome(outcome: Outcome) -> Literal["match", "no_match", "failed"]:
-    assert outcome is not Outcome.SKIPPED, "what monitors is asked to the end"
+def _outcome(outcome: EvaluationOutcome) -> Literal["match", "no_match", "failed"]:
+    assert outcome is not EvaluationOutcome.SKIPPED, "what monitors is asked to the end"
     return outcome.value

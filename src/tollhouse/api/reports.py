@@ -1,49 +1,60 @@
-"""What the two reports have in common: how they are asked, and what surrounds their buckets."""
+"""The query and the headers of a page, which the reports of costs and usage share."""
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 from msgspec import UnsetType
 
-from tollhouse.api.call import Call
+from tollhouse.api.call import OperationCall
 from tollhouse.contract import costs
 from tollhouse.contract.costs import CostsQuery
 from tollhouse.contract.usage import UsageQuery
 from tollhouse.keys.types import Admin
 from tollhouse.reports import service
+from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.service import Asked, Page
-from tollhouse.reports.types import Dimension, Question, Report, Subject, Width
+from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Dimension, Width
+from tollhouse.storage.database import Database
 
 WIDTHS = {"1h": Width.HOUR, "1d": Width.DAY}
 
 T = TypeVar("T")
 
 
-async def page(
-    call: Call[Admin, None, CostsQuery] | Call[Admin, None, UsageQuery], subject: Subject
-) -> Page:
-    """Read the page that a call asks for."""
-    query = call.query
-    costs.check(query)
-    asked = Asked(
-        question=Question(
-            subject=subject,
-            start=query.start_time,
-            width=WIDTHS[query.bucket_width],
-            only=service.filter_of(_sent(query.project_ids), _sent(query.api_key_ids)),
-            grouping=frozenset(map(Dimension, _sent(query.group_by) or ())),
-        ),
-        end=_sent(query.end_time),
-        cursor=_sent(query.page),
-        buckets_max=query.limit,
-    )
-    house = call.house
-    return await service.page(
-        house.report_database, house.cursors, call.organization_id, asked, now=call.now
-    )
+@dataclass(frozen=True, slots=True)
+class ReportReader:
+    """Reads pages of reports. `database` has connections and a time limit of its own."""
+
+    database: Database
+    cursors: Cursors
+
+    async def page(
+        self,
+        call: OperationCall[Admin, None, CostsQuery] | OperationCall[Admin, None, UsageQuery],
+        subject: CostSubject,
+    ) -> Page:
+        """Return the page that a call asks for."""
+        query = call.query
+        costs.check(query)
+        asked = Asked(
+            question=CostQuery(
+                subject=subject,
+                start=query.start_time,
+                width=WIDTHS[query.bucket_width],
+                only=service.filter_of(_sent(query.project_ids), _sent(query.api_key_ids)),
+                grouping=frozenset(map(Dimension, _sent(query.group_by) or ())),
+            ),
+            end=_sent(query.end_time),
+            cursor=_sent(query.page),
+            buckets_max=query.limit,
+        )
+        return await service.page(
+            self.database, self.cursors, call.organization_id, asked, now=call.now
+        )
 
 
-def headers(report: Report) -> tuple[tuple[str, str], ...]:
-    """Beside the body, whose form is given: how much is still unknown."""
+def headers(report: CostReport) -> tuple[tuple[str, str], ...]:
+    """Return the header with the number of requests that have no final cost yet."""
     return ((costs.UNSETTLED_HEADER, str(report.unsettled)),)
 
 

@@ -1,45 +1,46 @@
-"""Records of requests turned into wire types, and what callers ask for into nouns."""
+"""Conversion of request records into wire types, and of queries into filters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec import UnsetType
 
-from tollhouse.activity.errors import KeyNotFound, ProjectNotFound, RequestNotFound
+from tollhouse.activity.errors import RecordKeyNotFound, RecordProjectNotFound, RequestNotFound
 from tollhouse.activity.rules import HOUR_SECONDS, statuses
 from tollhouse.activity.types import (
     ALL_STATUSES,
     LATENCY_BOUNDS_MS,
-    Filter,
-    Grouping,
-    Hours,
+    HourlyTotal,
+    HourRange,
+    RecordFilter,
+    RecordGrouping,
     RecordPage,
     RequestRecord,
-    Tally,
 )
-from tollhouse.api.call import Call
+from tollhouse.api.call import OperationCall
 from tollhouse.api.money_wire import money
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import ProjectId, ProjectKeyId, RequestId, parse_uuid, policy_id_text
+from tollhouse.base.policies import EvaluationOutcome
 from tollhouse.contract import requests as wire
-from tollhouse.decisions.types import BlockingDecision, Outcome
+from tollhouse.decisions.types import BlockingDecision
 
 _DECIMALS: Final = 3
 
 T = TypeVar("T")
 
 
-def request_id(call: Call[Any, Any, Any]) -> RequestId:
-    """The request that the path names; text that cannot be an ID is an unknown one."""
+def request_id(call: OperationCall[Any, Any, Any]) -> RequestId:
+    """Return the request ID in the path. Raises `RequestNotFound`."""
     parsed = parse_uuid(call.path["request_id"])
     if parsed is None:
         raise RequestNotFound
     return RequestId(parsed)
 
 
-def filter_(query: wire.RequestsQuery) -> Filter:
-    """What a list is narrowed to."""
-    return Filter(
+def filter_(query: wire.RequestsQuery) -> RecordFilter:
+    """Convert a query into a filter."""
+    return RecordFilter(
         statuses=ALL_STATUSES if isinstance(query.status, UnsetType) else statuses(query.status),
         project_id=_project_id(query.project_id),
         api_key_id=_api_key_id(query.api_key_id),
@@ -49,19 +50,19 @@ def filter_(query: wire.RequestsQuery) -> Filter:
 
 
 def policed(records: Iterable[RequestRecord]) -> list[RequestId]:
-    """The requests among these that a policy refused, or that one could not decide about."""
+    """Return the IDs of the requests that ended with a policy error."""
     return [each.request_id for each in records if (each.error_code or "").startswith("policy_")]
 
 
 def record(kept: RequestRecord, blocked_by: Sequence[BlockingDecision] = ()) -> wire.RequestRecord:
-    """One request, with the policies that refused it."""
+    """Convert a request, with the policies that refused it."""
     return wire.RequestRecord(
         id=str(kept.request_id),
         created_at=unix_seconds(kept.started_at),
         operation=kept.operation,
         status=kept.status,
         error_code=kept.error_code,
-        failed_by=None if kept.culprit is None else kept.culprit.value,
+        failed_by=None if kept.failed_by is None else kept.failed_by.value,
         blocked_by=[_blocking(decision) for decision in blocked_by],
         model=kept.model,
         backend=kept.backend,
@@ -92,14 +93,17 @@ def _blocking(decision: BlockingDecision) -> wire.BlockingPolicy:
         name=decision.name,
         version=decision.version,
         direction=decision.direction.value,
-        outcome="match" if decision.outcome is Outcome.MATCH else "failed",
+        outcome="match" if decision.outcome is EvaluationOutcome.MATCH else "failed",
     )
 
 
 def record_list(
     page: RecordPage, blocked: Mapping[RequestId, Sequence[BlockingDecision]]
 ) -> wire.RequestRecordList:
-    """A page, which ends where the search did. `blocked` has the policies that refused requests."""
+    """Convert a page, which ends where the search ended.
+
+    `blocked` has the policies that refused requests, by request.
+    """
     return wire.RequestRecordList(
         data=[record(kept, blocked.get(kept.request_id, ())) for kept in page.records],
         has_more=page.has_more,
@@ -108,17 +112,17 @@ def record_list(
     )
 
 
-def grouping(query: wire.RequestRollupsQuery) -> Grouping | None:
-    """What sums are kept apart by."""
+def grouping(query: wire.RequestRollupsQuery) -> RecordGrouping | None:
+    """Return the field to group by, or None."""
     sent = _sent(query.group_by)
-    return None if sent is None else Grouping(sent)
+    return None if sent is None else RecordGrouping(sent)
 
 
 def rollups(
-    hours: Hours, group_by: Grouping | None, tallies: Sequence[Tally]
+    hours: HourRange, group_by: RecordGrouping | None, tallies: Sequence[HourlyTotal]
 ) -> wire.RequestRollupPage:
-    """Every hour of the range, those without requests too."""
-    by_hour: dict[int, list[Tally]] = {}
+    """Convert totals into one bucket per hour of the range, also for hours without requests."""
+    by_hour: dict[int, list[HourlyTotal]] = {}
     for tally in tallies:
         by_hour.setdefault(tally.hour, []).append(tally)
     return wire.RequestRollupPage(
@@ -134,7 +138,7 @@ def rollups(
     )
 
 
-def _rollup(group_by: Grouping | None, tally: Tally) -> wire.RequestRollup:
+def _rollup(group_by: RecordGrouping | None, tally: HourlyTotal) -> wire.RequestRollup:
     return wire.RequestRollup(
         requests=tally.requests,
         failures=[
@@ -150,9 +154,9 @@ def _rollup(group_by: Grouping | None, tally: Tally) -> wire.RequestRollup:
         output_tokens=tally.output_tokens,
         mean_total_ms=round(tally.total_ms / tally.requests, _DECIMALS),
         latency_counts=list(tally.latency_counts),
-        project_id=tally.group if group_by is Grouping.PROJECT else None,
-        api_key_id=tally.group if group_by is Grouping.KEY else None,
-        model=(tally.group or None) if group_by is Grouping.MODEL else None,
+        project_id=tally.group if group_by is RecordGrouping.PROJECT else None,
+        api_key_id=tally.group if group_by is RecordGrouping.KEY else None,
+        model=(tally.group or None) if group_by is RecordGrouping.MODEL else None,
     )
 
 
@@ -161,7 +165,7 @@ def _project_id(sent: str | UnsetType) -> ProjectId | None:
         return None
     parsed = parse_uuid(sent)
     if parsed is None:
-        raise ProjectNotFound
+        raise RecordProjectNotFound
     return ProjectId(parsed)
 
 
@@ -170,7 +174,7 @@ def _api_key_id(sent: str | UnsetType) -> ProjectKeyId | None:
         return None
     parsed = parse_uuid(sent)
     if parsed is None:
-        raise KeyNotFound
+        raise RecordKeyNotFound
     return ProjectKeyId(parsed)
 
 

@@ -1,41 +1,45 @@
-"""The route table turned into a look-up. What stands in the table is served, and nothing else."""
+"""The route table: which operation or static site serves a path."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from tollhouse.api.call import Handler
+from tollhouse.api.static_site import StaticSite
 from tollhouse.contract.operation import Guard, MisdeclaredOperation, Operation
-from tollhouse.inference.surface import Surface
+from tollhouse.inference.endpoint import Endpoint
 
 _ONLY_BY_PIPELINE = frozenset({Guard.ADMISSION, Guard.POLICIES})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
-    """An operation and who serves it.
+    """An operation, and the handler or the endpoint that serves it.
 
-    What must be admitted and judged can only be served as a surface, which the pipeline calls:
-    a plain handler of such an operation cannot be put into the table.
+    An operation that needs admission and policies must have an endpoint, which the pipeline calls.
+    All other operations have a handler.
     """
 
     operation: Operation
     handler: Handler | None = None
-    surface: Surface | None = None
+    endpoint: Endpoint | None = None
+    is_limited: bool = field(init=False)
 
     def __post_init__(self) -> None:
         is_guarded = bool(self.operation.guards & _ONLY_BY_PIPELINE)
-        serves, serves_not = self.handler, self.surface
+        serves, serves_not = self.handler, self.endpoint
         if is_guarded:
-            serves, serves_not = self.surface, self.handler
+            serves, serves_not = self.endpoint, self.handler
         if serves is None or serves_not is not None:
-            message = f"{self.operation.id}: a surface is what must be admitted and judged"
+            kind = "an endpoint" if is_guarded else "a handler"
+            message = f"{self.operation.id}: must have {kind} and nothing else"
             raise MisdeclaredOperation(message)
+        object.__setattr__(self, "is_limited", Guard.LIMITS in self.operation.guards)
 
 
 @dataclass(slots=True)
-class _Place:
-    """All methods of one path."""
+class _RouteNode:
+    """All routes of one path."""
 
     template: tuple[str, ...]
     by_method: dict[str, Route] = field(default_factory=dict[str, Route])
@@ -54,74 +58,80 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The routes of a path by method, and the parameters that the path holds."""
+    """The routes of a path by method, and the parameters in the path."""
 
     by_method: Mapping[str, Route]
     parameters: dict[str, str]
 
     @property
     def allowed(self) -> str:
-        """For `Allow`; whatever can be read can be asked for its head."""
-        methods = set(self.by_method) | {"OPTIONS"} | ({"HEAD"} & self._head())
-        return ", ".join(sorted(methods))
+        """The value of the header `Allow`. A path with GET also has HEAD."""
+        head = ("HEAD",) if "GET" in self.by_method else ()
+        return ", ".join(sorted({*self.by_method, "OPTIONS", *head}))
 
     def route(self, method: str) -> Route | None:
-        """HEAD is GET without the content."""
+        """Return the route of a method; HEAD has the route of GET."""
         return self.by_method.get("GET" if method == "HEAD" else method)
-
-    def _head(self) -> set[str]:
-        return {"HEAD"} if "GET" in self.by_method else set()
 
 
 class Router:
-    """Paths without parameters by one look-up; the others by their number of segments."""
+    """Finds paths without parameters by one look-up, and others by their number of segments."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._exact: dict[str, _Place] = {}
-        self._by_length: dict[int, list[_Place]] = {}
-        self._tails: list[tuple[str, str, _Place]] = []
+    def __init__(self, routes: Sequence[Route], sites: Sequence[StaticSite] = ()) -> None:
+        self.routes = routes
+        self._sites = sites
+        self._exact: dict[str, _RouteNode] = {}
+        self._by_length: dict[int, list[_RouteNode]] = {}
+        self._tails: list[tuple[str, str, _RouteNode]] = []
         for route in routes:
-            place = self._place(route.operation)
-            assert route.operation.method not in place.by_method, "one route per operation"
-            place.by_method[route.operation.method] = route
+            node = self._node(route.operation)
+            assert route.operation.method not in node.by_method, "one route per operation"
+            node.by_method[route.operation.method] = route
 
-    def _place(self, operation: Operation) -> _Place:
+    def _node(self, operation: Operation) -> _RouteNode:
         path = operation.path
         if operation.tail_parameter:
             prefix, _, name = path.rpartition("/")
-            self._tails.append((f"{prefix}/", name[1:-1], place := _Place(())))
-            return place
+            self._tails.append((f"{prefix}/", name[1:-1], node := _RouteNode(())))
+            return node
         if "{" not in path:
-            return self._exact.setdefault(path, _Place(()))
+            return self._exact.setdefault(path, _RouteNode(()))
         template = tuple(path.split("/"))
         same_length = self._by_length.setdefault(len(template), [])
-        for place in same_length:
-            if _shape(place.template) == _shape(template):
-                assert place.template == template, "one name per parameter"
-                return place
-        same_length.append(place := _Place(template))
-        return place
+        for node in same_length:
+            if _shape(node.template) == _shape(template):
+                assert node.template == template, "one name per parameter"
+                return node
+        same_length.append(node := _RouteNode(template))
+        return node
 
     def match(self, path: str) -> Match | None:
-        """What stands at this path, as it was sent. Only parameters may be percent-encoded.
+        """Return the routes of a path as it was sent. Only parameters may be percent-encoded.
 
-        A proxy that guards `/manage/` compares the same spelling. Trailing slashes are not
-        forgiven, nor redirected.
+        So a proxy that restricts `/manage/` can compare the same spelling. A path with a slash
+        too many at its end has no route.
         """
         if (exact := self._exact.get(path)) is not None:
             return Match(exact.by_method, {})
         segments = path.split("/")
-        for place in self._by_length.get(len(segments), ()):
-            if (parameters := place.parameters(segments)) is not None:
-                return Match(place.by_method, parameters)
-        for prefix, name, place in self._tails:
+        for node in self._by_length.get(len(segments), ()):
+            if (parameters := node.parameters(segments)) is not None:
+                return Match(node.by_method, parameters)
+        for prefix, name, node in self._tails:
             if path.startswith(prefix) and (value := _value(path[len(prefix) :])) is not None:
-                return Match(place.by_method, {name: value})
+                return Match(node.by_method, {name: value})
+        return None
+
+    def site_at(self, raw_path: bytes) -> StaticSite | None:
+        """Return the static site that serves a path."""
+        for site in self._sites:
+            if site.is_at(raw_path):
+                return site
         return None
 
 
 def _value(encoded: str) -> str | None:
-    """A parameter as it is meant; nothing when it is empty, or holds what no text does."""
+    """Decode a path parameter. Return None if it is empty or contains NUL."""
     value = unquote(encoded)
     return value if value and "\0" not in value else None
 

@@ -1,41 +1,88 @@
-"""Answers on the wire: the headers that all of them have, and what is left of a request's body."""
+"""Sending whole and streamed answers, with the headers that every answer has."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Final
 
-from tollhouse.api.body import Body, Send
+from tollhouse.api.body import ABORT
 from tollhouse.api.errors import Reply
-from tollhouse.api.streams import STREAM_HEADERS, StreamReply
-from tollhouse.base.ids import RequestId
+from tollhouse.api.exchange import Exchange
+from tollhouse.api.stream_sender import STREAM_HEADERS, StreamReply, StreamSender
+from tollhouse.base.clock import Clock
+from tollhouse.base.tasks import Tasks
 from tollhouse.contract.errors import ErrorShape
+from tollhouse.evaluation import COUNTED_BYTES_MIN, AnswerBuffers
 
-_NO_CONTENT = 204
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Framing:
-    """What of a request decides how its answer is sent."""
-
-    request_id: RequestId
-    method: str
-    shape: ErrorShape
-    body: Body
-    waits_for_continue: bool
+_NO_CONTENT: Final = 204
 
 
-async def send_reply(send: Send, reply: Reply, framing: Framing) -> None:
-    """Send it, and swallow what the caller still sends, so that it reads the answer first."""
-    body = framing.body
-    has_content = framing.method != "HEAD" and reply.status != _NO_CONTENT
+class ResponseSender:
+    """One per worker. Answers that wait for slow readers count against `buffers`."""
+
+    def __init__(
+        self, buffers: AnswerBuffers, clock: Clock, tasks: Tasks, *, keep_alive_seconds: float
+    ) -> None:
+        self._buffers = buffers
+        self._clock = clock
+        self._tasks = tasks
+        self._keep_alive_seconds = keep_alive_seconds
+
+    async def send(self, reply: Reply, exchange: Exchange) -> None:
+        """Send a whole answer. A large one counts as buffered until the caller has read it.
+
+        Raises `OutputBufferExceeded` before anything is sent if the organization has no room
+        for the answer.
+        """
+        organization_id = exchange.context.organization_id
+        if organization_id is None or len(reply.body) < COUNTED_BYTES_MIN:
+            await send_reply(reply, exchange)
+            return
+        output = self._buffers.output_for(organization_id)
+        piece = output.begin_write(len(reply.body), _abort_of(exchange))
+        try:
+            await send_reply(reply, exchange)
+        finally:
+            output.end_write(piece)
+
+    async def send_stream(self, reply: StreamReply, exchange: Exchange) -> bool:
+        """Send a streamed answer. Return whether the caller stayed until its end."""
+        try:
+            await exchange.send(
+                {
+                    "type": "http.response.start",
+                    "status": reply.status,
+                    "headers": _headers(reply, exchange),
+                }
+            )
+        except BaseException:
+            reply.answer.abandon()
+            raise
+        sender = StreamSender(
+            reply.answer,
+            receive=exchange.receive,
+            send=exchange.send,
+            abort=_abort_of(exchange),
+            clock=self._clock,
+            keep_alive_seconds=self._keep_alive_seconds,
+        )
+        await sender.run(self._tasks)
+        return sender.has_reader
+
+
+async def send_reply(reply: Reply, exchange: Exchange) -> None:
+    """Send a whole answer, and discard the rest of the body so that the caller reads the answer."""
+    body, send = exchange.body, exchange.send
+    has_content = exchange.scope["method"] != "HEAD" and reply.status != _NO_CONTENT
     content = reply.body if has_content else b""
-    # Read before anything is awaited: the headers promise to close by the same fact.
+    # Read before the first await, since the header `connection: close` depends on it too.
     is_unread = not body.is_finished
-    head = {
-        "type": "http.response.start",
-        "status": reply.status,
-        "headers": headers_of(reply, framing),
-    }
-    await send(head)
-    if not is_unread or framing.waits_for_continue or body.has_timed_out:
+    await send(
+        {
+            "type": "http.response.start",
+            "status": reply.status,
+            "headers": _headers(reply, exchange),
+        }
+    )
+    if not is_unread or body.has_timed_out or exchange.head.waits_for_continue:
         await send({"type": "http.response.body", "body": content})
         return
     await send({"type": "http.response.body", "body": content, "more_body": True})
@@ -43,13 +90,12 @@ async def send_reply(send: Send, reply: Reply, framing: Framing) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def headers_of(reply: Reply | StreamReply, framing: Framing) -> list[tuple[bytes, bytes]]:
-    """Every answer has the request's ID; one to a body that was not read closes."""
-    request_id = str(framing.request_id).encode()
-    headers = [
-        (b"x-request-id", request_id),
-        *((name.encode(), value.encode()) for name, value in reply.headers),
-    ]
+def _headers(reply: Reply | StreamReply, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer. The connection closes if the body was not read."""
+    request_id = str(exchange.context.request_id).encode()
+    headers = [(b"x-request-id", request_id)]
+    for name, value in reply.headers:
+        headers.append((name.encode(), value.encode()))
     if isinstance(reply, StreamReply):
         headers += STREAM_HEADERS
     else:
@@ -57,8 +103,16 @@ def headers_of(reply: Reply | StreamReply, framing: Framing) -> list[tuple[bytes
         if reply.body:
             headers.append((b"content-type", b"application/json"))
             headers.append((b"content-length", str(len(reply.body)).encode()))
-    if framing.shape is ErrorShape.MESSAGES:
+    if exchange.shape is ErrorShape.MESSAGES:
         headers.append((b"request-id", request_id))
-    if not framing.body.is_finished:
+    if not exchange.body.is_finished:
         headers.append((b"connection", b"close"))
     return headers
+
+
+def _abort_of(exchange: Exchange) -> Callable[[], None]:
+    return exchange.scope.get("extensions", {}).get(ABORT, _leave_open)
+
+
+def _leave_open() -> None:
+    """Stand in for `ABORT` on servers that close a connection when its answer is incomplete."""

@@ -1,12 +1,11 @@
-"""Files that are served from memory to anybody: the web console, and the pages of errors."""
+"""Public files that are served from memory: the web console and the pages of errors."""
 
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Final
 
-from tollhouse.api.body import Receive, Send
-from tollhouse.api.edge import Scope
+from tollhouse.api.body import Receive, Scope, Send
 from tollhouse.api.head import Head
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import RequestId, time_ordered_uuid
@@ -27,7 +26,7 @@ _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class File:
-    """One file. `is_hashed` says that its name changes with its content."""
+    """One file. `is_hashed` means that its name changes with its content."""
 
     content: bytes
     media_type: str
@@ -38,7 +37,7 @@ class File:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StaticAnswer:
-    """An answer that is complete but for the headers that every answer of a site has."""
+    """An answer without the headers that every answer of the site has."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -46,7 +45,7 @@ class StaticAnswer:
 
 
 class StaticSite(ABC):
-    """An ASGI application for the paths that `is_at` claims: `root`, and all that are below it."""
+    """An ASGI application for the path `root` and all paths below it."""
 
     def __init__(
         self, *, root: bytes, operation: str, content_security_policy: str, clock: Clock
@@ -59,14 +58,14 @@ class StaticSite(ABC):
 
     @abstractmethod
     def find(self, path: str) -> File | StaticAnswer:
-        """Return what is at a path. It is what follows the root: empty, or begins with a slash."""
+        """Return the file or answer at `path`, which is empty or begins with a slash."""
 
     def is_at(self, raw_path: bytes) -> bool:
-        """Whether the path, as it was sent, belongs to the site."""
+        """Return whether a path, as it was sent, belongs to the site."""
         return raw_path == self._root or raw_path.startswith(self._below)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. No body is read: one that was announced costs its connection."""
+        """Answer one request without reading its body; an announced body closes the connection."""
         del receive
         started_seconds = self._clock.monotonic_seconds()
         head = Head(scope["headers"])
@@ -135,5 +134,5 @@ def _file_answer(file: File, head: Head) -> StaticAnswer:
 
 
 def _names(values: list[bytes], wanted: bytes) -> bool:
-    """Whether a list in headers names something as it is; `gzip;q=0` does not name gzip."""
+    """Return whether a comma-separated header contains `wanted`; `gzip;q=0` is not `gzip`."""
     return any(item.strip() == wanted for value in values for item in value.split(b","))

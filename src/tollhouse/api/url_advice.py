@@ -1,7 +1,7 @@
-"""What a caller of an unknown URL probably meant. Looked up only when a request is refused.
+"""Advice for the caller of an unknown URL.
 
-The advice names routes as they are declared, never the path that was sent: callers put keys and
-names into paths.
+The advice names declared routes, never the path that was sent, because callers put keys and names
+into paths.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,17 +11,17 @@ from tollhouse.api.router import Match, Route, Router
 from tollhouse.contract.operation import GIVEN_PREFIX, MANAGE_PREFIX
 
 _RESOURCE = len(f"{MANAGE_PREFIX}organization".split("/"))
-"""Which segment of a path names the resource."""
+"""The index of the path segment that names the resource."""
 _LIKENESS_MIN = 0.66
 _PATH_LENGTH_MAX = 1_000
 
 
 class UrlAdvice:
-    """One per worker. `routes` are those of the router."""
+    """One per worker."""
 
-    def __init__(self, router: Router, routes: Iterable[Route]) -> None:
+    def __init__(self, router: Router) -> None:
         self._router = router
-        managed = [each for each in routes if each.operation.path.startswith(MANAGE_PREFIX)]
+        managed = [each for each in router.routes if each.operation.path.startswith(MANAGE_PREFIX)]
         self._resources = sorted({_segments(each)[_RESOURCE] for each in managed})
         self._at = _by_path(managed)
 
@@ -33,7 +33,7 @@ class UrlAdvice:
         return None if match is None else match.route(method)
 
     def for_unknown(self, method: str, path: str) -> str | None:
-        """Return what to do about a path that no operation has, if that can be told."""
+        """Return the advice for a path without an operation, or None if there is none to give."""
         if len(path) > _PATH_LENGTH_MAX:
             return None
         if path.endswith("/") and self._router.match(path.rstrip("/")) is not None:
@@ -56,7 +56,7 @@ class UrlAdvice:
         return None
 
     def _candidates(self, segments: list[str]) -> Iterator[str]:
-        """The path itself, and the resource that a part of it names or resembles."""
+        """Yield the path itself, and the paths of resources that it names or resembles."""
         yield "/".join(segments)
         below, resource = segments[:_RESOURCE], segments[_RESOURCE:]
         if resource and resource[-1] in self._resources:
@@ -68,7 +68,7 @@ class UrlAdvice:
                 yield "/".join([*below, nearest])
 
     def _near(self, match: Match) -> list[Route]:
-        """The routes of a path, and the verbs on what it names, such as `.../revoke`."""
+        """Return the routes of a path, and its actions, such as `.../revoke`."""
         own = list(match.by_method.values())
         path = own[0].operation.path
         verbs = [
@@ -105,5 +105,5 @@ def _by_path(routes: Iterable[Route]) -> dict[str, list[Route]]:
 
 
 def _is_verb(routes: list[Route]) -> bool:
-    """Whether a path only takes POST, so that it is no collection."""
+    """Return whether a path only accepts POST, so that it is an action and not a collection."""
     return [each.operation.method for each in routes] == ["POST"]

@@ -1,4 +1,4 @@
-"""Nouns of the house turned into wire types; no decision is taken here."""
+"""Conversion of domain objects into wire types."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ PageT = TypeVar("PageT", bound=ListPage)
 def project_key(
     key: ProjectKey, *, now: datetime, value: str | None = None
 ) -> keys_wire.ProjectKey:
-    """As the given contract shows it."""
+    """Convert a project key into the form of `/v1`."""
     return keys_wire.ProjectKey(
         id=str(key.id),
         name=key.name,
@@ -55,20 +55,20 @@ def project_key(
 def managed_project_key(
     key: ProjectKey, *, now: datetime, value: str | None = None
 ) -> keys_wire.ManagedProjectKey:
-    """As the management extension shows it: with the models that the key is limited to."""
+    """Convert a project key into the form of `/manage/v1`, with its allowed models."""
     models = None if key.allowed_models is None else list(key.allowed_models)
     shown = project_key(key, now=now, value=value)
     return keys_wire.ManagedProjectKey(**asdict(shown), allowed_models=models)
 
 
 def created_admin_key(key: AdminKey, *, value: str | None) -> keys_wire.CreatedAdminKey:
-    """With its value, unless that is no longer shown."""
+    """Convert a new Admin key, with its value unless `value` is None."""
     shown = asdict(admin_key(key))
     return keys_wire.CreatedAdminKey(**shown, value=UNSET if value is None else value)
 
 
 def admin_key(key: AdminKey) -> keys_wire.AdminKey:
-    """A key that holds all shows all that there is."""
+    """Convert an Admin key. One without a list of permissions has all permissions."""
     held = ADMIN_PERMISSIONS if key.permissions is None else key.permissions
     return keys_wire.AdminKey(
         id=str(key.id),
@@ -83,7 +83,7 @@ def admin_key(key: AdminKey) -> keys_wire.AdminKey:
 
 
 def project(project_: Project) -> projects_wire.Project:
-    """With OpenAI's field names."""
+    """Convert a project, with OpenAI's field names."""
     models = project_.allowed_models
     return projects_wire.Project(
         id=str(project_.id),
@@ -96,7 +96,7 @@ def project(project_: Project) -> projects_wire.Project:
 
 
 def policy(policy_: Policy) -> policies_wire.Policy:
-    """With its draft, and with its current version once there is one."""
+    """Convert a policy, with its draft and its current version if there is one."""
     draft, published = policy_.draft, policy_.published
     return policies_wire.Policy(
         id=policy_id_text(policy_.id),
@@ -128,7 +128,7 @@ def policy(policy_: Policy) -> policies_wire.Policy:
 def policy_version(
     version: PolicyVersion, *, current_version: int | None
 ) -> policies_wire.PublishedPolicy:
-    """With the threshold that is in force, never null."""
+    """Convert a published version. Its threshold is the one in force, never null."""
     content = version.content
     return policies_wire.PublishedPolicy(
         id=policy_version_id_text(version.policy_id, version.number),
@@ -145,7 +145,7 @@ def policy_version(
 
 
 def managed_policy(policy_: Policy) -> policies_wire.ManagedPolicy:
-    """As the management extension shows it: with whether draft and version end answers early."""
+    """Convert a policy into the form of `/manage/v1`, which has `ends_answer_early`."""
     shown, published = policy(policy_), policy_.published
     draft = policies_wire.ManagedPolicyDraft(
         **asdict(shown.draft), ends_answer_early=policy_.draft.ends_answer_early
@@ -162,7 +162,7 @@ def managed_policy(policy_: Policy) -> policies_wire.ManagedPolicy:
 def managed_policy_version(
     version: PolicyVersion, *, current_version: int | None
 ) -> policies_wire.ManagedPublishedPolicy:
-    """As the management extension shows a published version."""
+    """Convert a published version into the form of `/manage/v1`."""
     shown = policy_version(version, current_version=current_version)
     return policies_wire.ManagedPublishedPolicy(
         **asdict(shown), ends_answer_early=version.content.ends_answer_early
@@ -170,7 +170,7 @@ def managed_policy_version(
 
 
 def effective_policy(effective: EffectivePolicy) -> policies_wire.EffectivePolicy:
-    """As it applies to the project that was asked about."""
+    """Convert a policy that applies to a project."""
     return policies_wire.EffectivePolicy(
         id=policy_id_text(effective.id),
         name=effective.name,
@@ -182,7 +182,7 @@ def effective_policy(effective: EffectivePolicy) -> policies_wire.EffectivePolic
 
 
 def audit_entry(entry: AuditEntry) -> audit_wire.AuditEntry:
-    """Digests in hexadecimal."""
+    """Convert an audit entry, with digests in hexadecimal."""
     return audit_wire.AuditEntry(
         id=str(entry.id),
         occurred_at=unix_seconds(entry.occurred_at),
@@ -197,21 +197,21 @@ def audit_entry(entry: AuditEntry) -> audit_wire.AuditEntry:
 
 
 def audit_change(change: Change) -> audit_wire.AuditChange:
-    """As it was written."""
+    """Convert the change of one field."""
     return audit_wire.AuditChange(
         field=change.field, before=_audit_value(change.before), after=_audit_value(change.after)
     )
 
 
 def actor(type_: str, id_: str | None) -> audit_wire.AuditActor:
-    """Who changed something."""
+    """Return the author of a change."""
     return audit_wire.AuditActor(
         type="operator" if type_ == "operator" else "admin_api_key", id=id_
     )
 
 
 def future_instant(seconds: int | UnsetType | None, *, now: datetime) -> datetime | None:
-    """A wire timestamp that must lie ahead; absent and null both mean none."""
+    """Convert a timestamp that must be in the future; return None if it is absent or null."""
     if seconds is None or isinstance(seconds, UnsetType):
         return None
     at = datetime.fromtimestamp(seconds, UTC)
@@ -224,7 +224,7 @@ def future_instant(seconds: int | UnsetType | None, *, now: datetime) -> datetim
 def page(
     make: Callable[..., PageT], found: Sequence[T], limit: int, show: Callable[[T], ShownT]
 ) -> PageT:
-    """A list from one item more than fits on it, which tells whether there are further ones."""
+    """Return a page of `limit` items. A further item in `found` means that there are more."""
     data = [show(item) for item in found[:limit]]
     return make(
         data=data,

@@ -1,1 +1,1 @@
-"""The specification as types. A change in this folder is a change of the public interface."""
+"""The public interface as types and operations. Every change here changes the interface."""

@@ -1,4 +1,4 @@
-"""Who changed what: one entry for each change of an organization's resources."""
+"""The wire types of the audit log, which has one entry for each change of a resource."""
 
 from typing import ClassVar, Literal, TypeAlias
 
@@ -9,7 +9,7 @@ from tollhouse.contract.origins import extension
 
 
 class AuditActor(Struct, frozen=True, kw_only=True):
-    """An Admin key, or the operator at the command line, who has no ID."""
+    """Who made the change: an Admin key, or the operator at the command line, who has no ID."""
 
     mark: ClassVar[Meta] = extension("OQ-158")
 
@@ -18,7 +18,7 @@ class AuditActor(Struct, frozen=True, kw_only=True):
 
 
 class AuditResource(Struct, frozen=True, kw_only=True):
-    """What was changed."""
+    """The resource that was changed."""
 
     mark: ClassVar[Meta] = extension("OQ-158")
 
@@ -27,9 +27,9 @@ class AuditResource(Struct, frozen=True, kw_only=True):
 
 
 class DigestedValue(Struct, frozen=True, kw_only=True):
-    """Stands for a value that is too long to show, or not to be shown here.
+    """Replaces a value that is too long, or that may not be shown here.
 
-    `sha256` is of the value's JSON, `length` the number of its characters.
+    `sha256` is the digest of the value's JSON; `length` is the number of its characters.
     """
 
     mark: ClassVar[Meta] = extension("OQ-158")
@@ -42,7 +42,7 @@ AuditValue: TypeAlias = str | int | bool | list[str] | DigestedValue | None
 
 
 class AuditChange(Struct, frozen=True, kw_only=True):
-    """A field that differs. It is a path with dots; an amount is a string of pico-dollars."""
+    """A changed field. `field` is a path with dots; an amount is a string of pico-dollars."""
 
     mark: ClassVar[Meta] = extension("OQ-158")
 
@@ -52,7 +52,7 @@ class AuditChange(Struct, frozen=True, kw_only=True):
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """The fields that differ, and digests that tell whether two states are the same."""
+    """One change of one resource. Two states with equal digests are equal."""
 
     mark: ClassVar[Meta] = extension("OQ-158")
 
@@ -69,7 +69,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
 
 
 class AuditList(ListPage, frozen=True, kw_only=True):
-    """A page of the organization's audit trail."""
+    """A page of the organization's audit log, newest first."""
 
     mark: ClassVar[Meta] = extension("OQ-158")
 

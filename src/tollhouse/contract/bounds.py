@@ -1,4 +1,4 @@
-"""Every bound of the specification, and of the register of open questions, under a name.
+"""The bounds of all fields, and the types that have them.
 
 Lengths count Unicode code points. A bound that the specification does not give has the number
 of its open question beside it.
@@ -11,10 +11,10 @@ from msgspec import Meta
 from tollhouse.base.permissions import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS
 
 FreeObject = dict[str, Any]
-"""An object of which the specification says nothing more."""
+"""An object whose members the specification does not define."""
 Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 OnlyFalse = Annotated[bool, Meta(extra_json_schema={"const": False})]
-"""True is refused by a rule of the body, because it has a code and a message of its own."""
+"""`check` refuses true, because that refusal has its own code and message."""
 
 # Inference.
 MODEL_NAME_LENGTH_MAX = 200
@@ -96,12 +96,12 @@ OPERATION_NAME_LENGTH_MAX = 64  # OQ-174
 QUESTION_PATTERN = r"\?\Z"
 _BREAKS_AND_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _BIDI_CONTROLS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""They let a name be shown in another order than it is written, and so as another name."""
+"""Characters that change the order in which a name is shown, so that it looks like another name."""
 _INVISIBLE = (
     r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2064\u2800\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0"
 )
-"""Characters that no font shows: a name of them alone is blank."""
+"""Characters that no font shows. A name with nothing else is blank."""
 NAME_PATTERN = rf"\A(?=.*[^\s{_INVISIBLE}])[^{_BREAKS_AND_CONTROLS}{_BIDI_CONTROLS}]+\Z"  # OQ-149
 STATUS_PATTERN = r"\A[1-5](?:[0-9]{2}|xx)\Z"
 USD_PATTERN = r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"
@@ -111,7 +111,7 @@ PolicyName = Annotated[
     str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX, pattern=NAME_PATTERN)
 ]
 StoredPolicyName = Annotated[str, Meta(min_length=1, max_length=POLICY_NAME_LENGTH_MAX)]
-"""A name may be older than the pattern of new ones."""
+"""A stored name may be older than the pattern for new names."""
 PolicyDescription = Annotated[str, Meta(max_length=POLICY_DESCRIPTION_LENGTH_MAX)]
 PolicyRule = Annotated[
     str, Meta(min_length=1, max_length=POLICY_RULE_LENGTH_MAX, pattern=QUESTION_PATTERN)
@@ -181,4 +181,4 @@ FORMS = {
     CUSTOMER_PERMISSION_PATTERN: f"one of {', '.join(CUSTOMER_PERMISSION_NAMES)}",
     ADMIN_PERMISSION_PATTERN: f"one of {', '.join(ADMIN_PERMISSION_NAMES)}",
 }
-"""What each pattern asks for, in words."""
+"""What each pattern expects, for error messages."""

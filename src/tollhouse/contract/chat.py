@@ -25,14 +25,15 @@ from tollhouse.contract.bounds import (
     User,
     Verbosity,
 )
-from tollhouse.contract.combinations import combination, is_set
+from tollhouse.contract.field_checks import ABSENT, combination, mistyped
 from tollhouse.contract.origins import GIVEN, ORIGIN_MEMBER, Origin
 from tollhouse.contract.reasoning import Reasoning, ReasoningControls, check_reasoning
 
 # A part may have further members, which are accepted and not forwarded (OQ-195).
 _STRING_OR_NULL = (str, type(None))
-_FREE_CHOICES = ("none", "auto")
-"""A choice that calls no tool fulfils these."""
+_TEXT = "a string or null"
+_FREE_CHOICES = (*ABSENT, "none", "auto")
+"""Choices that need no tool."""
 ContentPart = Annotated[
     FreeObject,
     Meta(
@@ -48,7 +49,7 @@ ContentPart = Annotated[
 
 
 class ChatMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One message. Whether messages make sense together is the backend's to say (OQ-43)."""
+    """One message. The backend decides whether the messages form a valid conversation (OQ-43)."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -64,7 +65,7 @@ class ChatMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class StreamOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`include_usage` asks for one last record with the usage."""
+    """`include_usage` adds a last record with the usage."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -86,7 +87,7 @@ class JsonObjectFormat(
 
 
 class JsonSchema(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The schema that the answer must fit."""
+    """The JSON schema that the answer must match."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -104,7 +105,7 @@ class JsonSchemaFormat(
     tag="json_schema",
     forbid_unknown_fields=True,
 ):
-    """JSON that fits a schema."""
+    """JSON that matches a schema."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -112,7 +113,7 @@ class JsonSchemaFormat(
 
 
 class ChatRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of POST /v1/chat/completions. Null counts as absent, wherever it is allowed."""
+    """Body of POST /v1/chat/completions. Where null is allowed, it counts as absent."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -161,7 +162,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def check(request: ChatRequest) -> None:
-    """Refuse fields that do not go together; what depends on the model is not looked at."""
+    """Raise `InvalidRequest` for fields that contradict each other, whatever the model supports."""
     if request.store:
         message = "Invalid 'store': only false is accepted, because nothing is stored."
         raise InvalidRequest("unsupported_value", message, param="store")
@@ -173,13 +174,12 @@ def check(request: ChatRequest) -> None:
 
 
 def _check_reasoning(request: ChatRequest) -> None:
-    sent = (
-        request.reasoning,
-        request.reasoning_effort,
-        request.thinking,
-        request.include_reasoning,
-    )
-    if not any(map(is_set, sent)):
+    if (
+        request.reasoning in ABSENT
+        and request.reasoning_effort in ABSENT
+        and request.thinking in ABSENT
+        and request.include_reasoning in ABSENT
+    ):
         return
     check_reasoning(
         ReasoningControls(
@@ -192,7 +192,7 @@ def _check_reasoning(request: ChatRequest) -> None:
 
 
 def _check_output_bounds(request: ChatRequest) -> None:
-    if is_set(request.max_tokens) and is_set(request.max_completion_tokens):
+    if request.max_tokens not in ABSENT and request.max_completion_tokens not in ABSENT:
         raise combination("max_tokens", "send it or 'max_completion_tokens', not both")
 
 
@@ -204,25 +204,24 @@ def _check_logprobs(request: ChatRequest) -> None:
 
 
 def _check_tools(request: ChatRequest) -> None:
-    """An empty list counts as absent; `none` and `auto` need no definitions (OQ-37)."""
+    """Check tools, functions and the choice among them. An empty list counts as absent (OQ-37)."""
     tools, functions = request.tools or [], request.functions or []
     if tools and functions:
         raise combination("functions", "send it or 'tools', not both")
     choice, call = request.tool_choice, request.function_call
-    if is_set(choice) and choice not in _FREE_CHOICES:
+    if choice not in _FREE_CHOICES:
         if not tools:
             raise combination("tool_choice", "it needs 'tools'")
         if isinstance(choice, dict) and choice.get("type") == "function":
             _check_named("tool_choice", choice.get("function"), [t.get("function") for t in tools])
-    if is_set(call) and call not in _FREE_CHOICES:
+    if call not in _FREE_CHOICES:
         if not functions:
             raise combination("function_call", "it needs 'functions'")
-        if isinstance(call, dict):
-            _check_named("function_call", call, functions)
+        _check_named("function_call", call, functions)
 
 
 def _check_named(param: str, chosen: Any, defined: list[Any]) -> None:  # noqa: ANN401 - free-form
-    """A choice by name must name something that is defined; other forms are the backend's."""
+    """Check that a choice by name names a defined tool. The backend checks other forms."""
     name = _name(chosen)
     if name is not None and name not in map(_name, defined):
         raise combination(param, "nothing of that name is defined")
@@ -237,11 +236,6 @@ def _check_content_parts(messages: list[ChatMessage]) -> None:
         if isinstance(message.content, list):
             for index, part in enumerate(message.content):
                 if not isinstance(part.get("type"), _STRING_OR_NULL):
-                    raise _not_text(f"messages[{position}].content[{index}].type")
+                    raise mistyped(f"messages[{position}].content[{index}].type", _TEXT)
                 if not isinstance(part.get("text"), _STRING_OR_NULL):
-                    raise _not_text(f"messages[{position}].content[{index}].text")
-
-
-def _not_text(param: str) -> InvalidRequest:
-    message = f"Invalid type for '{param}': expected a string or null."
-    return InvalidRequest("invalid_type", message, param=param)
+                    raise mistyped(f"messages[{position}].content[{index}].text", _TEXT)

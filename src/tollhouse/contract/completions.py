@@ -1,4 +1,4 @@
-"""What a chat completion answers: one object, or a stream of chunks (OQ-19)."""
+"""The answer of a chat completion: one object, or a stream of chunks (OQ-19)."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,7 +11,7 @@ TokenCounts = dict[str, int | dict[str, int] | None]
 
 
 class UrlCitation(Struct, frozen=True, kw_only=True):
-    """The place in the text that a source stands behind."""
+    """A cited source, and the part of the text that cites it."""
 
     mark: ClassVar[Meta] = GIVEN
     given_required: ClassVar[tuple[str, ...]] = ("url", "title", "start_index", "end_index")
@@ -23,7 +23,7 @@ class UrlCitation(Struct, frozen=True, kw_only=True):
 
 
 class Annotation(Struct, frozen=True, kw_only=True):
-    """A source of a web search."""
+    """A source that a web search found."""
 
     mark: ClassVar[Meta] = GIVEN
     given_required: ClassVar[tuple[str, ...]] = ("url_citation",)
@@ -33,7 +33,7 @@ class Annotation(Struct, frozen=True, kw_only=True):
 
 
 class CompletionMessage(Struct, frozen=True, kw_only=True):
-    """What the model said."""
+    """The message that the model generated."""
 
     mark: ClassVar[Meta] = GIVEN
     given_required: ClassVar[tuple[str, ...]] = ("role",)
@@ -63,7 +63,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """What the request is charged for."""
+    """The tokens that the request is charged for."""
 
     mark: ClassVar[Meta] = GIVEN
     given_required: ClassVar[tuple[str, ...]] = (
@@ -80,7 +80,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class ChatCompletion(Struct, frozen=True, kw_only=True):
-    """The answer of POST /v1/chat/completions that is not streamed."""
+    """The answer of POST /v1/chat/completions without streaming."""
 
     mark: ClassVar[Meta] = GIVEN
     given_required: ClassVar[tuple[str, ...]] = ("id", "created", "model", "choices")
@@ -97,7 +97,7 @@ class ChatCompletion(Struct, frozen=True, kw_only=True):
 
 
 class ToolCallFunctionDelta(Struct, frozen=True, kw_only=True):
-    """The name comes once; the arguments come in pieces."""
+    """A piece of a function call: the name is sent once, the arguments in pieces."""
 
     mark: ClassVar[Meta] = adopted("OQ-21")
 
@@ -106,7 +106,7 @@ class ToolCallFunctionDelta(Struct, frozen=True, kw_only=True):
 
 
 class ToolCallDelta(Struct, frozen=True, kw_only=True):
-    """ID, type and name stand only in the first delta of an index: SDKs join repeats."""
+    """A piece of a tool call. Only the first piece of an index has ID, type and name."""
 
     mark: ClassVar[Meta] = adopted("OQ-21")
 
@@ -117,7 +117,7 @@ class ToolCallDelta(Struct, frozen=True, kw_only=True):
 
 
 class Delta(Struct, frozen=True, kw_only=True):
-    """What a chunk adds to its choice."""
+    """The text and calls that a chunk adds to its choice."""
 
     mark: ClassVar[Meta] = adopted("OQ-19", "OQ-20")
 
@@ -132,7 +132,7 @@ class Delta(Struct, frozen=True, kw_only=True):
 
 
 class ChunkChoice(Struct, frozen=True, kw_only=True):
-    """The last chunk of a choice has an empty delta and a reason."""
+    """One choice of a chunk. Its last chunk has an empty delta and a `finish_reason`."""
 
     mark: ClassVar[Meta] = adopted("OQ-19", "OQ-20")
 
@@ -143,7 +143,7 @@ class ChunkChoice(Struct, frozen=True, kw_only=True):
 
 
 class ChatChunk(Struct, frozen=True, kw_only=True):
-    """One record of a stream; `usage` is absent unless it was asked for (OQ-22)."""
+    """One record of a stream. `usage` is absent unless `include_usage` is true (OQ-22)."""
 
     mark: ClassVar[Meta] = adopted("OQ-19")
 

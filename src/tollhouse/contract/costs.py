@@ -1,4 +1,4 @@
-"""The cost report: its query, and its page of daily buckets. Amounts are decimal strings."""
+"""The wire types of the cost report. Amounts are decimal strings."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -17,9 +17,9 @@ from tollhouse.contract.origins import GIVEN, adopted, given
 from tollhouse.contract.usage import UsageQuery
 
 UNSETTLED_HEADER = "x-tollhouse-unsettled-requests"
-"""How many requests of the range are in no amount because nobody knows their end (OQ-133).
+"""Names the header with the number of requests whose final cost is not known yet (OQ-133).
 
-Those still under way are in no amount either, and are not counted.
+Their costs are in no amount. Requests still in progress are in no amount either, and not counted.
 """
 
 CostGrouping = Literal["project_id", "api_key_id", "line_item"]
@@ -30,7 +30,7 @@ _NAMED_FILTER = given(name=("OQ-125", "OQ-127"), bounds="OQ-127")
 
 
 class CostsQuery(Struct, frozen=True, kw_only=True):
-    """Meanings and ranges are given, names and defaults are OpenAI's."""
+    """The range, filters and groups of a cost report."""
 
     mark: ClassVar[Meta] = adopted("OQ-125", "OQ-126")
 
@@ -48,7 +48,7 @@ class CostsQuery(Struct, frozen=True, kw_only=True):
 
 
 class CostAmount(Struct, frozen=True, kw_only=True):
-    """Exact, without exponent or trailing zeros (OQ-130)."""
+    """An exact decimal, without exponent or trailing zeros (OQ-130)."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -57,7 +57,7 @@ class CostAmount(Struct, frozen=True, kw_only=True):
 
 
 class CostResult(Struct, frozen=True, kw_only=True):
-    """One group of one day; fields that were not grouped by are null."""
+    """The costs of one group on one day. Fields that are not in `group_by` are null."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -69,7 +69,7 @@ class CostResult(Struct, frozen=True, kw_only=True):
 
 
 class CostBucket(Struct, frozen=True, kw_only=True):
-    """One UTC day; a day without settled usage has no results."""
+    """One UTC day. A day without settled usage has no results."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -80,7 +80,7 @@ class CostBucket(Struct, frozen=True, kw_only=True):
 
 
 class CostPage(Struct, frozen=True, kw_only=True):
-    """`next_page` is null on the last page."""
+    """A page of days. `next_page` is null on the last page."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -91,7 +91,7 @@ class CostPage(Struct, frozen=True, kw_only=True):
 
 
 def check(query: CostsQuery | UsageQuery) -> None:
-    """Refuse an empty range; one without an end ends now, which only the report knows."""
+    """Raise `InvalidRequest` for an empty range. The report checks a range without an end."""
     if isinstance(query.end_time, int) and query.end_time <= query.start_time:
         message = "Invalid 'end_time': it must be after 'start_time'."
         raise InvalidRequest("invalid_value", message, param="end_time")

@@ -1,4 +1,4 @@
-"""Prepaid credit: what is left of it, and the entries that explain it."""
+"""The wire types of prepaid credit, its entries, and amounts of money."""
 
 from typing import ClassVar, Literal
 
@@ -11,10 +11,10 @@ from tollhouse.contract.origins import extension
 
 
 class Credits(Struct, frozen=True, kw_only=True):
-    """What is left.
+    """The credit of an organization.
 
-    `available` is `balance` without what is `held`; `unsettled` is the part of `held` whose end
-    nobody knows yet.
+    `held` is set aside for requests in progress; `available` is `balance` minus `held`. `unsettled`
+    is the part of `held` for requests whose final cost is not known yet.
     """
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-167")
@@ -28,7 +28,7 @@ class Credits(Struct, frozen=True, kw_only=True):
 
 
 class CreditEntry(Struct, frozen=True, kw_only=True):
-    """Credit that was given, or by a correction taken back."""
+    """Credit that was added, or taken back by a correction."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-168")
 
@@ -42,7 +42,7 @@ class CreditEntry(Struct, frozen=True, kw_only=True):
 
 
 class CreditEntryList(ListPage, frozen=True, kw_only=True):
-    """A page of entries, newest first."""
+    """A page of credit entries, newest first."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-168")
 
@@ -50,7 +50,7 @@ class CreditEntryList(ListPage, frozen=True, kw_only=True):
 
 
 class CreateTestPayment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The amount must be above zero."""
+    """A payment in a sandbox. The amount must be above zero."""
 
     mark: ClassVar[Meta] = extension("OQ-169")
 

@@ -1,4 +1,4 @@
-"""What policies decided: matches and failures one by one, all of it in sums by the day."""
+"""The wire types of policy decisions and of their daily sums."""
 
 from typing import ClassVar, Literal
 
@@ -13,7 +13,7 @@ DecisionMode = Literal["monitoring", "enforcing"]
 
 
 class PolicyDecision(Struct, frozen=True, kw_only=True):
-    """One match or failure. Scores are basis points; what was decided about is not kept."""
+    """One match or failure of a policy. Scores are basis points. The content is not kept."""
 
     mark: ClassVar[Meta] = extension("OQ-176")
 
@@ -40,7 +40,7 @@ class PolicyDecision(Struct, frozen=True, kw_only=True):
 
 
 class PolicyDecisionList(ListPage, frozen=True, kw_only=True):
-    """Newest first."""
+    """A page of decisions, newest first."""
 
     mark: ClassVar[Meta] = extension("OQ-176")
 
@@ -48,7 +48,7 @@ class PolicyDecisionList(ListPage, frozen=True, kw_only=True):
 
 
 class PolicyRollupsQuery(Struct, frozen=True, kw_only=True):
-    """The days that a range touches, each counted whole."""
+    """The range of a policy report. Every UTC day that it touches is counted as a whole."""
 
     mark: ClassVar[Meta] = extension("OQ-177")
 
@@ -57,7 +57,7 @@ class PolicyRollupsQuery(Struct, frozen=True, kw_only=True):
 
 
 class PolicyRollup(Struct, frozen=True, kw_only=True):
-    """One UTC day of one version. `score_counts` has a place for each hundredth of all scores."""
+    """Decisions of one version on one UTC day. `score_counts` counts scores by hundredths."""
 
     mark: ClassVar[Meta] = extension("OQ-177")
 
@@ -75,7 +75,7 @@ class PolicyRollup(Struct, frozen=True, kw_only=True):
 
 
 class PolicyRollupPage(Struct, frozen=True, kw_only=True):
-    """All days of the range that have decisions."""
+    """The days of the range that have decisions."""
 
     mark: ClassVar[Meta] = extension("OQ-177")
 

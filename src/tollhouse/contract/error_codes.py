@@ -1,6 +1,6 @@
-"""The `code` values of failures by status (OQ-02), as the document and the register list them.
+"""The `code` values of failures by status (OQ-02).
 
-A code of the program that is missing here fails `tests/contract/test_codes.py`.
+`tests/contract/test_codes.py` fails if an error class has a code that is missing here.
 """
 
 from typing import get_args
@@ -80,14 +80,14 @@ CODES: dict[int, tuple[str, ...]] = {
         "no_judge",
         "output_buffer_exceeded",
         "policy_answer_too_long",
-        "policy_answers_held",
+        "policy_buffer_exceeded",
         "policy_evaluator_unavailable",
         "server_is_overloaded",
         "service_unavailable",
     ),
     504: ("deadline_exceeded",),
 }
-"""Over HTTP."""
+"""The codes of HTTP responses."""
 
 COMMAND_CODES: dict[int, tuple[str, ...]] = {
     404: (
@@ -100,4 +100,4 @@ COMMAND_CODES: dict[int, tuple[str, ...]] = {
         "too_many_checks",
     ),
 }
-"""Only by the `tollhouse` command, which shows the status too."""
+"""The codes that only the `tollhouse` command reports."""

@@ -1,4 +1,4 @@
-"""The envelope of every failure, and which `type` each status has."""
+"""The wire types of failures, and the errors about options that a model does not support."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final, Literal, Self
@@ -11,7 +11,7 @@ from tollhouse.contract.origins import GIVEN, adopted, given
 
 POLICY_ERROR: Final = "policy_error"
 CODES_MEMBER: Final = "x-tollhouse-codes"
-"""Where the document lists the codes of each status; the list stays open to additions."""
+"""The member of the OpenAPI document that lists the codes of each status. Codes may be added."""
 
 _KNOWN_CODES = Meta(
     extra_json_schema={CODES_MEMBER: {str(status): list(codes) for status, codes in CODES.items()}}
@@ -19,7 +19,7 @@ _KNOWN_CODES = Meta(
 
 
 class ErrorShape(StrEnum):
-    """Which family of clients a route speaks to."""
+    """The form in which a route reports failures."""
 
     OPENAI = "openai"
     MESSAGES = "messages"
@@ -31,84 +31,74 @@ class UnsupportedOption(GatewayError):
     kind = Kind.NOT_IMPLEMENTED
     code = "unsupported_parameter"
     should_retry = False
+    template = "Unsupported parameter: '{self.param}'. {self.explanation}"
+    param: str | None
+    model: str | None = None
 
-    def __init__(self, param: str, model: str | None = None) -> None:
-        super().__init__(self._text(param, model), param=param)
+    @property
+    def explanation(self) -> str:
+        """What is not supported, and what the caller can do instead."""
+        raise NotImplementedError
 
     def with_model(self, model: str) -> Self:
-        """Name the model that the caller asked for, where the check did not know it."""
-        assert self.param is not None
-        self.message = self._text(self.param, model)
+        """Add the name of the model to the message, where the check did not know it."""
+        self.model = model
+        self.message = self.template.format(self=self)
         return self
-
-    def _text(self, param: str, model: str | None) -> str:
-        return f"Unsupported parameter: '{param}'. {self._explanation(model)}"
-
-    def _explanation(self, model: str | None) -> str:
-        """Say what is not supported, and what the caller can do instead."""
-        raise NotImplementedError
 
 
 class SupportedNowhere(UnsupportedOption):
     """No model of the gateway supports the option, so another model does not help."""
 
-    def __init__(
-        self,
-        param: str,
-        *,
-        feature: str = "it",
-        instead: str = "Leave it out.",
-        model: str | None = None,
-    ) -> None:
-        self._feature, self._instead = feature, instead
-        super().__init__(param, model)
+    feature: str = "it"
+    instead: str = "Leave it out."
 
-    def _explanation(self, model: str | None) -> str:
-        if model is None:
-            return f"No model of this gateway supports {self._feature}. {self._instead}"
+    @property
+    def explanation(self) -> str:
+        """That no other model helps, and what the caller can do instead."""
+        if self.model is None:
+            return f"No model of this gateway supports {self.feature}. {self.instead}"
         return (
-            f"The model '{model}' does not support {self._feature}, and no other model of this "
-            f"gateway does. {self._instead}"
+            f"The model '{self.model}' does not support {self.feature}, and no other model of this "
+            f"gateway does. {self.instead}"
         )
 
 
 class InputNotCut(UnsupportedOption):
     """The input may not fit the model's context, and the gateway drops no part of it."""
 
-    def __init__(self, model: str, *, context_length: int) -> None:
-        self._context_length = context_length
-        super().__init__("truncation", model)
-
-    def _explanation(self, model: str | None) -> str:
-        return (
-            f"The input and its output bound may not fit the {self._context_length} tokens of the "
-            f"model '{model}', and the gateway drops nothing of an input. Send 'disabled', a "
-            "shorter 'input' or a smaller 'max_output_tokens', or choose a model with a larger "
-            "'context_length'."
-        )
+    template = (
+        "Unsupported parameter: 'truncation'. The input and its output bound may not fit the "
+        "{self.context_length} tokens of the model '{self.model}', and the gateway drops nothing "
+        "of an input. Send 'disabled', a shorter 'input' or a smaller 'max_output_tokens', or "
+        "choose a model with a larger 'context_length'."
+    )
+    param: str | None = "truncation"
+    context_length: int
 
 
 class ModelLacksFeature(UnsupportedOption):
     """The model does not declare what the option needs. Another model may."""
 
+    template = (
+        "Unsupported parameter: '{self.param}'. The model '{self.model}' {self.lack}. Leave it "
+        "out, or choose a model that has '{self.feature}' in '{self.listed_in}': `GET /v1/models` "
+        "shows it."
+    )
     # `lack` says what the model does not do; `listed_in` is the field of the model object that
     # would list `feature`.
-    def __init__(self, param: str, model: str, *, lack: str, feature: str, listed_in: str) -> None:
-        self._lack, self._feature, self._listed_in = lack, feature, listed_in
-        super().__init__(param, model)
-
-    def _explanation(self, model: str | None) -> str:
-        return (
-            f"The model '{model}' {self._lack}. Leave it out, or choose a model that has "
-            f"'{self._feature}' in '{self._listed_in}': `GET /v1/models` shows it."
-        )
+    lack: str
+    feature: str
+    listed_in: str
 
 
 class RemoteMediaRefused(UnsupportedOption):
     """The request links to media, and the model's backend is not declared to fetch them safely."""
 
-    def _explanation(self, model: str | None) -> str:
-        owner = "the model" if model is None else f"the model '{model}'"
+    @property
+    def explanation(self) -> str:
+        """Why the link is refused, and what to send instead."""
+        owner = "the model" if self.model is None else f"the model '{self.model}'"
         return (
             f"It must carry the data itself: the backend of {owner} is not declared to fetch this "
             "kind of media. Send a data URL such as 'data:image/png;base64,...', or ask the "
@@ -120,22 +110,23 @@ class RemoteMediaRefused(UnsupportedOption):
 class MediaTypeRefused(UnsupportedOption):
     """The media type of the data belongs into another kind of part, such as a video in an image."""
 
-    def __init__(self, param: str, media_type: str, model: str | None = None) -> None:
-        self._media_type = media_type
-        super().__init__(param, model)
+    media_type: str
 
-    def _explanation(self, model: str | None) -> str:
-        owner = "No model" if model is None else f"The model '{model}'"
-        verb = "takes" if model is None else "does not take"
+    @property
+    def explanation(self) -> str:
+        """What is not taken here, and in which part it belongs."""
+        takes = (
+            "No model takes" if self.model is None else f"The model '{self.model}' does not take"
+        )
         return (
-            f"{owner} {verb} '{self._media_type}' here. Send each kind of media in its own part: "
+            f"{takes} '{self.media_type}' here. Send each kind of media in its own part: "
             "images (except SVG) as an image, videos as a video, sound as audio, and everything "
             "else as a file."
         )
 
 
 class ErrorBody(Struct, frozen=True, kw_only=True):
-    """What failed, whose turn it is, and under which request ID it can be found."""
+    """A failure: a `code` for programs, a `message` for people, and the request ID."""
 
     mark: ClassVar[Meta] = GIVEN
     given_required: ClassVar[tuple[str, ...]] = ("code", "message", "type")
@@ -194,7 +185,7 @@ _TYPES = {ErrorShape.OPENAI: _OPENAI_TYPES, ErrorShape.MESSAGES: _MESSAGES_TYPES
 
 
 def error_type(kind: Kind, *, shape: ErrorShape, is_policy_failure: bool) -> str:
-    """The `type` of a failure (OQ-01); all that the tables do not name are the caller's errors."""
+    """Return the `type` of a failure (OQ-01), by default `invalid_request_error`."""
     if is_policy_failure:
         return POLICY_ERROR
     return _TYPES[shape].get(kind, "invalid_request_error")

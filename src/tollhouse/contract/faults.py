@@ -1,6 +1,6 @@
-"""What msgspec says about a value that does not fit, turned into our codes, params and words.
+"""Turns validation errors of msgspec into `InvalidRequest` with a code, a param and a message.
 
-The texts name fields and bounds. Of what the caller sent they show the names of members alone.
+Messages name fields and bounds. They repeat nothing of a body except names of members.
 """
 
 import re
@@ -11,12 +11,11 @@ import msgspec
 from msgspec import inspect
 from msgspec.structs import fields
 
-from tollhouse.base.errors import InvalidCode, InvalidRequest
-from tollhouse.base.suggestions import did_you_mean
+from tollhouse.base.errors import InvalidCode, InvalidRequest, did_you_mean
 from tollhouse.contract.bounds import FORMS
 
 MEMBER_NAME_LENGTH_MAX = 200
-"""An unknown member's name is repeated to the caller, but not all 32 MB of it."""
+"""The longest name of an unknown member that a message repeats; a name can have 32 MB."""
 
 _PATH = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[\w.\[\]]*)`\Z", re.ASCII)
 _MESSAGE = re.compile(r"\.messages\[\d+\]", re.ASCII)
@@ -40,7 +39,7 @@ _CODES: dict[tuple[str, str], InvalidCode] = {
     ("str", "<="): "string_above_max_length",
     ("array", ">="): "array_below_min_length",
     ("array", "<="): "array_above_max_length",
-    # No public code speaks of the number of members.
+    # OpenAI has no code for the number of members.
     ("object", ">="): "invalid_value",
     ("object", "<="): "invalid_value",
 }
@@ -64,12 +63,11 @@ class UnknownMessageMember(InvalidRequest):
 
     def __init__(self, param: str, nearest: str) -> None:
         advice = nearest or "Messages of a request have no such member."
-        super().__init__(
-            "unknown_parameter",
+        text = (
             f"Unknown parameter: '{param}'. {advice} If it came with an answer, drop this member "
-            "before you send the answer back.",
-            param=param,
+            "before you send the answer back."
         )
+        super().__init__("unknown_parameter", text, param=param)
 
 
 def refusal(
@@ -77,7 +75,7 @@ def refusal(
     type_: type[msgspec.Struct],
     tree: Any,  # noqa: ANN401 - JSON
 ) -> InvalidRequest:
-    """The answer to the first thing that is wrong with a body or query of this type."""
+    """Return the refusal for the first fault of a body or query of this type."""
     text = str(error)
     found = _PATH.search(text)
     path, in_map, _ = (found["path"] if found else "").partition("[...]")
@@ -107,7 +105,7 @@ def _unknown_member(path: str, name: str, type_: type[msgspec.Struct]) -> Invali
 
 
 def unknown_parameter(param: str, name: str, known: Iterable[str]) -> InvalidRequest:
-    """The answer to a name that is none of the known ones, with the nearest of them."""
+    """Return the refusal of an unknown name, with the nearest known name if one is near."""
     nearest = _nearest(name, known)
     advice = f"{nearest} If not, leave it out." if nearest else "Leave it out."
     return _invalid("unknown_parameter", f"Unknown parameter: '{param}'. {advice}", param)
@@ -119,7 +117,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _first_entry(path: str, type_: type[msgspec.Struct], tree: Any) -> str | None:  # noqa: ANN401 - JSON
-    """The name of the first entry of a map that does not fit, in a field of the body itself."""
+    """Return the name of the first invalid entry of a map that is a field of the body."""
     field = path.removeprefix(".")
     entries = cast("dict[str, Any]", tree).get(field)
     declared = next((each for each in fields(type_) if each.encode_name == field), None)
@@ -178,13 +176,13 @@ def _words(names: str) -> str:
 
 
 def _allowed_values(type_: type[msgspec.Struct], path: str) -> list[Any]:
-    """The values that the field at this path may have, if these are a list."""
+    """Return the values that the field at this path may have, if they are enumerated."""
     literals = [node for node in _nodes(type_, path) if isinstance(node, inspect.LiteralType)]
     return [value for literal in literals for value in literal.values]
 
 
 def _nodes(type_: type[msgspec.Struct], path: str) -> list[inspect.Type]:
-    """The types that a value at this path may have."""
+    """Return the types that a value at this path may have."""
     nodes = _alternatives(inspect.type_info(type_))
     for step in _STEP.finditer(path):
         nodes = [below for node in nodes for below in _below(node, step)]
@@ -203,7 +201,7 @@ def _below(node: inspect.Type, step: re.Match[str]) -> list[inspect.Type]:
 
 
 def _alternatives(node: inspect.Type) -> list[inspect.Type]:
-    """The types that a value may have, without the marks around them."""
+    """Return the types that a value may have, without their metadata."""
     if isinstance(node, inspect.Metadata):
         return _alternatives(node.type)
     if isinstance(node, inspect.UnionType):

@@ -1,34 +1,48 @@
-"""What is wrong with a body that is no JSON, and where.
+"""Refusals of bodies that are not JSON, with the place of the fault.
 
-Of the body itself messages repeat only the names of members that stand twice, each cut short.
+Messages repeat nothing of the body except the names of repeated members, each cut short.
 """
 
 import re
 from collections import Counter
 from json import JSONDecoder
 from math import isinf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tollhouse.base.errors import InvalidRequest, listed
-from tollhouse.contract.json_scan import Document, not_json, place
+
+Document: TypeAlias = bytes | bytearray
 
 SOUGHT_BYTES_MAX: Final = 1_048_576
-"""In larger bodies names that stand twice and numbers out of range are not sought: the search would
-hold up other requests."""
+"""Repeated names and numbers out of range are not searched for in larger bodies, because the search
+would delay other requests."""
 _FAULT: Final = re.compile(r"JSON is malformed: (?P<words>.+) \(byte (?P<byte>\d+)\)\Z")
 _READ_BEYOND: Final = ("trailing characters", "invalid escape character in string")
 """Faults that the parser reports one byte late."""
 _HALF_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u)")
 _PAIR_BYTES: Final = 12
 _INTEGER_LENGTH_MAX: Final = 4_300
-"""Of an integer that the parser reads, with its sign."""
+"""The longest integer that the parser reads, with its sign."""
 _STRING_OR_NUMBER: Final = re.compile(
     rb'"(?:[^"\\]++|\\.)*+"|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)', re.DOTALL
 )
 
 
+def not_json(reason: str) -> InvalidRequest:
+    """Return the refusal of a body that is not JSON, or too large."""
+    return InvalidRequest("invalid_json", f"The body cannot be read: {reason}.")
+
+
+def place(document: Document, offset: int) -> str:
+    """Return line, column and byte for a message; lines and columns count from 1."""
+    line = document.count(b"\n", 0, offset) + 1
+    start = document.rfind(b"\n", 0, offset) + 1
+    column = len(document[start:offset].decode(errors="replace")) + 1
+    return f"line {line}, column {column} (byte {offset})"
+
+
 def malformed(body: Document, error: Exception) -> InvalidRequest:
-    """The refusal of a body that the parser could not read, with the place of the fault."""
+    """Return the refusal of a body that the parser could not read, with the place of the fault."""
     if isinstance(error, UnicodeDecodeError):
         return not_json(f"it is not UTF-8 at {place(body, _first_no_text(body))}")
     if (found := _FAULT.match(str(error))) is not None:
@@ -45,14 +59,14 @@ def malformed(body: Document, error: Exception) -> InvalidRequest:
 
 
 def repeated_names(body: Document) -> InvalidRequest:
-    """The refusal of an object with two members of one name, which it tells if that is cheap."""
+    """Return the refusal of an object with two members of one name, named if the body is small."""
     names = _repeated(body) if len(body) <= SOUGHT_BYTES_MAX else []
     words = f": {listed(names)}" if names else ""
     return not_json(f"an object has two members of the same name{words}")
 
 
 def _out_of_range(body: Document) -> InvalidRequest:
-    """The refusal of a number that the parser cannot hold, with its place if that is cheap."""
+    """Return the refusal of a number out of range, with its place if the body is small."""
     tokens = _STRING_OR_NUMBER.finditer(body) if len(body) <= SOUGHT_BYTES_MAX else ()
     numbers = (token for token in tokens if token["number"])
     found = next((each.start() for each in numbers if _is_out_of_range(each["number"])), None)
@@ -75,7 +89,7 @@ def _first_no_text(body: Document) -> int:
 
 
 def _repeated(body: Document) -> list[str]:
-    """The names that stand twice, in the object that ends first."""
+    """Return the repeated names of the first object that has any."""
     found: list[str] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
@@ -84,7 +98,7 @@ def _repeated(body: Document) -> list[str]:
             found.extend(name for name, count in counts.items() if count > 1)
 
     try:
-        # Numbers are no names, and some are too long to be read.
+        # The values of numbers do not matter here, and some are too long to be read.
         JSONDecoder(object_pairs_hook=look, parse_int=len, parse_float=len).decode(body.decode())
     except (ValueError, RecursionError):
         return []

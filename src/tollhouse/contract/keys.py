@@ -1,4 +1,4 @@
-"""Bodies about project keys and Admin keys. IDs are UUIDs in text form."""
+"""The wire types of project keys and Admin keys. IDs are UUIDs."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -20,7 +20,7 @@ ProjectKeyStatus = Literal["active", "revoked", "expired", "suspended"]
 
 
 class CreateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of the given creation: the key gets the default permissions and never expires."""
+    """Body of a creation under `/v1`. The key gets the default permissions and never expires."""
 
     mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
@@ -28,9 +28,9 @@ class CreateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CreateManagedProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of the extension's creation.
+    """Body of a creation under `/manage/v1`.
 
-    No `allowed_models`, or null, allows every model; a list names at least one.
+    Without `allowed_models`, or with null, the key may use every model of its project.
     """
 
     mark: ClassVar[Meta] = extension("OQ-86")
@@ -42,7 +42,7 @@ class CreateManagedProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RotateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The old secret works on for `overlap_seconds`; 0 ends it at once."""
+    """The old value of the key works for `overlap_seconds` more; 0 ends it at once."""
 
     mark: ClassVar[Meta] = extension("OQ-150")
 
@@ -50,7 +50,7 @@ class RotateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ProjectKeyOwner(Struct, frozen=True, kw_only=True):
-    """The project that a key belongs to."""
+    """The project that owns a key."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -60,7 +60,7 @@ class ProjectKeyOwner(Struct, frozen=True, kw_only=True):
 
 
 class ProjectKey(Struct, frozen=True, kw_only=True):
-    """`value` is there only at creation and on its replay."""
+    """A project key. `value` is present only in the response that creates it, and in its replay."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -78,7 +78,7 @@ class ProjectKey(Struct, frozen=True, kw_only=True):
 
 
 class ManagedProjectKey(ProjectKey, frozen=True, kw_only=True):
-    """A project key as the management extension shows it; null as `allowed_models` means all."""
+    """A project key with its models. `allowed_models` is null if the key may use every model."""
 
     mark: ClassVar[Meta] = extension("OQ-86")
 
@@ -86,7 +86,7 @@ class ManagedProjectKey(ProjectKey, frozen=True, kw_only=True):
 
 
 class ProjectKeyList(ListPage, frozen=True, kw_only=True):
-    """A page of a project's keys, none of them with its value."""
+    """A page of a project's keys, without their values."""
 
     mark: ClassVar[Meta] = extension("OQ-87", "OQ-154")
 
@@ -94,7 +94,7 @@ class ProjectKeyList(ListPage, frozen=True, kw_only=True):
 
 
 class CreateAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Without `permissions` the key holds all, which only a key with all may grant."""
+    """Without `permissions` the new key gets all. Only a key with all can grant all."""
 
     mark: ClassVar[Meta] = extension("OQ-148")
 
@@ -104,7 +104,7 @@ class CreateAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class AdminKeyOwner(Struct, frozen=True, kw_only=True):
-    """The organization that a key belongs to."""
+    """The organization that owns a key."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -113,7 +113,7 @@ class AdminKeyOwner(Struct, frozen=True, kw_only=True):
 
 
 class AdminKey(Struct, frozen=True, kw_only=True):
-    """An Admin key as the list shows it, without its value."""
+    """An Admin key, without its value."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -129,7 +129,7 @@ class AdminKey(Struct, frozen=True, kw_only=True):
 
 
 class CreatedAdminKey(AdminKey, frozen=True, kw_only=True):
-    """An Admin key at its creation and on its replay, with its value while that is shown."""
+    """A new Admin key. `value` is present in the response that creates it, and in its replay."""
 
     mark: ClassVar[Meta] = extension("OQ-148")
 
@@ -137,7 +137,7 @@ class CreatedAdminKey(AdminKey, frozen=True, kw_only=True):
 
 
 class AdminKeyList(ListPage, frozen=True, kw_only=True):
-    """A page of the organization's Admin keys that are not revoked."""
+    """A page of the organization's Admin keys, without revoked ones."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -145,7 +145,7 @@ class AdminKeyList(ListPage, frozen=True, kw_only=True):
 
 
 class AdminKeyDeleted(Struct, frozen=True, kw_only=True):
-    """A revoked Admin key; the same again when it was revoked before."""
+    """A revoked Admin key. Revoking it again returns the same."""
 
     mark: ClassVar[Meta] = GIVEN
 

@@ -1,4 +1,4 @@
-"""Lists: how a page is asked for, and what surrounds its items."""
+"""The queries of lists, and the members that every page has."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -9,13 +9,13 @@ from tollhouse.contract.origins import GIVEN, adopted, extension, given
 
 
 class NoQuery(Struct, frozen=True, kw_only=True):
-    """For operations without parameters, so that unknown ones are noticed there too."""
+    """The query of operations without parameters, so that they refuse unknown ones too."""
 
     mark: ClassVar[Meta] = GIVEN
 
 
 class ListQuery(Struct, frozen=True, kw_only=True):
-    """`after` is the ID of the last item of the page before."""
+    """The page of a list. `after` is the last ID of the previous page."""
 
     mark: ClassVar[Meta] = extension("OQ-121")
 
@@ -24,7 +24,7 @@ class ListQuery(Struct, frozen=True, kw_only=True):
 
 
 class AdminKeysQuery(Struct, frozen=True, kw_only=True):
-    """The meaning of cursor and size is given, their names are not."""
+    """The page of a list of Admin keys. `after` is the last ID of the previous page."""
 
     mark: ClassVar[Meta] = adopted("OQ-121")
 
@@ -34,7 +34,7 @@ class AdminKeysQuery(Struct, frozen=True, kw_only=True):
 
 
 class ListPage(Struct, frozen=True, kw_only=True):
-    """What every page carries beside its `data`; the IDs of an empty page are null."""
+    """The members of every page beside `data`. An empty page has null IDs."""
 
     mark: ClassVar[Meta] = GIVEN
 

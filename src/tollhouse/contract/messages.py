@@ -1,13 +1,19 @@
-"""Counting the tokens of a Messages-shaped input (OQ-67 to OQ-75)."""
+"""The wire types of token counting, in the form of the Messages API (OQ-67 to OQ-75)."""
 
 from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import FreeObject, ModelName, NonNegative
-from tollhouse.contract.combinations import asks_for_something
 from tollhouse.contract.errors import SupportedNowhere
-from tollhouse.contract.free_form import invalid_value, mistyped, required, text, unsupported_type
+from tollhouse.contract.field_checks import (
+    asks_for_something,
+    invalid_value,
+    mistyped,
+    required,
+    text,
+    unsupported_type,
+)
 from tollhouse.contract.origins import GIVEN, adopted
 
 VERSION_HEADER = "anthropic-version"
@@ -26,7 +32,7 @@ Unserved = Annotated[Any, adopted("OQ-70")]
 
 
 class CountTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of POST /v1/messages/count_tokens. Messages are the backend's to understand."""
+    """Body of POST /v1/messages/count_tokens. The backend validates the content of messages."""
 
     mark: ClassVar[Meta] = adopted("OQ-70")
 
@@ -45,7 +51,7 @@ class CountTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class TokenCount(Struct, frozen=True, kw_only=True):
-    """It may be an estimate, which the body does not tell."""
+    """The number of input tokens, which may be an estimate."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -53,13 +59,13 @@ class TokenCount(Struct, frozen=True, kw_only=True):
 
 
 def check(request: CountTokens) -> None:
-    """Refuse messages and tools that are not of the Messages form (400), or served nowhere (501).
+    """Raise for messages and tools that are invalid (400) or not supported by any model (501).
 
-    A typing error must not get an estimate.
+    Otherwise a misspelt request would get an estimate.
     """
     for name in UNSERVED_FIELDS:
         if asks_for_something(getattr(request, name)):
-            raise SupportedNowhere(name)
+            raise SupportedNowhere(param=name)
     for position, message in enumerate(request.messages):
         path = f"messages[{position}]"
         if text(message, path, "role") not in ROLES:

@@ -1,4 +1,4 @@
-"""Models as callers see them."""
+"""The wire types of models."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,7 +10,7 @@ Modality = Literal["text", "image", "file", "audio", "video"]
 
 
 class ModelAccess(Struct, frozen=True, kw_only=True):
-    """Whether the caller may use the model, and what is missing if not."""
+    """Whether the caller may use the model, and the missing requirements if not."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -21,7 +21,7 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
 
 
 class ModelPricing(Struct, frozen=True, kw_only=True):
-    """USD as decimal strings, per token, image or request (OQ-78)."""
+    """Prices in USD as decimal strings, per token, image or request (OQ-78)."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -33,7 +33,7 @@ class ModelPricing(Struct, frozen=True, kw_only=True):
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """`sampling_limits` is passed on from the catalog unread (OQ-79)."""
+    """A model of the catalog. `sampling_limits` is returned as it is configured (OQ-79)."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -60,7 +60,7 @@ class Model(Struct, frozen=True, kw_only=True):
 
 
 class ModelList(Struct, frozen=True, kw_only=True):
-    """All models in one page."""
+    """All models that the key may use, in one page."""
 
     mark: ClassVar[Meta] = adopted("OQ-76")
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, rendered from the table of operations and the wire types.
+"""Renders the OpenAPI document from the operations and the wire types.
 
 `python -m tollhouse.contract.openapi` prints it; docs/openapi.json is that output.
 """
@@ -14,6 +14,8 @@ from tollhouse.contract import schemas
 from tollhouse.contract.completions import ChatChunk
 from tollhouse.contract.costs import UNSETTLED_HEADER
 from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
+from tollhouse.contract.manage_operations import REPORT_USAGE
+from tollhouse.contract.operation import Credential, Operation
 from tollhouse.contract.operations import (
     COUNT_TOKENS,
     CREATE_CHAT_COMPLETION,
@@ -21,9 +23,6 @@ from tollhouse.contract.operations import (
     OPERATIONS,
     PAUSE_POLICY,
     REPORT_COSTS,
-    REPORT_USAGE,
-    Credential,
-    Operation,
 )
 from tollhouse.contract.origins import (
     GIVEN,
@@ -84,12 +83,12 @@ _MEANINGS = {
     504: "Inference deadline exceeded",
 }
 _GIVEN_FOR_ALL = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-"""The specification says of every operation that a credential may be refused so."""
+"""The statuses that the specification gives for every operation."""
 _OTHER_FAILURES = "Any other failure, such as 405, 408 or 431"
 
 
 def document() -> Json:
-    """The whole interface; what is not in the specification says so where it stands."""
+    """Return the OpenAPI document. Every part that is not in the specification is marked."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -143,7 +142,7 @@ def _operation(operation: Operation) -> Json:
 
 
 def _operation_mark(operation: Operation) -> Json:
-    """Only chat has its statuses, and both of the customer's schemes, in the specification."""
+    """Return the mark of an operation. Only for chat all statuses and schemes are given."""
     if operation.origin is not Origin.GIVEN or operation is CREATE_CHAT_COMPLETION:
         return origin(operation)
     if operation.access.credential is Credential.ADMIN:
@@ -226,14 +225,14 @@ def _responses(operation: Operation) -> Json:
 
 
 def _success_mark(operation: Operation) -> Json:
-    """The specification names the status 200 for two operations only."""
+    """Return the mark of a success. The status 200 is given for two operations only."""
     if operation.origin is not Origin.GIVEN or operation in (CREATE_CHAT_COMPLETION, COUNT_TOKENS):
         return origin(operation)
     return members(given(status="OQ-94" if operation.creates_idempotently else "OQ-03"))
 
 
 def _is_given(operation: Operation, status: int) -> bool:
-    """Whether the specification says that the operation may fail with this status."""
+    """Return whether the specification gives this status for the operation."""
     if operation.origin is not Origin.GIVEN:
         return False
     if operation is CREATE_CHAT_COMPLETION or status in _GIVEN_FOR_ALL:
@@ -262,7 +261,7 @@ def _content(operation: Operation) -> Json:
 
 
 def _failures() -> Json:
-    """Those that operations refer to, and one of each shape for any other status."""
+    """Return the failures that operations refer to, and one of each form for any other status."""
     found = {
         _failure_name(row, status): _failure(
             row.error_shape, _MEANINGS[status], is_given=_is_given(row, status)

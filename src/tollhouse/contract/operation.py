@@ -1,6 +1,7 @@
-"""What an operation declares about itself; one that declares too little cannot be made."""
+"""The declaration of an operation. One that contradicts itself raises `MisdeclaredOperation`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from msgspec import Struct
@@ -12,20 +13,28 @@ from tollhouse.contract.origins import Origin
 GIVEN_PREFIX = "/v1/"
 MANAGE_PREFIX = "/manage/v1/"
 
+# The failures that an operation may answer. Only the list of chat is given; none is closed (OQ-03).
+# The statuses 405, 408 and 431 can come from any route, before an operation is reached.
+CHAT = (400, 401, 402, 403, 404, 409, 413, 415, 422, 429, 500, 501, 502, 503, 504)
+COUNTING = (400, 401, 403, 404, 413, 415, 422, 429, 500, 501, 502, 503, 504)
+READING = (400, 401, 403, 404, 429, 500, 503)
+ASKING = (400, 401, 403, 404, 413, 415, 429, 500, 503)
+WRITING = (400, 401, 403, 404, 409, 413, 415, 429, 500, 503)
+
 
 class MisdeclaredOperation(Exception):
-    """The table of operations contradicts itself; nothing is served from it."""
+    """A declaration of an operation contradicts itself, so that the gateway does not start."""
 
 
 class Credential(StrEnum):
-    """The two kinds of key."""
+    """The kinds of key."""
 
     CUSTOMER = "customer"
     ADMIN = "admin"
 
 
 class Guard(StrEnum):
-    """What stands between a customer's request and a model."""
+    """A check that a customer's request passes before a model generates."""
 
     LIMITS = "limits"
     ADMISSION = "admission"
@@ -40,7 +49,7 @@ _PERMISSIONS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Access:
-    """Which key may call; `survives_archive`: also a key of an archived project (OQ-89)."""
+    """The key that an operation needs. `survives_archive` also allows keys of archived projects."""
 
     credential: Credential
     permission: Permission
@@ -54,7 +63,7 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exemption:
-    """A guard that an operation does without, and why."""
+    """A guard that an operation does not need, and the reason."""
 
     guard: Guard
     reason: str
@@ -67,11 +76,11 @@ class Exemption:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation:
-    """One row of the surface. `statuses` are failures that it may answer, not a closed list.
+    """One route: what it needs and what it answers. `statuses` is not a closed list of failures.
 
     `tail_parameter`: the last path parameter takes slashes. `creates_idempotently`: the
-    operation demands `Idempotency-Key`. `takes_session`: the edge reads and checks the session
-    headers (OQ-45).
+    operation demands `Idempotency-Key`. `takes_session`: the session headers are read and checked
+    (OQ-45). `guards`: what a request of a customer key must pass; `exemptions` take from all.
     """
 
     id: str
@@ -92,12 +101,16 @@ class Operation:
     error_shape: ErrorShape = ErrorShape.OPENAI
     exemptions: tuple[Exemption, ...] = ()
     statuses: tuple[int, ...]
+    guards: frozenset[Guard] = field(init=False)
 
     def __post_init__(self) -> None:
         for holds, reason in self._demands():
             if not holds:
                 message = f"{self.id}: {reason}"
                 raise MisdeclaredOperation(message)
+        is_admin = self.access.credential is Credential.ADMIN
+        exempted = Guard if is_admin else (exemption.guard for exemption in self.exemptions)
+        object.__setattr__(self, "guards", frozenset(Guard).difference(exempted))
 
     def _demands(self) -> tuple[tuple[bool, str], ...]:
         is_managed = self.path.startswith(MANAGE_PREFIX)
@@ -111,9 +124,75 @@ class Operation:
             (bool(self.statuses), "names no failure"),
         )
 
-    @property
-    def guards(self) -> frozenset[Guard]:
-        """What every request must pass; a customer's passes all that nothing exempts it from."""
-        if self.access.credential is Credential.ADMIN:
-            return frozenset()
-        return frozenset(Guard) - {exemption.guard for exemption in self.exemptions}
+
+def declare(  # noqa: PLR0913 - everything that operations differ in
+    id_: str,
+    route: str,
+    summary: str,
+    *questions: str,
+    tag: str,
+    permission: Permission,
+    result: type[Struct],
+    body: type[Struct] | None = None,
+    query: type[Struct] | None = None,
+    statuses: tuple[int, ...] | None = None,
+    generates_nothing: str = "",
+    survives_archive: bool = False,
+    tail_parameter: bool = False,
+    creates_idempotently: bool = False,
+    takes_session: bool = False,
+    streams: bool = False,
+    error_shape: ErrorShape = ErrorShape.OPENAI,
+) -> Operation:
+    """Return an operation, given its route as "METHOD /path".
+
+    The permission decides the kind of key, the path and the questions decide the origin, and the
+    method decides the statuses unless they are named. `generates_nothing` is the reason why
+    neither credit nor policies are checked.
+    """
+    method, _, path = route.partition(" ")
+    return Operation(
+        id=id_,
+        method=method,
+        path=path,
+        tag=tag,
+        summary=summary,
+        access=_access(permission, survives_archive=survives_archive),
+        origin=_origin(path, questions),
+        questions=questions,
+        body=body,
+        query=query,
+        result=result,
+        tail_parameter=tail_parameter,
+        creates_idempotently=creates_idempotently,
+        takes_session=takes_session,
+        streams=streams,
+        error_shape=error_shape,
+        exemptions=_exemptions(generates_nothing),
+        statuses=statuses or (READING if method == "GET" else WRITING),
+    )
+
+
+def _access(permission: Permission, *, survives_archive: bool) -> Access:
+    is_customer = permission in CUSTOMER_PERMISSIONS
+    return Access(
+        credential=Credential.CUSTOMER if is_customer else Credential.ADMIN,
+        permission=permission,
+        survives_archive=survives_archive,
+    )
+
+
+def _exemptions(reason: str) -> tuple[Exemption, ...]:
+    exempted = (Guard.ADMISSION, Guard.POLICIES) if reason else ()
+    return tuple(Exemption(guard=guard, reason=reason) for guard in exempted)
+
+
+def _origin(path: str, questions: tuple[str, ...]) -> Origin:
+    if path.startswith(MANAGE_PREFIX):
+        return Origin.EXTENSION
+    return Origin.ADOPTED if questions else Origin.GIVEN
+
+
+def declared_in(namespace: Mapping[str, object]) -> tuple[Operation, ...]:
+    """Return the operations that are constants of a module, in their order."""
+    return tuple(value for value in namespace.values() if isinstance(value, Operation))

@@ -1,9 +1,9 @@
-"""Where each part of the interface comes from: the specification, a public convention, or us.
+"""Marks for the origin of each part of the interface: specification, public convention, or ours.
 
-A mark stands on every struct (class variable `mark`), and on each field whose origin differs
-from that of its struct. A part of something given that the specification does not give, such as
-a null, a default or a name, is listed beside the mark with its open questions. `openapi` prints
-both.
+Every struct has a mark (class variable `mark`), and so has each field whose origin differs from
+that of its struct. A given field may have a part that the specification does not give, such as a
+null, a default or a name; its mark lists the part with its open questions. The OpenAPI document
+shows all marks.
 """
 
 from enum import StrEnum
@@ -19,7 +19,7 @@ Questions = str | tuple[str, ...]
 
 
 class Origin(StrEnum):
-    """Where a part of the interface comes from."""
+    """The origin of a part of the interface."""
 
     GIVEN = "given"
     ADOPTED = "adopted"
@@ -27,21 +27,21 @@ class Origin(StrEnum):
 
 
 def given(**parts: Questions) -> Meta:
-    """Stands in the specification, except for the parts that are named with their questions.
+    """Mark as given by the specification, except for the named parts with their open questions.
 
     A part is a keyword of JSON Schema (`default`, `enum`, `required`, `additionalProperties`), or
-    a word for something that has none, such as `null`, `bounds`, `name` or `status`.
+    another word where JSON Schema has none, such as `null`, `bounds`, `name` or `status`.
     """
     return _mark(Origin.GIVEN, (), parts)
 
 
 def adopted(question: str, *more: str, **parts: Questions) -> Meta:
-    """Follows a public convention; the numbers name the open questions that it answers."""
+    """Mark as a public convention that answers these open questions."""
     return _mark(Origin.ADOPTED, (question, *more), parts)
 
 
 def extension(question: str, *more: str) -> Meta:
-    """Ours; the numbers name the open questions that it answers."""
+    """Mark as our extension that answers these open questions."""
     return _mark(Origin.EXTENSION, (question, *more), {})
 
 
@@ -64,4 +64,4 @@ def _listed(questions: Questions) -> list[str]:
 
 
 GIVEN = given()
-"""Stands in the specification, as it is."""
+"""The mark of what the specification gives completely."""

@@ -1,4 +1,4 @@
-"""The parameters of operations, as the OpenAPI document shows them."""
+"""Renders the parameters of operations for the OpenAPI document."""
 
 import re
 from typing import Any
@@ -14,24 +14,21 @@ from tollhouse.contract.bounds import (
     SESSION_ID_LENGTH_MAX,
 )
 from tollhouse.contract.messages import BETA_HEADER, VERSION_HEADER
-from tollhouse.contract.operations import (
-    COUNT_TOKENS,
-    CREATE_CHAT_COMPLETION,
-    Operation,
-    Origin,
-)
+from tollhouse.contract.operation import Operation
+from tollhouse.contract.operations import COUNT_TOKENS, CREATE_CHAT_COMPLETION
 from tollhouse.contract.origins import (
     GIVEN,
     ORIGIN_MEMBER,
     PARTS_MEMBER,
     QUESTIONS_MEMBER,
+    Origin,
     adopted,
     given,
     members,
 )
 
 SESSION_HEADERS = ("X-Service-Session-ID", "X-Alt-Session-ID")
-"""The first that is sent is the cache-affinity hint."""
+"""The first of these headers in a request is the cache-affinity hint."""
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
 Json = dict[str, Any]
@@ -41,14 +38,14 @@ _MARKS = (ORIGIN_MEMBER, QUESTIONS_MEMBER, PARTS_MEMBER)
 
 
 def origin(operation: Operation) -> Json:
-    """The origin of an operation, and of all that is its alone."""
+    """Return the mark of an operation as members of a JSON object."""
     if operation.origin is Origin.GIVEN:
         return members(GIVEN)
     return {ORIGIN_MEMBER: operation.origin.value, QUESTIONS_MEMBER: list(operation.questions)}
 
 
 def path_parameters(operation: Operation) -> list[Json]:
-    """One for each name in braces; an ID that is too long is unknown, not invalid (OQ-124)."""
+    """Return one parameter for each name in braces. Too long IDs are unknown (OQ-124)."""
     schema = {"type": "string", "minLength": 1, "maxLength": PATH_ID_LENGTH_MAX}
     return [
         {"name": name, "in": "path", "required": True, "schema": schema, **origin(operation)}
@@ -57,7 +54,7 @@ def path_parameters(operation: Operation) -> list[Json]:
 
 
 def query_parameters(operation: Operation) -> list[Json]:
-    """One for each field of the query's type."""
+    """Return one parameter for each field of the query's type."""
     if operation.query is None:
         return []
     schema = schemas.render([operation.query], [])[operation.query.__name__]
@@ -68,7 +65,7 @@ def query_parameters(operation: Operation) -> list[Json]:
 
 
 def header_parameters(operation: Operation) -> list[Json]:
-    """Headers that the operation reads, beside the credential."""
+    """Return the headers that the operation reads, without the credential."""
     headers: list[Json] = []
     if operation.creates_idempotently:
         headers.append(_idempotency_key(operation))
@@ -82,7 +79,7 @@ def header_parameters(operation: Operation) -> list[Json]:
 
 
 def _session_headers(operation: Operation) -> list[Json]:
-    """Chat gives both names; responses and token counting give one header without its name."""
+    """Return the session headers. The specification gives both names for chat only."""
     if operation is CREATE_CHAT_COMPLETION:
         marks = (GIVEN, GIVEN)
     else:

@@ -1,4 +1,4 @@
-"""Bodies about policies: yes-or-no questions with a draft and a published snapshot."""
+"""The wire types of policies, which have a draft and published versions."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -27,7 +27,7 @@ _NAMED = given(pattern="OQ-149")
 
 
 class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left out gets the value with the least effect (OQ-103)."""
+    """A new policy. Defaults are the values with the least effect (OQ-103)."""
 
     mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
@@ -44,7 +44,7 @@ class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An absent field stays as it is; a null threshold restores the default."""
+    """Changes of a draft. An absent field is not changed; a null threshold restores the default."""
 
     mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
@@ -60,7 +60,7 @@ class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class EditManagedPolicy(EditPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """As an edit under `/v1`, with what only the management extension shows."""
+    """Changes of a draft, including the fields that only the management extension has."""
 
     mark: ClassVar[Meta] = extension("OQ-179")
 
@@ -68,7 +68,7 @@ class EditManagedPolicy(EditPolicy, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The latest revision shows that the caller knows what it pauses."""
+    """Pauses a policy. `revision` must be the latest, so that no unseen change is paused."""
 
     mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
@@ -76,7 +76,7 @@ class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class PublishPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The latest revision shows that the caller knows what it publishes."""
+    """Publishes a draft. `revision` must be the latest, so that no unseen change is published."""
 
     mark: ClassVar[Meta] = extension("OQ-102")
 
@@ -84,7 +84,7 @@ class PublishPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ResumePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The latest revision shows that the caller knows what it resumes."""
+    """Resumes a policy. `revision` must be the latest, so that no unseen change is resumed."""
 
     mark: ClassVar[Meta] = extension("OQ-102")
 
@@ -92,7 +92,7 @@ class ResumePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`version` is the older one whose content is published again, under a new number."""
+    """Publishes the content of an older `version` again, under a new number."""
 
     mark: ClassVar[Meta] = extension("OQ-161")
 
@@ -101,7 +101,7 @@ class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PolicyDraft(Struct, frozen=True, kw_only=True):
-    """The editable part; nothing of it applies before it is published."""
+    """The editable part of a policy. It applies only after it is published."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -117,7 +117,7 @@ class PolicyDraft(Struct, frozen=True, kw_only=True):
 class ManagedPolicyDraft(PolicyDraft, frozen=True, kw_only=True):
     """A draft as the management extension shows it.
 
-    `ends_answer_early`: a match in the part of an answer that is there ends the answer.
+    With `ends_answer_early`, a match in the first part of an answer ends the answer.
     """
 
     mark: ClassVar[Meta] = extension("OQ-179")
@@ -126,7 +126,7 @@ class ManagedPolicyDraft(PolicyDraft, frozen=True, kw_only=True):
 
 
 class PublishedPolicy(Struct, frozen=True, kw_only=True):
-    """A snapshot that never changes; the threshold is the one that held at publication."""
+    """A published version, which never changes. The threshold is the one at publication."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -152,7 +152,7 @@ class ManagedPublishedPolicy(PublishedPolicy, frozen=True, kw_only=True):
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """A policy with its draft; `published` is null before the first publication."""
+    """A policy with its draft. `published` is null before the first publication."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -171,11 +171,11 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class ManagedPolicy(Policy, frozen=True, kw_only=True):
-    """A policy as the management extension shows it: with whether it ends answers early."""
+    """A policy as the management extension shows it, with `ends_answer_early`."""
 
     mark: ClassVar[Meta] = extension("OQ-179")
 
-    # All three, because a field that is declared again moves to the end.
+    # All three are declared again, because such a field moves to the end.
     draft: ManagedPolicyDraft
     current_version: int | None
     published: ManagedPublishedPolicy | None
@@ -197,7 +197,7 @@ class EffectivePolicy(Struct, frozen=True, kw_only=True):
 
 
 class EffectivePolicyList(Struct, frozen=True, kw_only=True):
-    """All effective policies in one page, by publication."""
+    """All effective policies in one page, in order of publication."""
 
     mark: ClassVar[Meta] = GIVEN
 

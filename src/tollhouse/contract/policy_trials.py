@@ -1,4 +1,4 @@
-"""Bodies about policies on trial: a rule that is read, a text that is judged. Nothing is kept."""
+"""The wire types of linting and testing policies. Nothing of it is stored."""
 
 from typing import ClassVar, Literal
 
@@ -19,7 +19,7 @@ Weakness = Literal[
 
 
 class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Without a rule the draft's is read. It need not be a question yet, which is then remarked."""
+    """The rule to lint, by default the draft's. It need not be a question."""
 
     mark: ClassVar[Meta] = extension("OQ-178")
 
@@ -27,7 +27,7 @@ class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PolicyRemark(Struct, frozen=True, kw_only=True):
-    """What makes a rule hard to judge, and what to write instead."""
+    """One weakness that makes a rule hard to judge, and advice what to write instead."""
 
     mark: ClassVar[Meta] = extension("OQ-178")
 
@@ -36,7 +36,7 @@ class PolicyRemark(Struct, frozen=True, kw_only=True):
 
 
 class PolicyRemarkList(Struct, frozen=True, kw_only=True):
-    """All that can be said of a rule by reading it, in the order in which one would mend it."""
+    """The remarks on a rule, in the order in which to fix them."""
 
     mark: ClassVar[Meta] = extension("OQ-178")
 
@@ -45,7 +45,7 @@ class PolicyRemarkList(Struct, frozen=True, kw_only=True):
 
 
 class TryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to judge. A rule stands in the place of the draft's; what is published is asked too."""
+    """The text to judge by the draft and by the published version. `rule` replaces the draft's."""
 
     mark: ClassVar[Meta] = extension("OQ-178")
 
@@ -54,7 +54,7 @@ class TryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PolicyVerdict(Struct, frozen=True, kw_only=True):
-    """What the judge says of a text; `lowest` and `highest` enclose the score."""
+    """The verdict of the judge on a text. The score lies between `lowest` and `highest`."""
 
     mark: ClassVar[Meta] = extension("OQ-178")
 
@@ -69,7 +69,7 @@ class PolicyVerdict(Struct, frozen=True, kw_only=True):
 
 
 class PolicyVerdictList(Struct, frozen=True, kw_only=True):
-    """Of the draft, and of what is published if anything is."""
+    """The verdicts of the draft and of the published version, if there is one."""
 
     mark: ClassVar[Meta] = extension("OQ-178")
 

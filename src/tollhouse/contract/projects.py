@@ -1,4 +1,4 @@
-"""Bodies about projects. The record itself is not shown in the specification (OQ-117)."""
+"""The wire types of projects, which the specification does not show (OQ-117)."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -12,7 +12,7 @@ ProjectStatus = Literal["active", "archived"]
 
 
 class CreateProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names need not be unique."""
+    """A new project. Names need not be unique."""
 
     mark: ClassVar[Meta] = extension("OQ-117")
 
@@ -20,7 +20,7 @@ class CreateProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EditProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An absent field stays as it is; null as `allowed_models` allows every model."""
+    """Changes of a project, of the fields that are sent. Null `allowed_models` allow all."""
 
     mark: ClassVar[Meta] = extension("OQ-117")
 
@@ -29,9 +29,9 @@ class EditProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Project(Struct, frozen=True, kw_only=True):
-    """OpenAI's fields, and the models that its keys may use, null for all.
+    """A project. `archived_at` is null while it is active.
 
-    `archived_at` is null while the project is active.
+    `allowed_models` are the models that its keys may use, or null for all.
     """
 
     mark: ClassVar[Meta] = extension("OQ-117")
@@ -54,7 +54,7 @@ class ProjectList(ListPage, frozen=True, kw_only=True):
 
 
 class ProjectDeleted(Struct, frozen=True, kw_only=True):
-    """An archived project; the same again when it was archived before."""
+    """An archived project. Archiving it again returns the same."""
 
     mark: ClassVar[Meta] = GIVEN
 

@@ -1,6 +1,6 @@
-"""Rate limits: how much traffic an organization, a project or a key may cause.
+"""The wire types of rate limits on an organization, a project or a key.
 
-A limit is named by what it bounds. Without an ID it bounds the organization.
+A request names a limit by the ID of its project or key, or without an ID for the organization.
 """
 
 from typing import ClassVar, Literal
@@ -22,7 +22,7 @@ RateLimitOwner = Literal["operator", "organization"]
 
 
 class SetRateLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """At most one of the IDs, at least one of the bounds. What was set before is replaced."""
+    """A rate limit, which replaces the previous one. Send at most one ID and at least one bound."""
 
     mark: ClassVar[Meta] = extension("OQ-139", "OQ-140")
 
@@ -34,7 +34,7 @@ class SetRateLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ClearRateLimitQuery(Struct, frozen=True, kw_only=True):
-    """At most one of the IDs."""
+    """The limit to remove. Send at most one ID."""
 
     mark: ClassVar[Meta] = extension("OQ-139", "OQ-140")
 
@@ -43,7 +43,7 @@ class ClearRateLimitQuery(Struct, frozen=True, kw_only=True):
 
 
 class RateLimit(Struct, frozen=True, kw_only=True):
-    """A limit of the organization's own, or of the operator's: of each bound the lower holds."""
+    """A rate limit of the organization or of the operator. The lower of their bounds applies."""
 
     mark: ClassVar[Meta] = extension("OQ-139", "OQ-140")
 
@@ -59,7 +59,7 @@ class RateLimit(Struct, frozen=True, kw_only=True):
 
 
 class RateLimitList(ListPage, frozen=True, kw_only=True):
-    """A page of limits: the organization's first, then in the order of IDs."""
+    """A page of limits: the organization's first, then by ID."""
 
     mark: ClassVar[Meta] = extension("OQ-139", "OQ-140")
 
@@ -67,7 +67,7 @@ class RateLimitList(ListPage, frozen=True, kw_only=True):
 
 
 class RateLimitDeleted(Struct, frozen=True, kw_only=True):
-    """A limit that no longer bounds anything."""
+    """A limit that was removed."""
 
     mark: ClassVar[Meta] = extension("OQ-139", "OQ-140")
 
@@ -77,7 +77,7 @@ class RateLimitDeleted(Struct, frozen=True, kw_only=True):
 
 
 def check(limit: SetRateLimit | ClearRateLimitQuery) -> None:
-    """Refuse a limit of two things."""
+    """Raise `InvalidRequest` if both IDs are sent."""
     if limit.project_id is not UNSET and limit.api_key_id is not UNSET:
         message = "Send 'project_id' or 'api_key_id', not both."
         raise InvalidRequest("invalid_parameter_combination", message, param="api_key_id")

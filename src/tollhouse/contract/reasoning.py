@@ -1,16 +1,16 @@
-"""The controls of reasoning in a chat request, and when they contradict each other (OQ-35)."""
+"""The controls of reasoning in a chat request, and the check that they agree (OQ-35)."""
 
 from typing import ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import Effort, OutputBound
-from tollhouse.contract.combinations import combination, is_set
+from tollhouse.contract.field_checks import ABSENT, combination
 from tollhouse.contract.origins import GIVEN
 
 
 class Reasoning(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Effort and `max_tokens` (a budget) are alternatives."""
+    """How much a model reasons. Send `effort` or `max_tokens` (a budget), not both."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -21,7 +21,7 @@ class Reasoning(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReasoningControls(Struct, frozen=True, kw_only=True):
-    """All that a chat request can say about reasoning, gathered from five fields."""
+    """The fields of a chat request that control reasoning."""
 
     reasoning: Reasoning
     reasoning_effort: Effort | UnsetType | None
@@ -30,7 +30,7 @@ class ReasoningControls(Struct, frozen=True, kw_only=True):
 
 
 def check_reasoning(controls: ReasoningControls) -> None:
-    """Refuse what contradicts itself. The same meaning said twice is fine."""
+    """Raise `InvalidRequest` if controls contradict each other. They may repeat each other."""
     _check_budget(controls)
     efforts = {controls.reasoning.effort, controls.reasoning_effort} - {UNSET, None}
     if len(efforts) > 1:
@@ -40,8 +40,8 @@ def check_reasoning(controls: ReasoningControls) -> None:
 
 
 def _check_budget(controls: ReasoningControls) -> None:
-    has_effort = is_set(controls.reasoning.effort) or is_set(controls.reasoning_effort)
-    if has_effort and is_set(controls.reasoning.max_tokens):
+    efforts = (controls.reasoning.effort, controls.reasoning_effort)
+    if controls.reasoning.max_tokens not in ABSENT and any(each not in ABSENT for each in efforts):
         raise combination("reasoning.max_tokens", "send it or an effort, not both")
 
 
@@ -53,19 +53,19 @@ def _check_agreement(controls: dict[str, bool | UnsetType | None]) -> None:
 
 
 def _switches(controls: ReasoningControls) -> dict[str, bool | UnsetType | None]:
-    """Each control that turns reasoning on or off."""
+    """Return each control that turns reasoning on or off."""
     reasoning = controls.reasoning
     return {
         "reasoning.enabled": reasoning.enabled,
         "thinking": controls.thinking,
         "reasoning.effort": reasoning.effort and reasoning.effort != "none",
         "reasoning_effort": controls.reasoning_effort and controls.reasoning_effort != "none",
-        "reasoning.max_tokens": True if is_set(reasoning.max_tokens) else None,
+        "reasoning.max_tokens": True if reasoning.max_tokens not in ABSENT else None,
     }
 
 
 def _visibility(controls: ReasoningControls) -> dict[str, bool | UnsetType | None]:
-    """Each control that shows or hides what was reasoned."""
+    """Return each control that shows or hides the reasoning."""
     exclude = controls.reasoning.exclude
     return {
         "reasoning.exclude": not exclude if isinstance(exclude, bool) else exclude,

@@ -1,4 +1,4 @@
-"""What became of requests: single ones by their ID, and sums by the hour."""
+"""The wire types of request records and of their hourly sums."""
 
 from typing import ClassVar, Literal
 
@@ -22,7 +22,7 @@ RequestGrouping = Literal["project_id", "api_key_id", "model"]
 
 
 class RequestsQuery(Struct, frozen=True, kw_only=True):
-    """Newest first; only requests that fit every filter."""
+    """The page and the filters of a list of requests. A request must match every filter."""
 
     mark: ClassVar[Meta] = extension("OQ-174")
 
@@ -36,7 +36,7 @@ class RequestsQuery(Struct, frozen=True, kw_only=True):
 
 
 class RequestTimings(Struct, frozen=True, kw_only=True):
-    """Milliseconds. First byte and total count from the start, the others are lengths."""
+    """Times in milliseconds. First byte and total count from the start of the request."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
@@ -48,7 +48,7 @@ class RequestTimings(Struct, frozen=True, kw_only=True):
 
 
 class RequestTokens(Struct, frozen=True, kw_only=True):
-    """Input does not include cached input; null is not known."""
+    """Token counts. `input` does not include `cached_input`; null means unknown."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
@@ -58,7 +58,7 @@ class RequestTokens(Struct, frozen=True, kw_only=True):
 
 
 class BlockingPolicy(Struct, frozen=True, kw_only=True):
-    """An enforcing policy that matched or could not be evaluated, by the name that it has now."""
+    """An enforcing policy that matched or could not be evaluated, with its current name."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
@@ -70,10 +70,10 @@ class BlockingPolicy(Struct, frozen=True, kw_only=True):
 
 
 class RequestRecord(Struct, frozen=True, kw_only=True):
-    """One request, as it ended. A `status` of 499: the caller left. A `cost` of null: not known.
+    """One finished request. `status` is 499 if the caller disconnected; `cost` is null if unknown.
 
-    `estimated` says that the gateway counted part of the tokens, because the engine did not.
-    `blocked_by` has the policies that refused the request or withheld its answer.
+    `estimated` is true if the gateway counted some of the tokens, because the engine did not.
+    `blocked_by` lists the policies that refused the request or withheld its answer.
     """
 
     mark: ClassVar[Meta] = extension("OQ-173")
@@ -99,9 +99,9 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
 
 
 class RequestRecordList(ListPage, frozen=True, kw_only=True):
-    """A page may hold fewer than asked for, even none, while `has_more` is true.
+    """A page of requests, newest first. It may be short or empty although `has_more` is true.
 
-    `last_id` then is the last request that was looked at.
+    `last_id` is then the last request that was compared with the filters.
     """
 
     mark: ClassVar[Meta] = extension("OQ-174")
@@ -110,7 +110,7 @@ class RequestRecordList(ListPage, frozen=True, kw_only=True):
 
 
 class RequestRollupsQuery(Struct, frozen=True, kw_only=True):
-    """The hours that a range touches, each counted whole."""
+    """The range of a request report. Every UTC hour that it touches is counted as a whole."""
 
     mark: ClassVar[Meta] = extension("OQ-175")
 
@@ -120,7 +120,7 @@ class RequestRollupsQuery(Struct, frozen=True, kw_only=True):
 
 
 class RequestFailures(Struct, frozen=True, kw_only=True):
-    """How many ended in one failure."""
+    """The number of requests that failed with one status and code."""
 
     mark: ClassVar[Meta] = extension("OQ-175")
 
@@ -130,9 +130,10 @@ class RequestFailures(Struct, frozen=True, kw_only=True):
 
 
 class RequestRollup(Struct, frozen=True, kw_only=True):
-    """One group of one hour; the fields that were not grouped by are null.
+    """Requests of one group in one hour. Fields that are not in `group_by` are null.
 
-    `latency_counts` are requests by total time: each up to its bound, the last one above all.
+    `latency_counts` counts requests by total time, one count for each of `latency_bounds_ms` and
+    one for slower requests.
     """
 
     mark: ClassVar[Meta] = extension("OQ-175")
@@ -151,7 +152,7 @@ class RequestRollup(Struct, frozen=True, kw_only=True):
 
 
 class RequestRollupBucket(Struct, frozen=True, kw_only=True):
-    """One UTC hour; one without requests has no results."""
+    """One UTC hour. An hour without requests has no results."""
 
     mark: ClassVar[Meta] = extension("OQ-175")
 
@@ -162,7 +163,7 @@ class RequestRollupBucket(Struct, frozen=True, kw_only=True):
 
 
 class RequestRollupPage(Struct, frozen=True, kw_only=True):
-    """All hours of the range."""
+    """The hours of the range."""
 
     mark: ClassVar[Meta] = extension("OQ-175")
 

@@ -1,4 +1,4 @@
-"""The records of a streamed response: OpenAI's typed events (OQ-60)."""
+"""The events of a streamed response (OQ-60)."""
 
 from typing import Annotated, ClassVar
 
@@ -9,11 +9,11 @@ from tollhouse.contract.origins import adopted
 from tollhouse.contract.response_result import ResponseResult
 
 Logprobs = Annotated[Raw, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
-"""Written once, for the delta and for all that repeats it at the end."""
+"""Log probabilities as JSON that was encoded once, because several events repeat them."""
 
 
 class ResponseEvent(Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Numbers begin at 0 and have no gaps (OQ-61)."""
+    """One event. `sequence_number` begins at 0 and has no gaps (OQ-61)."""
 
     mark: ClassVar[Meta] = adopted("OQ-60", "OQ-61")
 
@@ -27,25 +27,25 @@ class ResponseCreated(ResponseEvent, frozen=True, kw_only=True, tag="response.cr
 
 
 class ResponseInProgress(ResponseEvent, frozen=True, kw_only=True, tag="response.in_progress"):
-    """The second event, the same but for its name."""
+    """The second event, with the same response as the first."""
 
     response: ResponseResult
 
 
 class ResponseCompleted(ResponseEvent, frozen=True, kw_only=True, tag="response.completed"):
-    """The last event of an answer that came to its end."""
+    """The last event of a complete answer."""
 
     response: ResponseResult
 
 
 class ResponseIncomplete(ResponseEvent, frozen=True, kw_only=True, tag="response.incomplete"):
-    """The last event of an answer that was cut, by the output bound or by a filter."""
+    """The last event of an answer that was cut off by the output bound or by a filter."""
 
     response: ResponseResult
 
 
 class ResponseFailed(ResponseEvent, frozen=True, kw_only=True, tag="response.failed"):
-    """The last event of an answer that broke off; no other event tells of it (OQ-63)."""
+    """The last event of an answer that failed. There is no separate error event (OQ-63)."""
 
     mark: ClassVar[Meta] = adopted("OQ-63")
 
@@ -53,21 +53,21 @@ class ResponseFailed(ResponseEvent, frozen=True, kw_only=True, tag="response.fai
 
 
 class OutputItemAdded(ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.added"):
-    """An item begins; it is still empty."""
+    """An item begins. It is still empty."""
 
     output_index: int
     item: FreeObject
 
 
 class OutputItemDone(ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.done"):
-    """An item as it will stand in the response."""
+    """An item is complete, as in the final response."""
 
     output_index: int
     item: FreeObject
 
 
 class PartEvent(ResponseEvent, frozen=True, kw_only=True):
-    """About a part of an item."""
+    """An event about a part of an item."""
 
     item_id: str
     output_index: int
@@ -75,26 +75,26 @@ class PartEvent(ResponseEvent, frozen=True, kw_only=True):
 
 
 class ContentPartAdded(PartEvent, frozen=True, kw_only=True, tag="response.content_part.added"):
-    """A part begins; it is still empty."""
+    """A part begins. It is still empty."""
 
     part: FreeObject
 
 
 class ContentPartDone(PartEvent, frozen=True, kw_only=True, tag="response.content_part.done"):
-    """A part as it will stand in its item."""
+    """A part is complete, as in the final item."""
 
     part: FreeObject
 
 
 class OutputTextDelta(PartEvent, frozen=True, kw_only=True, tag="response.output_text.delta"):
-    """More of the answer's text, with the log-probabilities of its tokens if these are wanted."""
+    """The next piece of text, with the log probabilities of its tokens if they were requested."""
 
     delta: str
     logprobs: Logprobs
 
 
 class OutputTextDone(PartEvent, frozen=True, kw_only=True, tag="response.output_text.done"):
-    """All of the text."""
+    """The complete text of a part."""
 
     text: str
     logprobs: Logprobs
@@ -103,26 +103,26 @@ class OutputTextDone(PartEvent, frozen=True, kw_only=True, tag="response.output_
 class OutputTextAnnotationAdded(
     PartEvent, frozen=True, kw_only=True, tag="response.output_text.annotation.added"
 ):
-    """A source of the text."""
+    """A source that the text cites."""
 
     annotation_index: int
     annotation: FreeObject
 
 
 class RefusalDelta(PartEvent, frozen=True, kw_only=True, tag="response.refusal.delta"):
-    """More of a refusal."""
+    """The next piece of a refusal."""
 
     delta: str
 
 
 class RefusalDone(PartEvent, frozen=True, kw_only=True, tag="response.refusal.done"):
-    """All of a refusal."""
+    """The complete refusal."""
 
     refusal: str
 
 
 class ReasoningTextDelta(PartEvent, frozen=True, kw_only=True, tag="response.reasoning_text.delta"):
-    """More of what the model reasons."""
+    """The next piece of the reasoning."""
 
     mark: ClassVar[Meta] = adopted("OQ-64")
 
@@ -130,7 +130,7 @@ class ReasoningTextDelta(PartEvent, frozen=True, kw_only=True, tag="response.rea
 
 
 class ReasoningTextDone(PartEvent, frozen=True, kw_only=True, tag="response.reasoning_text.done"):
-    """All that the model reasoned."""
+    """The complete reasoning."""
 
     mark: ClassVar[Meta] = adopted("OQ-64")
 
@@ -140,7 +140,7 @@ class ReasoningTextDone(PartEvent, frozen=True, kw_only=True, tag="response.reas
 class FunctionCallArgumentsDelta(
     ResponseEvent, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"
 ):
-    """More of the arguments of a call."""
+    """The next piece of the arguments of a call."""
 
     item_id: str
     output_index: int
@@ -150,7 +150,7 @@ class FunctionCallArgumentsDelta(
 class FunctionCallArgumentsDone(
     ResponseEvent, frozen=True, kw_only=True, tag="response.function_call_arguments.done"
 ):
-    """All of the arguments; the name is told again, because some SDKs need it here."""
+    """The complete arguments of a call. Some SDKs need the name here."""
 
     item_id: str
     output_index: int

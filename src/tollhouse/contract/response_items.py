@@ -1,7 +1,7 @@
-"""The free-form parts of a response request that stand in `input`.
+"""Checks the items in `input` of a response request.
 
-They stay objects, because parts may carry more, which is not forwarded (OQ-195); only what
-Tollhouse relies on is looked at. Whatever refers to something stored is refused.
+Items stay objects, because parts may have further members, which are not forwarded (OQ-195). Only
+members that Tollhouse relies on are checked. References to stored things are refused.
 """
 
 from typing import Any, cast
@@ -9,7 +9,7 @@ from typing import Any, cast
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.errors import SupportedNowhere
-from tollhouse.contract.free_form import (
+from tollhouse.contract.field_checks import (
     invalid_value,
     mistyped,
     objects,
@@ -27,11 +27,11 @@ PART_TEXTS = {
     "output_text": "text",
     "refusal": "refusal",
 }
-"""The types of parts, and the member in which each has its content."""
+"""The types of parts, and the member that has the content of each."""
 
 
 def check_input(items: list[FreeObject]) -> None:
-    """Refuse references to stored things (400), and kinds of items that are not served (501)."""
+    """Raise for references to stored things (400) and for unsupported types of items (501)."""
     for position, item in enumerate(items):
         _check_item(item, f"input[{position}]")
 
@@ -59,7 +59,7 @@ def _check_item(item: FreeObject, path: str) -> None:
 
 
 def _check_content(item: FreeObject, path: str, name: str) -> None:
-    """A string, or a list of parts."""
+    """Check that a member is a string or a list of parts."""
     content = required(item, path, name)
     if isinstance(content, str):
         return
@@ -80,7 +80,7 @@ def _check_part(part: Any, path: str) -> None:  # noqa: ANN401 - free-form
         raise stored(f"{path}.file_id")
     if fields.get("file_url") is not None:
         raise SupportedNowhere(
-            f"{path}.file_url",
+            param=f"{path}.file_url",
             feature="files by their address",
             instead="Send the content of the file in 'file_data'.",
         )
@@ -88,6 +88,6 @@ def _check_part(part: Any, path: str) -> None:  # noqa: ANN401 - free-form
 
 
 def stored(param: str) -> InvalidRequest:
-    """The answer to a reference to something stored."""
+    """Return the refusal of a reference to something stored."""
     message = f"Unsupported parameter: '{param}'. Nothing is stored that could be referred to."
     return InvalidRequest("unsupported_parameter", message, param=param)

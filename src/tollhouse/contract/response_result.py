@@ -1,4 +1,4 @@
-"""What a stateless response answers: the six given fields, and the rest of OpenAI's object."""
+"""The wire types of a response's result: six given fields, and the rest of OpenAI's object."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -11,7 +11,7 @@ _COUNTS = given(additionalProperties="OQ-59")
 
 
 class ResponseUsage(Struct, frozen=True, kw_only=True):
-    """What the request is charged for."""
+    """The tokens that the request is charged for."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -23,7 +23,7 @@ class ResponseUsage(Struct, frozen=True, kw_only=True):
 
 
 class ResponseError(Struct, frozen=True, kw_only=True):
-    """Why a streamed response failed; `type` is there only if a policy forbids it."""
+    """Why a streamed response failed. `type` is present only if a policy refused the answer."""
 
     mark: ClassVar[Meta] = adopted("OQ-58")
 
@@ -41,7 +41,7 @@ class IncompleteDetails(Struct, frozen=True, kw_only=True):
 
 
 class ResponseResult(Struct, frozen=True, kw_only=True):
-    """SDKs in strict mode need every field of this, also those that say nothing."""
+    """A response. It has every field, because SDKs in strict mode require them."""
 
     mark: ClassVar[Meta] = adopted("OQ-59")
 

@@ -1,16 +1,22 @@
-"""The tools of a response request, and the choice among them (OQ-56).
+"""Checks the tools of a response request, and the choice among them (OQ-56).
 
-Tools are functions in the flat form, and web search under each of its names. A backend knows web
-search as an option of the whole request, so that not every choice can be made there.
+Tools are functions in the flat form, and web search under each of its names. For a backend, web
+search is an option of the whole request, so that it does not support every choice.
 """
 
 from collections.abc import Set as AbstractSet
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.combinations import combination
 from tollhouse.contract.errors import SupportedNowhere
-from tollhouse.contract.free_form import invalid_value, mistyped, objects, text, unsupported_type
+from tollhouse.contract.field_checks import (
+    combination,
+    invalid_value,
+    mistyped,
+    objects,
+    text,
+    unsupported_type,
+)
 
 WEB_SEARCH_TYPES = (
     "web_search",
@@ -20,12 +26,12 @@ WEB_SEARCH_TYPES = (
 )
 TOOL_TYPES = ("function", *WEB_SEARCH_TYPES)
 WEB_SEARCH_OPTIONS = ("search_context_size", "user_location")
-"""What a web search in a chat can be told; a filter that it would not see must not be dropped."""
+"""The options of a web search that a chat request can express. Other options are refused."""
 MODES = ("auto", "required")
 
 
 def is_function(tool: FreeObject) -> bool:
-    """Whether the caller runs it; what the backend runs is a web search."""
+    """Return whether a tool is a function, which the caller runs, and not a web search."""
     return tool.get("type") == "function"
 
 
@@ -35,12 +41,12 @@ def identity(tool: FreeObject) -> str | None:
 
 
 def identities(tools: list[FreeObject]) -> frozenset[str | None]:
-    """Return what tells each tool apart, so that a choice of many is looked up and not searched."""
+    """Return the identities of tools as a set, for fast lookups."""
     return frozenset(map(identity, tools))
 
 
 def check_tools(tools: list[FreeObject]) -> None:
-    """Refuse kinds of tools, and options of theirs, that are not served (501)."""
+    """Raise for types and options of tools that no model supports (501)."""
     for position, tool in enumerate(tools):
         path = f"tools[{position}]"
         kind = text(tool, path, "type")
@@ -55,7 +61,7 @@ def check_tools(tools: list[FreeObject]) -> None:
 
 
 def check_tool_choice(choice: str | FreeObject, tools: list[FreeObject]) -> None:
-    """A function by name, allowed tools, or a hosted tool by its type; each must be in `tools`."""
+    """Raise unless the chosen function, allowed tools or hosted tool are in `tools`."""
     if choice == "required":
         _check_required("tool_choice", tools)
     if isinstance(choice, str):
@@ -76,7 +82,7 @@ def check_tool_choice(choice: str | FreeObject, tools: list[FreeObject]) -> None
 def _check_web_search(tool: FreeObject, path: str) -> None:
     for name, value in tool.items():
         if name not in ("type", *WEB_SEARCH_OPTIONS) and value is not None:
-            raise SupportedNowhere(f"{path}.{name}", feature="this option of a web search")
+            raise SupportedNowhere(param=f"{path}.{name}", feature="this option of a web search")
     if not isinstance(tool.get("user_location"), dict | None):
         raise mistyped(f"{path}.user_location", "an object or null")
 
@@ -92,12 +98,12 @@ def _check_chosen(choice: FreeObject, path: str, defined: AbstractSet[str | None
 
 
 def _check_required(param: str, offered: list[FreeObject]) -> None:
-    """Something of both kinds must be done: no backend can be told so."""
+    """Raise if `required` would have to choose between functions and a web search."""
     if not offered:
         raise combination(param, "it needs 'tools'")
     if len({is_function(tool) for tool in offered}) > 1:
         raise SupportedNowhere(
-            param,
+            param=param,
             feature="'required' between functions and a web search",
             instead="Send 'auto', or only tools of one kind.",
         )

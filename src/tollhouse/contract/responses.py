@@ -23,8 +23,8 @@ from tollhouse.contract.bounds import (
     User,
     Verbosity,
 )
-from tollhouse.contract.combinations import asks_for_something, combination, is_set
 from tollhouse.contract.errors import SupportedNowhere
+from tollhouse.contract.field_checks import ABSENT, asks_for_something, combination
 from tollhouse.contract.origins import GIVEN, adopted, given
 from tollhouse.contract.response_items import check_input
 from tollhouse.contract.response_tools import check_tool_choice, check_tools
@@ -91,7 +91,7 @@ class ResponseJsonSchemaFormat(
     tag="json_schema",
     forbid_unknown_fields=True,
 ):
-    """JSON that fits a schema; flat, other than in chat."""
+    """JSON that matches a schema. Unlike in chat, the members are not nested."""
 
     mark: ClassVar[Meta] = adopted("OQ-49")
 
@@ -102,7 +102,7 @@ class ResponseJsonSchemaFormat(
 
 
 class ResponseText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The form of the answer's text."""
+    """The format of the answer's text."""
 
     mark: ClassVar[Meta] = adopted("OQ-49")
 
@@ -113,7 +113,7 @@ class ResponseText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ResponseStreamOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Accepted without effect: nothing is ever obfuscated."""
+    """Accepted without effect, because nothing is obfuscated."""
 
     mark: ClassVar[Meta] = adopted("OQ-49")
 
@@ -121,7 +121,7 @@ class ResponseStreamOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of POST /v1/responses. Null counts as absent, wherever it is allowed."""
+    """Body of POST /v1/responses. Where null is allowed, it counts as absent."""
 
     mark: ClassVar[Meta] = adopted("OQ-49", additionalProperties="OQ-54")
 
@@ -175,7 +175,7 @@ class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def check(request: ResponseRequest) -> None:
-    """Refuse what is stateful, contradictory, or served by no backend that Tollhouse knows."""
+    """Raise for fields that need stored state, contradict each other, or are unsupported."""
     _check_stateless(request)
     _check_output_bounds(request)
     if isinstance(request.input, list):
@@ -189,8 +189,10 @@ def check(request: ResponseRequest) -> None:
 
 
 def output_bounds(request: ResponseRequest) -> dict[str, int]:
-    """The output bounds that were sent, by name; in a sound request at most one (OQ-52)."""
-    return {name: bound for name in OUTPUT_BOUNDS if is_set(bound := getattr(request, name))}
+    """Return the output bounds that were sent, by name. `check` allows at most one (OQ-52)."""
+    return {
+        name: bound for name in OUTPUT_BOUNDS if (bound := getattr(request, name)) not in ABSENT
+    }
 
 
 def _check_stateless(request: ResponseRequest) -> None:
@@ -211,10 +213,10 @@ def _check_output_bounds(request: ResponseRequest) -> None:
 
 
 def _check_served(request: ResponseRequest) -> None:
-    """No backend here has any of these; an option that was not sent asks for nothing."""
+    """Raise for options that no backend supports."""
     for name in UNSERVED_FIELDS:
         if asks_for_something(getattr(request, name)):
-            raise SupportedNowhere(name)
+            raise SupportedNowhere(param=name)
 
 
 def _check_summary(reasoning: ResponseReasoning) -> None:

@@ -1,4 +1,4 @@
-"""The JSON schemas of the wire types, each schema and property with its origin."""
+"""Renders the JSON schemas of the wire types, with the origin of each schema and property."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Protocol, cast
@@ -16,22 +16,22 @@ from tollhouse.contract.origins import (
 
 REFERENCE = "#/components/schemas/{name}"
 REQUIRED_QUESTION = "OQ-199"
-"""Which fields of an answer are always there, where the specification does not say it."""
+"""The open question: which fields of an answer are always present?"""
 
 Schema = dict[str, Any]
 
 
 class Marked(Protocol):
-    """A wire type that says where it comes from; one that does not cannot be published."""
+    """A wire type with the mark of its origin. A type without a mark cannot be rendered."""
 
     mark: ClassVar[Meta]
 
 
 def render(requests: list[type[Struct]], results: list[type[Struct]]) -> dict[str, Schema]:
-    """All schemas by name.
+    """Return all schemas by name.
 
-    A result requires the fields in `given_required`, which the specification calls required, or
-    without that tuple every field that is never left out.
+    The required fields of a result are those in `given_required`, which the specification requires,
+    or without that tuple all fields that are always present.
     """
     _, rendered = msgspec.json.schema_components([*requests, *results], ref_template=REFERENCE)
     for type_ in _structs(requests):
@@ -44,12 +44,12 @@ def render(requests: list[type[Struct]], results: list[type[Struct]]) -> dict[st
 
 
 def reference(type_: type[Struct]) -> Schema:
-    """How another part of the document points at a type."""
+    """Return a reference to the schema of a type."""
     return {"$ref": REFERENCE.format(name=type_.__name__)}
 
 
 def portable(pattern: str) -> str:
-    """In the dialect of JSON Schema, which anchors with `^` and `$`."""
+    """Return a pattern in the dialect of JSON Schema, which anchors with `^` and `$`."""
     return pattern.replace(r"\A", "^").replace(r"\Z", "$")
 
 
@@ -85,7 +85,7 @@ def _require(schema: Schema, type_: type[Struct]) -> None:
 
 
 def _structs(types: Iterable[type[Struct]]) -> list[type[Struct]]:
-    """These types and all that they are made of."""
+    """Return these types and all types that they contain."""
     found: dict[type[Struct], None] = {}
     waiting: list[inspect.Type] = [inspect.type_info(type_) for type_ in types]
     while waiting:
@@ -115,7 +115,7 @@ def _parts(node: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _portable(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """A schema whose patterns are portable."""
+    """Return a schema whose patterns are portable."""
     if isinstance(node, list):
         return [_portable(item) for item in cast("list[Any]", node)]
     if not isinstance(node, dict):

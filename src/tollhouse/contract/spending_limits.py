@@ -1,6 +1,7 @@
-"""Spending limits: caps on what an organization, a project or a key may spend.
+"""The wire types of spending limits on an organization, a project or a key.
 
-A limit is named by what it bounds and by its period. Without an ID it bounds the organization.
+A request names a limit by its period and by the ID of its project or key, or without an ID for the
+organization.
 """
 
 from typing import ClassVar, Literal
@@ -18,7 +19,7 @@ SpendingScope = Literal["organization", "project", "api_key"]
 
 
 class SetSpendingLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """At most one of the IDs. A limit that is there already is replaced."""
+    """A spending limit, which replaces the previous one. Send at most one ID."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-170")
 
@@ -30,7 +31,7 @@ class SetSpendingLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ClearSpendingLimitQuery(Struct, frozen=True, kw_only=True):
-    """At most one of the IDs."""
+    """The limit to remove. Send at most one ID."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-170")
 
@@ -40,7 +41,7 @@ class ClearSpendingLimitQuery(Struct, frozen=True, kw_only=True):
 
 
 class SpendingLimit(Struct, frozen=True, kw_only=True):
-    """With what is used and held in the present window; `remaining` may be negative."""
+    """A spending limit and its use in the current period. `remaining` may be negative."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-170")
 
@@ -67,7 +68,7 @@ class SpendingLimitList(ListPage, frozen=True, kw_only=True):
 
 
 class SpendingLimitDeleted(Struct, frozen=True, kw_only=True):
-    """A limit that no longer bounds anything."""
+    """A limit that was removed."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-170")
 
@@ -77,7 +78,7 @@ class SpendingLimitDeleted(Struct, frozen=True, kw_only=True):
 
 
 def check(limit: SetSpendingLimit | ClearSpendingLimitQuery) -> None:
-    """Refuse a limit of two things."""
+    """Raise `InvalidRequest` if both IDs are sent."""
     if limit.project_id is not UNSET and limit.api_key_id is not UNSET:
         message = "Send 'project_id' or 'api_key_id', not both."
         raise InvalidRequest("invalid_parameter_combination", message, param="api_key_id")

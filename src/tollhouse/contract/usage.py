@@ -1,4 +1,4 @@
-"""The usage report: settled tokens, images and requests, asked for like costs."""
+"""The wire types of the usage report, which has settled tokens, images and requests."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -19,7 +19,7 @@ UsageGrouping = Literal["project_id", "api_key_id", "model"]
 
 
 class UsageQuery(Struct, frozen=True, kw_only=True):
-    """As for costs, but also by the hour, and by model instead of line item."""
+    """The range, filters and groups of a usage report."""
 
     mark: ClassVar[Meta] = extension("OQ-171")
 
@@ -36,9 +36,9 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
 
 
 class UsageResult(Struct, frozen=True, kw_only=True):
-    """One group of one bucket. Input tokens do not include cached ones.
+    """The usage of one group in one bucket. `input_tokens` do not include cached ones.
 
-    `estimated_requests` are those whose usage Tollhouse counted, because the engine reported none.
+    `estimated_requests` counts requests whose tokens Tollhouse counted, because the engine did not.
     """
 
     mark: ClassVar[Meta] = extension("OQ-172")
@@ -56,7 +56,7 @@ class UsageResult(Struct, frozen=True, kw_only=True):
 
 
 class UsageBucket(Struct, frozen=True, kw_only=True):
-    """One UTC hour or day; one without settled usage has no results."""
+    """One UTC hour or day. A bucket without settled usage has no results."""
 
     mark: ClassVar[Meta] = extension("OQ-171")
 
@@ -67,7 +67,7 @@ class UsageBucket(Struct, frozen=True, kw_only=True):
 
 
 class UsagePage(Struct, frozen=True, kw_only=True):
-    """`next_page` is null on the last page."""
+    """A page of buckets. `next_page` is null on the last page."""
 
     mark: ClassVar[Meta] = extension("OQ-171")
 

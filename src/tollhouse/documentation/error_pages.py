@@ -1,4 +1,4 @@
-"""A page for each error code, made of the data in `errors.json`, and the index of them.
+"""A page for each error code, rendered from `errors.json`, and their index.
 
 Links are relative, so that they also work behind a proxy that puts a path before the gateway's.
 """
@@ -27,7 +27,7 @@ _INLINE: Final = re.compile(
     r"`(?P<code>[^`]+)`|\[(?P<text>[^\]]+)\]\((?:\.\./)*(?P<target>[^)]+)\)"
 )
 _FOLDERS: Final = {"guides": "docs"}
-"""Where a link leads in Tollhouse's documentation, of which the gateway serves only errors."""
+"""The folders of linked pages; the gateway itself serves only the pages of errors."""
 _PAGE: Final = """\
 <!doctype html>
 <html lang="en">
@@ -50,7 +50,7 @@ _ERROR: Final = """\
 {meanings}
 <h2>What to do</h2>
 <p>{remedy}</p>
-<p>If you ask somebody for help, name the request ID: <code>request_id</code> in the error, or the
+<p>If you ask for help, name the request ID: <code>request_id</code> in the error, or the
 header <code>X-Request-ID</code>.</p>"""
 _INDEX: Final = """\
 <h1>Errors</h1>
@@ -72,7 +72,7 @@ _UNKNOWN: Final = """\
 
 
 class ErrorDescription(Struct, frozen=True, kw_only=True):
-    """What is known of one code. Texts are Markdown with code and links, and nothing else."""
+    """The description of one error code. Texts are Markdown with code and links only."""
 
     code: str
     statuses: str
@@ -81,7 +81,7 @@ class ErrorDescription(Struct, frozen=True, kw_only=True):
 
 
 def read() -> list[ErrorDescription]:
-    """Return the description of every code, in the order of the alphabet."""
+    """Return the description of every code, in alphabetical order."""
     return msgspec.json.decode(DATA.read_bytes(), type=list[ErrorDescription])
 
 
@@ -98,7 +98,7 @@ def error_page(error: ErrorDescription) -> str:
 
 
 def index_page(errors: Iterable[ErrorDescription], *, link_prefix: str) -> str:
-    """Return the list of all codes. `link_prefix` leads from its address to the pages."""
+    """Return the list of all codes. `link_prefix` is the relative path to the pages."""
     rows = [
         _ROW.format(
             link=escape(link_prefix + error.code),
@@ -112,7 +112,7 @@ def index_page(errors: Iterable[ErrorDescription], *, link_prefix: str) -> str:
 
 
 def unknown_page(*, levels: int) -> str:
-    """Return the page for a code that does not exist, so many levels below the index."""
+    """Return the page for a code that does not exist, `levels` levels below the index."""
     return _page("Unknown code", _UNKNOWN.format(index="../" * levels + "errors"))
 
 

@@ -1,4 +1,4 @@
-"""The pages of error codes at `/docs/errors`, for anybody: they tell nothing of a deployment."""
+"""The public pages of error codes at `/docs/errors`. They reveal nothing about a deployment."""
 
 import hashlib
 from base64 import b64encode
@@ -33,7 +33,7 @@ CONTENT_SECURITY_POLICY: Final = (
 
 
 class ErrorPages(StaticSite):
-    """Pages that are made once, when the worker starts."""
+    """Pages that are rendered once, when the worker starts."""
 
     def __init__(self, errors: Sequence[ErrorDescription], clock: Clock) -> None:
         super().__init__(

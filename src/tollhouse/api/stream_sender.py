@@ -1,18 +1,21 @@
-"""Sending an answer while it is being made: records as they come, comments while none do."""
+"""Sending a streamed answer: records as they arrive, and keep-alive comments in between."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, Literal
 
 from tollhouse.api.body import Receive, Send
 from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
-from tollhouse.inference.errors import OutputBufferExceeded
+from tollhouse.evaluation import OutputBufferExceeded
 from tollhouse.inference.streaming import StreamedAnswer
 from tollhouse.observability import bound_metrics
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
+LAST_WRITE_SECONDS: Final = 5.0
+"""The time a caller has, after the deadline, to read the event that its answer has expired."""
 STREAM_HEADERS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache"),
@@ -22,15 +25,23 @@ STREAM_HEADERS: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamReply:
-    """A success whose body is still being made."""
+    """A success whose body is still being generated."""
 
     headers: tuple[tuple[str, str], ...]
     answer: StreamedAnswer
     status: int = 200
 
 
-class Broadcast:
-    """One stream on its way to its caller. `has_reader` is false once the caller has left."""
+class ReaderState(Enum):
+    """Whether the caller can still be written to."""
+
+    IDLE = "idle"  # no write is in progress
+    WRITING = "writing"  # the caller has not read enough of the last write yet
+    CLOSED = "closed"  # the caller left, or the gateway closed the connection
+
+
+class StreamSender:
+    """Sends one streamed answer to its caller, after the head was sent."""
 
     def __init__(
         self,
@@ -49,25 +60,26 @@ class Broadcast:
         self._clock = clock
         self._keep_alive_seconds = keep_alive_seconds
         self._sent_seconds = clock.monotonic_seconds()
-        self._is_writing = False
-        self.has_reader = True
+        self._state = ReaderState.IDLE
+
+    @property
+    def has_reader(self) -> bool:
+        """Whether the caller is still connected."""
+        return self._state is not ReaderState.CLOSED
 
     async def run(self, tasks: Tasks) -> None:
-        """Send the answer until it is over, its caller has left, or its hold's deadline has come.
-
-        The head was sent before.
-        """
+        """Send the answer until it ends, its caller leaves, or the deadline of its hold passes."""
         watching = tasks.start("stream-watch", self._watch())
         try:
             async with asyncio.timeout(self._answer.seconds_left):
                 await self._send_all()
         except TimeoutError:
-            await self._end_late()
+            await self._expire()
         except OutputBufferExceeded:
             self._cut("buffer")
         finally:
             watching.cancel()
-            # Nothing to do when it came to its end.
+            # Changes nothing if the answer is complete.
             self._answer.abandon()
 
     async def _send_all(self) -> None:
@@ -76,49 +88,61 @@ class Broadcast:
         if self.has_reader:
             await self._send({"type": "http.response.body", "body": b""})
 
-    async def _end_late(self) -> None:
-        """Settle what was sent, and say so to a caller who still reads."""
-        is_stalled = self._is_writing
+    async def _expire(self) -> None:
+        """Settle the answer at its deadline, and send an error event to a caller that still reads.
+
+        An answer that is cut within its last records must not look complete.
+        """
+        is_stalled = self._state is ReaderState.WRITING
         records = self._answer.expire()
-        if is_stalled:
+        if is_stalled or (self.has_reader and not records):
             self._cut("deadline")
         elif self.has_reader:
-            await self._send({"type": "http.response.body", "body": records})
+            try:
+                async with asyncio.timeout(LAST_WRITE_SECONDS):
+                    await self._send({"type": "http.response.body", "body": records})
+            except TimeoutError:
+                self._cut("deadline")
 
     def _cut(self, reason: Literal["deadline", "buffer"]) -> None:
-        self.has_reader = False
+        self._change(ReaderState.CLOSED)
         bound_metrics.reader_cut(reason)
         self._abort()
 
+    def _change(self, state: ReaderState) -> None:
+        """Change the state; `CLOSED` is final."""
+        if self._state is not ReaderState.CLOSED:
+            self._state = state
+
     async def _watch(self) -> None:
-        """Notice that the caller left, and keep the connection of one who waits from being cut."""
+        """Notice that the caller left, and send comments while the answer is silent."""
         while self.has_reader:
             try:
                 async with asyncio.timeout(self._keep_alive_seconds):
                     message = await self._receive()
             except TimeoutError:
-                await self._say_something()
+                await self._keep_alive()
                 continue
             if message["type"] == "http.disconnect":
-                self.has_reader = False
+                self._change(ReaderState.CLOSED)
                 self._answer.interrupt(None)
 
-    async def _say_something(self) -> None:
+    async def _keep_alive(self) -> None:
         silent_seconds = self._clock.monotonic_seconds() - self._sent_seconds
-        if silent_seconds >= self._keep_alive_seconds and not self._is_writing:
+        if silent_seconds >= self._keep_alive_seconds and self._state is ReaderState.IDLE:
             await self._write(KEEP_ALIVE)
 
     async def _write(self, records: bytes) -> None:
-        """Send whole records, since two writers may take turns; return once most is read.
+        """Send whole records, since two tasks write; return when the caller has read most of it.
 
-        A write that is cancelled leaves `_is_writing` set: its caller does not read.
+        A cancelled write leaves the state `WRITING`: its caller does not read.
         """
         self._sent_seconds = self._clock.monotonic_seconds()
         output = self._answer.output
         piece = output.begin_write(len(records), lambda: self._cut("buffer"))
-        self._is_writing = True
+        self._change(ReaderState.WRITING)
         try:
             await self._send({"type": "http.response.body", "body": records, "more_body": True})
-            self._is_writing = False
+            self._change(ReaderState.IDLE)
         finally:
             output.end_write(piece)

@@ -1,15 +1,31 @@
-"""Looking into objects of which the specification says nothing more."""
+"""Checks of fields that their types cannot express, and the refusals that they raise."""
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from msgspec import UNSET
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.errors import SupportedNowhere
 
+ABSENT: Final = (UNSET, None)
+"""The values of a field that was not sent: null counts as absent."""
+
+
+def asks_for_something(value: Any) -> bool:  # noqa: ANN401 - any field
+    """Return whether a field was sent with a value that is not empty or false."""
+    return value is not UNSET and value not in (None, False, [], {})
+
+
+def combination(param: str, reason: str) -> InvalidRequest:
+    """Return the refusal of fields that are valid alone and not together."""
+    message = f"Invalid '{param}': {reason}."
+    return InvalidRequest("invalid_parameter_combination", message, param=param)
+
 
 def text(fields: FreeObject, path: str, name: str) -> str:
-    """A member that must be there and be a string."""
+    """Return a required member. Raises `InvalidRequest` unless it is a string."""
     value = fields.get(name)
     if isinstance(value, str):
         return value
@@ -18,7 +34,7 @@ def text(fields: FreeObject, path: str, name: str) -> str:
 
 
 def required(fields: FreeObject, path: str, name: str) -> Any:  # noqa: ANN401 - free-form
-    """A member that must be there."""
+    """Return a required member of any type. Raises `InvalidRequest` if it is missing."""
     if name not in fields:
         param = f"{path}.{name}"
         message = f"Missing required parameter: '{param}'."
@@ -27,7 +43,7 @@ def required(fields: FreeObject, path: str, name: str) -> Any:  # noqa: ANN401 -
 
 
 def objects(fields: FreeObject, path: str, name: str) -> list[FreeObject]:
-    """A list of objects; one that is absent or null is empty."""
+    """Return a member that is a list of objects, or an empty list if it is absent or null."""
     found = fields.get(name)
     if found is None:
         return []
@@ -40,23 +56,23 @@ def objects(fields: FreeObject, path: str, name: str) -> list[FreeObject]:
 
 
 def unsupported_type(param: str, things: str, types: Iterable[str]) -> SupportedNowhere:
-    """The answer to a `type` that no model takes; `types` are those that some model may take."""
+    """Return the refusal of a `type` that no model takes; some models take `types`."""
     return SupportedNowhere(
-        param, feature=f"{things} of this type", instead=f"Send one of {quoted(types)}."
+        param=param, feature=f"{things} of this type", instead=f"Send one of {quoted(types)}."
     )
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Return a list of names for a message."""
+    """Return names for a message, each in quotes."""
     return ", ".join(f"'{name}'" for name in names)
 
 
 def mistyped(param: str, expected: str) -> InvalidRequest:
-    """The answer to a member of another type."""
+    """Return the refusal of a member that has another type than expected."""
     message = f"Invalid type for '{param}': expected {expected}."
     return InvalidRequest("invalid_type", message, param=param)
 
 
 def invalid_value(param: str, reason: str) -> InvalidRequest:
-    """The answer to a member of the right type that says nothing known."""
+    """Return the refusal of a member that has the right type and an unknown value."""
     return InvalidRequest("invalid_value", f"Invalid '{param}': {reason}.", param=param)

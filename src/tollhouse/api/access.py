@@ -1,0 +1,105 @@
+"""Authentication and permits of a request, from its headers alone, before its body is read."""
+
+from collections.abc import Awaitable
+from datetime import datetime
+from typing import Final
+
+from tollhouse.api.admin_permits import AdminPermit, AdminPermits
+from tollhouse.api.head import Head, decoded
+from tollhouse.base.ids import RequestId
+from tollhouse.contract.bounds import SESSION_ID_LENGTH_MAX
+from tollhouse.contract.operation import Access, Credential
+from tollhouse.contract.parameters import SESSION_HEADERS
+from tollhouse.inference.errors import SessionInvalid
+from tollhouse.keys import rules
+from tollhouse.keys.directory import KeyDirectory, LastUsed
+from tollhouse.keys.errors import InvalidKey, MissingKey
+from tollhouse.keys.types import Admin, Caller, Customer, KeyKind, RequiredPermission
+from tollhouse.limits.limiter import Limiter, Permit
+from tollhouse.limits.types import LimitSubject
+
+_KINDS: Final = {Credential.CUSTOMER: KeyKind.PROJECT, Credential.ADMIN: KeyKind.ADMIN}
+_BEARER: Final = b"bearer "
+_SESSION_HEADERS: Final = tuple((name.lower().encode(), name) for name in SESSION_HEADERS)
+
+
+class AccessControl:
+    """One per worker. Project keys may also be sent in the header `customer_header`."""
+
+    def __init__(
+        self,
+        directory: KeyDirectory,
+        last_used: LastUsed,
+        limiter: Limiter,
+        admin_permits: AdminPermits,
+        *,
+        customer_header: str,
+    ) -> None:
+        self._directory = directory
+        self._last_used = last_used
+        self._limiter = limiter
+        self._admin_permits = admin_permits
+        self._customer_header = customer_header.lower().encode()
+
+    async def authenticate(self, head: Head, access: Access, *, now: datetime) -> Caller:
+        """Return the caller, if its key has the permission that the operation requires."""
+        is_customer_route = access.credential is Credential.CUSTOMER
+        key = sent_key(head, customer_header=self._customer_header if is_customer_route else None)
+        known = await self._directory.find(key)
+        required = RequiredPermission(
+            kind=_KINDS[access.credential],
+            permission=access.permission,
+            survives_archive=access.survives_archive,
+        )
+        caller = rules.authorize(known, required, now=now)
+        self._last_used.mark(caller, now)
+        return caller
+
+    def limit_permit(self, customer: Customer, request_id: RequestId) -> Awaitable[Permit]:
+        """Count the request against the limits of its organization, project and key."""
+        return self._limiter.enter(
+            LimitSubject(
+                organization_id=customer.organization_id,
+                project_id=customer.project_id,
+                api_key_id=customer.key_id,
+                limits=customer.limits,
+                request_id=request_id,
+            )
+        )
+
+    def admin_permit(self, admin: Admin) -> Awaitable[AdminPermit]:
+        """Wait until the organization may run one more Admin request."""
+        return self._admin_permits.acquire(admin.organization_id)
+
+
+def sent_key(head: Head, *, customer_header: bytes | None) -> str:
+    """Return the key that was sent. Two headers may carry it if both have the same value."""
+    sent: set[bytes] = set()
+    for value in head.by_name.get(b"authorization", ()):
+        if value[: len(_BEARER)].lower() != _BEARER:
+            raise InvalidKey
+        sent.add(value[len(_BEARER) :].strip(b" "))
+    if customer_header is not None:
+        sent.update(head.by_name.get(customer_header, ()))
+    if not sent:
+        raise MissingKey
+    if len(sent) > 1:
+        raise InvalidKey
+    return sent.pop().decode("latin-1")
+
+
+def session_of(head: Head) -> str | None:
+    """Return the session ID of the first session header that was sent, or None.
+
+    Raises `SessionInvalid` if a session header is empty, too long or sent twice.
+    """
+    session: str | None = None
+    for header, name in _SESSION_HEADERS:
+        values = head.by_name.get(header)
+        if not values:
+            continue
+        text = decoded(values[0])
+        if len(values) > 1 or not 1 <= len(text) <= SESSION_ID_LENGTH_MAX:
+            raise SessionInvalid(param=name, length_max=SESSION_ID_LENGTH_MAX)
+        session = session or text
+    return session

@@ -1,1 +1,1 @@
-"""Money: credit, holds, settlements, caps. Nothing here is ever overspent."""
+"""Credit, holds, settlements and spending caps. Admissions never exceed credit or a cap."""

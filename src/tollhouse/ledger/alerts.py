@@ -1,4 +1,4 @@
-"""Telling of alerts: those that ring are rows, and a job turns each into a line and a count."""
+"""Log and count spending alerts, which are inserted as rows when they are raised."""
 
 import logging
 
@@ -12,7 +12,7 @@ BATCH_MAX = 100
 
 
 async def notice(database: Database) -> None:
-    """Tell of all alerts that nobody has told of yet, oldest first."""
+    """Log and count all alerts that were not logged before, oldest first."""
     is_full = True
     while is_full:
         async with database.transaction() as tx:
@@ -20,7 +20,7 @@ async def notice(database: Database) -> None:
 
 
 async def _notice_some(tx: Transaction) -> int:
-    """Told before the commit: an alert is rather told twice than never."""
+    """Log one batch and return its size. Logs before the commit: rather twice than never."""
     rows = await tx.fetch_all(
         """
         UPDATE spending_alerts

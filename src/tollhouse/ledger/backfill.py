@@ -1,4 +1,4 @@
-"""Past usage, entered by an operator: credit and its use at once, on the day that it belongs to."""
+"""Past usage that an operator enters: credit and its use together, on the day of the usage."""
 
 from datetime import UTC, datetime, time, timedelta
 from typing import Final
@@ -6,50 +6,51 @@ from uuid import UUID
 
 from tollhouse.base.ids import GrantId, InstanceId, ReservationId, time_ordered_uuid
 from tollhouse.ledger import batches, operations, partitions
-from tollhouse.ledger.counters import CounterKeys, separate_counter_keys
 from tollhouse.ledger.errors import DayIsClosed, DayNotPast, SpenderNotFound
+from tollhouse.ledger.rules import CounterKeys, separate_counter_keys
 from tollhouse.ledger.types import (
-    Decided,
     GrantKind,
     Hold,
+    HoldDecision,
     PastUsage,
     Resolution,
     ResolutionKind,
-    Resolved,
+    ResolutionResult,
 )
 from tollhouse.storage.database import Database, Mutation
 
-# No worker admitted it, and no list of prices made its amount.
+# Past usage has no worker that admitted it, and no price list.
 NO_INSTANCE: Final = InstanceId(UUID(int=0))
 NO_PRICES: Final = 0
 
 
 async def prepare(database: Database, usage: PastUsage, *, now: datetime, entry_days: int) -> None:
-    """Refuse what cannot be entered, and make the day's partition.
+    """Validate past usage and create the partition of its day.
 
-    A day that retention has passed counts as closed, also if it never had entries: the next
-    round would close it, and what is still to be entered there could not be.
+    Raises `AmountOutOfRange`, `DayNotPast` or `DayIsClosed`. A day older than `entry_days` counts
+    as closed even if it never had entries: the next retention run would close it before all usage
+    is entered.
     """
     operations.require_amount(usage.charge.total_pico_usd)
     today = now.astimezone(UTC).date()
     if usage.day > today:
-        raise DayNotPast(usage.day)
+        raise DayNotPast(day=usage.day)
     if usage.day < today - timedelta(days=entry_days):
-        raise DayIsClosed(usage.day)
+        raise DayIsClosed(day=usage.day)
     async with database.transaction() as tx:
         if await partitions.is_closed(tx, usage.day):
-            raise DayIsClosed(usage.day)
+            raise DayIsClosed(day=usage.day)
     await partitions.make_day(database, usage.day)
 
 
 async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
-    """Grant what it cost, hold it, and settle it, on a day that was prepared.
+    """Grant, hold and settle the cost of past usage on a day that `prepare` accepted.
 
-    Available credit stays as it is; caps and reports count it.
+    Available credit does not change; caps and reports count the usage.
     """
     operations.require_amount(usage.charge.total_pico_usd)
     if await partitions.is_closed(tx, usage.day):
-        raise DayIsClosed(usage.day)
+        raise DayIsClosed(day=usage.day)
     await operations.lock_account(tx)
     await _require_spender(tx, usage)
     hold = _hold(tx, usage)
@@ -65,8 +66,10 @@ async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
         delivered_tokens=None,
     )
     outcomes = await batches.settle(tx, tx.organization_id, [resolution])
-    assert outcomes == [Resolved.NOW], "its hold was entered just before"
-    await operations.note_decision(tx, resolution, Decided.BACKFILL, reason=reason, before=None)
+    assert outcomes == [ResolutionResult.NOW], "its hold was entered just before"
+    await operations.record_decision(
+        tx, resolution, HoldDecision.BACKFILL, reason=reason, before=None
+    )
     return resolution
 
 
@@ -87,7 +90,7 @@ def _hold(tx: Mutation, usage: PastUsage) -> Hold:
 
 
 async def _require_spender(tx: Mutation, usage: PastUsage) -> None:
-    """Whatever became of project and key since."""
+    """Raise `SpenderNotFound` if the project has no such key, active or not."""
     found = await tx.fetch_value(
         "SELECT 1 FROM project_keys WHERE organization_id = $1 AND id = $2 AND project_id = $3",
         tx.organization_id,
@@ -99,7 +102,7 @@ async def _require_spender(tx: Mutation, usage: PastUsage) -> None:
 
 
 async def _add_credit(tx: Mutation, hold: Hold, reason: str) -> None:
-    """The credit that the usage needs, and its hold; free usage needs none."""
+    """Grant and reserve the cost of the usage; free usage needs no credit."""
     if hold.amount_pico_usd == 0:
         return
     await tx.execute(
@@ -132,7 +135,7 @@ async def _add_credit(tx: Mutation, hold: Hold, reason: str) -> None:
 
 
 async def _count(tx: Mutation, hold: Hold, keys: CounterKeys) -> None:
-    """Past usage may cross a cap: it is counted, and the ceiling follows."""
+    """Reserve the cost in the counters, even above a cap; the ceiling is raised to fit."""
     windows = (keys.scopes, keys.scope_ids, keys.windows)
     await tx.execute("SELECT ledger_open_counters($1, $2, $3, $4)", tx.organization_id, *windows)
     await tx.execute(

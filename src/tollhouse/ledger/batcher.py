@@ -1,11 +1,11 @@
-"""The elevator: whoever comes while a batch is under way rides with the next one.
+"""Micro-batching of the ledger: items that arrive while a batch is in flight form the next one.
 
-One batch per organization is under way in a process, so a busy organization makes large
-batches by itself and an idle one waits for nobody. Organizations with a single waiting item
-share mixed batches, which skip an account that somebody else has locked; a skipped item goes
-into a batch of its organization's own, which waits for the lock.
+Each organization has at most one batch in flight per process, so a busy organization makes large
+batches and an idle one does not wait. Organizations with a single waiting item share mixed
+batches, which skip locked accounts; a skipped item goes into a batch of its organization alone,
+which waits for the lock.
 
-Every item is owned by the process: a caller who leaves loses only the answer.
+The process owns every item: if a caller disconnects, its item is still carried out.
 """
 
 import asyncio
@@ -14,11 +14,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import attrgetter
 
 from tollhouse.base.ids import InstanceId, OrganizationId
+from tollhouse.base.joined import fail
 from tollhouse.base.tasks import Tasks, is_done
 from tollhouse.ledger import batches, provable
-from tollhouse.ledger.batches import BatchResult, Decision
+from tollhouse.ledger.batches import AdmissionDecision, BatchResult
 from tollhouse.ledger.errors import (
     CAP_ERRORS,
     AccountMissing,
@@ -29,9 +31,15 @@ from tollhouse.ledger.errors import (
     DeadlinePassed,
     ResolutionSetAside,
 )
-from tollhouse.ledger.operations import note_excess
+from tollhouse.ledger.operations import record_operator_cost
 from tollhouse.ledger.rules import CAPS
-from tollhouse.ledger.types import Hold, Resolution, ResolutionKind, Resolved, Verdict
+from tollhouse.ledger.types import (
+    AdmissionVerdict,
+    Hold,
+    Resolution,
+    ResolutionKind,
+    ResolutionResult,
+)
 from tollhouse.observability import metrics
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import (
@@ -50,39 +58,34 @@ LONGEST_PAUSE = timedelta(seconds=1)
 ANSWER_WAITS_AT_MOST = timedelta(seconds=2)
 FIRST_CAP_CODE = 10
 
+_MAY_BE_STORED = attrgetter("may_be_stored")
 _UNKNOWN_RESULT = (DatabaseUnavailable, LockTimedOut)
 _REFUSED_BY_THE_DATABASE = (ConstraintViolated, StatementFailed)
 
 
 @dataclass(eq=False, slots=True)
 class _Admission:
+    organization_id: OrganizationId
     hold: Hold
-    done: "asyncio.Future[Decision]"
+    done: "asyncio.Future[AdmissionDecision]"
     is_abandoned: bool = False
     may_be_stored: bool = False
-
-    @property
-    def organization_id(self) -> OrganizationId:
-        return self.hold.organization_id
 
 
 @dataclass(eq=False, slots=True)
 class _Settlement:
+    organization_id: OrganizationId
     resolution: Resolution
-    done: "asyncio.Future[Resolved]"
+    done: "asyncio.Future[ResolutionResult]"
     may_be_stored: bool = False
-
-    @property
-    def organization_id(self) -> OrganizationId:
-        return self.resolution.organization_id
 
 
 _Item = _Admission | _Settlement
 
 
 @dataclass(eq=False, slots=True)
-class _Lane:
-    """What waits for one organization; it is busy while a batch with its items is under way."""
+class _OrganizationQueue:
+    """The waiting items of one organization; `is_busy` while a batch has some of its items."""
 
     waiting: deque[_Item] = field(default_factory=deque["_Item"])
     is_busy: bool = False
@@ -90,7 +93,7 @@ class _Lane:
 
 
 class Batcher:
-    """One per worker."""
+    """Admits and resolves holds in batches. One per worker."""
 
     def __init__(
         self,
@@ -104,40 +107,44 @@ class Batcher:
         self._tasks = tasks
         self._instance_id = instance_id
         self._own_batches = asyncio.Semaphore(own_batches_max)
-        self._lanes: dict[OrganizationId, _Lane] = {}
+        self._queues: dict[OrganizationId, _OrganizationQueue] = {}
         self._mixed: deque[_Item] = deque()
         self._mixed_batches = 0
 
-    async def admit(self, hold: Hold, *, patience: timedelta) -> None:
-        """Return once the hold is committed, or say why it is not.
+    async def admit(self, hold: Hold, *, wait_max: timedelta) -> None:
+        """Return once the hold is committed; raise the reason if it is refused.
 
-        A caller who gives up, or is cancelled, leaves nothing behind: the process goes on
-        until the result is known, and then gives the hold back.
+        If the wait times out or is cancelled, the process still waits for the result, and voids the
+        hold if it was admitted.
         """
-        admission = _Admission(hold, asyncio.get_running_loop().create_future())
+        admission = _Admission(
+            hold.organization_id, hold, asyncio.get_running_loop().create_future()
+        )
         self._enqueue(admission)
         try:
-            is_known = await is_done(admission.done, within_seconds=patience.total_seconds())
+            is_known = await is_done(admission.done, within_seconds=wait_max.total_seconds())
         except asyncio.CancelledError:
             self._abandon(admission)
             raise
         if not is_known:
             self._abandon(admission)
             raise AdmissionUndecided
-        _raise_refusal(hold, admission.done.result())
+        decision = admission.done.result()
+        if decision.code != AdmissionVerdict.ADMITTED:
+            _raise_refusal(hold, decision)
 
-    def resolve(self, resolution: Resolution) -> "asyncio.Future[Resolved]":
-        """End a hold. It will be done whether or not anybody awaits the answer."""
-        done: asyncio.Future[Resolved] = asyncio.get_running_loop().create_future()
-        self._enqueue(_Settlement(resolution, done))
-        # A caller who is cancelled cancels what it awaits, which must not be the process's own.
+    def resolve(self, resolution: Resolution) -> "asyncio.Future[ResolutionResult]":
+        """Resolve a hold, even if the returned future is not awaited."""
+        done: asyncio.Future[ResolutionResult] = asyncio.get_running_loop().create_future()
+        self._enqueue(_Settlement(resolution.organization_id, resolution, done))
+        # Cancelling the caller cancels the future it awaits, which must not be the item's own.
         answer = asyncio.shield(done)
-        # Read once, so that an answer nobody waits for does not make the loop complain.
+        # Marks the exception as retrieved; asyncio logs it otherwise if no caller awaits it.
         answer.add_done_callback(lambda future: future.cancelled() or future.exception())
         return answer
 
     def leave_unsettled(self, minimum: Resolution) -> None:
-        """Keep a hold until its usage is known, and store what is certain about it by now."""
+        """Keep a hold open until its usage is known, and store the least that it will cost."""
         self._tasks.start("ledger-unsettled", self._record_minimum(minimum))
 
     async def _record_minimum(self, minimum: Resolution) -> None:
@@ -152,7 +159,7 @@ class Batcher:
                 return
 
     async def resolve_before_answer(self, resolution: Resolution) -> None:
-        """End a hold before an error leaves, since SDKs retry at once; but wait 2 s at most."""
+        """Resolve a hold before an error is sent, since SDKs retry at once; wait 2 s at most."""
         answer = self.resolve(resolution)
         await is_done(answer, within_seconds=ANSWER_WAITS_AT_MOST.total_seconds())
 
@@ -162,7 +169,7 @@ class Batcher:
             self._give_back(admission)
 
     def _give_back(self, admission: _Admission) -> None:
-        if admission.done.result().code == Verdict.ADMITTED:
+        if admission.done.result().code == AdmissionVerdict.ADMITTED:
             hold = admission.hold
             self.resolve(
                 Resolution(
@@ -174,37 +181,37 @@ class Batcher:
             )
 
     def _enqueue(self, item: _Item) -> None:
-        lane = self._lanes.setdefault(item.organization_id, _Lane())
-        lane.waiting.append(item)
-        if not lane.is_busy:
-            self._dispatch(item.organization_id, lane)
+        queue = self._queues.setdefault(item.organization_id, _OrganizationQueue())
+        queue.waiting.append(item)
+        if not queue.is_busy:
+            self._dispatch(item.organization_id, queue)
 
-    def _dispatch(self, organization_id: OrganizationId, lane: _Lane) -> None:
-        """Nothing of this organization is under way: send what waits, or forget the lane."""
-        if not lane.waiting:
-            del self._lanes[organization_id]
+    def _dispatch(self, organization_id: OrganizationId, queue: _OrganizationQueue) -> None:
+        """Send the waiting items of an organization that has no batch in flight."""
+        if not queue.waiting:
+            del self._queues[organization_id]
             return
-        lane.is_busy = True
-        if len(lane.waiting) == 1 and not lane.must_wait_for_lock:
-            self._mixed.append(lane.waiting.popleft())
+        queue.is_busy = True
+        if len(queue.waiting) == 1 and not queue.must_wait_for_lock:
+            self._mixed.append(queue.waiting.popleft())
             if self._mixed_batches < MIXED_BATCHES_MAX:
                 self._mixed_batches += 1
                 self._tasks.start("ledger-mixed", self._run_mixed())
         else:
-            lane.must_wait_for_lock = False
-            self._tasks.start("ledger-batch", self._run_own(organization_id, lane))
+            queue.must_wait_for_lock = False
+            self._tasks.start("ledger-batch", self._run_own(organization_id, queue))
 
-    async def _run_own(self, organization_id: OrganizationId, lane: _Lane) -> None:
+    async def _run_own(self, organization_id: OrganizationId, queue: _OrganizationQueue) -> None:
         items: list[_Item] = []
         try:
-            items = _take(lane.waiting)
+            items = _take(queue.waiting)
             await self._carry_out(items, self._own_sender(organization_id))
         finally:
             _fail_undone(items)
             self._release(organization_id)
 
     async def _run_mixed(self) -> None:
-        """While one batch is under way the next one gathers; ends when nobody waits."""
+        """Carry out mixed batches until no item waits."""
         try:
             while self._mixed:
                 await self._carry_out_mixed(_take(self._mixed))
@@ -222,21 +229,21 @@ class Batcher:
                 self._release_from_mixed(item)
 
     def _release_from_mixed(self, item: _Item) -> None:
-        """An item without an answer was skipped; a batch of its own will wait for the lock."""
+        """Put a skipped item into its organization's next batch, which waits for the lock."""
         if not item.done.done():
-            lane = self._lanes[item.organization_id]
-            lane.waiting.appendleft(item)
-            lane.must_wait_for_lock = True
+            queue = self._queues[item.organization_id]
+            queue.waiting.appendleft(item)
+            queue.must_wait_for_lock = True
         self._release(item.organization_id)
 
     def _release(self, organization_id: OrganizationId) -> None:
-        lane = self._lanes[organization_id]
-        lane.is_busy = False
-        self._dispatch(organization_id, lane)
+        queue = self._queues[organization_id]
+        queue.is_busy = False
+        self._dispatch(organization_id, queue)
 
     def _own_sender(self, organization_id: OrganizationId) -> "_Sender":
         async def send(items: Sequence[_Item], *, is_retry: bool) -> BatchResult:
-            # For one try only: an account that somebody keeps locked must not keep the place.
+            # For one attempt only: a locked account must not block the others' batches.
             async with self._own_batches:
                 return await batches.apply(
                     self._database,
@@ -259,7 +266,7 @@ class Batcher:
         )
 
     async def _carry_out(self, items: Sequence[_Item], send: "_Sender") -> None:
-        """Until the database has answered; what it refuses as a whole is tried one by one."""
+        """Send a batch until the database answers; send the items of a refused batch alone."""
         try:
             result = await self._until_answered(items, send)
         except _REFUSED_BY_THE_DATABASE as failure:
@@ -272,13 +279,13 @@ class Batcher:
         self._answer(items, result)
 
     async def _until_answered(self, items: Sequence[_Item], send: "_Sender") -> BatchResult:
-        """A result that is not known is asked for again, with the same IDs and instants.
+        """Repeat a batch whose result is unknown, with the same IDs and instants.
 
-        An item that was skipped, or is tried alone, takes along that it may be stored already.
+        `may_be_stored` stays with an item that is skipped or sent alone later.
         """
         pause = FIRST_PAUSE
         while True:
-            is_retry = any(item.may_be_stored for item in items)
+            is_retry = any(map(_MAY_BE_STORED, items))
             metrics.ledger_batch_sent(len(items), is_retry=is_retry)
             try:
                 return await send(items, is_retry=is_retry)
@@ -295,7 +302,7 @@ class Batcher:
                 outcome = next(resolved)
                 if outcome is not None:
                     item.done.set_result(outcome)
-                    _note_resolved(item.resolution, outcome)
+                    _record_resolved(item.resolution, outcome)
             else:
                 decision = next(decisions)
                 if decision is not None:
@@ -313,19 +320,17 @@ def _take(waiting: deque[_Item]) -> list[_Item]:
 
 
 def _fail_undone(items: Sequence[_Item]) -> None:
-    """The batch ended without an answer, which only a stopping process or a bug can cause."""
+    """Fail items without an answer, which only a stopping process or a bug can cause."""
     for item in items:
         if not item.done.done():
-            item.done.set_exception(AdmissionUndecided())
-            item.done.exception()
+            fail(item.done, AdmissionUndecided())
 
 
 def _set_aside(item: _Item, failure: Exception) -> None:
-    """An admission fails its caller; a resolution is left to the reaper, with its hold."""
+    """Fail a refused admission; leave the hold of a refused resolution to the reaper."""
     if isinstance(item, _Admission):
         logger.error("admission_impossible", exc_info=failure)
-        item.done.set_exception(AdmissionImpossible())
-        item.done.exception()
+        fail(item.done, AdmissionImpossible())
         return
     metrics.resolution_set_aside()
     logger.error(
@@ -338,10 +343,11 @@ def _set_aside(item: _Item, failure: Exception) -> None:
     item.done.set_exception(error)
 
 
-def _note_resolved(resolution: Resolution, outcome: Resolved) -> None:
+def _record_resolved(resolution: Resolution, outcome: ResolutionResult) -> None:
     metrics.hold_resolved(resolution.kind, outcome.name.lower())
-    if outcome is Resolved.NOW:
-        note_excess(resolution)
+    if outcome is ResolutionResult.NOW:
+        if resolution.operator_pays is not None or resolution.excess_pico_usd > 0:
+            record_operator_cost(resolution)
     else:
         logger.warning(
             "resolution_without_effect",
@@ -352,17 +358,15 @@ def _note_resolved(resolution: Resolution, outcome: Resolved) -> None:
         )
 
 
-def _raise_refusal(hold: Hold, decision: Decision) -> None:
+def _raise_refusal(hold: Hold, decision: AdmissionDecision) -> None:
     match decision.code:
-        case Verdict.ADMITTED:
-            return
-        case Verdict.WRONG_CLOCK:
+        case AdmissionVerdict.WRONG_CLOCK:
             raise ClockIsWrong
-        case Verdict.TOO_LATE:
+        case AdmissionVerdict.TOO_LATE:
             raise DeadlinePassed
-        case Verdict.NO_ACCOUNT:
+        case AdmissionVerdict.NO_ACCOUNT:
             raise AccountMissing
-        case Verdict.NO_CREDIT:
+        case AdmissionVerdict.NO_CREDIT:
             refusal = CreditExhausted
         case code:
             scope, _ = CAPS[code - FIRST_CAP_CODE]

@@ -1,4 +1,4 @@
-"""The batches of the inference path: one call of the functions that move money."""
+"""The batches of the inference path: one statement that settles and admits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,15 @@ from typing import Final
 
 from tollhouse.base.ids import InstanceId, OrganizationId
 from tollhouse.base.money import PicoUsd
-from tollhouse.ledger.counters import separate_counter_keys, shared_counter_keys
-from tollhouse.ledger.types import Hold, Resolution, Resolved, Verdict, to_pico_usd
+from tollhouse.ledger.rules import separate_counter_keys, shared_counter_keys
+from tollhouse.ledger.types import AdmissionVerdict, Hold, Resolution, ResolutionResult
 from tollhouse.storage.database import Database, Row, Transaction
 
-# One statement is one round trip and one commit. Settlements stand first and so run first:
-# what they give back can be reserved in the same batch.
+_SETTLE_COLUMNS: Final = 16
+_ADMIT_COLUMNS: Final = 9
+
+# One statement is one round trip and one commit. Settlements run first, so that the same batch
+# can reserve what they give back.
 _APPLY: Final = """
     SELECT outcome AS code, NULL::numeric AS available_pico, NULL::numeric AS held_pico
       FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
@@ -38,8 +41,8 @@ _SETTLE: Final = """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
-    """What the database said of one hold; amounts explain a refusal."""
+class AdmissionDecision:
+    """The database's decision about one hold; the amounts explain a refusal."""
 
     code: int
     available_pico_usd: PicoUsd
@@ -48,10 +51,10 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchResult:
-    """One answer per item, in order. Nothing stands for an item that was skipped as locked."""
+    """One answer per item, in order; None for an item whose account was locked."""
 
-    resolved: list[Resolved | None]
-    decisions: list[Decision | None]
+    resolved: list[ResolutionResult | None]
+    decisions: list[AdmissionDecision | None]
 
 
 async def apply(
@@ -63,7 +66,7 @@ async def apply(
     instance_id: InstanceId,
     is_retry: bool,
 ) -> BatchResult:
-    """Resolve, then admit, for one organization; waits for its account."""
+    """Resolve, then admit, for one organization; wait for the lock of its account."""
     keys = shared_counter_keys(holds)
     rows = await database.fetch_all(
         _APPLY,
@@ -88,7 +91,7 @@ async def apply_mixed(  # all organizations: independent items of cold ones shar
     instance_id: InstanceId,
     is_retry: bool,
 ) -> BatchResult:
-    """Resolve and admit for organizations with one item each; skips those locked elsewhere."""
+    """Resolve and admit for organizations with one item each; skip locked accounts."""
     keys = separate_counter_keys(holds)
     rows = await database.fetch_all(
         _APPLY_MIXED,
@@ -107,64 +110,73 @@ async def apply_mixed(  # all organizations: independent items of cold ones shar
 
 async def settle(
     tx: Transaction, organization_id: OrganizationId, resolutions: Sequence[Resolution]
-) -> list[Resolved]:
-    """Resolve in the caller's transaction; for decisions, which are no batch of the batcher."""
+) -> list[ResolutionResult]:
+    """Resolve holds in the caller's transaction, outside the inference path."""
     rows = await tx.fetch_all(_SETTLE, organization_id, *_settle_columns(resolutions))
-    return [Resolved(row["outcome"]) for row in rows]
+    return [ResolutionResult(row["outcome"]) for row in rows]
 
 
-def _settle_columns(resolutions: Sequence[Resolution]) -> tuple[list[object], ...]:
-    charges = [resolution.charge for resolution in resolutions]
-    return (
-        [resolution.reservation_id for resolution in resolutions],
-        [resolution.admitted_day for resolution in resolutions],
-        [resolution.kind.value for resolution in resolutions],
-        [resolution.excess_pico_usd for resolution in resolutions],
-        [charge.input_tokens for charge in charges],
-        [charge.cached_input_tokens for charge in charges],
-        [charge.output_tokens for charge in charges],
-        [charge.images for charge in charges],
-        [charge.input_pico_usd for charge in charges],
-        [charge.cached_input_pico_usd for charge in charges],
-        [charge.output_pico_usd for charge in charges],
-        [charge.image_pico_usd for charge in charges],
-        [charge.request_pico_usd for charge in charges],
-        [resolution.delivered_tokens for resolution in resolutions],
-        [resolution.is_estimated for resolution in resolutions],
-        [resolution.operator_rule for resolution in resolutions],
-    )
+def _settle_columns(resolutions: Sequence[Resolution]) -> Sequence[Sequence[object]]:
+    """Return the arrays that `ledger_settle` takes, in the order of its parameters."""
+    rows: list[tuple[object, ...]] = []
+    for resolution in resolutions:
+        charge = resolution.charge
+        rows.append(
+            (
+                resolution.reservation_id,
+                resolution.admitted_day,
+                resolution.kind.value,
+                resolution.excess_pico_usd,
+                charge.input_tokens,
+                charge.cached_input_tokens,
+                charge.output_tokens,
+                charge.images,
+                charge.input_pico_usd,
+                charge.cached_input_pico_usd,
+                charge.output_pico_usd,
+                charge.image_pico_usd,
+                charge.request_pico_usd,
+                resolution.delivered_tokens,
+                resolution.is_estimated,
+                resolution.operator_rule,
+            )
+        )
+    return list(zip(*rows, strict=True)) or [()] * _SETTLE_COLUMNS
 
 
-def _admit_columns(holds: Sequence[Hold]) -> tuple[list[object], ...]:
-    return (
-        [hold.reservation_id for hold in holds],
-        [hold.admitted_at for hold in holds],
-        [hold.deadline_at for hold in holds],
-        [hold.amount_pico_usd for hold in holds],
-        [hold.project_id for hold in holds],
-        [hold.api_key_id for hold in holds],
-        [hold.model for hold in holds],
-        [hold.price_revision for hold in holds],
-        [hold.bills_without_answer for hold in holds],
-    )
+def _admit_columns(holds: Sequence[Hold]) -> Sequence[Sequence[object]]:
+    """Return the arrays that `ledger_admit` takes, in the order of its parameters."""
+    rows = [
+        (
+            hold.reservation_id,
+            hold.admitted_at,
+            hold.deadline_at,
+            hold.amount_pico_usd,
+            hold.project_id,
+            hold.api_key_id,
+            hold.model,
+            hold.price_revision,
+            hold.bills_without_answer,
+        )
+        for hold in holds
+    ]
+    return list(zip(*rows, strict=True)) or [()] * _ADMIT_COLUMNS
 
 
 def _result(rows: Sequence[Row], resolutions: int) -> BatchResult:
     return BatchResult(
-        resolved=[_resolved(row["code"]) for row in rows[:resolutions]],
-        decisions=[_decision(row) for row in rows[resolutions:]],
-    )
-
-
-def _resolved(code: int) -> Resolved | None:
-    return None if code == Verdict.SKIPPED else Resolved(code)
-
-
-def _decision(row: Row) -> Decision | None:
-    if row["code"] == Verdict.SKIPPED:
-        return None
-    return Decision(
-        code=row["code"],
-        available_pico_usd=to_pico_usd(row["available_pico"]),
-        held_pico_usd=to_pico_usd(row["held_pico"]),
+        resolved=[
+            None if row["code"] == AdmissionVerdict.SKIPPED else ResolutionResult(row["code"])
+            for row in rows[:resolutions]
+        ],
+        decisions=[
+            None
+            if row["code"] == AdmissionVerdict.SKIPPED
+            else AdmissionDecision(
+                code=row["code"],
+                available_pico_usd=PicoUsd(int(row["available_pico"])),
+                held_pico_usd=PicoUsd(int(row["held_pico"])),
+            )
+            for row in rows[resolutions:]
+        ],
     )

@@ -1,34 +1,40 @@
-"""How admission and the verbs of money fail."""
+"""Errors of admission, credit and spending limits."""
 
 from datetime import date
 from typing import ClassVar
 
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, ServiceUnavailable
+from tollhouse.base.errors import GatewayError, InvalidInput, Kind, ServiceUnavailable
 from tollhouse.base.money import PicoUsd, to_decimal_string
-from tollhouse.ledger.types import Period, Scope
+from tollhouse.ledger.types import CapScope, Period
 
 HELD_RETRY_SECONDS = 5
 
 
 class Uncovered(GatewayError):
-    """Credit or a cap cannot cover the worst case of the request.
+    """Credit or a spending limit cannot cover the highest possible cost of the request.
 
-    While requests in flight hold what is missing, waiting can help, and the answer says so.
+    If requests in progress hold the missing amount, `Retry-After` says when to try again.
     """
 
     kind = Kind.UNCOVERED
     code = "credit_balance_exhausted"
     subject: ClassVar[str] = "credit"
+    template = (
+        "The {self.subject} cannot cover this request: {self.needed_usd} USD needed,"
+        " {self.available_usd} USD available, {self.held_usd} USD held by requests that are under"
+        " way. Ask for fewer output tokens, or let an administrator or the operator raise it."
+    )
+    needed: PicoUsd
+    available: PicoUsd
+    held: PicoUsd
 
     def __init__(self, *, needed: PicoUsd, available: PicoUsd, held: PicoUsd) -> None:
+        self.needed, self.available, self.held = needed, available, held
         super().__init__(
-            f"The {self.subject} cannot cover this request: {_usd(needed)} needed,"
-            f" {_usd(available)} available, {_usd(held)} held by requests that are under way."
-            " Ask for fewer output tokens, or let an administrator or the operator raise it."
+            needed_usd=to_decimal_string(needed),
+            available_usd=to_decimal_string(available),
+            held_usd=to_decimal_string(held),
         )
-        self.needed = needed
-        self.available = available
-        self.held = held
         if needed <= available + held:
             self.retry_after_seconds = HELD_RETRY_SECONDS
 
@@ -58,147 +64,128 @@ class KeyCapReached(Uncovered):
     subject = "key's spending limit"
 
 
-CAP_ERRORS: dict[Scope, type[Uncovered]] = {
-    Scope.ORGANIZATION: OrganizationCapReached,
-    Scope.PROJECT: ProjectCapReached,
-    Scope.KEY: KeyCapReached,
+CAP_ERRORS: dict[CapScope, type[Uncovered]] = {
+    CapScope.ORGANIZATION: OrganizationCapReached,
+    CapScope.PROJECT: ProjectCapReached,
+    CapScope.KEY: KeyCapReached,
 }
 
 
 class AdmissionUndecided(ServiceUnavailable):
-    """The database did not confirm the held credit in time. The credit will be given back."""
+    """The database did not confirm the held credit in time. The credit is given back later."""
 
-    def __init__(self) -> None:
-        super().__init__("The request could not be admitted in time. Try again shortly.")
+    template = "The request could not be admitted in time. Try again shortly."
 
 
 class AdmissionImpossible(ServiceUnavailable):
-    """The database refused to store the held credit, as when the day's partition is missing."""
+    """The database refused to hold the credit, for example because a partition is missing."""
 
-    def __init__(self) -> None:
-        super().__init__("The gateway cannot admit requests now. Try again shortly.")
+    template = "The gateway cannot admit requests now. Try again shortly."
 
 
 class ClockIsWrong(ServiceUnavailable):
-    """The worker's clock is more than ten minutes off the database's."""
+    """The worker's clock differs from the database's by more than ten minutes."""
 
-    def __init__(self) -> None:
-        super().__init__("The gateway's clock is wrong. Try again shortly.")
+    template = "The gateway's clock is wrong. Try again shortly."
 
 
 class DeadlinePassed(GatewayError):
-    """The request's own deadline passed while it waited, or its hold was decided meanwhile."""
+    """The request's deadline passed before it was answered."""
 
     kind = Kind.DEADLINE
     code = "deadline_exceeded"
     should_retry = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The request's deadline passed before it could be admitted. Send it again."
-        )
+    template = "The request's deadline passed before it was answered. Send it again."
 
 
 class AccountMissing(Exception):
-    """Our own bug: every organization has an account from its creation on."""
+    """An organization has no account. This is a bug: it gets one when it is created."""
 
 
 class ResolutionSetAside(Exception):
-    """The database refuses this resolution for good; its hold stays and becomes unsettled."""
+    """The database refuses this resolution for good. Its hold becomes unsettled."""
 
 
 class HoldNotFound(GatewayError):
-    """No such reservation on that day, or it is already resolved."""
+    """The reservation does not exist on that day, or is already resolved."""
 
     kind = Kind.NOT_FOUND
     code = "reservation_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("No unsettled reservation has this ID.")
+    template = "No unsettled reservation has this ID."
 
 
-class GrantWouldTakeCredit(InvalidRequest):
-    """Only a correction takes credit back."""
+class GrantWouldTakeCredit(InvalidInput):
+    """The amount is not above zero. Only a correction takes credit back."""
 
-    def __init__(self) -> None:
-        super().__init__("invalid_value", "The amount must be above zero.", param="amount")
+    param = "amount"
+    template = "The amount must be above zero."
 
 
-class GrantOfNothing(InvalidRequest):
-    """A correction goes up or down."""
+class GrantOfNothing(InvalidInput):
+    """The amount of a correction is zero."""
 
-    def __init__(self) -> None:
-        super().__init__("invalid_value", "The amount must not be zero.", param="amount")
+    param = "amount"
+    template = "The amount must not be zero."
 
 
 class TestPaymentsRefused(GatewayError):
-    """Only sandbox deployments take test payments."""
+    """The deployment is not a sandbox, and only sandboxes take test payments."""
 
     kind = Kind.DENIED
     code = "test_payments_refused"
     should_retry = False
-
-    def __init__(self) -> None:
-        super().__init__("This deployment takes no test payments, because it is no sandbox.")
+    template = "This deployment takes no test payments, because it is no sandbox."
 
 
 class CappedProjectNotFound(GatewayError):
-    """Unknown, or another organization's: the answer does not tell which."""
+    """The project does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "project_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such project in this organization. "
-            "`GET /manage/v1/organization/projects` lists them.",
-            param="project_id",
-        )
+    param = "project_id"
+    template = (
+        "No such project in this organization. `GET /manage/v1/organization/projects` lists them."
+    )
 
 
 class CappedKeyNotFound(GatewayError):
-    """Unknown, another organization's, or an Admin key: the answer does not tell which."""
+    """The project key does not exist, belongs to another organization, or is an Admin key."""
 
     kind = Kind.NOT_FOUND
     code = "api_key_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such project key in this organization. "
-            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
-            param="api_key_id",
-        )
+    param = "api_key_id"
+    template = (
+        "No such project key in this organization. `GET "
+        "/manage/v1/organization/projects/{{project_id}}/api_keys` lists them."
+    )
 
 
 class GrantNotFound(GatewayError):
-    """Unknown, or another organization's: the answer does not tell which."""
+    """The credit entry does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "credit_entry_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("No such credit entry in this organization.")
+    template = "No such credit entry in this organization."
 
 
 class CapNotFound(GatewayError):
-    """No such cap is set."""
+    """The spending limit is not set."""
 
     kind = Kind.NOT_FOUND
     code = "spending_limit_not_found"
+    template = "No {self.period} spending limit is set for this {self.scope}."
+    scope: CapScope
+    period: Period
 
-    def __init__(self, scope: Scope, period: Period) -> None:
-        super().__init__(f"No {period} spending limit is set for this {scope}.")
 
+class InvalidPrice(InvalidInput):
+    """The price is not a plain decimal, or not a whole number of pico-dollars."""
 
-class InvalidPrice(InvalidRequest):
-    """A price that cannot be a whole number of pico-dollars, or is no plain decimal."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(
-            "invalid_value",
-            f"Invalid price '{text}': expected US dollars as a plain decimal such as '0.0000025',"
-            " with at most 12 decimals, at most 9223372.036854775807.",
-        )
+    template = (
+        "Invalid price '{self.text}': expected US dollars as a plain decimal such as '0.0000025', "
+        "with at most 12 decimals, at most 9223372.036854775807."
+    )
+    text: str
 
 
 class ReservationTooLarge(GatewayError):
@@ -207,49 +194,40 @@ class ReservationTooLarge(GatewayError):
     kind = Kind.UNCOVERED
     code = "reservation_too_large"
     should_retry = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The request could cost more than 9.2 million US dollars."
-            " Lower the output bound or the number of completions."
-        )
+    template = (
+        "The request could cost more than 9.2 million US dollars. Lower the output bound or the "
+        "number of completions."
+    )
 
 
-class AmountOutOfRange(InvalidRequest):
-    """One entry holds at most 9.2 million dollars."""
+class AmountOutOfRange(InvalidInput):
+    """The amount is above the 9.2 million dollars that one entry can have."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "invalid_value", "The amount must be from 0 to 9223372.036854775807.", param="amount"
-        )
+    param = "amount"
+    template = "The amount must be from 0 to 9223372.036854775807."
 
 
 class DayIsClosed(GatewayError):
-    """The entries of this day were replaced by their sums, which are final."""
+    """The entries of this day were replaced by their final sums."""
 
     kind = Kind.CONFLICT
     code = "day_closed"
+    template = "The ledger's day {self.day} is closed; nothing can be entered there."
+    day: date
 
-    def __init__(self, day: date) -> None:
-        super().__init__(f"The ledger's day {day} is closed; nothing can be entered there.")
 
+class DayNotPast(InvalidInput):
+    """The day lies in the future."""
 
-class DayNotPast(InvalidRequest):
-    """Usage of days to come is admitted, not entered."""
-
-    def __init__(self, day: date) -> None:
-        super().__init__("invalid_value", f"The day {day} lies in the future.", param="day")
+    param = "day"
+    template = "The day {self.day} lies in the future."
+    day: date
 
 
 class SpenderNotFound(GatewayError):
-    """No such key in this project and organization."""
+    """The key does not exist in this project and organization."""
 
     kind = Kind.NOT_FOUND
     code = "api_key_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("No such key in this project.", param="api_key_id")
-
-
-def _usd(amount: PicoUsd) -> str:
-    return f"{to_decimal_string(amount)} USD"
+    param = "api_key_id"
+    template = "No such key in this project."

@@ -1,4 +1,4 @@
-"""Marking open holds as unsettled: still held, until evidence or a decision."""
+"""Mark open holds as unsettled: they stay reserved until they are resolved or due."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _MARK: Final = """
 
 
 async def mark(database: Database, found: Sequence[OpenHold]) -> bool:
-    """Mark account by account; false if one stayed locked, for the next round to try again."""
+    """Mark holds as unsettled; return False if an account stayed locked and must be retried."""
     is_whole = True
     for organization_id, holds in by_organization(found):
         try:

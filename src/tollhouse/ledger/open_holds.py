@@ -1,4 +1,4 @@
-"""Holds that no entry has resolved: how they are found, and the account that is locked for them."""
+"""Find holds without a resolution, and lock their accounts."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,9 +15,9 @@ from tollhouse.storage.database import Database, Row, Transaction
 READ_MAX: Final = 1000
 LOCK_TIMEOUT: Final = "2s"
 
-# The limit is on what is read, not on what is found: a busy day holds millions of resolved holds.
-# The last row read says where to go on. A deadline may lie on any later day than the admission, so
-# this reads the index of deadlines of every day.
+# The limit bounds the rows read, not the holds found: a busy day has millions of resolved holds.
+# The next batch starts after the last row read. A deadline may be days after the admission, so this
+# reads the index of deadlines of every day.
 _READ: Final = """
     SELECT organization_id, admitted_day, reservation_id, deadline_at, held_pico,
            $4::uuid[] IS NULL OR instance_id = ANY($4) AS is_wanted
@@ -28,7 +28,7 @@ _READ: Final = """
      ORDER BY deadline_at, reservation_id
      LIMIT $5
 """
-# One day at a time, planned for that day: so that only its partition is opened.
+# Runs for one day at a time with a plan of its own, so that only that day's partition is opened.
 _UNRESOLVED: Final = """
     SELECT hold.organization_id, hold.reservation_id
       FROM unnest($2::uuid[], $3::uuid[]) AS hold (organization_id, reservation_id)
@@ -55,7 +55,7 @@ class OpenHold:
 
 
 def open_hold(row: Row) -> OpenHold:
-    """Read one from a row of `ledger_entries` or of `unsettled_holds`."""
+    """Return the hold in a row of `ledger_entries` or `unsettled_holds`."""
     return OpenHold(
         organization_id=OrganizationId(row["organization_id"]),
         admitted_day=row["admitted_day"],
@@ -105,7 +105,7 @@ HoldT = TypeVar("HoldT", bound=OpenHold)
 
 
 def by_organization(holds: Sequence[HoldT]) -> Iterator[tuple[OrganizationId, list[HoldT]]]:
-    """Group holds, since each organization has one account to lock."""
+    """Group holds by organization, because each has one account to lock."""
     ordered = sorted(holds, key=lambda hold: hold.organization_id)
     for organization_id, of_one in groupby(ordered, key=lambda hold: hold.organization_id):
         yield organization_id, list(of_one)
@@ -115,7 +115,7 @@ def by_organization(holds: Sequence[HoldT]) -> Iterator[tuple[OrganizationId, li
 async def account_locked(
     database: Database, organization_id: OrganizationId
 ) -> AsyncGenerator[Transaction]:
-    """Lock one account for a transaction; raises LockTimedOut rather than stop work on others."""
+    """Lock an account for one transaction; raise `LockTimedOut` after 2 s to not delay others."""
     async with database.transaction() as tx:
         await tx.execute("SELECT set_config('lock_timeout', $1, true)", LOCK_TIMEOUT)
         await tx.execute(

@@ -1,4 +1,4 @@
-"""What an operator decides about unsettled holds by hand, in the caller's transaction."""
+"""An operator's decisions about unsettled holds, in the caller's transaction."""
 
 import logging
 from dataclasses import asdict, replace
@@ -11,10 +11,10 @@ from tollhouse.ledger.errors import AmountOutOfRange, HoldNotFound
 from tollhouse.ledger.types import (
     ZERO,
     Charge,
-    Decided,
+    HoldDecision,
     Resolution,
     ResolutionKind,
-    Resolved,
+    ResolutionResult,
     UnsettledHold,
 )
 from tollhouse.observability import metrics
@@ -33,7 +33,7 @@ async def page_of_unsettled(
     limit: int,
     reservation_id: ReservationId | None = None,
 ) -> list[UnsettledHold]:
-    """Oldest first, or the one that is named."""
+    """Return unsettled holds, oldest first, or only the one with this ID."""
     rows = await tx.fetch_all(
         """
         WITH page AS MATERIALIZED (
@@ -64,9 +64,9 @@ async def page_of_unsettled(
 async def settle(
     tx: Mutation, reservation_id: ReservationId, *, used: Charge, amount: PicoUsd, reason: str
 ) -> Resolution:
-    """Post what the request is known to have cost; what exceeds its hold the house bears.
+    """Settle an unsettled hold at `amount`; the operator pays what exceeds the hold.
 
-    The amount stands as a price of the request, beside the quantities in `used`.
+    The amount is stored as the price of the request, beside the quantities in `used`.
     """
     require_amount(amount)
     hold = await _held(tx, reservation_id)
@@ -80,11 +80,11 @@ async def settle(
         excess_pico_usd=PicoUsd(amount - posted),
         delivered_tokens=None,
     )
-    return await _decide(tx, hold, resolution, Decided.SETTLE, reason)
+    return await _decide(tx, hold, resolution, HoldDecision.SETTLE, reason)
 
 
 async def release(tx: Mutation, reservation_id: ReservationId, *, reason: str) -> Resolution:
-    """Give the hold back whole: the request is known to have cost nothing."""
+    """Void the hold of a request that is known to have cost nothing."""
     hold = await _held(tx, reservation_id)
     resolution = Resolution(
         organization_id=tx.organization_id,
@@ -93,24 +93,24 @@ async def release(tx: Mutation, reservation_id: ReservationId, *, reason: str) -
         kind=ResolutionKind.VOID,
         delivered_tokens=None,
     )
-    return await _decide(tx, hold, resolution, Decided.RELEASE, reason)
+    return await _decide(tx, hold, resolution, HoldDecision.RELEASE, reason)
 
 
 def require_amount(amount: PicoUsd) -> None:
-    """Refuse what one entry cannot hold."""
+    """Raise AmountOutOfRange for an amount that an entry cannot store."""
     if not ZERO <= amount <= AMOUNT_MAX:
         raise AmountOutOfRange
 
 
-def note_excess(resolution: Resolution) -> None:
-    """Count what the operator pays, and log an excess: a bound was too low, or evidence is wrong.
+def record_operator_cost(resolution: Resolution) -> None:
+    """Count what the operator pays, and log an excess: a bound was too low, or a usage is wrong.
 
     To be called once the resolution is committed.
     """
     if resolution.operator_rule is not None:
         metrics.operator_paid(resolution.operator_rule)
     if resolution.excess_pico_usd > 0:
-        metrics.excess_absorbed(resolution.excess_pico_usd)
+        metrics.operator_pays_excess(resolution.excess_pico_usd)
         logger.error(
             "charge_exceeds_hold",
             extra={
@@ -121,16 +121,21 @@ def note_excess(resolution: Resolution) -> None:
 
 
 async def lock_account(tx: Mutation) -> None:
-    """First of all, as every writer of money does."""
+    """Lock the account, which every change of money does first."""
     await tx.execute(
         "SELECT 1 FROM accounts WHERE organization_id = $1 FOR UPDATE", tx.organization_id
     )
 
 
-async def note_decision(
-    tx: Mutation, resolution: Resolution, decided: Decided, *, reason: str, before: object | None
+async def record_decision(
+    tx: Mutation,
+    resolution: Resolution,
+    decided: HoldDecision,
+    *,
+    reason: str,
+    before: object | None,
 ) -> None:
-    """Write down who and why, and the mutation's audit row."""
+    """Store who decided and why, and the mutation's audit row."""
     await tx.execute(
         """
         INSERT INTO operator_decisions (organization_id, admitted_day, reservation_id, kind,
@@ -164,11 +169,11 @@ async def _held(tx: Mutation, reservation_id: ReservationId) -> UnsettledHold:
 
 
 async def _decide(
-    tx: Mutation, hold: UnsettledHold, resolution: Resolution, decided: Decided, reason: str
+    tx: Mutation, hold: UnsettledHold, resolution: Resolution, decided: HoldDecision, reason: str
 ) -> Resolution:
     outcomes = await batches.settle(tx, tx.organization_id, [resolution])
-    assert outcomes == [Resolved.NOW], "the account is locked, and the hold was open"
-    await note_decision(tx, resolution, decided, reason=reason, before=hold)
+    assert outcomes == [ResolutionResult.NOW], "the account is locked, and the hold was open"
+    await record_decision(tx, resolution, decided, reason=reason, before=hold)
     return resolution
 
 

@@ -1,42 +1,33 @@
-"""Days of the ledger go: closed days make room.
+"""Removal of old days of the ledger.
 
-A day may go only when none of its holds is open and its sums stand in `ledger_closings`, from
-which `verification` starts. Nothing here ever stops an admission.
+A day may be dropped only if none of its holds is open and its sums are stored in
+`ledger_closings`, from which `verification` starts.
 """
 
-import logging
-from datetime import date, timedelta
+from datetime import date
 from typing import Final
 
 from tollhouse.storage import partitions
 from tollhouse.storage.database import Database, Transaction
-from tollhouse.storage.errors import LockTimedOut, StatementFailed
 from tollhouse.storage.partitions import DailyTable, Partition, PartitionState
-
-logger = logging.getLogger("tollhouse.ledger")
 
 CLOSING_SECONDS_MAX: Final = 3600
 
 
 async def remove_old(database: Database, *, entry_days: int) -> None:
-    """Close and drop the days that are older than this, each on its own."""
-    async with database.transaction() as tx:
-        first_kept = await partitions.today(tx) - timedelta(days=entry_days)
-        old = await partitions.older_than(tx, DailyTable.LEDGER_ENTRIES, first_kept)
-    for partition in old:
-        try:
-            await _remove(database, partition)
-        except (LockTimedOut, StatementFailed) as failure:
-            # Somebody reads the day, or another worker is at it too. There is no hurry.
-            logger.warning(
-                "partition_not_dropped",
-                exc_info=failure,
-                extra={"day": partition.day.isoformat()},
-            )
+    """Close and drop the days that are older than `entry_days`."""
+
+    async def close(partition: Partition) -> bool:
+        async with database.transaction(statement_seconds=CLOSING_SECONDS_MAX) as tx:
+            return await _close(tx, partition)
+
+    await partitions.remove_old(
+        database, DailyTable.LEDGER_ENTRIES, days_kept=entry_days, prepare=close
+    )
 
 
 async def is_closed(tx: Transaction, day: date) -> bool:
-    """Whether the day's sums are final; the answer holds until the transaction ends."""
+    """Return whether the day's sums are final; this cannot change until the transaction ends."""
     await tx.execute(
         "SELECT pg_advisory_xact_lock_shared(hashtext('ledger_closing'), $1::date - 'epoch'::date)",
         day,
@@ -45,25 +36,15 @@ async def is_closed(tx: Transaction, day: date) -> bool:
 
 
 async def make_day(database: Database, day: date) -> None:
-    """For usage that is entered long after its day."""
+    """Make the partition of a day for usage that is entered long after it."""
     async with database.transaction() as tx:
         await partitions.make(tx, DailyTable.LEDGER_ENTRIES, first_day=day, last_day=day)
 
 
-async def _remove(database: Database, partition: Partition) -> None:
-    async with database.transaction(statement_seconds=CLOSING_SECONDS_MAX) as tx:
-        is_ready = await _close(tx, partition)
-    if not is_ready:
-        logger.warning("day_still_open", extra={"day": partition.day.isoformat()})
-        return
-    await partitions.remove(database, partition)
-    logger.info("partition_dropped", extra={"day": partition.day.isoformat()})
-
-
 async def _close(tx: Transaction, partition: Partition) -> bool:
-    """Write the day's closing entries, unless that is done; false if it may not be dropped yet."""
+    """Store the day's sums once; return whether the day may be dropped."""
     day = partition.day
-    # Alone with the day: only an operator's backfill could still enter something.
+    # Keeps out an operator's backfill, the only writer that can still add entries to the day.
     await tx.execute(
         "SELECT pg_advisory_xact_lock(hashtext('ledger_closing'), $1::date - 'epoch'::date)", day
     )

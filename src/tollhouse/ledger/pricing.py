@@ -1,6 +1,6 @@
-"""From tokens to money: what a request may cost at most, and what it did cost.
+"""Prices, the highest possible cost of a request, and its charge.
 
-Every amount is a product of whole numbers, so that nothing is ever rounded.
+Every amount is a product of integers, so nothing is rounded.
 """
 
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
 from tollhouse.ledger.types import Charge
 
 HOLD_PICO_USD_MAX = 2**63 - 1
-"""What a `bigint` holds."""
+"""The largest `bigint`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prices:
-    """What one unit of each kind costs."""
+    """The price of one unit of each kind."""
 
     prompt_token_pico_usd: PicoUsd
     cached_input_token_pico_usd: PicoUsd
@@ -40,10 +40,10 @@ class TokenBound:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """What a backend says it used, for all choices together.
+    """The usage that a backend reports, for all choices together.
 
-    Prompt tokens include the cached ones, completion tokens include reasoning: a backend that
-    reports them side by side is normalised before it comes here.
+    Prompt tokens include cached tokens, and completion tokens include reasoning. The usage of a
+    backend that reports them separately is normalised before.
     """
 
     prompt_tokens: int
@@ -54,15 +54,18 @@ class Usage:
 
 
 def parse_price(text: str) -> PicoUsd:
-    """Read US dollars per unit as the catalog writes them (OQ-78)."""
+    """Parse US dollars per unit in the catalog's form (OQ-78), or raise `InvalidPrice`."""
     price = from_decimal_string(text)
     if price is None or text.startswith("-") or price > HOLD_PICO_USD_MAX:
-        raise InvalidPrice(text)
+        raise InvalidPrice(text=text)
     return price
 
 
 def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:
-    """The worst case: whether input is cached, or output is reasoning, is not known before."""
+    """Return the highest possible cost; raise `ReservationTooLarge` if it cannot be held.
+
+    Uses the higher price where it is not known whether input is cached or output is reasoning.
+    """
     input_price = max(prices.prompt_token_pico_usd, prices.cached_input_token_pico_usd)
     output_price = max(prices.completion_token_pico_usd, prices.reasoning_token_pico_usd)
     amount_pico_usd = (
@@ -77,7 +80,12 @@ def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:
 
 
 def within(usage: Usage, bound: TokenBound) -> Usage:
-    """Return the part of a usage that was held for: no kind of token pays for another."""
+    """Return the usage limited to the bound, separately for prompt and completion tokens."""
+    if (
+        usage.prompt_tokens <= bound.prompt_tokens
+        and usage.completion_tokens <= bound.output_tokens * bound.completions
+    ):
+        return usage
     return replace(
         usage,
         prompt_tokens=min(usage.prompt_tokens, bound.prompt_tokens),
@@ -88,11 +96,11 @@ def within(usage: Usage, bound: TokenBound) -> Usage:
 def charge(
     prices: Prices, usage: Usage, held: PicoUsd, *, used: Usage | None = None
 ) -> tuple[Charge, PicoUsd]:
-    """What is charged, at most what was held, and the excess that is not.
+    """Return the charge, which is at most `held`, and the excess cost that is not charged.
 
-    The hold pays for the request, images, input, cached input and output, in this order: where
-    it does not reach, output is cut first. `used` is what the backend bills, if that is more than
-    `usage`: what it costs beyond the charge is excess.
+    The hold pays for the request, images, input, cached input and output, in this order: if it is
+    too small, output is cut first. `used` is the usage that the backend bills, if that is more than
+    `usage`; its cost beyond the charge is excess.
     """
     costs = _costs(prices, usage)
     request, images, input_, cached_input, output = _paid(costs, held)
@@ -109,12 +117,12 @@ def charge(
         request_pico_usd=request,
     )
     # A backend that reports an absurd usage must not make a settlement that cannot be stored.
-    billed = sum(_costs(prices, used or usage))
+    billed = sum(costs if used is None or used is usage else _costs(prices, used))
     return charged, PicoUsd(min(billed - charged.total_pico_usd, HOLD_PICO_USD_MAX))
 
 
 def _costs(prices: Prices, usage: Usage) -> tuple[int, ...]:
-    """Request, images, input, cached input and output."""
+    """Return the costs of request, images, input, cached input and output."""
     cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
     return (
         prices.request_pico_usd,
@@ -135,7 +143,7 @@ def _output_cost(prices: Prices, usage: Usage) -> int:
 
 
 def _paid(costs: tuple[int, ...], held: PicoUsd) -> list[PicoUsd]:
-    """Each cost as far as the hold reaches, from the first to the last."""
+    """Return the part of each cost that the hold pays, from the first to the last."""
     left = int(held)
     paid: list[PicoUsd] = []
     for cost in costs:

@@ -1,6 +1,6 @@
-"""The provable minimum of a hold that stays unsettled: what its worker had counted.
+"""The provable minimum cost of an unsettled hold: the usage that its worker counted.
 
-It is stored when the worker lets the hold go, and posted when nothing more was learned in time.
+It is stored when the worker gives up the hold, and posted if no usage is known when it is due.
 """
 
 from typing import Final
@@ -31,7 +31,7 @@ _RECORD: Final = """
 
 
 async def record(database: Database, minimum: Resolution) -> None:
-    """Mark the hold as unsettled and store what is certain; nothing if it is resolved already."""
+    """Mark the hold as unsettled and store its minimum; do nothing if it is already resolved."""
     async with account_locked(database, minimum.organization_id) as tx:
         await tx.execute(
             _RECORD,
@@ -45,16 +45,16 @@ async def record(database: Database, minimum: Resolution) -> None:
 
 
 def resolution_of(row: Row) -> Resolution:
-    """Return how an unsettled hold ends without further evidence: at its provable minimum.
+    """Return the write-off of an unsettled hold, which charges its provable minimum.
 
-    Without one its worker was lost, and with it the count of what was delivered.
+    Without a minimum the worker was lost, and its count of delivered tokens with it.
     """
     stored: str | None = row["provable_charge"]
     return Resolution(
         organization_id=row["organization_id"],
         reservation_id=row["reservation_id"],
         admitted_day=row["admitted_day"],
-        kind=ResolutionKind.ABSORB,
+        kind=ResolutionKind.WRITE_OFF,
         charge=Charge() if stored is None else msgspec.json.decode(stored, type=Charge),
         delivered_tokens=row["delivered_tokens"],
         is_estimated=row["is_estimated"],

@@ -1,8 +1,8 @@
-"""Holds whose requests are gone: first unsettled and still held, then decided.
+"""Resolve abandoned holds: mark them as unsettled, and write them off when they are due.
 
-A timer alone never gives a hold back, since the backend may have billed. Every step locks the
-account and looks again, so a settlement that arrives meanwhile wins, and two workers that do
-this at once do no harm.
+A timeout alone never voids a hold, since the backend may have billed. Every step locks the account
+and reads the hold again, so a settlement that arrives meanwhile wins, and two workers may run this
+at the same time.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
 REAP_EVERY: Final = timedelta(seconds=10)
 OVERDUE_AFTER: Final = timedelta(seconds=60)
-# A commit that stalls becomes visible late, so what was looked at is looked at again for a while.
+# A stalled commit becomes visible late, so a run starts this long before the previous run.
 CHECKED_AFTER: Final = timedelta(seconds=120)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Moment:
-    """One reading of the database's clock, and how far earlier runs have come."""
+class _ReaperRun:
+    """The database's time when a run starts, and the deadline up to which earlier runs checked."""
 
     now: datetime
     checked_until: datetime
 
 
 async def run(database: Database) -> None:
-    """One round: mark what is overdue or orphaned, decide what is due, count what is left."""
+    """Mark overdue and orphaned holds, write off holds that are due, and count unsettled holds."""
     async with database.transaction() as tx:
         moment = await _moment(tx)
     await _mark_overdue(database, moment)
@@ -43,7 +43,7 @@ async def run(database: Database) -> None:
         metrics.unsettled(await tx.fetch_value("SELECT count(*) FROM unsettled_holds"))
 
 
-async def _moment(tx: Transaction) -> _Moment:
+async def _moment(tx: Transaction) -> _ReaperRun:
     row = await tx.fetch_one(
         """
         SELECT clock_timestamp() AS now,
@@ -53,11 +53,11 @@ async def _moment(tx: Transaction) -> _Moment:
         """
     )
     assert row is not None, "the migration wrote it"
-    return _Moment(now=row["now"], checked_until=row["checked_until"])
+    return _ReaperRun(now=row["now"], checked_until=row["checked_until"])
 
 
-async def _mark_overdue(database: Database, moment: _Moment) -> None:
-    """A hold past its deadline is unsettled even if its worker lives."""
+async def _mark_overdue(database: Database, moment: _ReaperRun) -> None:
+    """Mark holds that are 60 s past their deadline, even if their worker is alive."""
     is_whole = True
     async for found in open_holds.find(
         database, after=moment.checked_until, until=moment.now - OVERDUE_AFTER, instances=None
@@ -72,8 +72,11 @@ async def _mark_overdue(database: Database, moment: _Moment) -> None:
             )
 
 
-async def _mark_orphaned(database: Database, moment: _Moment) -> None:
-    """A dead worker's holds are unsettled at once; what is older the other look has seen."""
+async def _mark_orphaned(database: Database, moment: _ReaperRun) -> None:
+    """Mark the open holds of dead workers, without waiting for their deadlines.
+
+    `_mark_overdue` has marked the holds with a deadline before `checked_until`.
+    """
     dead = await _dead_instances(database)
     if not dead:
         return
@@ -87,7 +90,7 @@ async def _mark_orphaned(database: Database, moment: _Moment) -> None:
 
 
 async def _dead_instances(database: Database) -> list[InstanceId]:
-    """Those that were not reaped since their last heartbeat: one may die, come back, and die."""
+    """Return dead workers that were not reaped since their last heartbeat; one may die twice."""
     rows = await database.fetch_all(
         """
         SELECT i.id

@@ -1,4 +1,4 @@
-"""Verbs on credit and caps, in the caller's transaction."""
+"""Operations on credit and spending caps, in the caller's transaction."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from tollhouse.ledger.errors import (
     GrantOfNothing,
     GrantWouldTakeCredit,
 )
-from tollhouse.ledger.types import Cap, CapPlace, CapUse, Credit, Grant, GrantKind, Scope
+from tollhouse.ledger.types import Cap, CapId, CapScope, CapUse, Credit, Grant, GrantKind
 from tollhouse.storage import audit
 from tollhouse.storage.database import Mutation, Transaction
 
@@ -27,7 +27,7 @@ from tollhouse.storage.database import Mutation, Transaction
 async def grant(
     tx: Mutation, *, grant_id: GrantId, kind: GrantKind, amount: PicoUsd, reason: str
 ) -> Grant:
-    """Give credit. A correction may take it back, even below what is used and held."""
+    """Grant credit. A correction may be negative, even below what is settled and reserved."""
     if kind is not GrantKind.CORRECTION and amount <= 0:
         raise GrantWouldTakeCredit
     if amount == 0:
@@ -51,7 +51,7 @@ async def grant(
 
 
 async def credit(tx: Transaction, organization_id: OrganizationId) -> Credit:
-    """The account as it is now."""
+    """Return the organization's account; raise `AccountMissing` if there is none."""
     found = await store.get_credit(tx, organization_id)
     if found is None:
         raise AccountMissing
@@ -61,7 +61,7 @@ async def credit(tx: Transaction, organization_id: OrganizationId) -> Credit:
 async def retrieve_grant(
     tx: Transaction, organization_id: OrganizationId, grant_id: GrantId
 ) -> Grant:
-    """Read one entry."""
+    """Return one grant of the organization, or raise `GrantNotFound`."""
     found = await store.get_grant(tx, organization_id, grant_id)
     if found is None:
         raise GrantNotFound
@@ -71,16 +71,19 @@ async def retrieve_grant(
 async def page_grants(
     tx: Transaction, organization_id: OrganizationId, *, after: GrantId | None, limit: int
 ) -> list[Grant]:
-    """Newest first; the cursor must be one of this organization's."""
+    """Return grants, newest first; raise `UnknownCursor` if `after` is not the organization's."""
     if after is not None and await store.get_grant(tx, organization_id, after) is None:
         raise UnknownCursor
     return await store.page_grants(tx, organization_id, after=after, limit=limit)
 
 
 async def set_cap(
-    tx: Mutation, place: CapPlace, *, limit_pico_usd: PicoUsd, alert_percent: int
+    tx: Mutation, place: CapId, *, limit_pico_usd: PicoUsd, alert_percent: int
 ) -> CapUse:
-    """Set or change a cap; it counts what its window has used before. Twice is once."""
+    """Set or change a cap and return its use, which includes usage before the cap was set.
+
+    Setting an equal cap changes nothing.
+    """
     await store.lock_account(tx, tx.organization_id)
     await _require_scope(tx, place)
     before = await store.get_cap(tx, tx.organization_id, place, now=tx.now)
@@ -103,13 +106,13 @@ async def set_cap(
     return after
 
 
-async def clear_cap(tx: Mutation, place: CapPlace) -> None:
-    """Remove a cap; its windows count on, so that a later cap knows what was spent."""
+async def clear_cap(tx: Mutation, place: CapId) -> None:
+    """Remove a cap, or raise `CapNotFound`. Its counters go on, so a later cap has past usage."""
     await store.lock_account(tx, tx.organization_id)
     await _require_scope(tx, place)
     before = await store.get_cap(tx, tx.organization_id, place, now=tx.now)
     if before is None:
-        raise CapNotFound(place.scope, place.period)
+        raise CapNotFound(scope=place.scope, period=place.period)
     await store.delete_cap(tx, tx.organization_id, place)
     await store.uncap_counters(tx, tx.organization_id, place)
     await _audit(tx, "spending_limit.clear", place, before.cap, None)
@@ -120,13 +123,13 @@ async def caps(
     organization_id: OrganizationId,
     now: datetime,
     *,
-    after: CapPlace | None,
+    after: CapId | None,
     limit: int,
 ) -> list[CapUse]:
-    """All caps with what is used in their present windows; the cursor may have been cleared."""
+    """Return a page of caps with their use at `now`. The cap at `after` may be cleared already."""
     if (
         after is not None
-        and after.scope is Scope.ORGANIZATION
+        and after.scope is CapScope.ORGANIZATION
         and after.scope_id != organization_id
     ):
         raise UnknownCursor
@@ -134,7 +137,7 @@ async def caps(
 
 
 async def price_revision(tx: Transaction, prices: Mapping[str, object]) -> int:
-    """The number under which this list of prices is kept; the same list has one number."""
+    """Return the ID of a price list, and store the list if it is new. Equal lists have one ID."""
     text = msgspec.json.encode(prices, order="sorted")
     digest = hashlib.sha256(text).digest()
     found = await store.find_prices(tx, digest)
@@ -142,18 +145,18 @@ async def price_revision(tx: Transaction, prices: Mapping[str, object]) -> int:
         found = await store.insert_prices(tx, digest, text.decode())
     if found is None:
         found = await store.find_prices(tx, digest)
-    assert found is not None, "whoever was faster has committed"
+    assert found is not None, "a faster worker has committed the same prices"
     return found
 
 
-async def _require_scope(tx: Mutation, place: CapPlace) -> None:
+async def _require_scope(tx: Mutation, place: CapId) -> None:
     if await store.has_scope(tx, tx.organization_id, place):
         return
-    raise CappedKeyNotFound if place.scope is Scope.KEY else CappedProjectNotFound
+    raise CappedKeyNotFound if place.scope is CapScope.KEY else CappedProjectNotFound
 
 
 async def _audit(
-    tx: Mutation, action: str, place: CapPlace, before: Cap | None, after: Cap | None
+    tx: Mutation, action: str, place: CapId, before: Cap | None, after: Cap | None
 ) -> None:
     resource = ("spending_limit", place.text)
     await audit.record(tx, action=action, resource=resource, before=before, after=after)

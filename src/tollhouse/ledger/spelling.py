@@ -1,8 +1,8 @@
-"""How long JSON can become when somebody else prints it: indented, escaped, as markup."""
+"""How long JSON can become when a template serializes it: indented, escaped, as markup."""
 
 from itertools import accumulate
 
-from tollhouse.contract.json_scan import punctuation
+from tollhouse.contract.decoding import punctuation
 
 INDENTATION_BYTES = 4
 LINE_BYTES = 16
@@ -10,7 +10,7 @@ LINE_BYTES = 16
 ESCAPE_BYTES = 5
 """`<` becomes `\\u003c`."""
 NESTING_OF_ARGUMENTS = 6
-"""How deep the arguments of a call lie in a list of messages that is printed whole."""
+"""The depth of a call's arguments in a list of messages that is serialized as a whole."""
 
 _ESCAPED_BY_SOME = b"<>&'\\\x7f"
 _ASCII = bytes(range(0x80))
@@ -18,16 +18,15 @@ _STEPS = bytes.maketrans(b",[{]}", b"\x00\x01\x01\xff\xff")
 
 
 def growth_bytes(written: bytes, *, nesting: int) -> int:
-    """How much longer than `written` its JSON can be in any usual spelling.
+    """Return how many bytes longer than `written` its JSON can be in any usual format.
 
-    Text that is not JSON is never parsed and so never printed anew; for it the number means
-    nothing, but is not negative.
+    Text that is not JSON is never serialized again; its result is meaningless, but not negative.
     """
     return _layout_bytes(written, nesting) + _escape_bytes(written)
 
 
 def _layout_bytes(written: bytes, nesting: int) -> int:
-    """Each value on a line of its own, indented as deep as it lies."""
+    """Return the bytes added if each value is on its own line, indented by its depth."""
     structure = b"".join(punctuation(written).split(b'"')[::2])
     steps = memoryview(structure.translate(_STEPS, b":")).cast("b")
     lines = len(steps) + 1
@@ -36,7 +35,7 @@ def _layout_bytes(written: bytes, nesting: int) -> int:
 
 
 def _escape_bytes(written: bytes) -> int:
-    """Markup is escaped by some, all that is not ASCII by others: to three times its bytes."""
+    """Return the bytes that escaping adds to markup, and to non-ASCII (three times its bytes)."""
     marks = len(written) - len(written.translate(None, _ESCAPED_BY_SOME))
     beyond_ascii = 0 if written.isascii() else len(written.translate(None, _ASCII))
     return marks * ESCAPE_BYTES + beyond_ascii * 2

@@ -1,7 +1,7 @@
-"""Credit and caps in SQL, away from the inference path.
+"""Queries of credit and caps, outside the inference path.
 
-Whoever changes one of them has locked the account first, in a statement of its own: what is
-read afterwards is what the last writer left.
+A caller that changes them calls `lock_account` first: the lock is a statement of its own, so that
+later reads see the last committed state.
 """
 
 from datetime import date, datetime
@@ -11,31 +11,31 @@ from tollhouse.base.money import PicoUsd
 from tollhouse.ledger.types import (
     CREDIT_ALERT_PERCENT,
     Cap,
-    CapPlace,
+    CapId,
+    CapScope,
     CapUse,
     Credit,
     Grant,
     GrantKind,
     Period,
-    Scope,
     to_pico_usd,
 )
 from tollhouse.storage.database import Mutation, Row, Transaction
 
 
 async def lock_account(tx: Mutation, organization_id: OrganizationId) -> None:
-    """Keep out admissions, settlements and other changes until the commit."""
+    """Lock the account against admissions, settlements and other changes until the commit."""
     await tx.execute(
         "SELECT 1 FROM accounts WHERE organization_id = $1 FOR UPDATE", organization_id
     )
 
 
 async def get_credit(tx: Transaction, organization_id: OrganizationId) -> Credit | None:
-    """Read the account."""
+    """Return the account, or None if there is none."""
     row = await tx.fetch_one(
         """
         SELECT a.organization_id, a.credit_pico, a.settled_pico, a.reserved_pico,
-               a.absorbed_excess_pico, a.absorbed_unknown_pico, u.requests, u.held_pico
+               a.written_off_excess_pico, a.written_off_unknown_pico, u.requests, u.held_pico
           FROM accounts a
          CROSS JOIN LATERAL (
                 SELECT count(*) AS requests, coalesce(sum(h.held_pico), 0) AS held_pico
@@ -49,7 +49,7 @@ async def get_credit(tx: Transaction, organization_id: OrganizationId) -> Credit
 
 
 async def insert_grant(tx: Mutation, grant: Grant) -> None:
-    """Write the entry that explains a change of credit."""
+    """Insert a grant. `add_credit` changes the account."""
     await tx.execute(
         """
         INSERT INTO credit_grants (organization_id, id, kind, amount_pico, reason,
@@ -68,7 +68,7 @@ async def insert_grant(tx: Mutation, grant: Grant) -> None:
 
 
 async def add_credit(tx: Mutation, organization_id: OrganizationId, amount: PicoUsd) -> None:
-    """Change the credit; rings if that leaves less than the alert's share of it."""
+    """Change the credit; insert an alert if the settled share of it newly reaches 80 percent."""
     await tx.execute(
         """
         WITH changed AS (
@@ -96,7 +96,7 @@ async def add_credit(tx: Mutation, organization_id: OrganizationId, amount: Pico
 async def get_grant(
     tx: Transaction, organization_id: OrganizationId, grant_id: GrantId
 ) -> Grant | None:
-    """Read one entry."""
+    """Return one grant of the organization, or None."""
     row = await tx.fetch_one(
         """
         SELECT organization_id, id, kind, amount_pico, reason, actor_type, actor_id, created_at
@@ -113,7 +113,7 @@ async def get_grant(
 async def page_grants(
     tx: Transaction, organization_id: OrganizationId, *, after: GrantId | None, limit: int
 ) -> list[Grant]:
-    """Newest first."""
+    """Return grants, newest first."""
     rows = await tx.fetch_all(
         """
         SELECT organization_id, id, kind, amount_pico, reason, actor_type, actor_id, created_at
@@ -130,8 +130,8 @@ async def page_grants(
     return [_grant(row) for row in rows]
 
 
-async def has_scope(tx: Transaction, organization_id: OrganizationId, place: CapPlace) -> bool:
-    """Whether what the cap would bound is the organization's."""
+async def has_scope(tx: Transaction, organization_id: OrganizationId, place: CapId) -> bool:
+    """Return whether the scope of a cap exists in the organization."""
     return await tx.fetch_value(
         """
         SELECT CASE $2::text
@@ -149,9 +149,9 @@ async def has_scope(tx: Transaction, organization_id: OrganizationId, place: Cap
 
 
 async def get_cap(
-    tx: Transaction, organization_id: OrganizationId, place: CapPlace, *, now: datetime
+    tx: Transaction, organization_id: OrganizationId, place: CapId, *, now: datetime
 ) -> CapUse | None:
-    """Read one, with what is used in its window of `now`."""
+    """Return a cap with its use in the window of `now`, or None if it is not set."""
     row = await tx.fetch_one(
         """
         SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
@@ -181,10 +181,10 @@ async def page_caps(
     organization_id: OrganizationId,
     *,
     now: datetime,
-    after: CapPlace | None,
+    after: CapId | None,
     limit: int,
 ) -> list[CapUse]:
-    """By scope, each with what is used in its window of `now`."""
+    """Return caps ordered by scope, each with its use in the window of `now`."""
     rows = await tx.fetch_all(
         """
         SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
@@ -212,7 +212,7 @@ async def page_caps(
 
 
 async def save_cap(tx: Mutation, cap: Cap) -> None:
-    """Write the cap; its copies in the counters are another statement's."""
+    """Insert or update the cap. `cap_counters` copies it into its counters."""
     await tx.execute(
         """
         INSERT INTO spending_caps (organization_id, scope, scope_id, period,
@@ -231,7 +231,7 @@ async def save_cap(tx: Mutation, cap: Cap) -> None:
 
 
 async def cap_counters(tx: Mutation, cap: Cap, *, today: date) -> None:
-    """Copy the cap into all its windows; today's rings if the alert's share is already spent."""
+    """Copy the cap into its counters; insert an alert if today's newly reaches its alert amount."""
     await tx.execute(
         """
         WITH changed AS (
@@ -267,8 +267,8 @@ async def cap_counters(tx: Mutation, cap: Cap, *, today: date) -> None:
     )
 
 
-async def delete_cap(tx: Mutation, organization_id: OrganizationId, place: CapPlace) -> None:
-    """Remove the cap; its copies in the counters are another statement's."""
+async def delete_cap(tx: Mutation, organization_id: OrganizationId, place: CapId) -> None:
+    """Delete the cap. `uncap_counters` removes it from its counters."""
     await tx.execute(
         """
         DELETE FROM spending_caps
@@ -284,8 +284,8 @@ async def delete_cap(tx: Mutation, organization_id: OrganizationId, place: CapPl
     )
 
 
-async def uncap_counters(tx: Mutation, organization_id: OrganizationId, place: CapPlace) -> None:
-    """Let all windows of a cap count on without it."""
+async def uncap_counters(tx: Mutation, organization_id: OrganizationId, place: CapId) -> None:
+    """Remove the cap from its counters, which go on counting."""
     await tx.execute(
         """
         UPDATE spending_counters
@@ -303,14 +303,14 @@ async def uncap_counters(tx: Mutation, organization_id: OrganizationId, place: C
 
 
 async def find_prices(tx: Transaction, digest: bytes) -> int | None:  # all organizations: one list
-    """The number of a list of prices that is already known."""
+    """Return the ID of a stored price list, or None."""
     return await tx.fetch_value("SELECT id FROM price_revisions WHERE digest = $1", digest)
 
 
 async def insert_prices(  # all organizations: they share one list of prices
     tx: Transaction, digest: bytes, prices: str
 ) -> int | None:
-    """The number of a new list of prices; nothing when another worker was faster."""
+    """Insert a price list and return its ID, or None if another worker inserted it first."""
     return await tx.fetch_value(
         """
         INSERT INTO price_revisions (digest, prices)
@@ -331,8 +331,8 @@ def _credit(row: Row) -> Credit:
         reserved_pico_usd=to_pico_usd(row["reserved_pico"]),
         unsettled_pico_usd=to_pico_usd(row["held_pico"]),
         unsettled_requests=row["requests"],
-        absorbed_excess_pico_usd=to_pico_usd(row["absorbed_excess_pico"]),
-        absorbed_unknown_pico_usd=to_pico_usd(row["absorbed_unknown_pico"]),
+        written_off_excess_pico_usd=to_pico_usd(row["written_off_excess_pico"]),
+        written_off_unknown_pico_usd=to_pico_usd(row["written_off_unknown_pico"]),
     )
 
 
@@ -350,11 +350,11 @@ def _grant(row: Row) -> Grant:
 
 
 def _cap_use(row: Row) -> CapUse:
-    """A window that nobody spent in has no counter."""
+    """Return the cap of a row, whose amounts are null if its window has no counter yet."""
     return CapUse(
         cap=Cap(
             organization_id=OrganizationId(row["organization_id"]),
-            scope=Scope(row["scope"]),
+            scope=CapScope(row["scope"]),
             scope_id=row["scope_id"],
             period=Period(row["period"]),
             limit_pico_usd=to_pico_usd(row["limit_pico"]),

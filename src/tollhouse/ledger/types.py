@@ -1,6 +1,6 @@
-"""Nouns of money. All amounts are whole pico-dollars."""
+"""Types of the ledger. All amounts are whole pico-dollars."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import IntEnum, StrEnum
@@ -20,11 +20,11 @@ from tollhouse.base.money import PicoUsd
 ZERO = PicoUsd(0)
 CREDIT_ALERT_PERCENT = 80
 LIFETIME_START = date.min
-"""What the driver writes as `-infinity`."""
+"""The date that the driver sends as `-infinity`."""
 
 
-class Scope(StrEnum):
-    """Whose spending is counted and may be capped."""
+class CapScope(StrEnum):
+    """The scope of a spending counter and its cap."""
 
     ORGANIZATION = "organization"
     PROJECT = "project"
@@ -32,18 +32,18 @@ class Scope(StrEnum):
 
 
 class Period(StrEnum):
-    """Over which time a cap counts: a UTC month of admission, or all of it."""
+    """The period of a cap: the UTC month of admission, or all time."""
 
     MONTH = "month"
     LIFETIME = "lifetime"
 
     def window_start(self, day: date) -> date:
-        """The first day that is counted together with `day`."""
+        """Return the first day of the window that contains `day`."""
         return day.replace(day=1) if self is Period.MONTH else LIFETIME_START
 
 
 class GrantKind(StrEnum):
-    """Why credit was given, or taken back: only a correction may be negative."""
+    """The reason of a grant. Only a correction may be negative."""
 
     SANDBOX = "sandbox"
     TEST_PAYMENT = "test_payment"
@@ -54,10 +54,10 @@ class GrantKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hold:
-    """A request's worst case, to be reserved before any backend hears of it.
+    """The most that a request may cost, reserved before the backend is called.
 
-    `admitted_at` is fixed once and sent again with every retry: its UTC date is the day that
-    the cap's month and the cost report count.
+    `admitted_at` stays the same in every retry. Its UTC date is `admitted_day`, to which caps and
+    cost reports count the request whenever it is settled.
     """
 
     organization_id: OrganizationId
@@ -70,16 +70,15 @@ class Hold:
     admitted_at: datetime
     deadline_at: datetime
     bills_without_answer: bool
+    admitted_day: date = field(init=False)
 
-    @property
-    def admitted_day(self) -> date:
-        """The UTC day that this request belongs to, whenever it is settled."""
-        return self.admitted_at.date()
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "admitted_day", self.admitted_at.date())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Charge:
-    """What a request used and what each part of it costs. Input does not include cached input."""
+    """The usage of a request and the cost of each part. Input does not include cached input."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
@@ -107,11 +106,11 @@ NOTHING = Charge()
 
 
 class ResolutionKind(StrEnum):
-    """How a hold ends: charged, given back whole, or decided without knowing."""
+    """How a hold ends: charged, released in full, or written off without known usage."""
 
     POST = "post"
     VOID = "void"
-    ABSORB = "absorb"
+    WRITE_OFF = "write_off"
 
 
 class OperatorPays(StrEnum):
@@ -137,16 +136,16 @@ class OperatorPays(StrEnum):
 
 
 UNDELIVERED = frozenset({OperatorPays.POLICY_EVALUATOR_FAILED, OperatorPays.BACKEND_FAILED})
-"""The rules that excuse what was generated, and not what was delivered."""
+"""The rules that cover generated tokens, but not delivered tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resolution:
-    """The end of a hold. Its charge never exceeds the hold; what does is `excess_pico_usd`.
+    """The end of a hold. Its charge never exceeds the hold; the rest is `excess_pico_usd`.
 
-    `delivered_tokens` is the counted output that was sent to the caller, or None where the count
-    is not known. `is_estimated` says that Tollhouse counted the usage because the engine reported
-    none. `operator_pays` is None where the caller pays for everything.
+    `delivered_tokens` is the counted output that was sent to the caller, or None if the count is
+    not known. `is_estimated`: Tollhouse counted the usage because the engine reported none.
+    `operator_pays` may be None despite an excess: see `operator_rule`.
     """
 
     organization_id: OrganizationId
@@ -161,14 +160,14 @@ class Resolution:
 
     @property
     def operator_rule(self) -> OperatorPays | None:
-        """The rule that the entry stores: an excess is never paid by the caller."""
+        """The rule that the entry stores: the operator pays every excess."""
         if self.operator_pays is None and self.excess_pico_usd > 0:
             return OperatorPays.ABOVE_HOLD
         return self.operator_pays
 
 
-class Decided(StrEnum):
-    """What an operator does to entries by hand."""
+class HoldDecision(StrEnum):
+    """A manual change of entries by an operator."""
 
     SETTLE = "settle"
     RELEASE = "release"
@@ -177,7 +176,7 @@ class Decided(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastUsage:
-    """What was used on a past day, as one request; `day` is a UTC day."""
+    """Usage on a past UTC day, entered as one request."""
 
     project_id: ProjectId
     api_key_id: ProjectKeyId
@@ -186,18 +185,18 @@ class PastUsage:
     charge: Charge
 
 
-class Resolved(IntEnum):
-    """What became of a resolution: it is the one, it came too late, or there is no such hold."""
+class ResolutionResult(IntEnum):
+    """The result of a resolution: stored now, resolved before, or no such hold."""
 
     NOW = 0
     BEFORE = 1
     NO_HOLD = 2
 
 
-class Verdict(IntEnum):
-    """What became of an admission; the numbers are those of the function `ledger_admit`.
+class AdmissionVerdict(IntEnum):
+    """The result of an admission, in the numbers of the function `ledger_admit`.
 
-    From 10 on a cap refused: 10 plus the position in `rules.CAPS`.
+    From 10 on, a cap refused: 10 plus its position in `rules.CAPS`.
     """
 
     ADMITTED = 0
@@ -209,46 +208,46 @@ class Verdict(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CapPlace:
-    """Where a cap stands, of which there is one at most."""
+class CapId:
+    """The identity of a cap within its organization."""
 
-    scope: Scope
+    scope: CapScope
     scope_id: UUID
     period: Period
 
     @property
     def text(self) -> str:
-        """The form in which callers see it."""
+        """The identity as the API shows it."""
         return f"{self.scope}:{self.scope_id}:{self.period}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cap:
-    """A bound on spending. `alert_percent` of it rings before it holds."""
+    """A bound on spending. An alert is raised when `alert_percent` of it is settled."""
 
     organization_id: OrganizationId
-    scope: Scope
+    scope: CapScope
     scope_id: UUID
     period: Period
     limit_pico_usd: PicoUsd
     alert_percent: int
 
     @property
-    def place(self) -> CapPlace:
-        """What tells it from every other cap of the organization."""
-        return CapPlace(scope=self.scope, scope_id=self.scope_id, period=self.period)
+    def place(self) -> CapId:
+        """The identity of the cap within its organization."""
+        return CapId(scope=self.scope, scope_id=self.scope_id, period=self.period)
 
     @property
     def alert_pico_usd(self) -> PicoUsd:
-        """The least that is `alert_percent` of the limit."""
+        """`alert_percent` of the limit, rounded up."""
         return PicoUsd(-(-self.limit_pico_usd * self.alert_percent // 100))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counter:
-    """Where spending is counted; it exists whether or not a cap is set on it."""
+    """The identity of a spending counter, which exists with or without a cap."""
 
-    scope: Scope
+    scope: CapScope
     scope_id: UUID
     period: Period
     window_start: date
@@ -256,7 +255,7 @@ class Counter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CapUse:
-    """A cap and what of it is used in the present window."""
+    """A cap, and the amounts that are settled and reserved in its current window."""
 
     cap: Cap
     settled_pico_usd: PicoUsd
@@ -264,12 +263,12 @@ class CapUse:
 
     @property
     def remaining_pico_usd(self) -> PicoUsd:
-        """What a new request may reserve; negative after the cap was set below what is used."""
+        """The amount that a new request may reserve; negative if the cap was set below its use."""
         return PicoUsd(self.cap.limit_pico_usd - self.settled_pico_usd - self.reserved_pico_usd)
 
     @property
     def is_alerting(self) -> bool:
-        """Whether the alert's share is spent; holds do not count."""
+        """Whether the settled amount has reached the alert; holds do not count."""
         return self.settled_pico_usd >= self.cap.alert_pico_usd
 
 
@@ -283,28 +282,28 @@ class Credit:
     reserved_pico_usd: PicoUsd
     unsettled_pico_usd: PicoUsd
     unsettled_requests: int
-    absorbed_excess_pico_usd: PicoUsd
-    absorbed_unknown_pico_usd: PicoUsd
+    written_off_excess_pico_usd: PicoUsd
+    written_off_unknown_pico_usd: PicoUsd
 
     @property
     def balance_pico_usd(self) -> PicoUsd:
-        """What is not spent, held or not."""
+        """The unspent credit, including the part that is held."""
         return PicoUsd(self.granted_pico_usd - self.settled_pico_usd)
 
     @property
     def available_pico_usd(self) -> PicoUsd:
-        """What a new request may reserve; negative after a correction below what is used."""
+        """The amount that a new request may reserve; a correction can make it negative."""
         return PicoUsd(self.balance_pico_usd - self.reserved_pico_usd)
 
     @property
     def is_alerting(self) -> bool:
-        """Whether the alert's share is spent; so it is where there is no credit at all."""
+        """Whether 80 percent of the credit is settled; also true without any credit."""
         return self.settled_pico_usd * 100 >= self.granted_pico_usd * CREDIT_ALERT_PERCENT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """Credit that was given or taken back, by whom and why."""
+    """A change of credit, with its author and reason."""
 
     organization_id: OrganizationId
     id: GrantId
@@ -318,7 +317,7 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnsettledHold:
-    """A hold whose end nobody knows yet: still held, until evidence or a decision."""
+    """A hold whose cost is not known yet. It stays reserved until it is resolved or due."""
 
     organization_id: OrganizationId
     reservation_id: ReservationId
@@ -333,16 +332,16 @@ class UnsettledHold:
     decide_at: datetime
 
 
-def parse_cap_place(text: str) -> CapPlace | None:
-    """Read the one form that `CapPlace.text` has."""
+def parse_cap_place(text: str) -> CapId | None:
+    """Parse the form of `CapId.text`; return None for any other text."""
     scope, _, rest = text.partition(":")
     scope_id, _, period = rest.partition(":")
     parsed = parse_uuid(scope_id)
-    if parsed is None or scope not in set(Scope) or period not in set(Period):
+    if parsed is None or scope not in set(CapScope) or period not in set(Period):
         return None
-    return CapPlace(scope=Scope(scope), scope_id=parsed, period=Period(period))
+    return CapId(scope=CapScope(scope), scope_id=parsed, period=Period(period))
 
 
 def to_pico_usd(value: Decimal | int) -> PicoUsd:
-    """A `numeric(38,0)` of the database, which the driver gives as a decimal."""
+    """Convert a `numeric(38,0)` of the database, which the driver returns as a decimal."""
     return PicoUsd(int(value))

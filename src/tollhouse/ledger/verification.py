@@ -1,7 +1,7 @@
-"""Recompute an organization's money from grants, entries and closings, and compare.
+"""Verify an organization's stored sums against its grants, entries and closings.
 
-Everything is read as of one instant, one organization at a time, so that a long verification
-neither stops an admission nor keeps old rows alive for longer than one organization takes.
+Each organization is read in a snapshot of its own, so a long verification neither blocks admissions
+nor keeps old rows alive for longer than one organization takes.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ OVERDUE_AFTER: Final = timedelta(seconds=120)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """A number that is not what the entries make it. Nothing stands for a missing row."""
+    """A stored number that differs from its recomputed value. None stands for a missing row."""
 
     organization_id: OrganizationId
     name: str
@@ -28,12 +28,12 @@ class Difference:
     found: int | None
 
 
-# Taken before the snapshot: else a day could be detached after the snapshot was taken and before
-# its entries are read, and they would be missing without their closings.
+# The lock precedes the snapshot: otherwise a day could be detached after the snapshot is taken and
+# before its entries are read, and they would be missing without their closings.
 _KEEP_DAYS: Final = "LOCK TABLE ONLY ledger_entries IN ACCESS SHARE MODE"
 
-# One pass over the entries makes hours; all else is added up from these and from the closings.
-# Of a closed day only the sum of its hours can be known.
+# One pass over the entries computes hours; all other sums are computed from these and the closings.
+# Of a closed day only the sum of its hours is known.
 _SUMS: Final = """
     WITH hours AS MATERIALIZED (
         SELECT admitted_day AS day, date_trunc('hour', admitted_at, 'UTC') AS hour,
@@ -147,8 +147,8 @@ _SUMS: Final = """
             ('reserved_pico', t.reserved_pico, a.reserved_pico),
             ('ceiling_pico', greatest(t.credit_pico, t.settled_pico + t.reserved_pico),
              a.ceiling_pico),
-            ('absorbed_excess_pico', t.excess_pico, a.absorbed_excess_pico),
-            ('absorbed_unknown_pico', t.unknown_pico, a.absorbed_unknown_pico)
+            ('written_off_excess_pico', t.excess_pico, a.written_off_excess_pico),
+            ('written_off_unknown_pico', t.unknown_pico, a.written_off_unknown_pico)
           ) v (part, expected, found)
      WHERE v.expected IS DISTINCT FROM v.found
      UNION ALL
@@ -213,9 +213,9 @@ _SUMS: Final = """
      WHERE v.expected IS DISTINCT FROM v.found
 """
 
-# Delivered implies charged, unless the entry names a rule of `OperatorPays` that allows delivered
-# tokens. An entry states all output as used, also where the hold did not reach to pay for it: then
-# there is an excess, and it needs a rule too.
+# Delivered tokens must be charged, unless the entry has a rule of `OperatorPays` that allows them.
+# An entry contains all used output, even if the hold was too small to pay for it: the excess then
+# needs a rule too.
 _HOLDS: Final = """
     WITH holds AS MATERIALIZED (
         SELECT hold.reservation_id AS held_id, resolution.reservation_id AS resolved_id,
@@ -250,9 +250,9 @@ _HOLDS: Final = """
        AND operator_pays IS DISTINCT FROM 'above_hold'
      UNION ALL
     SELECT 'resolution.unknown_pico', reservation_id::text,
-           CASE kind WHEN 'absorb' THEN held_pico - posted_pico ELSE 0 END, unknown_pico
+           CASE kind WHEN 'write_off' THEN held_pico - posted_pico ELSE 0 END, unknown_pico
       FROM holds
-     WHERE unknown_pico <> CASE kind WHEN 'absorb' THEN held_pico - posted_pico ELSE 0 END
+     WHERE unknown_pico <> CASE kind WHEN 'write_off' THEN held_pico - posted_pico ELSE 0 END
      UNION ALL
     SELECT 'resolution.delivered_tokens', reservation_id::text, output_tokens, delivered_tokens
       FROM holds
@@ -282,9 +282,9 @@ _HOLDS: Final = """
 
 
 async def verify(database: Database, organization_id: OrganizationId) -> list[Difference]:
-    """Everything about this organization that its entries do not explain; nothing, if all is well.
+    """Return all differences between an organization's stored and recomputed numbers.
 
-    A missing phase or row makes the difference of one of its amounts.
+    A missing phase or row appears as a difference of one of its amounts.
     """
     async with database.snapshot(statement_seconds=STATEMENT_SECONDS_MAX) as tx:
         await tx.execute(_KEEP_DAYS)

@@ -1,4 +1,4 @@
-"""Deciding unsettled holds whose time has come: what is proven is posted, the rest written off."""
+"""Resolve unsettled holds that are due: post the provable minimum and write off the rest."""
 
 import logging
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tollhouse.base.ids import OrganizationId, ReservationId
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import batches, provable
 from tollhouse.ledger.open_holds import OpenHold, account_locked, by_organization
-from tollhouse.ledger.types import Resolution, ResolutionKind, Resolved
+from tollhouse.ledger.types import Resolution, ResolutionKind, ResolutionResult
 from tollhouse.observability import metrics
 from tollhouse.storage.database import Database, Row
 from tollhouse.storage.errors import ConstraintViolated, LockTimedOut, StatementFailed
@@ -23,13 +23,13 @@ DECIDED_MAX: Final = 128
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _DueHold(OpenHold):
-    """An unsettled hold, and how it ends without further evidence."""
+    """An unsettled hold, and its resolution at the provable minimum."""
 
     resolution: Resolution
 
 
 async def write_off_due(database: Database) -> None:
-    """Post the provable minimum of what is due; the operator pays for what nobody can prove."""
+    """Post the provable minimum of all due holds; the operator pays for the rest."""
     after: tuple[datetime, UUID] | None = None
     while rows := await _due(database, after):
         for organization_id, holds in by_organization([_due_hold(row) for row in rows]):
@@ -59,7 +59,7 @@ async def _due(database: Database, after: tuple[datetime, UUID] | None) -> Seque
 async def _write_off_apart(
     database: Database, organization_id: OrganizationId, holds: Sequence[_DueHold]
 ) -> None:
-    """What the database refuses as a whole is tried one by one, so that one hold harms no other."""
+    """Write off holds together; if the database refuses, one by one, so one blocks no other."""
     try:
         await _write_off_together(database, organization_id, holds)
     except (ConstraintViolated, StatementFailed):
@@ -78,8 +78,8 @@ async def _write_off_together(
     async with account_locked(database, organization_id) as tx:
         outcomes = await batches.settle(tx, organization_id, resolutions)
     for hold, outcome in zip(holds, outcomes, strict=True):
-        metrics.hold_resolved(ResolutionKind.ABSORB, outcome.name.lower())
-        if outcome is Resolved.NOW:
+        metrics.hold_resolved(ResolutionKind.WRITE_OFF, outcome.name.lower())
+        if outcome is ResolutionResult.NOW:
             _log_written_off(hold)
 
 
@@ -95,11 +95,11 @@ def _due_hold(row: Row) -> _DueHold:
 
 def _log_written_off(hold: _DueHold) -> None:
     unknown_pico_usd = hold.held_pico_usd - hold.resolution.charge.total_pico_usd
-    metrics.unknown_absorbed(unknown_pico_usd)
+    metrics.operator_pays_unknown(unknown_pico_usd)
     if hold.resolution.operator_pays is not None:
         metrics.operator_paid(hold.resolution.operator_pays)
     logger.error(
-        "unknown_absorbed",
+        "hold_written_off",
         extra={
             "organization_id": str(hold.organization_id),
             "reservation_id": str(hold.reservation_id),

@@ -1,1 +1,1 @@
-"""Project keys and Admin keys: minted once, kept as digests, found through one directory."""
+"""Project keys and Admin keys: creation, lookup, authorization. Only their digests are stored."""

@@ -1,4 +1,4 @@
-"""How keys fail: at the door, and as things to be managed."""
+"""Errors of authentication and of managing keys."""
 
 from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
 from tollhouse.base.permissions import Permission
@@ -12,41 +12,37 @@ _NEEDED = {
     ),
     KeyKind.ADMIN: (
         "This route takes an Admin API key, which begins with 'tha_', and a project key was sent. "
-        "Whoever holds an Admin API key of the organization makes another with "
-        "`POST /manage/v1/organization/admin_api_keys`, the operator with "
+        "Create one with another Admin API key of the organization by "
+        "`POST /manage/v1/organization/admin_api_keys`, or let the operator run "
         "`tollhouse admin-key create`."
     ),
 }
 
 
 class MissingKey(GatewayError):
-    """No credential was sent."""
+    """The request has no credential."""
 
     kind = Kind.UNAUTHENTICATED
     code = "missing_api_key"
-
-    def __init__(self) -> None:
-        super().__init__("No API key was sent. Send it as 'Authorization: Bearer <key>'.")
+    template = "No API key was sent. Send it as 'Authorization: Bearer <key>'."
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The challenge, without an error: nothing was tried."""
+        """Return the challenge of RFC 6750 without an error, because no key was sent."""
         return (("www-authenticate", "Bearer"),)
 
 
 class InvalidKey(GatewayError):
-    """Malformed, unknown, revoked or expired: the answer does not tell which."""
+    """The key is malformed, unknown, revoked or expired."""
 
     kind = Kind.UNAUTHENTICATED
     code = "invalid_api_key"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The API key is not valid: it is unknown here, incomplete, revoked or expired. Check "
-            "that all of it was sent and that it belongs to this gateway, or have a new one made."
-        )
+    template = (
+        "The API key is not valid: it is unknown here, incomplete, revoked or expired. Check that "
+        "all of it was sent and that it belongs to this gateway, or have a new one made."
+    )
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The challenge of RFC 6750."""
+        """Return the challenge of RFC 6750."""
         return (("www-authenticate", 'Bearer error="invalid_token"'),)
 
 
@@ -55,9 +51,10 @@ class WrongKeyType(GatewayError):
 
     kind = Kind.DENIED
     code = "wrong_key_type"
+    template = "{self.needed}"
 
     def __init__(self, needed: KeyKind) -> None:
-        super().__init__(_NEEDED[needed])
+        super().__init__(needed=_NEEDED[needed])
 
 
 class KeySuspended(GatewayError):
@@ -65,112 +62,94 @@ class KeySuspended(GatewayError):
 
     kind = Kind.DENIED
     code = "key_suspended"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The API key is suspended. Use another key, or ask an administrator of the "
-            "organization to resume it."
-        )
+    template = (
+        "The API key is suspended. Use another key, or ask an administrator of the organization to "
+        "resume it."
+    )
 
 
 class OrganizationSuspended(GatewayError):
-    """The operator has suspended the whole organization."""
+    """The operator has suspended the organization."""
 
     kind = Kind.DENIED
     code = "organization_suspended"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The organization is suspended, so that none of its keys works. Only the operator of "
-            "this gateway can resume it."
-        )
+    template = (
+        "The organization is suspended, so that none of its keys works. Only the operator of this "
+        "gateway can resume it."
+    )
 
 
 class ProjectArchived(GatewayError):
-    """Keys of an archived project admit no new inference."""
+    """The project of the key is archived, and allows no new inference."""
 
     kind = Kind.DENIED
     code = "project_archived"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The key's project is archived and starts no new inference. Use a key of another "
-            "project."
-        )
+    template = (
+        "The key's project is archived and starts no new inference. Use a key of another project."
+    )
 
 
 class InsufficientPermissions(GatewayError):
-    """The key is valid and does not hold what the route asks for."""
+    """The key is valid and lacks the permission of the route."""
 
     kind = Kind.DENIED
     code = "insufficient_permissions"
-
-    def __init__(self, missing: Permission) -> None:
-        super().__init__(
-            f"The API key lacks the permission '{missing}'. Use a key that holds it, or ask an "
-            "administrator of the organization for one."
-        )
-        self.missing = missing
+    template = (
+        "The API key lacks the permission '{self.missing}'. Use a key that holds it, or ask an "
+        "administrator of the organization for one."
+    )
+    missing: Permission
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The challenge of RFC 6750, with the scope that would do."""
+        """Return the challenge of RFC 6750 with the missing scope."""
         return (("www-authenticate", f'Bearer error="insufficient_scope", scope="{self.missing}"'),)
 
 
 class PermissionsExceedCreator(GatewayError):
-    """A key can only be given permissions that the key which makes it holds."""
+    """An Admin key can only grant permissions that it has."""
 
     kind = Kind.DENIED
     code = "insufficient_permissions"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "An Admin API key can grant only permissions that it holds itself.", param="permissions"
-        )
+    param = "permissions"
+    template = "An Admin API key can grant only permissions that it holds itself."
 
 
 class ExpiryExceedsCreator(GatewayError):
-    """A key that an Admin key makes must expire no later than that Admin key."""
+    """A new key must not expire later than the Admin key that creates it."""
 
     kind = Kind.DENIED
     code = "expiry_exceeds_creator"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The creating Admin API key expires, so what it creates needs an 'expires_at' "
-            "that is not later.",
-            param="expires_at",
-        )
+    param = "expires_at"
+    template = (
+        "The creating Admin API key expires, so what it creates needs an 'expires_at' that is not "
+        "later."
+    )
 
 
 class ExpiryExceedsRotator(GatewayError):
-    """A secret that an Admin key makes by rotation ends no later than that Admin key does."""
+    """A rotated key must not expire later than the Admin key that rotates it."""
 
     kind = Kind.DENIED
     code = "expiry_exceeds_creator"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The Admin API key expires before the project key does, so it cannot give the project "
-            "key a new value. Rotate with an Admin API key that does not expire earlier, or "
-            "create a project key with an 'expires_at' that is not later.",
-            param="api_key_id",
-        )
+    param = "api_key_id"
+    template = (
+        "The Admin API key expires before the project key does, so it cannot give the project key "
+        "a new value. Rotate with an Admin API key that does not expire earlier, or create a "
+        "project key with an 'expires_at' that is not later."
+    )
 
 
 class KeyNotFound(GatewayError):
-    """Unknown, or another organization's: the answer does not tell which."""
+    """The key does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "api_key_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such API key in this organization. "
-            "`GET /manage/v1/organization/projects/{project_id}/api_keys` and "
-            "`GET /v1/organization/admin_api_keys` list them.",
-            param="api_key_id",
-        )
+    param = "api_key_id"
+    template = (
+        "No such API key in this organization. `GET "
+        "/manage/v1/organization/projects/{{project_id}}/api_keys` and `GET "
+        "/v1/organization/admin_api_keys` list them."
+    )
 
 
 class KeyStateConflict(GatewayError):
@@ -179,16 +158,18 @@ class KeyStateConflict(GatewayError):
     kind = Kind.CONFLICT
     code = "api_key_state_conflict"
     should_retry = False
-
-    def __init__(self, status: str) -> None:
-        super().__init__(
-            f"The API key is {status}, which does not allow this change. Use another key.",
-            param="api_key_id",
-        )
+    param = "api_key_id"
+    template = "The API key is {self.status}, which does not allow this change. Use another key."
+    status: str
 
 
 class TooManyLookups(ServiceUnavailable):
-    """Too many unknown keys wait to be looked up, so that this one was not."""
+    """Too many unknown keys wait for a lookup in the database."""
 
-    def __init__(self) -> None:
-        super().__init__("Too many keys wait to be looked up. Try again shortly.")
+    template = "Too many keys wait to be looked up. Try again shortly."
+
+
+class NoCommonPepper(ServiceUnavailable):
+    """The workers share no pepper version, so that no key can be created."""
+
+    template = "The workers share no pepper version; keys cannot be created now."

@@ -1,9 +1,8 @@
-"""Peppers that differ between workers would turn every key away: compared before serving."""
+"""Versions of the pepper. Each worker compares its own with the stored ones before it serves."""
 
 from collections.abc import Mapping
 
-from tollhouse.base.errors import ServiceUnavailable
-from tollhouse.keys import store
+from tollhouse.keys.errors import NoCommonPepper
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import instances
 from tollhouse.storage.database import Transaction
@@ -14,37 +13,36 @@ class PepperMismatch(Exception):
 
 
 async def register(tx: Transaction, peppers: Peppers) -> None:
-    """Enter our versions, and refuse to go on when a known one is missing or another secret."""
-    await store.lock_peppers(tx)
+    """Store this worker's versions; raise PepperMismatch if a stored one is missing or differs."""
+    await _lock_peppers(tx)
     checks = _checks(peppers)
-    _compare(checks, await store.register_peppers(tx, checks))
+    _compare(checks, await _register_peppers(tx, checks))
 
 
 async def register_accepted(tx: Transaction, peppers: Peppers) -> int:
-    """Enter the one version that a key can be made with now, and refuse as `register` does.
+    """Store the one version that new keys use now; raise PepperMismatch as `register` does.
 
-    For whoever is no worker: a version that only the command line has been given must not keep
-    workers without it from starting.
+    For the command line: it must not store a version that running workers do not have, since they
+    could not start again.
     """
-    await store.lock_peppers(tx)
+    await _lock_peppers(tx)
     version = await accepted(tx, peppers)
-    entered = {version: peppers.check_digest(version)}
-    _compare(_checks(peppers), await store.register_peppers(tx, entered))
+    stored = {version: peppers.check_digest(version)}
+    _compare(_checks(peppers), await _register_peppers(tx, stored))
     return version
 
 
 async def accepted(tx: Transaction, peppers: Peppers) -> int:
-    """The newest version that every live worker accepts."""
+    """Return the newest version that every live worker accepts."""
     versions = await instances.versions_accepted_by_all(tx, peppers.versions)
     if not versions:
-        message = "The workers share no pepper version; keys cannot be created now."
-        raise ServiceUnavailable(message)
+        raise NoCommonPepper
     return max(versions)
 
 
 async def verify(tx: Transaction, peppers: Peppers) -> None:
-    """Refuse as `register` does, but enter nothing."""
-    _compare(_checks(peppers), await store.known_peppers(tx))
+    """Raise PepperMismatch as `register` does, but store nothing."""
+    _compare(_checks(peppers), await _known_peppers(tx))
 
 
 def _checks(peppers: Peppers) -> dict[int, bytes]:
@@ -64,11 +62,55 @@ def _compare(checks: Mapping[int, bytes], known_checks: Mapping[int, bytes]) -> 
             raise PepperMismatch(message)
 
 
-async def retire(tx: Transaction, version: int) -> int:
-    """End all secrets made with a version; returns how many there were."""
-    return await store.delete_secrets_of_pepper(tx, version)
+async def _lock_peppers(  # all organizations: peppers are the deployment's
+    tx: Transaction,
+) -> None:
+    """Make registrations run one after the other, so that each sees the earlier ones."""
+    await tx.execute("LOCK TABLE peppers IN SHARE ROW EXCLUSIVE MODE")
 
 
-async def count_secrets(tx: Transaction) -> dict[int, int]:
-    """Secrets per version. Reads the whole directory: for the operator only."""
-    return await store.count_secrets_by_pepper(tx)
+async def _register_peppers(  # all organizations: peppers are the deployment's
+    tx: Transaction, checks: Mapping[int, bytes]
+) -> dict[int, bytes]:
+    """Store new versions; return the check digests of all versions."""
+    await tx.execute(
+        """
+        INSERT INTO peppers (version, check_digest)
+        SELECT * FROM unnest($1::smallint[], $2::bytea[])
+        ON CONFLICT (version) DO NOTHING
+        """,
+        list(checks),
+        list(checks.values()),
+    )
+    return await _known_peppers(tx)
+
+
+async def _known_peppers(  # all organizations: peppers are the deployment's
+    tx: Transaction,
+) -> dict[int, bytes]:
+    """Return the check digests of all versions."""
+    rows = await tx.fetch_all("SELECT version, check_digest FROM peppers")
+    return {row["version"]: row["check_digest"] for row in rows}
+
+
+async def retire(  # all organizations: peppers are the deployment's
+    tx: Transaction, version: int
+) -> int:
+    """Remove a version and every secret that was made with it; return the number of secrets."""
+    await tx.execute("DELETE FROM peppers WHERE version = $1", version)
+    return await tx.execute("DELETE FROM key_directory WHERE pepper_version = $1", version)
+
+
+async def count_secrets(  # all organizations: peppers are the deployment's
+    tx: Transaction,
+) -> dict[int, int]:
+    """Count the secrets of each version. Reads the whole directory: for the operator only."""
+    rows = await tx.fetch_all(
+        """
+        SELECT p.version, count(d.digest) AS secrets
+          FROM peppers p
+          LEFT JOIN key_directory d ON d.pepper_version = p.version
+         GROUP BY p.version
+        """
+    )
+    return {row["version"]: row["secrets"] for row in rows}

@@ -1,4 +1,4 @@
-"""Pure decisions about keys: who gets in, and what state follows which."""
+"""Pure rules for keys: authorization and changes of state."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -21,19 +21,19 @@ from tollhouse.keys.types import (
     AdminKey,
     Caller,
     Customer,
-    Demand,
     KeyKind,
     KeyStatus,
     KnownKey,
     ProjectKey,
+    RequiredPermission,
 )
 
 DEFAULT_CUSTOMER_PERMISSIONS = tuple(sorted(CUSTOMER_PERMISSIONS))
 
 
-def let_in(known: KnownKey | None, demand: Demand, *, now: datetime) -> Caller:
-    """The caller that a secret stands for, if it may do what the route demands."""
-    if known is None or not _opens_doors(known, now):
+def authorize(known: KnownKey | None, demand: RequiredPermission, *, now: datetime) -> Caller:
+    """Return the caller of a key; raise if the key is not valid or does not fulfil `demand`."""
+    if known is None or not _is_valid(known, now):
         raise InvalidKey
     if known.kind is not demand.kind:
         raise WrongKeyType(demand.kind)
@@ -44,11 +44,11 @@ def let_in(known: KnownKey | None, demand: Demand, *, now: datetime) -> Caller:
     if known.is_project_archived and not demand.survives_archive:
         raise ProjectArchived
     if not known.holds_all and demand.permission not in known.permissions:
-        raise InsufficientPermissions(demand.permission)
+        raise InsufficientPermissions(missing=demand.permission)
     return _caller(known)
 
 
-def _opens_doors(known: KnownKey, now: datetime) -> bool:
+def _is_valid(known: KnownKey, now: datetime) -> bool:
     if known.is_revoked or known.organization_status == "closed":
         return False
     return known.expires_at is None or now < known.expires_at
@@ -79,7 +79,7 @@ def _caller(known: KnownKey) -> Caller:
 
 
 def status(key: ProjectKey, *, now: datetime) -> KeyStatus:
-    """Revoked beats expired beats suspended."""
+    """Return the state of a key. Revoked precedes expired, which precedes suspended."""
     if key.revoked_at is not None:
         return KeyStatus.REVOKED
     if key.expires_at is not None and key.expires_at <= now:
@@ -90,56 +90,64 @@ def status(key: ProjectKey, *, now: datetime) -> KeyStatus:
 
 
 def is_alive(key: AdminKey, *, now: datetime) -> bool:
-    """Whether an Admin key still works."""
+    """Return whether an Admin key is neither revoked nor expired."""
     return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
 
 
 def suspend(key: ProjectKey, *, now: datetime) -> ProjectKey:
-    """Suspending a suspended key changes nothing; revoked and expired are final."""
+    """Return the suspended key, unchanged if it is suspended already.
+
+    Raises `KeyStateConflict` if the key is revoked or expired.
+    """
     match status(key, now=now):
         case KeyStatus.ACTIVE:
             return replace(key, suspended_at=now)
         case KeyStatus.SUSPENDED:
             return key
         case final:
-            raise KeyStateConflict(final)
+            raise KeyStateConflict(status=final)
 
 
 def resume(key: ProjectKey, *, now: datetime) -> ProjectKey:
-    """Resuming an active key changes nothing; revoked and expired are final."""
+    """Return the resumed key, unchanged if it is active already.
+
+    Raises `KeyStateConflict` if the key is revoked or expired.
+    """
     match status(key, now=now):
         case KeyStatus.SUSPENDED:
             return replace(key, suspended_at=None)
         case KeyStatus.ACTIVE:
             return key
         case final:
-            raise KeyStateConflict(final)
+            raise KeyStateConflict(status=final)
 
 
 def revoke(key: ProjectKey, *, now: datetime) -> ProjectKey:
-    """Final, from every other state; a second time changes nothing."""
+    """Return the revoked key, unchanged if it is revoked already."""
     return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
 
 def rotate(
     key: ProjectKey, *, redacted_value: str, now: datetime, rotator: Admin | None
 ) -> ProjectKey:
-    """Return the same key with another secret; only an active key can be rotated.
+    """Return the key with the redacted value of its new secret.
 
-    The command line acts without a rotator and is not bound by its expiry.
+    Raises `KeyStateConflict` unless the key is active, and `ExpiryExceedsRotator` if it outlives
+    the rotator. The command line passes no rotator and is not bound by its expiry.
     """
     current = status(key, now=now)
     if current is not KeyStatus.ACTIVE:
-        raise KeyStateConflict(current)
+        raise KeyStateConflict(status=current)
     if rotator is not None and _outlives(key.expires_at, rotator):
         raise ExpiryExceedsRotator
     return replace(key, redacted_value=redacted_value)
 
 
 def granted(creator: Admin | None, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """What a new Admin key may hold; without a list it holds all, which needs all.
+    """Return the permissions of a new Admin key, where None means all permissions.
 
-    The command line acts without a creator and may grant everything.
+    Raises `PermissionsExceedCreator` if the creator lacks one of them. The command line passes no
+    creator and may grant all permissions.
     """
     if creator is None or creator.holds_all:
         return wanted
@@ -149,7 +157,7 @@ def granted(creator: Admin | None, wanted: tuple[str, ...] | None) -> tuple[str,
 
 
 def check_expiry(creator: Admin, expires_at: datetime | None) -> None:
-    """Nothing may outlive the Admin key that makes it; without an expiry it would live forever."""
+    """Raise `ExpiryExceedsCreator` if a new key would expire after its creator, or never."""
     if _outlives(expires_at, creator):
         raise ExpiryExceedsCreator
 

@@ -1,7 +1,7 @@
-"""The form of a key, and the digest under which it is kept.
+"""The format of keys, and the digest that is stored of a key.
 
-A key is its prefix, 43 base62 characters of 256 random bits, and 6 of a CRC-32 over both.
-The checksum turns away typos and floods of garbage without a query.
+A key is its prefix, 43 base62 characters of 256 random bits, and 6 of a CRC-32 over both. The
+checksum rejects typos and random text without a query.
 """
 
 import hmac
@@ -23,10 +23,10 @@ _FORM: Final = re.compile(r"th[ap]_[0-9A-Za-z]{49}")
 
 
 class Peppers:
-    """The secrets under which digests are made, by version.
+    """The HMAC secrets of digests, by version.
 
-    Several are accepted at once, so that a new one can be rolled out while keys made with the
-    old one go on working.
+    Several are accepted at once, so that a new one can be rolled out while keys that were created
+    with the old one keep working.
     """
 
     def __init__(self, by_version: dict[int, bytes]) -> None:
@@ -34,27 +34,27 @@ class Peppers:
         self.versions = sorted(by_version, reverse=True)
 
     def digest(self, value: str, version: int) -> bytes:
-        """HMAC-SHA256: without the pepper, a stolen table cannot even be compared with."""
+        """Return the HMAC-SHA256. Without the pepper, no guess can be compared with it."""
         return hmac.digest(self._by_version[version], value.encode(), "sha256")
 
     def digests(self, value: str) -> list[bytes]:
-        """One per accepted version, newest first."""
+        """Return one digest per accepted version, newest first."""
         return [self.digest(value, version) for version in self.versions]
 
     def check_digest(self, version: int) -> bytes:
-        """Tells whether two processes mean the same pepper by a version, and nothing else."""
+        """Return a digest to compare the peppers of two processes without revealing them."""
         return self.digest("tollhouse pepper check", version)
 
 
 def is_well_formed(value: str) -> bool:
-    """Whether this can be a key at all; costs microseconds and no query."""
+    """Return whether a value has the format and checksum of a key; takes microseconds."""
     if _FORM.fullmatch(value) is None:
         return False
     return value[-_CHECKSUM_LENGTH:] == _checksum(value[:-_CHECKSUM_LENGTH])
 
 
 def mint(kind: KeyKind, peppers: Peppers, version: int) -> NewSecret:
-    """Make a new secret; the caller shows `value` once and stores the rest."""
+    """Create a new secret; the caller shows `value` once and stores the rest."""
     body = PREFIXES[kind] + _base62(secrets.randbits(_RANDOM_BITS), _BODY_LENGTH)
     value = body + _checksum(body)
     return NewSecret(
@@ -66,7 +66,7 @@ def mint(kind: KeyKind, peppers: Peppers, version: int) -> NewSecret:
 
 
 def redact(value: str) -> str:
-    """Enough to recognise a key by, far too little to guess it from."""
+    """Return the prefix and 4 characters from each end: too few to guess the key."""
     shown_until = _PREFIX_LENGTH + _SHOWN_CHARACTERS
     return f"{value[:shown_until]}...{value[-_SHOWN_CHARACTERS:]}"
 

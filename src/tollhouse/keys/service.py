@@ -1,44 +1,46 @@
-"""Verbs on keys, in the caller's transaction."""
+"""Operations on keys, in the caller's transaction."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from tollhouse.base.clock import Clock
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.permissions import Permission
 from tollhouse.base.quotas import Quota
-from tollhouse.keys import pepper_versions, rules, secrets, store
+from tollhouse.keys import lookup, pepper_versions, rules, secrets, store
 from tollhouse.keys.errors import KeyNotFound
 from tollhouse.keys.secrets import Peppers
-from tollhouse.keys.types import Admin, AdminKey, Demand, KeyKind, NewSecret, ProjectKey
+from tollhouse.keys.types import Admin, AdminKey, KeyKind, NewSecret, ProjectKey, RequiredPermission
 from tollhouse.storage import audit, quotas
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Mutation, Transaction
+from tollhouse.storage.leases import PURGE_EVERY_SECONDS, LeasedJob
 
 
 async def mint(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
-    """A new secret, under the newest pepper that every live worker accepts."""
+    """Create a secret under the newest pepper that every live worker accepts."""
     async with database.transaction() as tx:
         version = await pepper_versions.accepted(tx, peppers)
     return secrets.mint(kind, peppers, version)
 
 
 async def mint_for_operator(database: Database, peppers: Peppers, kind: KeyKind) -> NewSecret:
-    """As `mint`, by whoever is no worker: the pepper's version is entered before it is used."""
+    """Create a secret as `mint` does, for the command line; store the pepper's version first."""
     async with database.transaction() as tx:
         version = await pepper_versions.register_accepted(tx, peppers)
     return secrets.mint(kind, peppers, version)
 
 
 async def require_room_for_project_key(tx: Mutation, quota: int) -> None:
-    """Raise `QuotaExceeded` if so many project keys are neither revoked nor expired."""
+    """Raise `QuotaExceeded` if `quota` project keys are neither revoked nor expired."""
     await quotas.require_room(tx, Quota.PROJECT_KEYS, quota, store.count_project_keys)
 
 
 async def require_room_for_admin_key(tx: Mutation, quota: int) -> None:
-    """Raise `QuotaExceeded` if so many Admin keys are neither revoked nor expired."""
+    """Raise `QuotaExceeded` if `quota` Admin keys are neither revoked nor expired."""
     await quotas.require_room(tx, Quota.ADMIN_KEYS, quota, store.count_admin_keys)
 
 
@@ -53,7 +55,7 @@ async def create_project_key(
     allowed_models: tuple[str, ...] | None = None,
     expires_at: datetime | None = None,
 ) -> ProjectKey:
-    """Create a key for a project that the caller knows to be active."""
+    """Create a key for a project. The caller must have checked that the project is active."""
     project_id, project_name = project
     key = ProjectKey(
         organization_id=tx.organization_id,
@@ -85,7 +87,7 @@ async def rotate_project_key(
     overlap: timedelta,
     rotator: Admin | None,
 ) -> ProjectKey:
-    """Give a key a new secret. The present one works until the overlap is over, older ones end."""
+    """Give a key a new secret. The current one expires after `overlap`, older ones now."""
     key = await _held(tx, project_id, key_id)
     rotated = rules.rotate(key, redacted_value=secret.redacted_value, now=tx.now, rotator=rotator)
     await store.expire_secrets(tx, tx.organization_id, key_id, at=tx.now + overlap)
@@ -98,21 +100,21 @@ async def rotate_project_key(
 async def suspend_project_key(
     tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId
 ) -> ProjectKey:
-    """Stop a key until it is resumed."""
+    """Suspend a key until it is resumed."""
     return await _change(tx, project_id, key_id, "project_api_key.suspend", rules.suspend)
 
 
 async def resume_project_key(
     tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId
 ) -> ProjectKey:
-    """Let a suspended key work again."""
+    """Resume a suspended key."""
     return await _change(tx, project_id, key_id, "project_api_key.resume", rules.resume)
 
 
 async def revoke_project_key(
     tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId
 ) -> ProjectKey:
-    """End a key for good."""
+    """Revoke a key, which is final."""
     return await _change(tx, project_id, key_id, "project_api_key.revoke", rules.revoke)
 
 
@@ -146,7 +148,7 @@ async def retrieve_project_key(
     project_id: ProjectId,
     key_id: ProjectKeyId,
 ) -> ProjectKey:
-    """Read one of a project's keys, whatever its state."""
+    """Return a key of a project, whatever its state, or raise `KeyNotFound`."""
     key = await store.get_project_key(tx, organization_id, key_id)
     if key is None or key.project_id != project_id:
         raise KeyNotFound
@@ -156,7 +158,7 @@ async def retrieve_project_key(
 async def find_project_key(
     tx: Transaction, organization_id: OrganizationId, key_id: ProjectKeyId
 ) -> ProjectKey:
-    """For the operator, who need not know the key's project."""
+    """Return a key of any project, for the operator, or raise `KeyNotFound`."""
     key = await store.get_project_key(tx, organization_id, key_id)
     if key is None:
         raise KeyNotFound
@@ -171,7 +173,10 @@ async def page_of_project_keys(
     after: ProjectKeyId | None,
     limit: int,
 ) -> list[ProjectKey]:
-    """In order of creation; the cursor must be one of this project's."""
+    """Return a page of a project's keys in order of creation.
+
+    Raises `UnknownCursor` if `after` is not a key of this project.
+    """
     if after is not None:
         cursor = await store.get_project_key(tx, organization_id, after)
         if cursor is None or cursor.project_id != project_id:
@@ -190,7 +195,7 @@ async def create_admin_key(
     permissions: tuple[str, ...] | None,
     expires_at: datetime | None = None,
 ) -> AdminKey:
-    """Create an Admin key with permissions that `rules.granted` has passed."""
+    """Create an Admin key. The caller must have checked `permissions` by `rules.granted`."""
     key = AdminKey(
         organization_id=tx.organization_id,
         id=key_id,
@@ -209,7 +214,7 @@ async def create_admin_key(
 
 
 async def revoke_admin_key(tx: Mutation, key_id: AdminKeyId) -> AdminKey:
-    """End an Admin key for good, be it the caller's own or the last one."""
+    """Revoke an Admin key, which is final. It may be the caller's own, or the last one."""
     key = await store.get_admin_key_for_update(tx, tx.organization_id, key_id)
     if key is None:
         raise KeyNotFound
@@ -225,7 +230,7 @@ async def revoke_admin_key(tx: Mutation, key_id: AdminKeyId) -> AdminKey:
 async def retrieve_admin_key(
     tx: Transaction, organization_id: OrganizationId, key_id: AdminKeyId
 ) -> AdminKey:
-    """Read one, revoked or not."""
+    """Return an Admin key, revoked or not, or raise `KeyNotFound`."""
     key = await store.get_admin_key(tx, organization_id, key_id)
     if key is None:
         raise KeyNotFound
@@ -235,10 +240,10 @@ async def retrieve_admin_key(
 async def require_working_admin_key(
     tx: Mutation, key_id: AdminKeyId, *, permission: Permission, now: datetime
 ) -> None:
-    """Refuse as the door would; a key that passes works until the commit."""
-    known = await store.get_admin_caller_for_share(tx, tx.organization_id, key_id)
-    demand = Demand(kind=KeyKind.ADMIN, permission=permission, survives_archive=False)
-    rules.let_in(known, demand, now=now)
+    """Raise as `rules.authorize` does; otherwise lock the key until the commit."""
+    known = await lookup.get_admin_caller_for_share(tx, tx.organization_id, key_id)
+    demand = RequiredPermission(kind=KeyKind.ADMIN, permission=permission, survives_archive=False)
+    rules.authorize(known, demand, now=now)
 
 
 async def page_of_admin_keys(
@@ -249,7 +254,10 @@ async def page_of_admin_keys(
     limit: int,
     newest_first: bool = False,
 ) -> list[AdminKey]:
-    """Those not revoked; a revoked key still serves as a cursor."""
+    """Return a page of Admin keys that are not revoked.
+
+    Raises `UnknownCursor` if `after` is not an Admin key, revoked or not, of the organization.
+    """
     if after is not None and await store.get_admin_key(tx, organization_id, after) is None:
         raise UnknownCursor
     read = store.page_of_admin_keys_newest_first if newest_first else store.page_of_admin_keys
@@ -281,8 +289,17 @@ async def _audit_admin_key(
 
 
 async def purge_expired_secrets(database: Database, now: datetime) -> int:
-    """Forget secrets that a rotation ended a day ago; the key itself stays."""
+    """Delete secrets, but not keys, that a rotation expired over a day ago; return how many."""
     expired_before = now - timedelta(days=1)
     return await in_batches(
         database, partial(store.delete_expired_secrets, expired_before=expired_before)
     )
+
+
+def purge_job(database: Database, clock: Clock) -> LeasedJob:
+    """Return the job that deletes expired secrets of rotated keys."""
+
+    async def purge() -> None:
+        await purge_expired_secrets(database, clock.now())
+
+    return LeasedJob(name="key-secrets", every_seconds=PURGE_EVERY_SECONDS, run=purge)

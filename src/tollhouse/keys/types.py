@@ -1,4 +1,4 @@
-"""Keys as stored, as found at the door, and the callers that they stand for."""
+"""Keys as stored and as looked up, and the callers that use them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from tollhouse.base.traffic import ScopedLimits
 
 
 class KeyKind(StrEnum):
-    """Who a key is for."""
+    """Whether a key belongs to a project or is an Admin key of the organization."""
 
     PROJECT = "project"
     ADMIN = "admin"
@@ -29,7 +29,7 @@ class KeyStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProjectKey:
-    """A customer key of a project. Its secret is not part of it."""
+    """A key of a project, without its secret."""
 
     organization_id: OrganizationId
     id: ProjectKeyId
@@ -48,7 +48,7 @@ class ProjectKey:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdminKey:
-    """A key for the organization's own routes. `permissions` of nothing means all."""
+    """A key for the Admin routes. `permissions` of None means all permissions."""
 
     organization_id: OrganizationId
     id: AdminKeyId
@@ -63,7 +63,7 @@ class AdminKey:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewSecret:
-    """A secret on its way to its only reader, with what is kept of it."""
+    """A new secret: `value`, which is shown once, and the fields that are stored."""
 
     value: str
     redacted_value: str
@@ -73,7 +73,7 @@ class NewSecret:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownKey:
-    """What the directory says of a secret: all that decides who the caller is.
+    """The result of looking up a secret: all data that authorization needs.
 
     `allowed_models` are those that both the key and its project allow.
     """
@@ -97,9 +97,9 @@ class KnownKey:
     limits: ScopedLimits
 
 
-# Made for every request, which a Struct is in a tenth of the time.
+# Created for every request: a Struct takes a tenth of the time of a dataclass.
 class Customer(Struct, frozen=True, kw_only=True):
-    """The holder of a project key, allowed to do what was asked."""
+    """The authorized caller with a project key."""
 
     organization_id: OrganizationId
     project_id: ProjectId
@@ -113,7 +113,7 @@ class Customer(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Admin:
-    """The holder of an Admin key, allowed to do what was asked."""
+    """The authorized caller with an Admin key."""
 
     organization_id: OrganizationId
     key_id: AdminKeyId
@@ -126,8 +126,11 @@ Caller = Customer | Admin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Demand:
-    """What a route asks of a key."""
+class RequiredPermission:
+    """The kind of key and the permission that a route requires.
+
+    `survives_archive` also allows keys of archived projects.
+    """
 
     kind: KeyKind
     permission: Permission

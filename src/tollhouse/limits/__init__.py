@@ -1,1 +1,1 @@
-"""Traffic: requests and tokens per minute, and requests at once."""
+"""Rate limits: requests and tokens per minute, and concurrent requests."""

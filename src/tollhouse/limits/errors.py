@@ -1,136 +1,101 @@
-"""How limits refuse, and how setting them fails."""
+"""Errors of rate limits."""
 
-from typing import Final
-
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind
-from tollhouse.limits.types import LimitPlace, Scope
-
-_NAMES: Final = {
-    Scope.ORGANIZATION: "organization",
-    Scope.PROJECT: "project",
-    Scope.KEY: "key",
-}
+from tollhouse.base.errors import GatewayError, InvalidInput, Kind
+from tollhouse.limits.types import LimitId, LimitScope
 
 
 class Limited(GatewayError):
-    """The traffic of a scope is at its limit; waiting helps, and the answer says how long."""
+    """The traffic has reached a rate limit. The response says how long to wait."""
 
     kind = Kind.LIMITED
     code = "rate_limit_exceeded"
+    scope: LimitScope
+    limit: int
+    limit_headers: tuple[tuple[str, str], ...]
 
-    def __init__(
-        self, message: str, *, retry_after_seconds: int, headers: tuple[tuple[str, str], ...]
-    ) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
-        self._headers = headers
+    @property
+    def subject(self) -> str:
+        """The name of the scope in a message."""
+        return "key" if self.scope is LimitScope.KEY else self.scope
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What is left of the limits, as on every other answer."""
-        return self._headers
+        """Return the headers of the limits, which every other response has too."""
+        return self.limit_headers
 
 
 class RequestsLimited(Limited):
-    """Too many requests within a minute."""
+    """The organization, project or key sent too many requests within a minute."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        limit: int,
-        *,
-        retry_after_seconds: int,
-        headers: tuple[tuple[str, str], ...],
-    ) -> None:
-        super().__init__(
-            f"The {_NAMES[scope]}'s limit of {limit} requests per minute is reached."
-            f" Try again in {retry_after_seconds} s.",
-            retry_after_seconds=retry_after_seconds,
-            headers=headers,
-        )
+    template = (
+        "The {self.subject}'s limit of {self.limit} requests per minute is reached."
+        " Try again in {self.retry_after_seconds} s."
+    )
+    retry_after_seconds: int | None
 
 
 class TokensLimited(Limited):
-    """Too many tokens within a minute, counting what the request may use at most."""
+    """The tokens that the request may use exceed what is left of a limit per minute."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        limit: int,
-        *,
-        needed: int,
-        retry_after_seconds: int,
-        headers: tuple[tuple[str, str], ...],
-    ) -> None:
-        super().__init__(
-            f"The {_NAMES[scope]}'s limit of {limit} tokens per minute cannot cover the {needed}"
-            f" that this request may use. Try again in {retry_after_seconds} s.",
-            retry_after_seconds=retry_after_seconds,
-            headers=headers,
-        )
+    template = (
+        "The {self.subject}'s limit of {self.limit} tokens per minute cannot cover the"
+        " {self.needed} that this request may use. Try again in {self.retry_after_seconds} s."
+    )
+    needed: int
+    retry_after_seconds: int | None
 
 
 class ConcurrencyLimited(Limited):
-    """Too many requests at once."""
+    """The organization, project or key has too many requests in progress."""
 
     code = "concurrency_limit_exceeded"
-
-    def __init__(self, scope: Scope, limit: int, *, headers: tuple[tuple[str, str], ...]) -> None:
-        super().__init__(
-            f"The {_NAMES[scope]}'s limit of {limit} requests at once is reached."
-            " Try again when one of them has ended.",
-            retry_after_seconds=1,
-            headers=headers,
-        )
+    retry_after_seconds = 1
+    template = (
+        "The {self.subject}'s limit of {self.limit} requests at once is reached."
+        " Try again when one of them has ended."
+    )
 
 
-class CountingLost(Exception):
-    """Redis did not answer as it should; whoever waited counts without it."""
+class CounterUnavailable(Exception):
+    """Redis did not answer correctly. The caller counts without it."""
 
 
-class LimitOfNothing(InvalidRequest):
-    """A limit bounds something; to bound nothing, clear it."""
+class LimitOfNothing(InvalidInput):
+    """The rate limit has no bound. To remove a limit, clear it."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "invalid_parameter_combination",
-            "Send at least one of 'requests_per_minute', 'tokens_per_minute' and"
-            " 'concurrent_requests' that is not null.",
-        )
+    code = "invalid_parameter_combination"
+    template = (
+        "Send at least one of 'requests_per_minute', 'tokens_per_minute' and 'concurrent_requests' "
+        "that is not null."
+    )
 
 
 class LimitedProjectNotFound(GatewayError):
-    """Unknown, or another organization's: the answer does not tell which."""
+    """The project does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "project_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such project in this organization. "
-            "`GET /manage/v1/organization/projects` lists them.",
-            param="project_id",
-        )
+    param = "project_id"
+    template = (
+        "No such project in this organization. `GET /manage/v1/organization/projects` lists them."
+    )
 
 
 class LimitedKeyNotFound(GatewayError):
-    """Unknown, another organization's, or an Admin key: the answer does not tell which."""
+    """The project key does not exist, belongs to another organization, or is an Admin key."""
 
     kind = Kind.NOT_FOUND
     code = "api_key_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such project key in this organization. "
-            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
-            param="api_key_id",
-        )
+    param = "api_key_id"
+    template = (
+        "No such project key in this organization. `GET "
+        "/manage/v1/organization/projects/{{project_id}}/api_keys` lists them."
+    )
 
 
 class LimitNotFound(GatewayError):
-    """No such limit is set."""
+    """The rate limit is not set."""
 
     kind = Kind.NOT_FOUND
     code = "rate_limit_not_found"
-
-    def __init__(self, place: LimitPlace) -> None:
-        super().__init__(f"The {place.owner} has set no rate limit for this {place.scope}.")
+    template = "The {self.place.owner} has set no rate limit for this {self.place.scope}."
+    place: LimitId

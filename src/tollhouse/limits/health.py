@@ -1,4 +1,4 @@
-"""What can be seen of a Redis from outside: whether it answers, and whether it would forget."""
+"""The health of a Redis server: whether it answers, and whether it may evict keys."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from tollhouse.limits.errors import CountingLost
+from tollhouse.limits.errors import CounterUnavailable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RedisHealth:
-    """Of Redis or of Valkey. Keys are dropped only where memory has a bound."""
+    """The version and memory settings of a Redis or Valkey server."""
 
     version: str
     eviction_policy: str
@@ -21,12 +21,12 @@ class RedisHealth:
 
     @property
     def drops_keys(self) -> bool:
-        """Whether it makes room by forgetting what was counted."""
+        """Whether the server may evict counters, which it does only with a memory limit."""
         return self.memory_bytes_max > 0 and self.eviction_policy != "noeviction"
 
 
 async def examine(url: str, *, patience_seconds: float) -> RedisHealth:
-    """Ask once; raises CountingLost with the reason."""
+    """Query the server once; raise `CounterUnavailable` with the reason if it does not answer."""
     client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType] - theirs
         url, protocol=2, retry=Retry(NoBackoff(), 0)
     )
@@ -35,9 +35,9 @@ async def examine(url: str, *, patience_seconds: float) -> RedisHealth:
             told = await client.info()  # pyright: ignore[reportUnknownMemberType] - theirs
     except TimeoutError:
         message = f"no answer within {patience_seconds} s"
-        raise CountingLost(message) from None
+        raise CounterUnavailable(message) from None
     except (RedisError, OSError) as failure:
-        raise CountingLost(str(failure)) from None
+        raise CounterUnavailable(str(failure)) from None
     finally:
         await client.aclose()
     return RedisHealth(

@@ -1,5 +1,6 @@
-"""The gate for traffic, before a byte of the body is read."""
+"""Enforcement of rate limits: a request needs a permit before its body is read."""
 
+from copy import copy
 from typing import Final
 
 from tollhouse.base.clock import Clock
@@ -7,38 +8,71 @@ from tollhouse.base.ids import ProjectKeyId
 from tollhouse.base.tasks import Tasks
 from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
 from tollhouse.limits import rules
-from tollhouse.limits.counting import Counting
-from tollhouse.limits.errors import ConcurrencyLimited, RequestsLimited, TokensLimited
-from tollhouse.limits.local import LocalCounting
+from tollhouse.limits.counter import (
+    LEASE_SECONDS,
+    LimitCounter,
+    LocalLimitCounter,
+    SharedLimitCounter,
+)
+from tollhouse.limits.errors import (
+    ConcurrencyLimited,
+    Limited,
+    RequestsLimited,
+    TokensLimited,
+)
+from tollhouse.limits.redis_batcher import Connect, connect
 from tollhouse.limits.rules import Headers
-from tollhouse.limits.shared import LEASE_SECONDS, SharedCounting
-from tollhouse.limits.types import Ask, Corrections, Counted, Decision, Entrant, Slot, Terms
+from tollhouse.limits.types import (
+    BucketCost,
+    ConcurrencySlot,
+    Corrections,
+    LimitDecision,
+    LimitedQuantity,
+    LimitRequest,
+    LimitSet,
+    LimitSubject,
+)
 from tollhouse.observability import metrics
 
-TEND_EVERY_SECONDS: Final = 5.0
-TERMS_MAX: Final = 10_000
+RENEW_EVERY_SECONDS: Final = 5.0
+LIMIT_SETS_MAX: Final = 10_000
 
 
-class Pass:
-    """Who is inside. This one is for callers without limits, and counts nothing."""
+class Permit:
+    """The right of one request to run. This one is for callers without limits and counts nothing.
+
+    Its owner releases it by `leave`, or moves it to a new owner by `hand_over`.
+    """
 
     headers: Headers = ()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether slots are counted for this permit."""
+        return False
+
     async def take_tokens(self, tokens: int) -> None:
-        """Take, once, what the request may use at most; raises TokensLimited."""
+        """Take the most tokens that the request may use; call it once. Raises TokensLimited."""
+
+    def hand_over(self) -> "Permit":
+        """Return a permit for the new owner; releasing this one has no effect any more."""
+        return self
 
     def leave(self, *, used_tokens: int | None = None) -> None:
-        """Give the slots back, and say what was used of the tokens, if that is known.
+        """Release the slots, and correct the counted tokens to those used, if that is known.
 
-        A second time changes nothing, and nobody waits.
+        Returns at once. A permit that was released or handed over is not released again.
         """
 
 
-UNCOUNTED: Final = Pass()
+UNCOUNTED: Final = Permit()
 
 
 class Limiter:
-    """One per worker. Somebody has to call `tend` every TEND_EVERY_SECONDS."""
+    """Grants permits to requests. One per worker.
+
+    Its owner must call `renew_leases` every RENEW_EVERY_SECONDS.
+    """
 
     def __init__(
         self,
@@ -48,109 +82,128 @@ class Limiter:
         redis_url: str | None,
         answer_seconds: float,
         lease_seconds: float = LEASE_SECONDS,
+        connect: Connect = connect,
     ) -> None:
         shared = None
         if redis_url is not None:
-            shared = SharedCounting(
+            shared = SharedLimitCounter(
                 redis_url,
                 clock,
                 tasks,
                 answer_seconds=answer_seconds,
                 lease_seconds=lease_seconds,
+                connect=connect,
             )
-        self._counting = Counting(LocalCounting(clock), shared)
-        self._terms_by_key: dict[ProjectKeyId, Terms] = {}
+        self._counter = LimitCounter(LocalLimitCounter(clock), shared)
+        self._limit_sets: dict[ProjectKeyId, LimitSet] = {}
 
-    async def enter(self, entrant: Entrant) -> Pass:
-        """Count a request in; raises RequestsLimited, ConcurrencyLimited.
+    async def enter(self, limit_subject: LimitSubject) -> Permit:
+        """Return a permit for a request; raise RequestsLimited or ConcurrencyLimited.
 
-        Whoever gets a pass must leave. A caller who is cancelled here has not entered.
+        The caller must `leave` the permit. If the caller is cancelled here, nothing stays counted.
         """
-        if entrant.limits == UNLIMITED_EVERYWHERE:
+        if limit_subject.limits == UNLIMITED_EVERYWHERE:
             return UNCOUNTED
-        terms = self._terms(entrant)
-        ask = Ask(draws=terms.draws, slots=terms.slots, member=str(entrant.request_id))
-        decision, _ = await self._counting.count(ask)
-        headers = rules.headers(Counted.REQUESTS, ask.draws, decision.missing_us)
-        _refuse_entry(decision, headers)
-        self._counting.hold(ask)
-        return _CountedPass(self._counting, terms, ask, headers)
+        limit_set = self._limit_set(limit_subject)
+        request = LimitRequest(
+            costs=limit_set.costs, slots=limit_set.slots, member=str(limit_subject.request_id)
+        )
+        decision, _ = await self._counter.count(request)
+        headers = rules.headers(LimitedQuantity.REQUESTS, request.costs, decision.missing_us)
+        if decision.refused_by is not None:
+            raise _entry_refusal(decision, decision.refused_by, headers)
+        return _CountedPermit(self._counter, limit_set, request, headers)
 
-    def _terms(self, entrant: Entrant) -> Terms:
-        """Made anew where the limits have changed; otherwise that would cost more than counting."""
-        known = self._terms_by_key.get(entrant.api_key_id)
-        if known is not None and known.limits == entrant.limits:
+    def _limit_set(self, limit_subject: LimitSubject) -> LimitSet:
+        """Return the limits of a key. Cached, because making them costs more than counting."""
+        known = self._limit_sets.get(limit_subject.api_key_id)
+        if known is not None and known.limits == limit_subject.limits:
             return known
-        self._terms_by_key.pop(entrant.api_key_id, None)
-        if len(self._terms_by_key) >= TERMS_MAX:
-            del self._terms_by_key[next(iter(self._terms_by_key))]
-        self._terms_by_key[entrant.api_key_id] = made = rules.terms(entrant)
+        self._limit_sets.pop(limit_subject.api_key_id, None)
+        if len(self._limit_sets) >= LIMIT_SETS_MAX:
+            del self._limit_sets[next(iter(self._limit_sets))]
+        self._limit_sets[limit_subject.api_key_id] = made = rules.limit_set(limit_subject)
         return made
 
-    async def tend(self) -> None:
-        """Renew the leases of what runs here; see whether a lost Redis is back."""
-        await self._counting.tend()
+    async def renew_leases(self) -> None:
+        """Renew the leases of running requests; use a lost Redis again once it answers."""
+        await self._counter.renew_leases()
 
     async def close(self) -> None:
-        """Called when no request is left."""
-        await self._counting.close()
+        """Close the connection to Redis. To be called after the last request."""
+        await self._counter.close()
 
 
-class _CountedPass(Pass):
-    def __init__(self, counting: Counting, terms: Terms, entered: Ask, headers: Headers) -> None:
-        self._counting = counting
-        self._terms = terms
+class _CountedPermit(Permit):
+    def __init__(
+        self, counter: LimitCounter, limit_set: LimitSet, entered: LimitRequest, headers: Headers
+    ) -> None:
+        self._counter = counter
+        self._limit_set = limit_set
         self._entered = entered
-        self._is_inside = True
-        self._taken: Ask | None = None
+        self._is_left = False
+        self._taken: LimitRequest | None = None
         self._is_taken_from_redis = False
         self.headers = headers
 
+    @property
+    def is_held(self) -> bool:
+        return not self._is_left
+
     async def take_tokens(self, tokens: int) -> None:
-        if not self._terms.token_limits:
+        if not self._limit_set.token_limits:
             return
-        ask = rules.token_ask(self._terms, tokens)
-        decision, is_from_redis = await self._counting.count(ask)
-        self.headers += rules.headers(Counted.TOKENS, ask.draws, decision.missing_us)
-        _refuse_tokens(decision, tokens, self.headers)
-        self._taken, self._is_taken_from_redis = ask, is_from_redis
+        request = rules.token_request(self._limit_set, tokens)
+        decision, is_from_redis = await self._counter.count(request)
+        self.headers += rules.headers(LimitedQuantity.TOKENS, request.costs, decision.missing_us)
+        if decision.refused_by is not None:
+            raise _token_refusal(decision, decision.refused_by, tokens, self.headers)
+        self._taken, self._is_taken_from_redis = request, is_from_redis
+
+    def hand_over(self) -> Permit:
+        moved = copy(self)
+        self._is_left = True
+        return moved
 
     def leave(self, *, used_tokens: int | None = None) -> None:
-        if not self._is_inside:
+        if self._is_left:
             return
-        self._is_inside = False
+        self._is_left = True
         corrections: Corrections = ()
         if self._taken is not None and used_tokens is not None:
-            used = rules.token_ask(self._terms, used_tokens)
+            used = rules.token_request(self._limit_set, used_tokens)
             corrections = rules.correction(self._taken, used)
-        self._counting.leave(self._entered, corrections, are_shared=self._is_taken_from_redis)
+        self._counter.release(self._entered, corrections, are_shared=self._is_taken_from_redis)
 
 
-def _refuse_entry(decision: Decision, headers: Headers) -> None:
-    refusing = decision.refused_by
-    if refusing is None:
-        return
-    if isinstance(refusing, Slot):
-        metrics.traffic_refused(Counted.CONCURRENT, refusing.scope)
-        raise ConcurrencyLimited(refusing.scope, refusing.limit, headers=headers)
-    metrics.traffic_refused(Counted.REQUESTS, refusing.scope)
-    raise RequestsLimited(
-        refusing.scope,
-        refusing.limit,
+def _entry_refusal(
+    decision: LimitDecision, refused_by: BucketCost | ConcurrencySlot, headers: Headers
+) -> Limited:
+    if isinstance(refused_by, ConcurrencySlot):
+        metrics.traffic_refused(LimitedQuantity.CONCURRENT, refused_by.scope)
+        return ConcurrencyLimited(
+            scope=refused_by.scope, limit=refused_by.limit, limit_headers=headers
+        )
+    metrics.traffic_refused(LimitedQuantity.REQUESTS, refused_by.scope)
+    return RequestsLimited(
+        scope=refused_by.scope,
+        limit=refused_by.limit,
         retry_after_seconds=rules.retry_after_seconds(decision.wait_us),
-        headers=headers,
+        limit_headers=headers,
     )
 
 
-def _refuse_tokens(decision: Decision, needed: int, headers: Headers) -> None:
-    refusing = decision.refused_by
-    if refusing is None:
-        return
-    metrics.traffic_refused(Counted.TOKENS, refusing.scope)
-    raise TokensLimited(
-        refusing.scope,
-        refusing.limit,
+def _token_refusal(
+    decision: LimitDecision,
+    refused_by: BucketCost | ConcurrencySlot,
+    needed: int,
+    headers: Headers,
+) -> Limited:
+    metrics.traffic_refused(LimitedQuantity.TOKENS, refused_by.scope)
+    return TokensLimited(
+        scope=refused_by.scope,
+        limit=refused_by.limit,
         needed=needed,
         retry_after_seconds=rules.retry_after_seconds(decision.wait_us),
-        headers=headers,
+        limit_headers=headers,
     )

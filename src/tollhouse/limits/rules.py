@@ -1,7 +1,7 @@
-"""How traffic is counted, as pure decisions on whole microseconds.
+"""Rules of rate limits, without I/O, in whole microseconds.
 
-A bucket holds one minute's worth and fills evenly (GCRA). It is known by one number, the instant
-at which it is full again; one that nobody has drawn from is full now.
+A bucket holds one minute's worth and fills evenly (GCRA). Its state is one number, the instant at
+which it is full again; an unused bucket is full now.
 """
 
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from typing import Final
 from tollhouse.base.errors import RETRY_AFTER_SECONDS_MAX
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.limits.types import (
-    Ask,
+    BucketCost,
+    ConcurrencySlot,
     Corrections,
-    Counted,
-    Decision,
-    Draw,
-    Entrant,
-    Scope,
-    Slot,
-    Terms,
+    LimitDecision,
+    LimitedQuantity,
+    LimitRequest,
+    LimitScope,
+    LimitSet,
+    LimitSubject,
 )
 
 MINUTE_US: Final = 60_000_000
@@ -28,96 +28,106 @@ MILLISECOND_US: Final = 1_000
 Headers = tuple[tuple[str, str], ...]
 
 
-def terms(entrant: Entrant) -> Terms:
-    """One request out of every scope's bucket, a slot in every scope, and tokens later."""
-    scopes = _scopes(entrant)
-    return Terms(
-        limits=entrant.limits,
-        draws=tuple(
-            request_draw(scope, _key(entrant, Counted.REQUESTS, scope_id), limit)
+def limit_set(limit_subject: LimitSubject) -> LimitSet:
+    """Return the buckets and slots of all scopes that limit a key."""
+    scopes = _scopes(limit_subject)
+    return LimitSet(
+        limits=limit_subject.limits,
+        costs=tuple(
+            request_cost(scope, _key(limit_subject, LimitedQuantity.REQUESTS, scope_id), limit)
             for scope, scope_id, limits in scopes
             if (limit := limits.requests_per_minute) is not None
         ),
         slots=tuple(
-            Slot(scope=scope, key=_key(entrant, Counted.CONCURRENT, scope_id), limit=limit)
+            ConcurrencySlot(
+                scope=scope,
+                key=_key(limit_subject, LimitedQuantity.CONCURRENT, scope_id),
+                limit=limit,
+            )
             for scope, scope_id, limits in scopes
             if (limit := limits.concurrent_requests) is not None
         ),
         token_limits=tuple(
-            (scope, _key(entrant, Counted.TOKENS, scope_id), limit)
+            (scope, _key(limit_subject, LimitedQuantity.TOKENS, scope_id), limit)
             for scope, scope_id, limits in scopes
             if (limit := limits.tokens_per_minute) is not None
         ),
     )
 
 
-def token_ask(terms: Terms, tokens: int) -> Ask:
-    """So many tokens out of every scope's bucket."""
-    return Ask(draws=tuple(token_draw(*limit, tokens) for limit in terms.token_limits))
+def token_request(limit_set: LimitSet, tokens: int) -> LimitRequest:
+    """Return a request for `tokens` from the bucket of every scope."""
+    costs = [token_cost(*limit, tokens) for limit in limit_set.token_limits]
+    return LimitRequest(costs=tuple(costs))
 
 
-def request_draw(scope: Scope, key: str, limit: int) -> Draw:
-    """Rounded up, so that the limit is not exceeded; as many as the limit fit in at once."""
+def request_cost(scope: LimitScope, key: str, limit: int) -> BucketCost:
+    """Return the cost of one request, rounded up so that the limit is not exceeded.
+
+    A full bucket has room for as many requests as the limit.
+    """
     cost_us = -(-MINUTE_US // limit)
-    return Draw(scope=scope, key=key, limit=limit, cost_us=cost_us, full_us=limit * cost_us)
+    return BucketCost(scope=scope, key=key, limit=limit, cost_us=cost_us, full_us=limit * cost_us)
 
 
-def token_draw(scope: Scope, key: str, limit: int, tokens: int) -> Draw:
-    """What is larger than the whole bucket takes all of it, and so needs it full."""
+def token_cost(scope: LimitScope, key: str, limit: int, tokens: int) -> BucketCost:
+    """Return the cost of `tokens`; a number above the limit costs the whole bucket."""
     cost_us = min(-(-tokens * MINUTE_US // limit), MINUTE_US)
-    return Draw(scope=scope, key=key, limit=limit, cost_us=cost_us, full_us=MINUTE_US)
+    return BucketCost(scope=scope, key=key, limit=limit, cost_us=cost_us, full_us=MINUTE_US)
 
 
-def missing_us(draw: Draw, full_at_us: int, now_us: int) -> int:
-    """How long the bucket still fills. A clock that went back leaves it empty, never below."""
-    return min(max(full_at_us - now_us, 0), draw.full_us)
+def missing_us(cost: BucketCost, full_at_us: int, now_us: int) -> int:
+    """Return the time until the bucket is full, at most `full_us` even if the clock went back."""
+    return min(max(full_at_us - now_us, 0), cost.full_us)
 
 
 def decide(
-    ask: Ask, *, full_at_us: Sequence[int], taken_slots: Sequence[int], now_us: int
-) -> Decision:
-    """All or nothing. Of several buckets that refuse, the one to wait longest for is named."""
+    ask: LimitRequest, *, full_at_us: Sequence[int], taken_slots: Sequence[int], now_us: int
+) -> LimitDecision:
+    """Grant all or nothing. If several buckets refuse, name the one with the longest wait."""
     missing = tuple(
-        missing_us(draw, instant, now_us)
-        for draw, instant in zip(ask.draws, full_at_us, strict=True)
+        missing_us(cost, instant, now_us)
+        for cost, instant in zip(ask.costs, full_at_us, strict=True)
     )
     waits = [
-        left + draw.cost_us - draw.full_us for draw, left in zip(ask.draws, missing, strict=True)
+        left + cost.cost_us - cost.full_us for cost, left in zip(ask.costs, missing, strict=True)
     ]
     longest_us = max(waits, default=0)
     if longest_us > 0:
-        refusing = ask.draws[waits.index(longest_us)]
-        return Decision(missing_us=missing, refused_by=refusing, wait_us=longest_us)
+        refusing = ask.costs[waits.index(longest_us)]
+        return LimitDecision(missing_us=missing, refused_by=refusing, wait_us=longest_us)
     for slot, taken in zip(ask.slots, taken_slots, strict=True):
         if taken >= slot.limit:
-            return Decision(missing_us=missing, refused_by=slot)
-    return Decision(
-        missing_us=tuple(left + draw.cost_us for draw, left in zip(ask.draws, missing, strict=True))
+            return LimitDecision(missing_us=missing, refused_by=slot)
+    return LimitDecision(
+        missing_us=tuple(left + cost.cost_us for cost, left in zip(ask.costs, missing, strict=True))
     )
 
 
-def correction(taken: Ask, used: Ask) -> Corrections:
-    """Where another number of tokens was used than taken."""
-    return tuple(
+def correction(taken: LimitRequest, used: LimitRequest) -> Corrections:
+    """Return the corrections of the buckets in which `used` differs from `taken`."""
+    corrections = [
         (after, after.cost_us - before.cost_us)
-        for before, after in zip(taken.draws, used.draws, strict=True)
+        for before, after in zip(taken.costs, used.costs, strict=True)
         if after.cost_us != before.cost_us
-    )
+    ]
+    return tuple(corrections)
 
 
-def corrected_us(draw: Draw, missing: int, more_us: int) -> int:
-    """Never below empty, never above full."""
-    return min(max(missing + more_us, 0), draw.full_us)
+def corrected_us(cost: BucketCost, missing: int, more_us: int) -> int:
+    """Return the missing time after a correction, from 0 to the whole bucket."""
+    return min(max(missing + more_us, 0), cost.full_us)
 
 
-def headers(kind: Counted, draws: Sequence[Draw], missing: Sequence[int]) -> Headers:
-    """OpenAI's three, of the scope that has the least left."""
-    if not draws:
+def headers(kind: LimitedQuantity, costs: Sequence[BucketCost], missing: Sequence[int]) -> Headers:
+    """Return OpenAI's three headers for the scope that has the least left."""
+    if not costs:
         return ()
-    left, limit, reset_us = min(
-        (_left(draw, gone_us), draw.limit, gone_us)
-        for draw, gone_us in zip(draws, missing, strict=True)
-    )
+    scopes: list[tuple[int, int, int]] = []
+    for cost, missing_us in zip(costs, missing, strict=True):
+        left = (cost.full_us - missing_us) * cost.limit // cost.full_us
+        scopes.append((left, cost.limit, missing_us))
+    left, limit, reset_us = min(scopes)
     return (
         (f"x-ratelimit-limit-{kind}", str(limit)),
         (f"x-ratelimit-remaining-{kind}", str(left)),
@@ -125,12 +135,8 @@ def headers(kind: Counted, draws: Sequence[Draw], missing: Sequence[int]) -> Hea
     )
 
 
-def _left(draw: Draw, missing: int) -> int:
-    return (draw.full_us - missing) * draw.limit // draw.full_us
-
-
 def duration_text(duration_us: int) -> str:
-    """As Go writes it, and so OpenAI: `12ms`, `1.5s`, `6m0s`; rounded up to milliseconds."""
+    """Format a duration as OpenAI does: `12ms`, `1.5s`, `6m0s`; rounded up to milliseconds."""
     rounded_us = -(-duration_us // MILLISECOND_US) * MILLISECOND_US
     if 0 < rounded_us < SECOND_US:
         return f"{rounded_us // MILLISECOND_US}ms"
@@ -141,15 +147,15 @@ def duration_text(duration_us: int) -> str:
 
 
 def retry_after_seconds(wait_us: int) -> int:
-    """Whole seconds, rounded up, at least one."""
+    """Return the wait in whole seconds, rounded up, from 1 to `RETRY_AFTER_SECONDS_MAX`."""
     return min(max(-(-wait_us // SECOND_US), 1), RETRY_AFTER_SECONDS_MAX)
 
 
-def _scopes(entrant: Entrant) -> tuple[tuple[Scope, object, TrafficLimits], ...]:
-    ids = (entrant.organization_id, entrant.project_id, entrant.api_key_id)
-    return tuple(zip(Scope, ids, entrant.limits, strict=True))
+def _scopes(limit_subject: LimitSubject) -> tuple[tuple[LimitScope, object, TrafficLimits], ...]:
+    ids = (limit_subject.organization_id, limit_subject.project_id, limit_subject.api_key_id)
+    return tuple(zip(LimitScope, ids, limit_subject.limits, strict=True))
 
 
-def _key(entrant: Entrant, kind: Counted, scope_id: object) -> str:
-    """What stands in braces decides the slot of a Redis Cluster: one for each organization."""
-    return f"tollhouse:{{{entrant.organization_id}}}:{kind}:{scope_id}"
+def _key(limit_subject: LimitSubject, kind: LimitedQuantity, scope_id: object) -> str:
+    """Return a key; the part in braces puts an organization's keys on one Redis Cluster node."""
+    return f"tollhouse:{{{limit_subject.organization_id}}}:{kind}:{scope_id}"

@@ -1,7 +1,7 @@
-"""The rules once more, in Lua: Redis runs a script whole, so nobody comes in between.
+"""The rules of `limits.rules` in Lua: Redis runs each script atomically.
 
-Every script runs behind one that defines `now` in microseconds: by the server's clock, of which
-there is one for all workers. Instants fit into Lua's numbers, which are exact up to 2^53.
+All scripts except `PROBE` need `now` in microseconds. `SERVER_CLOCK` defines it by the server's
+clock, which all workers share. Instants fit into Lua's numbers, which are exact up to 2^53.
 """
 
 from typing import Final
@@ -66,7 +66,7 @@ return {ok = table.concat({refusing, wait, unpack(missing)}, ' ')}
 """
 )
 
-# KEYS: one place of slots. ARGV: the length of a lease in milliseconds; names of requests.
+# KEYS: the slots of one scope. ARGV: the length of a lease in milliseconds; names of requests.
 RENEW: Final = """
 local expires = string.format('%.0f', now + ARGV[1] * 1000)
 for member in string.gmatch(ARGV[2], '%S+') do
@@ -93,7 +93,7 @@ return {ok = ''}
 """
 )
 
-# KEYS: one that nobody reads. Says whether Redis takes writes at all.
+# KEYS: a key that is never read. Fails if Redis does not accept writes.
 PROBE: Final = """
 redis.call('SET', KEYS[1], '', 'PX', 1000)
 return {ok = ''}

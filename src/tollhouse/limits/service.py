@@ -1,4 +1,7 @@
-"""Verbs on limits, in the caller's transaction. They hold wherever the key is next looked up."""
+"""Operations on rate limits, in the caller's transaction.
+
+A change takes effect when a worker next looks up the key.
+"""
 
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId
@@ -10,13 +13,16 @@ from tollhouse.limits.errors import (
     LimitNotFound,
     LimitOfNothing,
 )
-from tollhouse.limits.types import LimitPlace, RateLimit, Scope
+from tollhouse.limits.types import LimitId, LimitScope, RateLimit
 from tollhouse.storage import audit
 from tollhouse.storage.database import Mutation, Transaction
 
 
-async def set_limit(tx: Mutation, place: LimitPlace, traffic: TrafficLimits) -> RateLimit:
-    """Set or replace a limit as a whole: a bound that is not given is none. Twice is once."""
+async def set_limit(tx: Mutation, place: LimitId, traffic: TrafficLimits) -> RateLimit:
+    """Set or replace a limit with all its bounds; a bound that is not given is unlimited.
+
+    Raises `LimitOfNothing` without any bound. Setting an equal limit changes nothing.
+    """
     if traffic == UNLIMITED:
         raise LimitOfNothing
     before = await _locked(tx, place)
@@ -35,40 +41,40 @@ async def set_limit(tx: Mutation, place: LimitPlace, traffic: TrafficLimits) -> 
     return limit
 
 
-async def clear_limit(tx: Mutation, place: LimitPlace) -> None:
-    """Remove a limit; the other owner's stays."""
+async def clear_limit(tx: Mutation, place: LimitId) -> None:
+    """Remove a limit, or raise `LimitNotFound`. The other owner's limit stays."""
     before = await _locked(tx, place)
     if before is None:
-        raise LimitNotFound(place)
+        raise LimitNotFound(place=place)
     await store.delete_limit(tx, tx.organization_id, place)
     await _audit(tx, "rate_limit.clear", place, before, None)
 
 
 async def limits(
-    tx: Transaction, organization_id: OrganizationId, *, after: LimitPlace | None, limit: int
+    tx: Transaction, organization_id: OrganizationId, *, after: LimitId | None, limit: int
 ) -> list[RateLimit]:
-    """All limits, whoever has set them; the cursor may have been cleared."""
+    """Return a page of the limits of both owners. The limit at `after` may be cleared already."""
     if (
         after is not None
-        and after.scope is Scope.ORGANIZATION
+        and after.scope is LimitScope.ORGANIZATION
         and after.scope_id != organization_id
     ):
         raise UnknownCursor
     return await store.page_limits(tx, organization_id, after=after, limit=limit)
 
 
-async def _locked(tx: Mutation, place: LimitPlace) -> RateLimit | None:
-    """What is there now, and stays until the commit."""
+async def _locked(tx: Mutation, place: LimitId) -> RateLimit | None:
+    """Lock the organization's limits until the commit, and return the stored limit or None."""
     await store.lock_limits(tx, tx.organization_id)
     if not await store.has_scope(tx, tx.organization_id, place):
-        raise LimitedKeyNotFound if place.scope is Scope.KEY else LimitedProjectNotFound
+        raise LimitedKeyNotFound if place.scope is LimitScope.KEY else LimitedProjectNotFound
     return await store.get_limit(tx, tx.organization_id, place)
 
 
 async def _audit(
     tx: Mutation,
     action: str,
-    place: LimitPlace,
+    place: LimitId,
     before: RateLimit | None,
     after: RateLimit | None,
 ) -> None:

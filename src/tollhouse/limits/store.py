@@ -1,18 +1,18 @@
-"""Limits as they were set, in SQL. Enforcing reads them with the key that they come with."""
+"""Queries of stored limits. Enforcement reads them together with the key instead."""
 
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.limits.types import LimitPlace, Owner, RateLimit, Scope
+from tollhouse.limits.types import LimitId, LimitOwner, LimitScope, RateLimit
 from tollhouse.storage.database import Mutation, Row, Transaction
 
 
 async def lock_limits(tx: Mutation, organization_id: OrganizationId) -> None:
-    """Keep out other changes until the commit, so that each knows what was there before it."""
+    """Lock an organization's limits until the commit, so that each change sees the previous one."""
     await tx.execute("SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE", organization_id)
 
 
-async def has_scope(tx: Transaction, organization_id: OrganizationId, place: LimitPlace) -> bool:
-    """Whether what the limit would bound is the organization's."""
+async def has_scope(tx: Transaction, organization_id: OrganizationId, place: LimitId) -> bool:
+    """Return whether the scope of a limit exists in the organization."""
     return await tx.fetch_value(
         """
         SELECT CASE $2::text
@@ -30,9 +30,9 @@ async def has_scope(tx: Transaction, organization_id: OrganizationId, place: Lim
 
 
 async def get_limit(
-    tx: Transaction, organization_id: OrganizationId, place: LimitPlace
+    tx: Transaction, organization_id: OrganizationId, place: LimitId
 ) -> RateLimit | None:
-    """Read one."""
+    """Return a limit, or None if it is not set."""
     row = await tx.fetch_one(
         """
         SELECT *
@@ -51,9 +51,9 @@ async def get_limit(
 
 
 async def page_limits(
-    tx: Transaction, organization_id: OrganizationId, *, after: LimitPlace | None, limit: int
+    tx: Transaction, organization_id: OrganizationId, *, after: LimitId | None, limit: int
 ) -> list[RateLimit]:
-    """In the order in which what they bound was made: the organization comes first."""
+    """Return limits in the order in which their scopes were created, the organization first."""
     rows = await tx.fetch_all(
         """
         SELECT *
@@ -73,7 +73,7 @@ async def page_limits(
 
 
 async def save_limit(tx: Mutation, limit: RateLimit) -> None:
-    """Write one, in the place of the one before."""
+    """Insert or replace a limit."""
     await tx.execute(
         """
         INSERT INTO rate_limits (organization_id, scope, scope_id, owner, requests_per_minute,
@@ -94,8 +94,8 @@ async def save_limit(tx: Mutation, limit: RateLimit) -> None:
     )
 
 
-async def delete_limit(tx: Mutation, organization_id: OrganizationId, place: LimitPlace) -> None:
-    """Remove one."""
+async def delete_limit(tx: Mutation, organization_id: OrganizationId, place: LimitId) -> None:
+    """Delete a limit."""
     await tx.execute(
         """
         DELETE FROM rate_limits
@@ -114,9 +114,9 @@ async def delete_limit(tx: Mutation, organization_id: OrganizationId, place: Lim
 def _limit(row: Row) -> RateLimit:
     return RateLimit(
         organization_id=OrganizationId(row["organization_id"]),
-        scope=Scope(row["scope"]),
+        scope=LimitScope(row["scope"]),
         scope_id=row["scope_id"],
-        owner=Owner(row["owner"]),
+        owner=LimitOwner(row["owner"]),
         traffic=TrafficLimits(
             requests_per_minute=row["requests_per_minute"],
             tokens_per_minute=row["tokens_per_minute"],

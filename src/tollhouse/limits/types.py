@@ -1,4 +1,4 @@
-"""Limits as they are set, and what a request asks of them."""
+"""Types of rate limits, and of the requests that are counted against them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,22 +17,22 @@ from tollhouse.base.ids import (
 from tollhouse.base.traffic import ScopedLimits, TrafficLimits
 
 
-class Scope(StrEnum):
-    """What a limit bounds, in the order in which a caller's limits are given."""
+class LimitScope(StrEnum):
+    """The scope of a limit, in the order of `ScopedLimits`."""
 
     ORGANIZATION = "organization"
     PROJECT = "project"
     KEY = "api_key"
 
 
-class Owner(StrEnum):
-    """Who set a limit. An organization sees the operator's and cannot change it."""
+class LimitOwner(StrEnum):
+    """The party that set a limit. An organization sees the operator's, but cannot change it."""
 
     OPERATOR = "operator"
     ORGANIZATION = "organization"
 
 
-class Counted(StrEnum):
+class LimitedQuantity(StrEnum):
     """What a limit counts."""
 
     REQUESTS = "requests"
@@ -41,40 +41,40 @@ class Counted(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LimitPlace:
-    """What tells a limit from every other one of its organization."""
+class LimitId:
+    """The identity of a limit within its organization."""
 
-    scope: Scope
+    scope: LimitScope
     scope_id: UUID
-    owner: Owner
+    owner: LimitOwner
 
     @property
     def text(self) -> str:
-        """The form in which callers see it."""
+        """The identity as the API shows it."""
         return f"{self.scope}:{self.scope_id}:{self.owner}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RateLimit:
-    """A limit as it was set."""
+    """A limit that was set for a scope."""
 
     organization_id: OrganizationId
-    scope: Scope
+    scope: LimitScope
     scope_id: UUID
-    owner: Owner
+    owner: LimitOwner
     traffic: TrafficLimits
 
     @property
-    def place(self) -> LimitPlace:
-        """What tells it from every other limit of the organization."""
-        return LimitPlace(scope=self.scope, scope_id=self.scope_id, owner=self.owner)
+    def place(self) -> LimitId:
+        """The identity of the limit within its organization."""
+        return LimitId(scope=self.scope, scope_id=self.scope_id, owner=self.owner)
 
 
-# From here on what is made for every request, which a Struct is in a tenth of the time.
+# Types that are created for every request are Structs: creating one takes a tenth of the time.
 
 
-class Entrant(Struct, frozen=True, kw_only=True):
-    """Who wants to enter, and the limits that its key came with."""
+class LimitSubject(Struct, frozen=True, kw_only=True):
+    """A request that needs a permit, and the limits of its key."""
 
     organization_id: OrganizationId
     project_id: ProjectId
@@ -83,65 +83,65 @@ class Entrant(Struct, frozen=True, kw_only=True):
     request_id: RequestId
 
 
-class Draw(Struct, frozen=True, kw_only=True):
-    """What a request takes out of one bucket, both as the time that refilling takes."""
+class BucketCost(Struct, frozen=True, kw_only=True):
+    """The cost of a request in one bucket. Cost and size are the times that refilling takes."""
 
-    scope: Scope
+    scope: LimitScope
     key: str
     limit: int
     cost_us: int
     full_us: int
 
 
-class Slot(Struct, frozen=True, kw_only=True):
-    """One of so many requests at once."""
+class ConcurrencySlot(Struct, frozen=True, kw_only=True):
+    """One of `limit` concurrent requests."""
 
-    scope: Scope
+    scope: LimitScope
     key: str
     limit: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
-    """What every request of one key is counted against, as long as its limits stay the same.
+class LimitSet:
+    """The buckets and slots of one key, valid while its limits stay the same.
 
-    `draws` and `slots` are for entering; tokens are drawn later, when their number is known.
+    `costs` and `slots` are taken on entry; tokens are taken later, when their number is known.
     """
 
     limits: ScopedLimits
-    draws: tuple[Draw, ...]
-    slots: tuple[Slot, ...]
-    token_limits: tuple[tuple[Scope, str, int], ...]
+    costs: tuple[BucketCost, ...]
+    slots: tuple[ConcurrencySlot, ...]
+    token_limits: tuple[tuple[LimitScope, str, int], ...]
 
 
-class Ask(Struct, frozen=True, kw_only=True):
-    """All that one step of a request needs at once; `member` names the request in its slots."""
+class LimitRequest(Struct, frozen=True, kw_only=True):
+    """Costs and slots to grant together. `member` identifies the request in its slots."""
 
-    draws: tuple[Draw, ...]
-    slots: tuple[Slot, ...] = ()
+    costs: tuple[BucketCost, ...]
+    slots: tuple[ConcurrencySlot, ...] = ()
     member: str = ""
 
 
-Corrections: TypeAlias = tuple[tuple[Draw, int], ...]
-"""For each bucket how many microseconds more are missing from it; negative: less."""
+Corrections: TypeAlias = tuple[tuple[BucketCost, int], ...]
+"""The microseconds to take from each bucket in addition; negative to give back."""
 
 
-class Decision(Struct, frozen=True, kw_only=True):
-    """Granted whole, or refused by one limit and nothing taken.
+class LimitDecision(Struct, frozen=True, kw_only=True):
+    """A grant of the whole request, or a refusal by one limit that takes nothing.
 
-    `missing_us` says of each bucket how long it needs to be full, after what was taken.
+    `missing_us` is the time until each bucket is full again, after the grant.
     """
 
     missing_us: tuple[int, ...]
-    refused_by: Draw | Slot | None = None
+    refused_by: BucketCost | ConcurrencySlot | None = None
     wait_us: int = 0
 
 
-def parse_limit_place(text: str) -> LimitPlace | None:
-    """Read the one form that `LimitPlace.text` has."""
+def parse_limit_place(text: str) -> LimitId | None:
+    """Parse the form of `LimitId.text`; return None for any other text."""
     scope, _, rest = text.partition(":")
     scope_id, _, owner = rest.partition(":")
     parsed = parse_uuid(scope_id)
-    if parsed is None or scope not in set(Scope) or owner not in set(Owner):
+    if parsed is None or scope not in set(LimitScope) or owner not in set(LimitOwner):
         return None
-    return LimitPlace(scope=Scope(scope), scope_id=parsed, owner=Owner(owner))
+    return LimitId(scope=LimitScope(scope), scope_id=parsed, owner=LimitOwner(owner))

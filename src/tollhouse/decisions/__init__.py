@@ -1,1 +1,1 @@
-"""What policies decided: kept without a word of what was decided about."""
+"""Decisions of policies, stored without any text of the content."""

@@ -1,23 +1,18 @@
-"""How questions about decisions fail."""
+"""Errors of policy decisions."""
 
-from tollhouse.base.errors import InvalidRequest
-
-
-class DaysEmpty(InvalidRequest):
-    """The range ends before it begins."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "invalid_value", "Invalid 'end_time': must be after 'start_time'.", param="end_time"
-        )
+from tollhouse.base.errors import InvalidInput
 
 
-class TooManyDays(InvalidRequest):
-    """The range is longer than what is kept."""
+class DaysEmpty(InvalidInput):
+    """The range ends before its start."""
 
-    def __init__(self, days_max: int) -> None:
-        super().__init__(
-            "invalid_value",
-            f"Invalid 'end_time': a report covers at most {days_max} days.",
-            param="end_time",
-        )
+    param = "end_time"
+    template = "Invalid 'end_time': must be after 'start_time'."
+
+
+class TooManyDays(InvalidInput):
+    """The range is longer than decisions are kept."""
+
+    param = "end_time"
+    template = "Invalid 'end_time': a report covers at most {self.days_max} days."
+    days_max: int

@@ -1,47 +1,51 @@
-"""Sums of decisions, put together by day and version."""
+"""Sums of decisions by day and version. Pure: no I/O."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from tollhouse.decisions.types import Counted, Outcome, Tally
+from tollhouse.base.policies import EvaluationOutcome
+from tollhouse.decisions.types import DailyCount, DailyTotal
 
 BINS = 100
 BASIS_POINTS_PER_BIN = 100
-DECIDED = frozenset({Outcome.MATCH, Outcome.NO_MATCH})
+DECIDED = frozenset({EvaluationOutcome.MATCH, EvaluationOutcome.NO_MATCH})
 
 
-def tallies(counted: Iterable[Counted]) -> list[Tally]:
-    """In the order in which they come, which is by day, version, direction and mode."""
+def tallies(counted: Iterable[DailyCount]) -> list[DailyTotal]:
+    """Return one total per day, version, direction and mode. `counted` must be sorted by these."""
     return [_tally(list(rows)) for _, rows in groupby(counted, key=_group)]
 
 
-def summed(tallies: Iterable[Tally]) -> tuple[int, ...]:
-    """How many scores there were in each hundredth, over all of them."""
+def summed(tallies: Iterable[DailyTotal]) -> tuple[int, ...]:
+    """Return the number of scores in each of the hundred bins, over all totals."""
     counts = [tally.score_counts for tally in tallies]
     return tuple(map(sum, zip(*counts, strict=True))) if counts else (0,) * BINS
 
 
 def matched(score_counts: Sequence[int], *, threshold_basis_points: int) -> tuple[int, int]:
-    """How many scores reach a threshold, at least and at most: scores are known by hundredths."""
+    """Return the least and the greatest number of scores that can reach a threshold.
+
+    The numbers differ if the threshold lies within a bin: only the bin of a score is known.
+    """
     first_inside, is_between = divmod(threshold_basis_points, BASIS_POINTS_PER_BIN)
     certain = sum(score_counts[first_inside + bool(is_between) :])
     return certain, sum(score_counts[first_inside:])
 
 
-def _group(row: Counted) -> tuple[object, ...]:
+def _group(row: DailyCount) -> tuple[object, ...]:
     return row.day, row.version, row.direction, row.mode
 
 
-def _tally(rows: list[Counted]) -> Tally:
-    outcomes = dict.fromkeys(Outcome, 0)
+def _tally(rows: list[DailyCount]) -> DailyTotal:
+    outcomes = dict.fromkeys(EvaluationOutcome, 0)
     scores = [0] * BINS
     for row in rows:
         outcomes[row.outcome] += row.decisions
-        # A score that decided nothing says nothing about another threshold either.
+        # The score of a failed or skipped decision predicts nothing for another threshold.
         if row.bin is not None and row.outcome in DECIDED:
             scores[row.bin] += row.decisions
     first = rows[0]
-    return Tally(
+    return DailyTotal(
         day=first.day,
         version=first.version,
         direction=first.direction,

@@ -1,27 +1,32 @@
-"""Verbs on what was decided: page through what a policy found, count it, look at a request."""
+"""Operations on decisions: list and count those of a policy, read those of a request."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
-from tollhouse.base.ids import OrganizationId, PolicyId, RequestId
+from tollhouse.base.clock import Clock
+from tollhouse.base.ids import OrganizationId, PolicyId, RequestId, day_of
+from tollhouse.base.policies import JudgedDirection
 from tollhouse.decisions import rules, store
 from tollhouse.decisions.errors import DaysEmpty, TooManyDays
 from tollhouse.decisions.types import (
     BlockingDecision,
-    Days,
-    Direction,
-    Examination,
-    Place,
-    Tally,
-    ToldDecision,
-    day_of,
+    DailyTotal,
+    DayRange,
+    DecisionCursor,
+    EvaluationRecord,
+    ReportedDecision,
 )
-from tollhouse.storage.database import Transaction
+from tollhouse.storage import partitions
+from tollhouse.storage.batches import in_batches
+from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage.leases import LeasedJob
+from tollhouse.storage.partitions import DailyTable
 
 DAYS_MAX: Final = 400
-NEWEST: Final = Place(day=date.max, request_id=UUID(int=2**128 - 1), direction="")
+NEWEST: Final = DecisionCursor(day=date.max, request_id=UUID(int=2**128 - 1), direction="")
 
 
 async def page(
@@ -29,36 +34,36 @@ async def page(
     organization_id: OrganizationId,
     policy_id: PolicyId,
     *,
-    after: Place | None,
+    after: DecisionCursor | None,
     limit: int,
-) -> list[ToldDecision]:
-    """Matches and failures of one policy, newest first."""
+) -> list[ReportedDecision]:
+    """Return a page of the matches and failures of one policy, newest first."""
     return await store.told_of_policy(
         tx, organization_id, policy_id, before=after or NEWEST, limit=limit
     )
 
 
 async def tallies(
-    tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, days: Days
-) -> list[Tally]:
-    """By day, version, direction and mode; days without decisions are left out."""
+    tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, days: DayRange
+) -> list[DailyTotal]:
+    """Return totals per day, version, direction and mode, without days that have no decisions."""
     return rules.tallies(await store.counted(tx, organization_id, policy_id, days))
 
 
 async def of_request(
     tx: Transaction, organization_id: OrganizationId, request_id: RequestId
-) -> list[Examination]:
-    """All that was decided about one request."""
+) -> list[EvaluationRecord]:
+    """Return all evaluations of one request."""
     day = day_of(request_id)
     if day is None:
         return []
-    return await store.examinations_of(tx, organization_id, request_id, day)
+    return await store.evaluations_of(tx, organization_id, request_id, day)
 
 
 async def blocking(
     tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
 ) -> dict[RequestId, list[BlockingDecision]]:
-    """Which enforcing policies refused these requests, or could not decide about them."""
+    """Return the enforcing policies that matched or failed, by request."""
     if not request_ids:
         return {}
     found: dict[RequestId, list[BlockingDecision]] = {}
@@ -70,24 +75,42 @@ async def blocking(
 async def policy_names(
     tx: Transaction, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
 ) -> dict[PolicyId, str]:
-    """What the policies of decisions are called now."""
+    """Return the current names of policies."""
     return await store.policy_names(tx, organization_id, policy_ids)
 
 
-def place_of(request_id: RequestId, direction: Direction) -> Place | None:
-    """Where the page after this decision begins; nothing for an ID that is not ours."""
+async def remove_old_sums(database: Database, now: datetime) -> None:
+    """Delete daily sums that are older than any report shows."""
+    first_kept = (now - timedelta(days=DAYS_MAX)).date()
+    await in_batches(database, partial(store.remove_days, first_kept=first_kept))
+
+
+def retention_job(database: Database, clock: Clock, *, decision_days: int) -> LeasedJob:
+    """Return the job that drops old days of decisions and deletes old daily sums."""
+
+    async def remove_old() -> None:
+        for table in (DailyTable.EVALUATIONS, DailyTable.POLICY_DECISIONS):
+            await partitions.remove_old(database, table, days_kept=decision_days)
+        await remove_old_sums(database, clock.now())
+
+    seconds = partitions.KEEP_EVERY.total_seconds()
+    return LeasedJob(name="decision-retention", every_seconds=seconds, run=remove_old)
+
+
+def place_of(request_id: RequestId, direction: JudgedDirection) -> DecisionCursor | None:
+    """Return the cursor of the page after a decision, or None if the ID has no day."""
     day = day_of(request_id)
     if day is None:
         return None
-    return Place(day=day, request_id=request_id, direction=direction)
+    return DecisionCursor(day=day, request_id=request_id, direction=direction)
 
 
-def days(start: int, end: int | None, *, now: datetime) -> Days:
-    """The whole days that a range of Unix seconds touches; one without an end ends now."""
+def days(start: int, end: int | None, *, now: datetime) -> DayRange:
+    """Return the whole days that contain a range of Unix seconds; without an end, it ends now."""
     last = int(now.timestamp()) if end is None else end - 1
     if last < start:
         raise DaysEmpty
     first_day, last_day = (datetime.fromtimestamp(at, UTC).date() for at in (start, last))
     if last_day - first_day >= timedelta(days=DAYS_MAX):
-        raise TooManyDays(DAYS_MAX)
-    return Days(first=first_day, end=last_day + timedelta(days=1))
+        raise TooManyDays(days_max=DAYS_MAX)
+    return DayRange(first=first_day, end=last_day + timedelta(days=1))

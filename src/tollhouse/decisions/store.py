@@ -1,4 +1,4 @@
-"""What was decided, in SQL."""
+"""SQL for evaluations, decisions and their daily sums."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -10,32 +10,30 @@ from tollhouse.base.ids import (
     ProjectId,
     ProjectKeyId,
     RequestId,
+    day_of,
 )
+from tollhouse.base.policies import EvaluationOutcome, Mode, judged_direction
 from tollhouse.decisions.types import (
     BlockingDecision,
-    Counted,
-    Days,
-    Direction,
-    Examination,
-    Mode,
-    Outcome,
-    Place,
+    DailyCount,
+    DayRange,
+    DecisionCursor,
+    EvaluationRecord,
     PolicyDecision,
-    ToldDecision,
-    day_of,
+    ReportedDecision,
 )
 from tollhouse.storage.database import Database, Row, Transaction
 
-# Whoever writes twice, because the first answer was lost, counts once. All write days in one
-# order, so that workers wait for each other, and never in a circle.
+# A retry after a lost answer counts nothing twice. All workers write days in the same order, so
+# that they cannot deadlock.
 _INSERT: Final = """
-    WITH examined AS (
+    WITH evaluated AS (
         SELECT *
           FROM unnest($1::uuid[], $2::date[], $3::uuid[], $4::text[], $5::text[], $6::uuid[],
                       $7::uuid[], $8::timestamptz[], $9::real[], $10::bigint[], $11::bytea[])
                WITH ORDINALITY
             AS e (organization_id, day, request_id, direction, mode, project_id, api_key_id,
-                  examined_at, judging_ms, characters, content_digest, number)
+                  evaluated_at, judging_ms, characters, content_digest, number)
     ), decided AS (
         SELECT *
           FROM unnest($12::bigint[], $13::uuid[], $14::integer[], $15::text[], $16::integer[],
@@ -45,14 +43,14 @@ _INSERT: Final = """
             AS d (number, policy_id, version, outcome, threshold, score, lowest, highest, coverage,
                   reason, windows, is_cached, place)
     ), inserted AS (
-        INSERT INTO examinations (
+        INSERT INTO evaluations (
             organization_id, day, request_id, direction, mode, project_id, api_key_id,
-            examined_at, judging_ms, characters, content_digest,
+            evaluated_at, judging_ms, characters, content_digest,
             policy_ids, versions, outcomes, scores)
         SELECT e.organization_id, e.day, e.request_id, e.direction, e.mode, e.project_id,
-               e.api_key_id, e.examined_at, e.judging_ms, e.characters, e.content_digest,
+               e.api_key_id, e.evaluated_at, e.judging_ms, e.characters, e.content_digest,
                d.policy_ids, d.versions, d.outcomes, d.scores
-          FROM examined e
+          FROM evaluated e
           JOIN (SELECT number, array_agg(policy_id ORDER BY place) AS policy_ids,
                        array_agg(version ORDER BY place) AS versions,
                        array_agg(outcome ORDER BY place) AS outcomes,
@@ -63,17 +61,17 @@ _INSERT: Final = """
         RETURNING organization_id, day, request_id, direction, mode
     ), fresh AS (
         SELECT *
-          FROM examined
+          FROM evaluated
           JOIN inserted USING (organization_id, day, request_id, direction, mode)
           JOIN decided USING (number)
     ), told AS (
         INSERT INTO policy_decisions (
             organization_id, policy_id, day, request_id, direction, version, mode, outcome,
             threshold, score, lowest, highest, coverage, reason, windows, is_cached, project_id,
-            api_key_id, examined_at)
+            api_key_id, evaluated_at)
         SELECT organization_id, policy_id, day, request_id, direction, version, mode, outcome,
                threshold, score, lowest, highest, coverage, reason, windows, is_cached, project_id,
-               api_key_id, examined_at
+               api_key_id, evaluated_at
           FROM fresh
          WHERE outcome IN ('match', 'failed')
             ON CONFLICT DO NOTHING
@@ -92,29 +90,29 @@ _INSERT: Final = """
 """
 
 
-async def insert(database: Database, examinations: Sequence[Examination]) -> int:
-    """Write those that are not there yet and add them to their days.
+async def insert(database: Database, evaluations: Sequence[EvaluationRecord]) -> int:
+    """Insert the evaluations that are new and add their decisions to the daily sums.
 
-    Returns how many decisions were new.
+    Returns the number of new decisions.
     """
     decisions = [
         (number, decision)
-        for number, examination in enumerate(examinations, 1)
-        for decision in examination.decisions
+        for number, record in enumerate(evaluations, 1)
+        for decision in record.decisions
     ]
     found = await database.fetch_all(
         _INSERT,
-        [each.organization_id for each in examinations],
-        [day_of(each.request_id) for each in examinations],
-        [each.request_id for each in examinations],
-        [each.direction for each in examinations],
-        [each.mode for each in examinations],
-        [each.project_id for each in examinations],
-        [each.api_key_id for each in examinations],
-        [each.examined_at for each in examinations],
-        [each.judging_ms for each in examinations],
-        [each.characters for each in examinations],
-        [each.content_digest for each in examinations],
+        [each.organization_id for each in evaluations],
+        [day_of(each.request_id) for each in evaluations],
+        [each.request_id for each in evaluations],
+        [each.direction for each in evaluations],
+        [each.mode for each in evaluations],
+        [each.project_id for each in evaluations],
+        [each.api_key_id for each in evaluations],
+        [each.evaluated_at for each in evaluations],
+        [each.judging_ms for each in evaluations],
+        [each.characters for each in evaluations],
+        [each.content_digest for each in evaluations],
         [number for number, _ in decisions],
         [each.policy_id for _, each in decisions],
         [each.version for _, each in decisions],
@@ -136,10 +134,10 @@ async def told_of_policy(
     organization_id: OrganizationId,
     policy_id: PolicyId,
     *,
-    before: Place,
+    before: DecisionCursor,
     limit: int,
-) -> list[ToldDecision]:
-    """Matches and failures, newest request first; of one request the answer comes first."""
+) -> list[ReportedDecision]:
+    """Return matches and failures, newest request first, and its response before its request."""
     rows = await tx.fetch_all(
         """
         SELECT *
@@ -161,14 +159,14 @@ async def told_of_policy(
     return [_told(row) for row in rows]
 
 
-async def examinations_of(
+async def evaluations_of(
     tx: Transaction, organization_id: OrganizationId, request_id: RequestId, day: date
-) -> list[Examination]:
-    """All that was decided about one request, as it was packed."""
+) -> list[EvaluationRecord]:
+    """Return all evaluations of one request, with the fields that `evaluations` stores."""
     rows = await tx.fetch_all(
         """
         SELECT *
-          FROM examinations
+          FROM evaluations
          WHERE organization_id = $1
            AND day = $2
            AND request_id = $3
@@ -178,13 +176,13 @@ async def examinations_of(
         day,
         request_id,
     )
-    return [_examination(row) for row in rows]
+    return [_evaluation_record(row) for row in rows]
 
 
 async def blocking(
     tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
 ) -> list[BlockingDecision]:
-    """What enforcing policies refused or could not decide about these requests."""
+    """Return the matches and failures of enforcing policies on these requests."""
     rows = await tx.fetch_all(
         """
         SELECT d.request_id, d.policy_id, d.version, d.direction, d.outcome, p.name
@@ -206,8 +204,8 @@ async def blocking(
             policy_id=PolicyId(row["policy_id"]),
             name=row["name"],
             version=row["version"],
-            direction=Direction(row["direction"]),
-            outcome=Outcome(row["outcome"]),
+            direction=judged_direction(row["direction"]),
+            outcome=EvaluationOutcome(row["outcome"]),
         )
         for row in rows
     ]
@@ -216,7 +214,7 @@ async def blocking(
 async def policy_names(
     tx: Transaction, organization_id: OrganizationId, policy_ids: Sequence[PolicyId]
 ) -> dict[PolicyId, str]:
-    """The present names of these policies."""
+    """Return the current names of these policies."""
     rows = await tx.fetch_all(
         "SELECT id, name FROM policies WHERE organization_id = $1 AND id = ANY ($2::uuid[])",
         organization_id,
@@ -226,9 +224,9 @@ async def policy_names(
 
 
 async def counted(
-    tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, days: Days
-) -> list[Counted]:
-    """Sums of these days, in order."""
+    tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, days: DayRange
+) -> list[DailyCount]:
+    """Return the counts of these days, sorted by day, version, direction, mode and outcome."""
     rows = await tx.fetch_all(
         """
         SELECT day, version, direction, mode, outcome, bin, decisions
@@ -245,12 +243,12 @@ async def counted(
         days.end,
     )
     return [
-        Counted(
+        DailyCount(
             day=row["day"],
             version=row["version"],
-            direction=Direction(row["direction"]),
+            direction=judged_direction(row["direction"]),
             mode=Mode(row["mode"]),
-            outcome=Outcome(row["outcome"]),
+            outcome=EvaluationOutcome(row["outcome"]),
             bin=None if row["bin"] < 0 else row["bin"],
             decisions=row["decisions"],
         )
@@ -261,7 +259,7 @@ async def counted(
 async def remove_days(  # all organizations: retention is the deployment's
     tx: Transaction, rows_max: int, *, first_kept: date
 ) -> int:
-    """Forget some of the sums of earlier days; returns how many."""
+    """Delete at most `rows_max` daily sums before `first_kept`, and return their number."""
     return await tx.execute(
         """
         DELETE FROM policy_days
@@ -272,18 +270,18 @@ async def remove_days(  # all organizations: retention is the deployment's
     )
 
 
-def _told(row: Row) -> ToldDecision:
-    return ToldDecision(
+def _told(row: Row) -> ReportedDecision:
+    return ReportedDecision(
         request_id=RequestId(row["request_id"]),
-        direction=Direction(row["direction"]),
+        direction=judged_direction(row["direction"]),
         project_id=ProjectId(row["project_id"]),
         api_key_id=ProjectKeyId(row["api_key_id"]),
-        examined_at=row["examined_at"],
+        evaluated_at=row["evaluated_at"],
         decision=PolicyDecision(
             policy_id=PolicyId(row["policy_id"]),
             version=row["version"],
             mode=Mode(row["mode"]),
-            outcome=Outcome(row["outcome"]),
+            outcome=EvaluationOutcome(row["outcome"]),
             threshold=row["threshold"],
             score=row["score"],
             lowest=row["lowest"],
@@ -296,18 +294,18 @@ def _told(row: Row) -> ToldDecision:
     )
 
 
-def _examination(row: Row) -> Examination:
-    """Of what is packed, the threshold is not kept: the policy's version has it."""
+def _evaluation_record(row: Row) -> EvaluationRecord:
+    """Convert a row of `evaluations`, which has no thresholds: the policy's version has them."""
     mode = Mode(row["mode"])
     packed = zip(row["policy_ids"], row["versions"], row["outcomes"], row["scores"], strict=True)
-    return Examination(
+    return EvaluationRecord(
         organization_id=OrganizationId(row["organization_id"]),
         request_id=RequestId(row["request_id"]),
         project_id=ProjectId(row["project_id"]),
         api_key_id=ProjectKeyId(row["api_key_id"]),
-        direction=Direction(row["direction"]),
+        direction=judged_direction(row["direction"]),
         mode=mode,
-        examined_at=row["examined_at"],
+        evaluated_at=row["evaluated_at"],
         judging_ms=row["judging_ms"],
         characters=row["characters"],
         content_digest=row["content_digest"],
@@ -316,7 +314,7 @@ def _examination(row: Row) -> Examination:
                 policy_id=PolicyId(policy_id),
                 version=version,
                 mode=mode,
-                outcome=Outcome(outcome),
+                outcome=EvaluationOutcome(outcome),
                 score=score,
             )
             for policy_id, version, outcome, score in packed

@@ -1,8 +1,7 @@
-"""Nouns of what was decided, by whom, about which request."""
+"""Types for evaluations, decisions and their daily sums."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
 from uuid import UUID
 
 from tollhouse.base.ids import (
@@ -11,44 +10,22 @@ from tollhouse.base.ids import (
     ProjectId,
     ProjectKeyId,
     RequestId,
-    minted_at,
 )
-
-
-class Direction(StrEnum):
-    """What was judged: what went to the model, or what came back."""
-
-    REQUEST = "request"
-    RESPONSE = "response"
-
-
-class Mode(StrEnum):
-    """Whether the decision counted for the caller."""
-
-    MONITORING = "monitoring"
-    ENFORCING = "enforcing"
-
-
-class Outcome(StrEnum):
-    """What is known of a policy. What was skipped could not have changed anything."""
-
-    MATCH = "match"
-    NO_MATCH = "no_match"
-    FAILED = "failed"
-    SKIPPED = "skipped"
+from tollhouse.base.policies import EvaluationOutcome, JudgedDirection, Mode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyDecision:
-    """One policy. Scores are basis points; the truth lies between the lowest and the highest.
+    """The decision of one policy. Scores are basis points, between `lowest` and `highest`.
 
-    What is kept of a policy that did not match is its score alone.
+    Only matches and failures are stored with all fields; other decisions only with version, outcome
+    and score.
     """
 
     policy_id: PolicyId
     version: int
     mode: Mode
-    outcome: Outcome
+    outcome: EvaluationOutcome
     threshold: int | None = None
     score: int | None = None
     lowest: int | None = None
@@ -60,19 +37,20 @@ class PolicyDecision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Examination:
-    """All policies of one mode on one content, of which a keyed digest is all that is kept.
+class EvaluationRecord:
+    """The evaluation of all policies of one mode on one content.
 
-    Content that could not be shown to a judge has no digest.
+    Only a keyed digest of the content is stored. Content that could not be shown to a judge has no
+    digest.
     """
 
     organization_id: OrganizationId
     request_id: RequestId
     project_id: ProjectId
     api_key_id: ProjectKeyId
-    direction: Direction
+    direction: JudgedDirection
     mode: Mode
-    examined_at: datetime
+    evaluated_at: datetime
     judging_ms: float
     decisions: tuple[PolicyDecision, ...]
     content_digest: bytes | None = None
@@ -80,32 +58,32 @@ class Examination:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToldDecision:
-    """A match or a failure, and the request that it was about."""
+class ReportedDecision:
+    """A match or a failure, with its request."""
 
     request_id: RequestId
-    direction: Direction
+    direction: JudgedDirection
     project_id: ProjectId
     api_key_id: ProjectKeyId
-    examined_at: datetime
+    evaluated_at: datetime
     decision: PolicyDecision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockingDecision:
-    """An enforcing policy that matched or failed, with the policy's present name."""
+    """An enforcing policy that matched or failed, with its current name."""
 
     request_id: RequestId
     policy_id: PolicyId
     name: str
     version: int
-    direction: Direction
-    outcome: Outcome
+    direction: JudgedDirection
+    outcome: EvaluationOutcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """Where a page begins: before this decision, in this day or an earlier one."""
+class DecisionCursor:
+    """The start of a page: it has decisions before this one, of this day or earlier."""
 
     day: date
     request_id: UUID
@@ -113,39 +91,33 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Days:
-    """Whole UTC days; the end is the first that is not part of it."""
+class DayRange:
+    """Whole UTC days; `end` is not included."""
 
     first: date
     end: date
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counted:
-    """Decisions of one day, version, direction, mode, outcome and hundredth of all scores."""
+class DailyCount:
+    """The number of decisions of one day, version, direction, mode, outcome and score bin."""
 
     day: date
     version: int
-    direction: Direction
+    direction: JudgedDirection
     mode: Mode
-    outcome: Outcome
+    outcome: EvaluationOutcome
     bin: int | None
     decisions: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tally:
-    """One day of one version in one direction and mode. `score_counts` has a hundred places."""
+class DailyTotal:
+    """The totals of one day, version, direction and mode. `score_counts` has a hundred bins."""
 
     day: date
     version: int
-    direction: Direction
+    direction: JudgedDirection
     mode: Mode
-    outcomes: dict[Outcome, int]
+    outcomes: dict[EvaluationOutcome, int]
     score_counts: tuple[int, ...]
-
-
-def day_of(request_id: RequestId) -> date | None:
-    """The UTC day in which the gateway minted the ID; nothing for one that is not ours."""
-    at = minted_at(request_id)
-    return None if at is None else at.date()

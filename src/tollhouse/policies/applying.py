@@ -1,24 +1,18 @@
-"""A policy in the form in which it is judged: in force, or on trial."""
+"""Conversion of policies into the form that is evaluated: in force, or on trial."""
 
 from dataclasses import replace
 from typing import Literal
 
 from tollhouse.base.ids import PolicyId
-from tollhouse.policies.types import (
-    DRAFT_VERSION,
-    AppliedPolicy,
-    Direction,
-    Mode,
-    Policy,
-    PolicyVersion,
-)
+from tollhouse.base.policies import Direction, Mode
+from tollhouse.policies.types import DRAFT_VERSION, AppliedPolicy, Policy, PolicyVersion
 from tollhouse.storage.database import Row
 
 Side = Literal["draft", "published"]
 
 
 def in_force(version: PolicyVersion) -> AppliedPolicy:
-    """What a publication asks."""
+    """Return a published version in the form that is evaluated."""
     content = version.content
     return AppliedPolicy(
         id=version.policy_id,
@@ -34,9 +28,9 @@ def in_force(version: PolicyVersion) -> AppliedPolicy:
 def on_trial(
     policy: Policy, *, default_threshold_basis_points: int, rule: str | None = None
 ) -> dict[Side, AppliedPolicy]:
-    """What the draft would ask, or another rule in its place, and what is asked now if anything is.
+    """Return the draft, and the published version if there is one, for a trial.
 
-    Both monitor, since what is tried refuses nothing.
+    `rule` replaces the draft's rule. Both monitor, because a trial refuses nothing.
     """
     draft = policy.draft
     threshold = draft.match_threshold_basis_points
@@ -58,7 +52,7 @@ def on_trial(
 
 
 def of_row(row: Row) -> AppliedPolicy:
-    """Of a current version, with all columns that judging needs."""
+    """Convert a row of `policy_versions` that has all columns for an evaluation."""
     return AppliedPolicy(
         id=PolicyId(row["policy_id"]),
         version=row["version"],

@@ -1,4 +1,4 @@
-"""What makes a rule hard to judge, found by reading it: advice, never a refusal."""
+"""Linting of rules: warnings about rules that are hard to judge. Refuses nothing."""
 
 import re
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Final
 
 LENGTH_MAX: Final = 2_400
-"""Judges answer best to a few hundred tokens."""
+"""Judges answer rules of a few hundred tokens best."""
 
-# Before a figure, "No." is short for number.
+# "No." before a digit is short for number.
 _NEGATIONS: Final = re.compile(
     r"\b(?:not|no(?!\.\s?\d)|never|none|neither|nor|nothing|nobody|without|cannot|lacks?|lacking|omits?"
     r"|omitting|fails?|failing|miss(?:es|ing)|absent|refrains?|avoids?)\b|n['\u2019]t\b",
@@ -27,8 +27,8 @@ _SECOND: Final = re.compile(
 )
 
 
-class Weakness(StrEnum):
-    """Kinds of advice."""
+class LintRule(StrEnum):
+    """The kinds of warnings."""
 
     NOT_A_QUESTION = "not_a_question"
     OPEN_QUESTION = "open_question"
@@ -40,34 +40,36 @@ class Weakness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """What was found, and what to write instead."""
+class LintWarning:
+    """A weakness of a rule, and what to write instead."""
 
-    weakness: Weakness
+    weakness: LintRule
     advice: str
 
 
 ADVICE: Final = {
-    Weakness.NOT_A_QUESTION: "Ask a question, and end it with a question mark.",
-    Weakness.OPEN_QUESTION: "Ask what can be answered with yes or no, such as 'Does the text ...?'",
-    Weakness.SEVERAL_QUESTIONS: "Ask one question. Write a policy for each of the others.",
-    Weakness.DOUBLE_NEGATION: "Say it without a negation of a negation: judges lose count.",
-    Weakness.ABSENCE: (
+    LintRule.NOT_A_QUESTION: "Ask a question, and end it with a question mark.",
+    LintRule.OPEN_QUESTION: "Ask what can be answered with yes or no, such as 'Does the text ...?'",
+    LintRule.SEVERAL_QUESTIONS: "Ask one question. Write a policy for each of the others.",
+    LintRule.DOUBLE_NEGATION: "Say it without a negation of a negation: judges lose count.",
+    LintRule.ABSENCE: (
         "It asks whether something is absent, which is true of every beginning of a text: it "
         "matches short answers, and must never end an answer early. Ask for what must not be there."
     ),
-    Weakness.VAGUE: "Name what is meant: a judge takes vague words its own way.",
-    Weakness.TOO_LONG: (
+    LintRule.VAGUE: "Name what is meant: a judge takes vague words its own way.",
+    LintRule.TOO_LONG: (
         f"Shorten it to {LENGTH_MAX} characters or less. What a judge reads with every question "
         "costs as much as the question."
     ),
 }
 
 
-def lint(rule: str) -> tuple[Remark, ...]:
-    """In the order in which one would mend them; what stands in quotation marks is passed over."""
+def lint(rule: str) -> tuple[LintWarning, ...]:
+    """Return warnings in the order in which to fix them. Quoted text is ignored."""
     text = _QUOTED.sub("", rule).strip()
-    return tuple(Remark(found, ADVICE[found]) for found, holds in _TESTS.items() if holds(text))
+    return tuple(
+        LintWarning(found, ADVICE[found]) for found, holds in _TESTS.items() if holds(text)
+    )
 
 
 def _is_double(text: str) -> bool:
@@ -82,12 +84,12 @@ def _is_several(text: str) -> bool:
     return text.count("?") > 1 or _SECOND.search(text) is not None
 
 
-_TESTS: Final[dict[Weakness, Callable[[str], bool]]] = {
-    Weakness.NOT_A_QUESTION: lambda text: not text.endswith("?"),
-    Weakness.OPEN_QUESTION: lambda text: _OPEN.search(text) is not None,
-    Weakness.SEVERAL_QUESTIONS: _is_several,
-    Weakness.DOUBLE_NEGATION: _is_double,
-    Weakness.ABSENCE: _is_absence,
-    Weakness.VAGUE: lambda text: _VAGUE.search(text) is not None,
-    Weakness.TOO_LONG: lambda text: len(text) > LENGTH_MAX,
+_TESTS: Final[dict[LintRule, Callable[[str], bool]]] = {
+    LintRule.NOT_A_QUESTION: lambda text: not text.endswith("?"),
+    LintRule.OPEN_QUESTION: lambda text: _OPEN.search(text) is not None,
+    LintRule.SEVERAL_QUESTIONS: _is_several,
+    LintRule.DOUBLE_NEGATION: _is_double,
+    LintRule.ABSENCE: _is_absence,
+    LintRule.VAGUE: lambda text: _VAGUE.search(text) is not None,
+    LintRule.TOO_LONG: lambda text: len(text) > LENGTH_MAX,
 }

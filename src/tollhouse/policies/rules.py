@@ -1,6 +1,6 @@
-"""The life of a policy as one state machine: a policy in, the policy after the change out.
+"""The state machine of a policy: each function returns the policy after one change.
 
-The revision is checked before anything else, and every change raises it by one.
+Every function but `create` first checks the revision, and every change increments it.
 """
 
 from dataclasses import fields, replace
@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tollhouse.base.ids import OrganizationId, PolicyId
+from tollhouse.base.policies import Direction
 from tollhouse.policies.errors import (
     NoAnswerToEnd,
     PolicyStateConflict,
@@ -18,14 +19,7 @@ from tollhouse.policies.errors import (
     StaleRevision,
     VersionIsCurrent,
 )
-from tollhouse.policies.types import (
-    Direction,
-    Policy,
-    PolicyContent,
-    PolicyEdit,
-    PolicyState,
-    PolicyVersion,
-)
+from tollhouse.policies.types import Policy, PolicyContent, PolicyEdit, PolicyState, PolicyVersion
 
 REVISION_MAX = 2_147_483_647
 _EARLY = "ends_answer_early"
@@ -41,7 +35,7 @@ def create(
     content: PolicyContent,
     now: datetime,
 ) -> Policy:
-    """A draft, without effect."""
+    """Return a new policy with a draft and no published version."""
     _require_answer_to_end(content, param=_EARLY)
     return Policy(
         organization_id=organization_id,
@@ -59,7 +53,10 @@ def create(
 
 
 def edit(policy: Policy, *, revision: int, changes: PolicyEdit, now: datetime) -> Policy:
-    """Another draft; what is published stays. An edit that says nothing new changes nothing."""
+    """Return the policy with an edited draft, or the same policy if nothing differs.
+
+    The published version does not change.
+    """
     _check_revision(policy, revision)
     given = _given(changes)
     content = {name: value for name, value in given.items() if name in _CONTENT_FIELDS}
@@ -73,7 +70,7 @@ def edit(policy: Policy, *, revision: int, changes: PolicyEdit, now: datetime) -
 def publish(
     policy: Policy, *, revision: int, default_threshold_basis_points: int, now: datetime
 ) -> Policy:
-    """The draft as the next version; a paused policy stays paused."""
+    """Return the policy with its draft published as the next version; if paused, it stays so."""
     _check_revision(policy, revision)
     threshold = policy.draft.match_threshold_basis_points
     in_force = default_threshold_basis_points if threshold is None else threshold
@@ -82,18 +79,18 @@ def publish(
 
 
 def pause(policy: Policy, *, revision: int, now: datetime) -> Policy:
-    """Suspend what is in effect."""
+    """Return the policy paused. Raises `PolicyStateConflict` if it is not in effect."""
     _check_revision(policy, revision)
     if not policy.is_in_effect:
-        raise PolicyStateConflict(policy.state)
+        raise PolicyStateConflict(state=policy.state)
     return _changed(replace(policy, state=PolicyState.PAUSED), now)
 
 
 def resume(policy: Policy, *, revision: int, now: datetime) -> Policy:
-    """Back into the mode of the current version."""
+    """Return a paused policy in the mode of its current version."""
     _check_revision(policy, revision)
     if policy.state is not PolicyState.PAUSED:
-        raise PolicyStateConflict(policy.state)
+        raise PolicyStateConflict(state=policy.state)
     assert policy.published is not None, "only a published policy can be paused"
     state = PolicyState(policy.published.content.mode)
     return _changed(replace(policy, state=state), now)
@@ -102,7 +99,10 @@ def resume(policy: Policy, *, revision: int, now: datetime) -> Policy:
 def roll_back(
     policy: Policy, version: PolicyVersion | None, *, revision: int, now: datetime
 ) -> Policy:
-    """An older version as the next one, with the threshold that held then. The draft stays."""
+    """Return the policy with an older version, and its threshold, published as the next one.
+
+    The draft does not change.
+    """
     _check_revision(policy, revision)
     if version is None:
         raise PolicyVersionNotFound
@@ -124,7 +124,7 @@ def _given(changes: PolicyEdit) -> dict[str, Any]:
 
 def _require_answer_to_end(content: PolicyContent, *, param: str) -> None:
     if content.ends_answer_early and content.direction is Direction.REQUEST:
-        raise NoAnswerToEnd(param)
+        raise NoAnswerToEnd(param=param)
 
 
 def _with_each_project_once(content: PolicyContent) -> PolicyContent:

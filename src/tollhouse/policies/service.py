@@ -1,11 +1,11 @@
-"""Verbs on policies, in the caller's transaction. What applies changes only by the last four."""
+"""Operations on policies. Only publish, pause, resume and roll_back change what applies."""
 
 from collections.abc import Collection
 
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, policy_id_text
 from tollhouse.base.quotas import Quota
-from tollhouse.policies import rules, store
+from tollhouse.policies import rules, sets, store
 from tollhouse.policies.errors import (
     PolicyNotFound,
     PolicyVersionNotFound,
@@ -13,7 +13,7 @@ from tollhouse.policies.errors import (
     SelectedPolicyPaused,
     TargetNotFound,
 )
-from tollhouse.policies.sets import Objection, no_objection, require_room
+from tollhouse.policies.sets import PublicationCheck, no_check, require_room
 from tollhouse.policies.types import (
     EffectivePolicy,
     Policy,
@@ -27,7 +27,7 @@ from tollhouse.storage.database import Database, Mutation, Transaction
 
 
 async def retrieve(tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId) -> Policy:
-    """Read one, whatever its state."""
+    """Return a policy in any state. Raises `PolicyNotFound`."""
     policy = await store.get(tx, organization_id, policy_id)
     if policy is None:
         raise PolicyNotFound
@@ -37,8 +37,11 @@ async def retrieve(tx: Transaction, organization_id: OrganizationId, policy_id: 
 async def selected(
     database: Database, organization_id: OrganizationId, policy_ids: Collection[PolicyId]
 ) -> PolicySnapshot | None:
-    """What a request adds by naming it; all of it can be applied, or none is."""
-    found = await store.selected(database, organization_id, policy_ids)
+    """Return the policies that a request names. Raises if one is unknown, unpublished or paused.
+
+    Returns None if the organization does not exist.
+    """
+    found = await sets.selected(database, organization_id, policy_ids)
     if found is None:
         return None
     paused, snapshot = found
@@ -55,7 +58,7 @@ async def selected(
 async def page(
     tx: Transaction, organization_id: OrganizationId, *, after: PolicyId | None, limit: int
 ) -> list[Policy]:
-    """In order of creation; the cursor must be one of this organization's."""
+    """Return policies in order of creation. Raises `UnknownCursor` if `after` does not exist."""
     if after is not None and not await store.exists(tx, organization_id, after):
         raise UnknownCursor
     return await store.page(tx, organization_id, after=after, limit=limit)
@@ -64,7 +67,7 @@ async def page(
 async def retrieve_version(
     tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, number: int
 ) -> PolicyVersion:
-    """Read one publication of a policy that the caller knows to exist."""
+    """Return a published version of an existing policy. Raises `PolicyVersionNotFound`."""
     version = await store.get_version(tx, organization_id, policy_id, number)
     if version is None:
         raise PolicyVersionNotFound
@@ -79,7 +82,7 @@ async def page_of_versions(
     after: int | None,
     limit: int,
 ) -> list[PolicyVersion]:
-    """Newest first; the cursor must be a version of this policy."""
+    """Return versions, newest first. Raises `UnknownCursor` if there is no version `after`."""
     if after is not None and (
         await store.get_version(tx, organization_id, policy_id, after) is None
     ):
@@ -90,19 +93,19 @@ async def page_of_versions(
 async def effective(
     tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
 ) -> list[EffectivePolicy]:
-    """What applies by itself to a project that the caller knows to exist."""
-    return await store.effective(tx, organization_id, project_id)
+    """Return the policies that apply to all requests of an existing project."""
+    return await sets.effective(tx, organization_id, project_id)
 
 
 async def require_room_for_policy(tx: Mutation, quota: int) -> None:
-    """Raise `QuotaExceeded` if the organization has so many policies, in whatever state."""
+    """Raise `QuotaExceeded` if the organization has `quota` policies, in any state."""
     await quotas.require_room(tx, Quota.POLICIES, quota, store.count)
 
 
 async def create(
     tx: Mutation, *, policy_id: PolicyId, name: str, description: str, content: PolicyContent
 ) -> Policy:
-    """Write down a draft; nothing applies yet."""
+    """Create a policy with a draft, which does not apply yet."""
     policy = rules.create(
         organization_id=tx.organization_id,
         policy_id=policy_id,
@@ -118,7 +121,7 @@ async def create(
 
 
 async def edit(tx: Mutation, policy_id: PolicyId, *, revision: int, changes: PolicyEdit) -> Policy:
-    """Change the draft, the name or the description; what is published keeps applying."""
+    """Change the draft, the name or the description; the published version keeps applying."""
     policy = await _held(tx, policy_id)
     edited = rules.edit(policy, revision=revision, changes=changes, now=tx.now)
     if edited == policy:
@@ -137,9 +140,9 @@ async def publish(
     *,
     revision: int,
     default_threshold_basis_points: int,
-    objection: Objection = no_objection,
+    objection: PublicationCheck = no_check,
 ) -> Policy:
-    """Make the draft the next version and let it apply, unless the policy is paused."""
+    """Publish the draft as the next version, which applies unless the policy is paused."""
     policy = await _held(tx, policy_id)
     published = rules.publish(
         policy,
@@ -154,11 +157,11 @@ async def pause(tx: Mutation, policy_id: PolicyId, *, revision: int) -> Policy:
     """Stop applying a published policy until it is resumed."""
     policy = await _held(tx, policy_id)
     paused = rules.pause(policy, revision=revision, now=tx.now)
-    return await _put_in_force(tx, "policy.pause", no_objection, before=policy, after=paused)
+    return await _put_in_force(tx, "policy.pause", no_check, before=policy, after=paused)
 
 
 async def resume(
-    tx: Mutation, policy_id: PolicyId, *, revision: int, objection: Objection = no_objection
+    tx: Mutation, policy_id: PolicyId, *, revision: int, objection: PublicationCheck = no_check
 ) -> Policy:
     """Apply a paused policy again, in the mode of its current version."""
     policy = await _held(tx, policy_id)
@@ -172,9 +175,9 @@ async def roll_back(
     *,
     revision: int,
     version: int,
-    objection: Objection = no_objection,
+    objection: PublicationCheck = no_check,
 ) -> Policy:
-    """Publish what an older version said under the next number."""
+    """Publish the content of an older version as the next version."""
     policy = await _held(tx, policy_id)
     older = await store.get_version(tx, tx.organization_id, policy_id, version)
     rolled_back = rules.roll_back(policy, older, revision=revision, now=tx.now)
@@ -182,7 +185,7 @@ async def roll_back(
 
 
 async def _put_in_force(
-    tx: Mutation, action: str, objection: Objection, *, before: Policy, after: Policy
+    tx: Mutation, action: str, objection: PublicationCheck, *, before: Policy, after: Policy
 ) -> Policy:
     if after.published is not None and after.published != before.published:
         await store.insert_version(tx, after.published)
@@ -200,7 +203,7 @@ async def _held(tx: Mutation, policy_id: PolicyId) -> Policy:
 
 
 async def _require_projects(tx: Mutation, project_ids: tuple[ProjectId, ...]) -> None:
-    """All must be the organization's own; archived ones are welcome."""
+    """Raise `TargetNotFound` if a project is not the organization's; it may be archived."""
     if unknown := await store.unknown_projects(tx, tx.organization_id, project_ids):
         raise TargetNotFound(list(map(str, unknown)))
 

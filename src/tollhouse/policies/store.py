@@ -1,29 +1,23 @@
-"""Policies in SQL.
+"""SQL for policies and their versions.
 
-The current version is fetched by `LATERAL` and `LIMIT 1`: a plain join lets the planner read a
-policy's whole history, or its organization's, and filter that, once such histories were short.
+The current version is fetched by `LATERAL` and `LIMIT 1`. With a plain join, the planner may read
+and filter the whole history of a policy or an organization, if it has seen only short histories.
 """
 
-from collections.abc import Collection
-
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
-from tollhouse.policies.applying import of_row
+from tollhouse.base.policies import Direction, Mode
 from tollhouse.policies.types import (
-    Direction,
-    EffectivePolicy,
-    Mode,
     Policy,
     PolicyContent,
-    PolicySnapshot,
+    PolicyScope,
     PolicyState,
     PolicyVersion,
-    Scope,
 )
-from tollhouse.storage.database import Database, Mutation, Row, Transaction
+from tollhouse.storage.database import Mutation, Row, Transaction
 
 
 async def insert(tx: Mutation, policy: Policy) -> None:
-    """Write a new policy, which nothing is published of."""
+    """Insert a new policy, which has no published version."""
     draft = policy.draft
     await tx.execute(
         """
@@ -53,7 +47,7 @@ async def insert(tx: Mutation, policy: Policy) -> None:
 
 
 async def count(tx: Transaction, organization_id: OrganizationId, count_max: int) -> int:
-    """Count all policies, up to a bound: nothing deletes one."""
+    """Count all policies, up to `count_max`. Policies are never deleted."""
     return await tx.fetch_value(
         """
         SELECT count(*)
@@ -65,10 +59,10 @@ async def count(tx: Transaction, organization_id: OrganizationId, count_max: int
 
 
 async def hold(tx: Mutation, organization_id: OrganizationId, policy_id: PolicyId) -> None:
-    """Wait for other writers of the policy and keep them out.
+    """Lock the policy against other writers until the transaction ends.
 
-    Read in a statement of its own: a join that waited for this lock would pair the policy as
-    it is now with the version that was current before.
+    Read the policy in a later statement: a join that waited for this lock would combine the policy
+    as it is now with the version that was current before.
     """
     await tx.execute(
         "SELECT 1 FROM policies WHERE organization_id = $1 AND id = $2 FOR UPDATE",
@@ -80,7 +74,7 @@ async def hold(tx: Mutation, organization_id: OrganizationId, policy_id: PolicyI
 async def get(
     tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId
 ) -> Policy | None:
-    """Read one, with its current version."""
+    """Return a policy with its current version, or None."""
     row = await tx.fetch_one(
         """
         SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
@@ -104,7 +98,7 @@ async def get(
 async def page(
     tx: Transaction, organization_id: OrganizationId, *, after: PolicyId | None, limit: int
 ) -> list[Policy]:
-    """In order of creation."""
+    """Return policies in order of creation."""
     rows = await tx.fetch_all(
         """
         SELECT p.organization_id, p.id, p.name, p.description, p.state, p.revision, p.rule,
@@ -129,7 +123,7 @@ async def page(
 
 
 async def exists(tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId) -> bool:
-    """Whether the organization has this policy."""
+    """Return whether the organization has this policy."""
     found = await tx.fetch_value(
         "SELECT 1 FROM policies WHERE organization_id = $1 AND id = $2", organization_id, policy_id
     )
@@ -137,7 +131,7 @@ async def exists(tx: Transaction, organization_id: OrganizationId, policy_id: Po
 
 
 async def save_draft(tx: Mutation, policy: Policy) -> None:
-    """Write what an edit can change."""
+    """Update the columns that an edit can change."""
     draft = policy.draft
     await tx.execute(
         """
@@ -165,7 +159,7 @@ async def save_draft(tx: Mutation, policy: Policy) -> None:
 
 
 async def save_state(tx: Mutation, policy: Policy) -> None:
-    """Write what the other verbs can change; the draft's long texts are left alone."""
+    """Update the columns that the other operations can change, without the draft's long texts."""
     await tx.execute(
         """
         UPDATE policies
@@ -184,7 +178,7 @@ async def save_state(tx: Mutation, policy: Policy) -> None:
 
 
 async def insert_version(tx: Mutation, version: PolicyVersion) -> None:
-    """Write a publication, once and for all."""
+    """Insert a published version, which never changes."""
     content = version.content
     await tx.execute(
         """
@@ -212,7 +206,7 @@ async def insert_version(tx: Mutation, version: PolicyVersion) -> None:
 async def get_version(
     tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, number: int
 ) -> PolicyVersion | None:
-    """Read one publication."""
+    """Return a published version, or None."""
     row = await tx.fetch_one(
         """
         SELECT organization_id, policy_id, version, rule, direction, mode, scope, project_ids,
@@ -238,7 +232,7 @@ async def page_of_versions(
     before: int | None,
     limit: int,
 ) -> list[PolicyVersion]:
-    """Newest first."""
+    """Return versions, newest first."""
     rows = await tx.fetch_all(
         """
         SELECT organization_id, policy_id, version, rule, direction, mode, scope, project_ids,
@@ -262,7 +256,7 @@ async def page_of_versions(
 async def unknown_projects(
     tx: Transaction, organization_id: OrganizationId, project_ids: tuple[ProjectId, ...]
 ) -> list[ProjectId]:
-    """Return those that are not the organization's own, in the order in which they were named."""
+    """Return the projects that the organization does not have, in the order of `project_ids`."""
     rows = await tx.fetch_all(
         """
         SELECT wanted.id
@@ -278,7 +272,7 @@ async def unknown_projects(
 
 
 async def retarget(tx: Mutation, policy: Policy) -> None:
-    """Let the policy apply where its current version says, or nowhere."""
+    """Replace the policy's targets by those of its current version, or none if not in effect."""
     await tx.execute(
         "DELETE FROM policy_targets WHERE organization_id = $1 AND policy_id = $2",
         policy.organization_id,
@@ -299,129 +293,19 @@ def _targets(policy: Policy) -> tuple[ProjectId | None, ...]:
     if policy.published is None or not policy.is_in_effect:
         return ()
     match policy.published.content.scope:
-        case Scope.ORGANIZATION:
+        case PolicyScope.ORGANIZATION:
             return (None,)
-        case Scope.PROJECTS:
+        case PolicyScope.PROJECTS:
             return policy.published.content.project_ids
-        case Scope.UNATTACHED:
+        case PolicyScope.UNATTACHED:
             return ()
 
 
 async def raise_policy_version(tx: Mutation, organization_id: OrganizationId) -> None:
-    """Tell every worker that what applies may have changed, from the commit on."""
+    """Increment the policy version: after the commit, workers reload the policies that apply."""
     await tx.execute(
         "UPDATE organizations SET policy_version = policy_version + 1 WHERE id = $1",
         organization_id,
-    )
-
-
-async def effective(
-    tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
-) -> list[EffectivePolicy]:
-    """What applies to a project by itself, in order of publication.
-
-    Two ways to the targets keep the planner from reading those of other projects.
-    """
-    rows = await tx.fetch_all(
-        """
-        SELECT p.id, p.name, v.version, v.direction, v.mode, v.scope
-          FROM (SELECT policy_id FROM policy_targets
-                 WHERE organization_id = $1 AND project_id = $2
-                 UNION ALL
-                SELECT policy_id FROM policy_targets
-                 WHERE organization_id = $1 AND project_id IS NULL) target
-         CROSS JOIN LATERAL (
-               SELECT id, name, current_version FROM policies
-                WHERE organization_id = $1 AND id = target.policy_id
-                LIMIT 1) p
-         CROSS JOIN LATERAL (
-               SELECT version, direction, mode, scope, published_at FROM policy_versions
-                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
-                LIMIT 1) v
-         ORDER BY v.published_at, p.id
-        """,
-        organization_id,
-        project_id,
-    )
-    return [_effective(row) for row in rows]
-
-
-async def snapshot(
-    database: Database, organization_id: OrganizationId, project_id: ProjectId
-) -> PolicySnapshot | None:
-    """The counter and what applies at it, in one statement: neither can be older than the other.
-
-    The way to what applies is that of `effective`.
-    """
-    rows = await database.fetch_all(
-        """
-        SELECT o.policy_version, v.policy_id, v.version, v.rule, v.direction, v.mode,
-               v.threshold_in_force_basis_points, v.ends_answer_early
-          FROM organizations o
-          LEFT JOIN (SELECT policy_id FROM policy_targets
-                      WHERE organization_id = $1 AND project_id = $2
-                      UNION ALL
-                     SELECT policy_id FROM policy_targets
-                      WHERE organization_id = $1 AND project_id IS NULL) target ON true
-          LEFT JOIN LATERAL (
-               SELECT id, current_version FROM policies
-                WHERE organization_id = $1 AND id = target.policy_id
-                LIMIT 1) p ON true
-          LEFT JOIN LATERAL (
-               SELECT policy_id, version, rule, direction, mode,
-                      threshold_in_force_basis_points, ends_answer_early, published_at
-                 FROM policy_versions
-                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
-                LIMIT 1) v ON true
-         WHERE o.id = $1
-         ORDER BY v.published_at, v.policy_id
-        """,
-        organization_id,
-        project_id,
-    )
-    if not rows:
-        return None
-    return PolicySnapshot(
-        policy_version=rows[0]["policy_version"],
-        policies=tuple(of_row(row) for row in rows if row["policy_id"] is not None),
-    )
-
-
-async def selected(
-    database: Database, organization_id: OrganizationId, policy_ids: Collection[PolicyId]
-) -> tuple[list[PolicyId], PolicySnapshot] | None:
-    """Return which of these policies are paused, and their current versions, whatever their scope.
-
-    Policies that were never published are not among them.
-    """
-    rows = await database.fetch_all(
-        """
-        SELECT o.policy_version, p.state, v.policy_id, v.version, v.rule, v.direction, v.mode,
-               v.threshold_in_force_basis_points, v.ends_answer_early
-          FROM organizations o
-          LEFT JOIN unnest($2::uuid[]) asked (id) ON true
-          LEFT JOIN LATERAL (
-               SELECT id, state, current_version FROM policies
-                WHERE organization_id = $1 AND id = asked.id
-                LIMIT 1) p ON true
-          LEFT JOIN LATERAL (
-               SELECT policy_id, version, rule, direction, mode,
-                      threshold_in_force_basis_points, ends_answer_early
-                 FROM policy_versions
-                WHERE organization_id = $1 AND policy_id = p.id AND version = p.current_version
-                LIMIT 1) v ON true
-         WHERE o.id = $1
-         ORDER BY v.policy_id
-        """,
-        organization_id,
-        list(policy_ids),
-    )
-    if not rows:
-        return None
-    found = [row for row in rows if row["policy_id"] is not None]
-    paused = [row["policy_id"] for row in found if row["state"] == PolicyState.PAUSED]
-    return list(map(PolicyId, paused)), PolicySnapshot(
-        policy_version=rows[0]["policy_version"], policies=tuple(map(of_row, found))
     )
 
 
@@ -458,19 +342,8 @@ def _content(row: Row) -> PolicyContent:
         rule=row["rule"],
         direction=Direction(row["direction"]),
         mode=Mode(row["mode"]),
-        scope=Scope(row["scope"]),
+        scope=PolicyScope(row["scope"]),
         project_ids=tuple(ProjectId(project_id) for project_id in row["project_ids"]),
         match_threshold_basis_points=row["match_threshold_basis_points"],
         ends_answer_early=row["ends_answer_early"],
-    )
-
-
-def _effective(row: Row) -> EffectivePolicy:
-    return EffectivePolicy(
-        id=PolicyId(row["id"]),
-        name=row["name"],
-        version=row["version"],
-        direction=Direction(row["direction"]),
-        mode=Mode(row["mode"]),
-        scope=Scope(row["scope"]),
     )

@@ -1,4 +1,4 @@
-"""The policy, its publications, and what applies to a project."""
+"""Types for policies, their published versions, and the policies that apply."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,13 +8,14 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId
+from tollhouse.base.policies import Direction, Mode
 
 DRAFT_VERSION: Final = 0
-"""Publications count from one."""
+"""The version of a draft. Published versions count from one."""
 
 
 class PolicyState(StrEnum):
-    """A published policy is in its mode, or paused."""
+    """The state of a policy. A published policy has the state of its mode, or is paused."""
 
     DRAFT = "draft"
     MONITORING = "monitoring"
@@ -22,23 +23,8 @@ class PolicyState(StrEnum):
     PAUSED = "paused"
 
 
-class Direction(StrEnum):
-    """What is judged: what goes to the model, what comes back, or both."""
-
-    REQUEST = "request"
-    RESPONSE = "response"
-    BOTH = "both"
-
-
-class Mode(StrEnum):
-    """Whether a match is only recorded or also refused."""
-
-    MONITORING = "monitoring"
-    ENFORCING = "enforcing"
-
-
-class Scope(StrEnum):
-    """Where a policy applies by itself. An unattached one applies only where it is asked for."""
+class PolicyScope(StrEnum):
+    """The requests a policy applies to; if unattached, only those that name it."""
 
     ORGANIZATION = "organization"
     PROJECTS = "projects"
@@ -47,15 +33,15 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyContent:
-    """What is drafted and published. Without a threshold, the deployment's default is meant.
+    """The content of a draft or a version. Without a threshold, the deployment's default applies.
 
-    `ends_answer_early`: a match in the part of an answer that is there ends the answer.
+    With `ends_answer_early`, a match in the part of an answer that has arrived ends the answer.
     """
 
     rule: str
     direction: Direction
     mode: Mode
-    scope: Scope
+    scope: PolicyScope
     project_ids: tuple[ProjectId, ...]
     match_threshold_basis_points: int | None
     ends_answer_early: bool = False
@@ -63,7 +49,7 @@ class PolicyContent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyVersion:
-    """A publication: it never changes. The threshold in force was settled when it was made."""
+    """A published version, which never changes. Its threshold in force is set at publication."""
 
     organization_id: OrganizationId
     policy_id: PolicyId
@@ -75,7 +61,7 @@ class PolicyVersion:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """`published` is the current version; `base_version` the one that the draft started from."""
+    """A policy. `published` is its current version, `base_version` the origin of its draft."""
 
     organization_id: OrganizationId
     id: PolicyId
@@ -91,30 +77,30 @@ class Policy:
 
     @property
     def current_version(self) -> int | None:
-        """The number of the current version; nothing before the first publication."""
+        """The number of the current version, or None before the first publication."""
         return None if self.published is None else self.published.number
 
     @property
     def has_unpublished_changes(self) -> bool:
-        """Whether the draft says something else; name and description are not part of it."""
+        """Whether the draft differs from the current version. Excludes name and description."""
         return self.published is None or self.draft != self.published.content
 
     @property
     def is_in_effect(self) -> bool:
-        """Whether the current version is applied where its scope says."""
+        """Whether the current version applies to the requests of its scope."""
         return self.state in {PolicyState.MONITORING, PolicyState.ENFORCING}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyEdit:
-    """What is left out stays as it is; a threshold of nothing restores the default."""
+    """Changes of a policy. Unset fields stay as they are; a threshold of None is the default."""
 
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     rule: str | UnsetType = UNSET
     direction: Direction | UnsetType = UNSET
     mode: Mode | UnsetType = UNSET
-    scope: Scope | UnsetType = UNSET
+    scope: PolicyScope | UnsetType = UNSET
     project_ids: tuple[ProjectId, ...] | UnsetType = UNSET
     match_threshold_basis_points: int | UnsetType | None = UNSET
     ends_answer_early: bool | UnsetType = UNSET
@@ -122,19 +108,19 @@ class PolicyEdit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EffectivePolicy:
-    """A current version as it applies to one project by itself."""
+    """A current version that applies to all requests of one project."""
 
     id: PolicyId
     name: str
     version: int
     direction: Direction
     mode: Mode
-    scope: Scope
+    scope: PolicyScope
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AppliedPolicy:
-    """All that judging needs of a current version."""
+    """The fields of a version or a draft that an evaluation needs."""
 
     id: PolicyId
     version: int
@@ -147,7 +133,7 @@ class AppliedPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicySnapshot:
-    """What applies to one project by itself, at one number of the organization's counter."""
+    """Policies that apply together, at one policy version of the organization."""
 
     policy_version: int
     policies: tuple[AppliedPolicy, ...]

@@ -1,0 +1,1 @@
+"""Contents for the judge: rendering of requests and answers, and their windows."""

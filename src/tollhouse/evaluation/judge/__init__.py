@@ -1,0 +1,1 @@
+"""The judge model: its prompts, answer tokens, scores, verdicts and quotas."""

@@ -1,0 +1,89 @@
+"""The policy resolver: finds the policies of a request and starts their evaluation."""
+
+from collections.abc import Collection, Sequence
+
+from tollhouse.base.ids import OrganizationId, ProjectId, parse_policy_id, policy_id_text
+from tollhouse.evaluation.buffer_quota import AnswerBuffers
+from tollhouse.evaluation.dependencies import (
+    AppliedPolicies,
+    EvaluationInput,
+    EvaluatorDependencies,
+)
+from tollhouse.evaluation.request_evaluation import RequestEvaluation
+from tollhouse.policies.errors import SelectedPolicyNotFound, SelectedPolicyPaused
+from tollhouse.policies.snapshots import PolicySnapshots
+from tollhouse.policies.types import AppliedPolicy
+
+
+class PolicyResolver:
+    """Finds the policies that apply to a request, from snapshots of each project."""
+
+    def __init__(self, snapshots: PolicySnapshots, dependencies: EvaluatorDependencies) -> None:
+        self._snapshots = snapshots
+        self._dependencies = dependencies
+
+    @property
+    def buffers(self) -> AnswerBuffers:
+        """The buffers of answers that wait for a verdict, or for their callers to read them."""
+        return self._dependencies.buffers
+
+    async def applied(
+        self,
+        organization_id: OrganizationId,
+        project_id: ProjectId,
+        *,
+        policy_version: int,
+        selected: Sequence[str],
+    ) -> AppliedPolicies | None:
+        """Return the policies of the project and those `selected` by ID, or None without any.
+
+        Raises `SelectedPolicyNotFound` and `SelectedPolicyPaused`.
+        """
+        snapshot = await self._snapshots.find(
+            organization_id, project_id, policy_version=policy_version
+        )
+        if not selected:
+            return AppliedPolicies(by_scope=snapshot.policies) if snapshot.policies else None
+        found = await self._selected(organization_id, selected, policy_version=policy_version)
+        known = {policy.id for policy in snapshot.policies}
+        return AppliedPolicies(
+            by_scope=snapshot.policies,
+            selected=tuple(policy for policy in found if policy.id not in known),
+            has_selection=True,
+        )
+
+    async def _selected(
+        self, organization_id: OrganizationId, texts: Sequence[str], *, policy_version: int
+    ) -> tuple[AppliedPolicy, ...]:
+        """Return the policies by ID. Raises `SelectedPolicyNotFound` with all unknown IDs."""
+        parsed = {text: parse_policy_id(text) for text in texts}
+        ids = {found for found in parsed.values() if found is not None}
+        missing: Collection[str] = ()
+        policies: tuple[AppliedPolicy, ...] = ()
+        try:
+            if ids:
+                policies = await self._snapshots.selected(
+                    organization_id, list(ids), policy_version=policy_version
+                )
+        except SelectedPolicyNotFound as refusal:
+            missing = refusal.unknown
+        except SelectedPolicyPaused:
+            if None not in parsed.values():
+                raise
+        if missing or None in parsed.values():
+            raise SelectedPolicyNotFound(
+                [
+                    text
+                    for text, found in parsed.items()
+                    if found is None or policy_id_text(found) in missing
+                ]
+            )
+        return policies
+
+    async def evaluation(
+        self, evaluation_input: EvaluationInput, applied: AppliedPolicies
+    ) -> RequestEvaluation:
+        """Return the evaluation of a request, or raise if the judge has too few tokens for it."""
+        evaluation = RequestEvaluation(self._dependencies, evaluation_input, applied)
+        await evaluation.check_budget()
+        return evaluation

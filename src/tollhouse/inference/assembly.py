@@ -1,4 +1,4 @@
-"""The parts of inference put together, from the catalog and what the composition root has."""
+"""Build the parts of inference from the catalog."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,21 +8,23 @@ from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
-from tollhouse.base.ids import InstanceId, RequestId
+from tollhouse.base.ids import RequestId
 from tollhouse.base.rates import OrganizationRate
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Backend, Catalog
 from tollhouse.contract.errors import ErrorBody
-from tollhouse.decisions.types import Examination
-from tollhouse.inference.allowance import HeldBytes
-from tollhouse.inference.asks import Asks
-from tollhouse.inference.counting import TokenCounter
-from tollhouse.inference.courts import court_of, courtroom_of
-from tollhouse.inference.offers import Offers, price_list
-from tollhouse.inference.pipeline import Patience, Pipeline
-from tollhouse.inference.policing import Policing
-from tollhouse.inference.tenancy import Tenancy
-from tollhouse.judging.trials import Trials
+from tollhouse.decisions.types import EvaluationRecord
+from tollhouse.evaluation import (
+    AnswerBuffers,
+    PolicyResolver,
+    PolicyTrials,
+    evaluator_dependencies,
+    evaluator_for,
+)
+from tollhouse.inference.messages.token_counter import TokenCounter
+from tollhouse.inference.model_resolver import ModelResolver, price_list
+from tollhouse.inference.pipeline import Pipeline, Timeouts
+from tollhouse.inference.upstream_request import UpstreamRequestBuilder
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.policies.snapshots import PolicySnapshots
@@ -30,111 +32,104 @@ from tollhouse.storage.database import Database
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ground:
-    """What inference stands on. `calls` are tasks of callers who left, `tasks` those of money.
+class InferenceConfig:
+    """The secret, prices and timeouts of a worker, and what it counts for an organization free."""
 
-    Policies are read by at most `policy_reads_max` connections, however many projects one change
-    concerns. `pending_evaluations_max` and `counted_bytes_per_minute` bound one organization.
-    """
-
-    clock: Clock
-    tasks: Tasks
-    calls: Tasks
-    database: Database
-    instance_id: InstanceId
     secret: bytes
-    own_batches_max: int
-    policy_reads_max: int
-    pending_evaluations_max: int
+    price_revision: int
+    timeouts: Timeouts
     counted_bytes_per_minute: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationConfig:
+    """Where buffered answers and evaluation records go; how many evaluations may be pending."""
+
+    buffers: AnswerBuffers
+    pending_per_organization_max: int
+    record: Callable[[EvaluationRecord], None]
+
+
 class Inference:
-    """One per worker."""
+    """Backends, policy evaluation, token counting and the pipeline of one worker.
+
+    `calls` runs what must end after its caller has disconnected.
+    """
 
     def __init__(
         self,
         catalog: Catalog,
-        ground: Ground,
+        config: InferenceConfig,
+        evaluation: EvaluationConfig,
         *,
-        price_revision: int,
-        patience: Patience,
-        buffers: HeldBytes,
-        note: Callable[[Examination], None],
-        show: Callable[[GatewayError, RequestId], ErrorBody],
+        clock: Clock,
+        calls: Tasks,
+        batcher: Batcher,
+        policy_snapshots: PolicySnapshots,
+        render_error: Callable[[GatewayError, RequestId], ErrorBody],
     ) -> None:
-        self._ground = ground
         self._transport = Transport()
         self._backends = {
-            name: OpenAiBackend(backend_config(name, backend), self._transport, ground.clock)
+            name: OpenAiBackend(backend_config(name, backend), self._transport, clock)
             for name, backend in catalog.backends.items()
         }
-        self.offers = Offers(
+        self.model_resolver = ModelResolver(
             catalog,
             self._backends,
-            price_revision=price_revision,
-            counted_bytes=OrganizationRate(
-                ground.clock, per_minute=ground.counted_bytes_per_minute
-            ),
+            price_revision=config.price_revision,
+            counted_bytes=OrganizationRate(clock, per_minute=config.counted_bytes_per_minute),
         )
-        self._court = court_of(catalog, self._backends, ground.clock, secret=ground.secret)
-        policing = Policing(
-            PolicySnapshots(
-                ground.database.share(connections_max=ground.policy_reads_max), ground.tasks
-            ),
-            courtroom_of(
+        self._evaluator = evaluator_for(catalog, self._backends, clock, secret=config.secret)
+        policy_resolver = PolicyResolver(
+            policy_snapshots,
+            evaluator_dependencies(
                 catalog.judge,
-                self._court,
-                ground.clock,
-                ground.calls,
-                held_bytes=buffers,
-                pending_evaluations_max=ground.pending_evaluations_max,
-                note=note,
+                self._evaluator,
+                clock,
+                calls,
+                buffers=evaluation.buffers,
+                pending_evaluations_max=evaluation.pending_per_organization_max,
+                record=evaluation.record,
             ),
         )
-        self.trials = Trials(self._court)
-        self.token_counter = TokenCounter(self.offers, policing)
+        self.trials = PolicyTrials(self._evaluator)
+        self.token_counter = TokenCounter(self.model_resolver, policy_resolver)
         self.pipeline = Pipeline(
-            clock=ground.clock,
-            tasks=ground.calls,
-            batcher=Batcher(
-                ground.database,
-                ground.tasks,
-                ground.instance_id,
-                own_batches_max=ground.own_batches_max,
-            ),
-            policing=policing,
-            asks=Asks(Tenancy(ground.secret)),
-            offers=self.offers,
-            patience=patience,
-            show=show,
+            clock=clock,
+            tasks=calls,
+            batcher=batcher,
+            policy_resolver=policy_resolver,
+            upstream_requests=UpstreamRequestBuilder(config.secret),
+            model_resolver=self.model_resolver,
+            timeouts=config.timeouts,
+            render_error=render_error,
         )
 
-    def start(self) -> None:
-        """Begin to watch the health of every replica, and get the judge ready."""
+    def start(self, tasks: Tasks) -> None:
+        """Start the health checks of all replicas, and prepare the judge."""
         for backend in self._backends.values():
-            backend.start(self._ground.tasks)
-        if self._court is not None:
-            self._ground.tasks.start("judge-preparation", self._court.prepare())
+            backend.start(tasks)
+        if self._evaluator is not None:
+            tasks.start("judge-preparation", self._evaluator.prepare())
 
-    async def stop_watching(self) -> None:
-        """Ask no replica for its health any more; calls under way go on."""
+    async def stop_health_checks(self) -> None:
+        """Stop the health checks; calls in flight go on."""
         for backend in self._backends.values():
             await backend.stop()
 
     async def close(self) -> None:
-        """Called when no call is left."""
+        """Close all connections to backends, when no call is in flight any more."""
         await self._transport.close()
 
 
 async def price_revision(database: Database, catalog: Catalog) -> int:
-    """The number under which the ledger keeps the catalog's prices."""
+    """Return the number under which the ledger keeps the catalog's prices."""
     async with database.transaction() as tx:
         return await ledger.price_revision(tx, price_list(catalog))
 
 
 def backend_config(name: str, backend: Backend) -> BackendConfig:
-    """How a backend of the catalog is reached."""
+    """Return how to call a backend of the catalog."""
     return BackendConfig(
         name=name,
         replicas=backend.replicas,

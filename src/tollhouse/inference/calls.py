@@ -1,57 +1,42 @@
-"""What the pipeline is asked and what it answers."""
+"""The request that the pipeline receives, and the answer that it returns."""
 
-import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from tollhouse.base.ids import RequestId
+from tollhouse.inference.endpoint import Endpoint
 from tollhouse.inference.streaming import StreamedAnswer
-from tollhouse.inference.surface import Surface
 from tollhouse.inference.trace import Trace
 from tollhouse.keys.types import Customer
-from tollhouse.limits.limiter import Pass
+from tollhouse.limits.limiter import Permit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InferenceCall:
     """A decoded request of a customer.
 
-    `recheck` asks again who calls; while what was known at the door can be believed, at no cost.
-    `charge` is told for how many seconds the event loop was busy preparing the request.
+    `recheck` authenticates the customer again, if the body took long to arrive. `charge_cpu` is
+    told the CPU seconds that the request took before its first wait.
     """
 
     request_id: RequestId
     now: datetime
-    surface: Surface
+    endpoint: Endpoint
     body: Any
     session: str | None
-    traffic: Pass
+    permit: Permit
     trace: Trace
     recheck: Callable[[], Awaitable[Customer]]
-    charge: Callable[[float], None]
+    charge_cpu: Callable[[float], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WholeAnswer:
-    """A body that is sent at once."""
+    """The body of an answer that is sent at once."""
 
     body: bytes
-
-
-@contextmanager
-def busy(charge: Callable[[float], None]) -> Generator[None]:
-    """Tell `charge` the processor time that this thread spends within, also on a failure.
-
-    Nothing may be awaited within.
-    """
-    began_seconds = time.thread_time()
-    try:
-        yield
-    finally:
-        charge(time.thread_time() - began_seconds)
 
 
 InferenceAnswer = WholeAnswer | StreamedAnswer

@@ -1,4 +1,4 @@
-"""Chat completions: already in the pipeline's form on the way in; OQ-19 to OQ-30 on the way out."""
+"""The chat endpoint: its requests have the pipeline's form; answers follow OQ-19 to OQ-30."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -21,34 +21,36 @@ from tollhouse.backends.types import ToolCallDelta as UpstreamToolCall
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import completions as wire
 from tollhouse.contract.chat import ChatRequest, check
-from tollhouse.contract.combinations import is_set
 from tollhouse.contract.errors import Envelope, ErrorBody
+from tollhouse.contract.field_checks import ABSENT
 from tollhouse.inference import engine_fields
 from tollhouse.inference.content_parts import with_forwarded_parts
+from tollhouse.inference.endpoint import Finish, TranslatedRequest, same_name
 from tollhouse.inference.forwarded_tools import with_forwarded_tools
-from tollhouse.inference.surface import Finish, Translated, same_name
 from tollhouse.ledger.pricing import Usage
 
 END: Final = b"data: [DONE]\n\n"
 
 
-class ChatSurface:
-    """POST /v1/chat/completions."""
+class ChatEndpoint:
+    """Translates requests of `POST /v1/chat/completions`."""
 
-    def translate(self, body: ChatRequest, *, request_id: RequestId, now: datetime) -> Translated:
-        """Chat is the form in which requests are priced, judged and forwarded."""
+    def translate(
+        self, body: ChatRequest, *, request_id: RequestId, now: datetime
+    ) -> TranslatedRequest:
+        """Return the request unchanged: chat is the form that is priced, judged and forwarded."""
         check(body)
         request = _with_logprobs(with_forwarded_tools(with_forwarded_parts(body)))
         names_logprobs = request.logprobs is body.logprobs
-        return Translated(
+        return TranslatedRequest(
             request=request,
-            rendering=ChatRendering(body, request_id, now),
+            encoder=ChatEncoder(body, request_id, now),
             name_of=same_name if names_logprobs else _top_logprobs,
         )
 
 
-class ChatRendering:
-    """One answer. Its ID, creation and model are the gateway's own in every record (OQ-44)."""
+class ChatEncoder:
+    """Encodes one answer. Its ID, time and model are the gateway's own in every record (OQ-44)."""
 
     def __init__(self, request: ChatRequest, request_id: RequestId, now: datetime) -> None:
         self._id = f"chatcmpl-{request_id.hex}"
@@ -57,7 +59,7 @@ class ChatRendering:
         self._choices = request.n or 1
         self._shows_usage = bool(request.stream_options and request.stream_options.include_usage)
         self._shows_reasoning = shows_reasoning(request)
-        self._shows_prompt_logprobs = is_set(request.prompt_logprobs)
+        self._shows_prompt_logprobs = request.prompt_logprobs not in ABSENT
         self._calls: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._fingerprint: str | None = None
         self._tier: str | None = None
@@ -65,13 +67,13 @@ class ChatRendering:
 
     @property
     def retained_bytes(self) -> int:
-        """Nothing is kept: every record tells only what is new."""
+        """Return 0: every record contains only new output."""
         return 0
 
     # Whole
 
     def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
-        """The answer in one object, its choices in order."""
+        """Encode the complete answer, with its choices in order."""
         body = wire.ChatCompletion(
             id=self._id,
             created=self._created,
@@ -101,7 +103,7 @@ class ChatRendering:
         )
 
     def _message(self, message: UpstreamMessage) -> wire.CompletionMessage:
-        """SDKs send it back as it is, where a refusal is no part of a message, not even null."""
+        """Encode a message without a null refusal, which SDKs would send back."""
         reasoning = self._reasoning(message)
         return wire.CompletionMessage(
             role="assistant",
@@ -129,7 +131,7 @@ class ChatRendering:
         return b"".join(self._record(index, delta) for index in range(self._choices))
 
     def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:
-        """What the backend added. Usage is kept for the end, and only if it was asked for."""
+        """Encode new records. Usage is sent at the end, and only if it was requested."""
         records: list[bytes] = []
         for chunk in chunks:
             if chunk.service_tier is not None:
@@ -139,7 +141,7 @@ class ChatRendering:
         return b"".join(records)
 
     def _of_choice(self, choice: UpstreamChunkChoice) -> list[bytes]:
-        """An end that comes together with content is told apart: SDKs expect it alone."""
+        """Split a finish reason from content that came with it: SDKs expect it alone."""
         records: list[bytes] = []
         delta = self._delta(choice.index, choice.delta)
         if delta is not None or choice.logprobs is not None:
@@ -166,9 +168,9 @@ class ChatRendering:
         return None if told == _NOTHING else told
 
     def _tool_call(self, index: int, call: UpstreamToolCall) -> wire.ToolCallDelta:
-        """Only the first piece of a call carries ID and name, however often the backend does.
+        """Encode pieces of tool calls: only the first piece of each has its ID and name.
 
-        Calls are numbered by their first pieces, whatever numbers the backend gives them (OQ-196).
+        Calls are numbered by their first pieces, whatever indexes the backend sends (OQ-196).
         """
         numbers = self._calls[index]
         function = call.function
@@ -187,14 +189,14 @@ class ChatRendering:
         )
 
     def closing(self, finish: Finish) -> Iterator[bytes]:
-        """Usage is the last record before the end: a later one resets it in SDKs (OQ-22)."""
+        """Encode usage as the last record: a later one resets it in SDKs (OQ-22)."""
         if not self._shows_usage:
             yield END
             return
         yield self._framed(choices=[], usage=_reported(finish)) + END
 
     def failure(self, error: ErrorBody) -> bytes:
-        """The envelope as a record, and no end marker after it (OQ-25)."""
+        """Encode the error as a record, without an end marker after it (OQ-25)."""
         return framed(self._encoder.encode(Envelope(error=error)))
 
     def _record(
@@ -225,7 +227,7 @@ class ChatRendering:
         return framed(self._encoder.encode(chunk))
 
     def _reasoning(self, said: UpstreamDelta | UpstreamMessage) -> str | None:
-        """Engines call it by either name; callers get both, or neither (OQ-26)."""
+        """Return reasoning under both of its names, or neither (OQ-26)."""
         return (said.reasoning or said.reasoning_content) if self._shows_reasoning else None
 
 
@@ -234,7 +236,7 @@ _NOTHING: Final = wire.Delta()
 
 def _with_logprobs(request: ChatRequest) -> ChatRequest:
     """Return a request in which `top_logprobs` alone asks for log probabilities (OQ-39)."""
-    if request.logprobs is True or not is_set(request.top_logprobs):
+    if request.logprobs is True or request.top_logprobs in ABSENT:
         return request
     if not request.top_logprobs:
         return msgspec.structs.replace(request, top_logprobs=UNSET)
@@ -247,18 +249,18 @@ def _top_logprobs(param: str) -> str:
 
 
 def framed(record: bytes) -> bytes:
-    """A record of a stream of events: JSON has no line ends of its own."""
+    """Encode one server-sent event; encoded JSON contains no line ends."""
     return b"data: %b\n\n" % record
 
 
 def shows_reasoning(request: ChatRequest) -> bool:
-    """Whether the caller wants to read what was reasoned; contradictions were refused before."""
+    """Whether the answer includes reasoning; contradicting options were refused before."""
     excluded = request.reasoning.exclude is True if request.reasoning else False
     return not excluded and request.include_reasoning is not False
 
 
 def usage_of(usage: Usage) -> wire.Usage:
-    """Usage as callers see it, in the same numbers that are charged."""
+    """Return the charged usage in the form of the API."""
     return wire.Usage(
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
@@ -274,7 +276,7 @@ def _reported(finish: Finish) -> wire.Usage | None:
 
 
 def annotations_of(found: list[FreeObject] | None) -> list[wire.Annotation] | UnsetType:
-    """Sources in the contract's form; what has another form is dropped."""
+    """Return the sources that have the contract's form; others are dropped."""
     kept: list[wire.Annotation] = []
     for annotation in found or ():
         try:
@@ -285,7 +287,7 @@ def annotations_of(found: list[FreeObject] | None) -> list[wire.Annotation] | Un
 
 
 def _numbered(calls: list[FreeObject]) -> list[FreeObject]:
-    """Where an engine numbers the calls of a whole answer, each has the number of its place."""
+    """Replace the engine's indexes of tool calls by their positions."""
     return [
         {**call, "index": number} if "index" in call else call for number, call in enumerate(calls)
     ]

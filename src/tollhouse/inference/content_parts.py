@@ -12,9 +12,8 @@ import msgspec
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest
-from tollhouse.contract.free_form import invalid_value
+from tollhouse.contract.field_checks import invalid_value
 from tollhouse.inference.forwarded_tools import forwarded_prediction
-from tollhouse.inference.media import data_media_type, is_base64, is_http_address, is_of_kind
 
 TEXT_TYPES: Final = ("text", "refusal")
 _MEDIA_MEMBERS: Final = {
@@ -32,9 +31,9 @@ _UNSERVED_MEMBERS: Final = (
     "input_image",
     "input_file",
 )
-"""Media that some engines find in a part without a type."""
+"""Members by which some engines recognise media in a part without a type."""
 _CONTENT_MEMBERS: Final = dict.fromkeys((*TEXT_TYPES, *_MEDIA_MEMBERS, *_UNSERVED_MEMBERS))
-"""In the order in which a refusal names them."""
+"""Ordered as error messages name them."""
 _STRING_OR_NULL: Final = (str, type(None))
 _FORMS: Final = {
     "detail": re.compile("auto|low|high|original"),
@@ -118,7 +117,7 @@ def _forwarded(parts: list[Any], path: str) -> list[FreeObject]:
 
 
 def _is_plain_text(part: Any) -> bool:  # noqa: ANN401 - free-form
-    """Whether a part is forwarded as it is. Nearly all are, so that this comes first."""
+    """Whether a part is forwarded unchanged. Checked first, because nearly all parts are."""
     return (
         type(part) is dict
         and len(cast("FreeObject", part)) == len(("type", "text"))
@@ -144,7 +143,7 @@ def _untyped(path: str) -> InvalidRequest:
 
 
 def _kind_without_type(part: FreeObject, path: str) -> str:
-    """A part without a type is what it holds; one that holds nothing known is an empty text."""
+    """Return the type of a part from its members; a part without a known member is empty text."""
     held = [name for name, value in part.items() if value is not None and name in _CONTENT_MEMBERS]
     if len(held) > 1:
         held.sort(key=list(_CONTENT_MEMBERS).index)
@@ -154,7 +153,7 @@ def _kind_without_type(part: FreeObject, path: str) -> str:
 
 
 def _media(kind: str, value: Any) -> FreeObject:  # noqa: ANN401 - free-form
-    """A string is the address or the data itself."""
+    """Return the members of media; a plain string is its address or its data."""
     names = _MEDIA_MEMBERS[kind]
     if isinstance(value, str):
         return {names[0]: value}
@@ -165,3 +164,59 @@ def _media(kind: str, value: Any) -> FreeObject:  # noqa: ANN401 - free-form
 
 def _has_form(name: str, value: str) -> bool:
     return name not in _FORMS or _FORMS[name].fullmatch(value) is not None
+
+
+_DATA_URL: Final = re.compile(
+    r"data:([a-z0-9]{1,32}/[a-z0-9.+_-]{1,128})(?:;[a-z0-9_-]{1,64}=[a-z0-9.+_-]{0,128}){0,8};base64,",
+    re.IGNORECASE,
+)
+_DATA_SCHEME: Final = "data:"
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9]{1,32}/[a-z0-9.+_-]{1,128}", re.IGNORECASE)
+_HTTP_ADDRESS: Final = re.compile(r"https?://[^\x00-\x20\x7f]{1,8192}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_BASE64_BLOCK: Final = 4
+_CHECKED_CHARACTERS: Final = 4096
+"""Only both ends of long data are checked: an address or a path shows itself there."""
+_SCRIPTED_IMAGE: Final = "image/svg+xml"
+"""SVG can reference files and addresses that a renderer would fetch."""
+_OWN_PARTS: Final = ("image", "video", "audio")
+"""Kinds of media that have a part type of their own and are not sent as files."""
+
+
+def data_media_type(value: object) -> str | None:
+    """Return TYPE/SUBTYPE of `data:TYPE/SUBTYPE;base64,...` in lower case, or None for all else."""
+    if not isinstance(value, str) or not value.startswith(_DATA_SCHEME):
+        return None
+    found = _DATA_URL.match(value)
+    return None if found is None else found[1].lower()
+
+
+def is_media_type(value: str) -> bool:
+    """Whether a text has the form TYPE/SUBTYPE, without parameters."""
+    return _MEDIA_TYPE.fullmatch(value) is not None
+
+
+def is_of_kind(media_type: str, kind: str) -> bool:
+    """Whether a part of this kind may contain data of this media type.
+
+    `kind` is `image`, `video`, `audio` or `file`; a file is any media without a part type.
+    """
+    major = media_type.partition("/")[0].lower()
+    if kind == "file":
+        return major not in _OWN_PARTS
+    return major == kind and media_type.lower() != _SCRIPTED_IMAGE
+
+
+def is_base64(value: object) -> bool:
+    """Whether a value is base64 in whole blocks. Of a long value only both ends are checked."""
+    if not isinstance(value, str) or len(value) % _BASE64_BLOCK:
+        return False
+    if len(value) <= 2 * _CHECKED_CHARACTERS:
+        return _BASE64.fullmatch(value) is not None
+    beginning, end = value[:_CHECKED_CHARACTERS], value[-_CHECKED_CHARACTERS:]
+    return "=" not in beginning and all(map(_BASE64.fullmatch, (beginning, end)))
+
+
+def is_http_address(value: object) -> bool:
+    """Whether a value is an HTTP address that a backend with a safe fetcher may receive."""
+    return isinstance(value, str) and _HTTP_ADDRESS.fullmatch(value) is not None

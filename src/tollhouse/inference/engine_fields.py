@@ -1,13 +1,13 @@
-"""Fields of an answer that the engine fills and no policy reads: closed sets, or dropped.
+"""Restrict the fields of an answer that the engine fills and no policy reads.
 
-A model cannot speak through them, but an engine that lies can. While an enforcing response policy
-applies, `judged_completion` and `judged_chunks` leave nothing in them that was not judged (OQ-196).
-Choices that nobody asked for are dropped from every answer.
+They have values of closed lists, or are dropped, so that an engine cannot send text past a policy.
+While an enforcing response policy applies, `judged_completion` and `judged_chunks` leave nothing in
+them that was not judged (OQ-196). Choices that were not requested are always dropped.
 """
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -18,9 +18,9 @@ from tollhouse.backends.types import (
     UpstreamChunk,
     UpstreamChunkChoice,
     UpstreamCompletion,
+    UpstreamMessage,
 )
 from tollhouse.contract.responses import ServiceTier
-from tollhouse.inference.judged_messages import judged_message
 
 _Choice = TypeVar("_Choice", UpstreamChoice, UpstreamChunkChoice)
 
@@ -36,45 +36,45 @@ _FINISH_REASONS: Final = {
     "refusal": "content_filter",
     "safety": "content_filter",
 }
-"""The contract's words, and what other dialects of engines call them."""
+"""The contract's finish reasons, and the names that some engines use for them."""
 _FINGERPRINT: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _REPLACEMENT: Final = "\ufffd"
 LEAST_LOGPROB: Final = -9999.0
-"""What OpenAI says of a token whose probability it does not tell."""
+"""The log probability that OpenAI sends for a token without a known probability."""
 
 
-class _Guess(Struct, frozen=True):
+class _RankedToken(Struct, frozen=True):
     token: str
     logprob: float | None = None
 
 
-class _Token(_Guess, frozen=True):
-    top_logprobs: list[_Guess] = []
+class _EngineToken(_RankedToken, frozen=True):
+    top_logprobs: list[_RankedToken] = []
 
 
-class _Logprobs(Struct, frozen=True):
-    content: list[_Token] | None = None
-    refusal: list[_Token] | None = None
+class _EngineLogprobs(Struct, frozen=True):
+    content: list[_EngineToken] | None = None
+    refusal: list[_EngineToken] | None = None
 
 
 def finish_reason(said: str | None) -> str | None:
-    """Return why a choice ended in a word of the contract; an unknown word is `stop`."""
+    """Return the contract's finish reason; an unknown reason becomes `stop`."""
     return None if said is None else _FINISH_REASONS.get(said, UNKNOWN_FINISH_REASON)
 
 
 def service_tier(said: str | None) -> str | None:
-    """Return the tier that served, if it is one of the contract's."""
+    """Return the service tier, if the contract has it."""
     return said if said in TIERS else None
 
 
 def system_fingerprint(said: str | None) -> str | None:
-    """Return the engine's fingerprint, if it has the form of one."""
+    """Return the engine's fingerprint, if it has a valid form."""
     is_known = said is not None and _FINGERPRINT.fullmatch(said) is not None
     return said if is_known else None
 
 
 def asked_completion(completion: UpstreamCompletion, completions: int) -> UpstreamCompletion:
-    """Return a whole answer without choices whose index is not one of those asked for."""
+    """Return a complete answer without choices that were not requested."""
     kept = [choice for choice in completion.choices if 0 <= choice.index < completions]
     if len(kept) == len(completion.choices):
         return completion
@@ -82,7 +82,7 @@ def asked_completion(completion: UpstreamCompletion, completions: int) -> Upstre
 
 
 def asked_chunks(chunks: Sequence[UpstreamChunk], completions: int) -> Sequence[UpstreamChunk]:
-    """Return records of a stream without choices whose index is not one of those asked for."""
+    """Return records of a stream without choices that were not requested."""
     indexes = (choice.index for chunk in chunks for choice in chunk.choices)
     if all(0 <= index < completions for index in indexes):
         return chunks
@@ -95,7 +95,7 @@ def _asked_chunk(chunk: UpstreamChunk, completions: int) -> UpstreamChunk:
 
 
 def judged_completion(completion: UpstreamCompletion) -> UpstreamCompletion:
-    """Return a whole answer without the fields that no policy reads."""
+    """Return a complete answer without the fields that no policy reads."""
     choices = [
         msgspec.structs.replace(_without_unjudged(choice), message=judged_message(choice.message))
         for choice in completion.choices
@@ -127,7 +127,7 @@ def _without_unjudged(choice: _Choice) -> _Choice:
 def _judged_logprobs(found: Any) -> FreeObject | None:  # noqa: ANN401 - as the backend has them
     """Rebuild log probabilities from the texts of tokens, or drop what has another form."""
     try:
-        known = msgspec.convert(found, _Logprobs)
+        known = msgspec.convert(found, _EngineLogprobs)
     except msgspec.ValidationError:
         return None
     return {
@@ -136,19 +136,66 @@ def _judged_logprobs(found: Any) -> FreeObject | None:  # noqa: ANN401 - as the 
     }
 
 
-def _token(token: _Token) -> FreeObject:
+def _token(token: _EngineToken) -> FreeObject:
     return _guess(token) | {"top_logprobs": [_guess(guess) for guess in token.top_logprobs]}
 
 
-def _guess(guess: _Guess) -> FreeObject:
-    """A token that is part of a character has bytes that its text does not show: they are null."""
+def _guess(guess: _RankedToken) -> FreeObject:
+    """Return null for the bytes of a token that is only part of a character."""
     is_whole = _REPLACEMENT not in guess.token
     shown = list(guess.token.encode()) if is_whole else None
     return {"token": guess.token, "logprob": _logprob(guess.logprob), "bytes": shown}
 
 
 def _logprob(said: float | None) -> float:
-    """A probability is at most 1, so that its logarithm is not above 0."""
+    """Return a log probability, which is never above 0."""
     if said is None or not LEAST_LOGPROB <= said <= 0:
         return LEAST_LOGPROB
     return said
+
+
+_TEXT_TYPES: Final = (None, "text", "output_text")
+_REFUSAL: Final = "refusal"
+_CALL_MEMBERS: Final = {"function": "arguments", "custom": "input"}
+"""The types of tool calls, and the member that contains the input of each."""
+
+
+def judged_message(message: UpstreamMessage) -> UpstreamMessage:
+    """Return the message with texts, refusals and calls in the contract's form.
+
+    A part of another type is left as it is: the evaluation refuses the message.
+    """
+    content, calls, call = message.content, message.tool_calls, message.function_call
+    return msgspec.structs.replace(
+        message,
+        content=[_part(part) for part in content] if isinstance(content, list) else content,
+        tool_calls=None if calls is None else [_call(each) for each in calls],
+        function_call=None if call is None else _called(call, "arguments"),
+    )
+
+
+def _part(part: FreeObject) -> FreeObject:
+    if part.get("type") == _REFUSAL:
+        return {"type": _REFUSAL, _REFUSAL: _text(part.get(_REFUSAL))}
+    if part.get("type") in _TEXT_TYPES:
+        return {"type": "text", "text": _text(part.get("text"))}
+    return part
+
+
+def _call(call: FreeObject) -> FreeObject:
+    kind = "custom" if call.get("type") == "custom" else "function"
+    called = _called(call.get(kind), _CALL_MEMBERS[kind])
+    return {"id": _text(call.get("id")), "type": kind, kind: called}
+
+
+def _called(function: Any, member: str) -> FreeObject:  # noqa: ANN401 - as the backend has it
+    """Return the input of a tool as text; an object becomes its JSON."""
+    fields = cast("FreeObject", function) if isinstance(function, dict) else {}
+    said = fields.get(member)
+    if not isinstance(said, str):
+        said = "" if said is None else msgspec.json.encode(said).decode()
+    return {"name": _text(fields.get("name")), member: said}
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - as the backend has it
+    return value if isinstance(value, str) else ""

@@ -1,18 +1,27 @@
-"""Which members of tools, of calls and of the choices among them are forwarded (OQ-195).
+"""Which members of tools, tool calls and tool choices are forwarded (OQ-195).
 
-A schema of parameters is the caller's own, and is forwarded as it is.
+Free-form objects are rebuilt from the members that are known. Other members are accepted and not
+forwarded, so that an engine never reads an address, or text that was neither priced nor judged.
+A schema of parameters belongs to the caller and is forwarded as it is.
 """
 
-from typing import Final
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest
-from tollhouse.contract.free_form import mistyped, unsupported_type
+from tollhouse.contract.field_checks import mistyped, unsupported_type
 from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
-from tollhouse.inference.known_members import WORD, Shape, known_members, known_options
+
+WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""One word, such as a mode. Engines may know more of them than the gateway."""
+
+Shape = Mapping[str, Any]
+"""The form of each member: a type, a pattern, a shape, or a list of one shape."""
 
 FUNCTION: Final[Shape] = {"name": str, "description": str, "parameters": dict, "strict": bool}
 _GRAMMAR: Final[Shape] = {"definition": str, "syntax": WORD}
@@ -90,3 +99,48 @@ def _message(message: ChatMessage) -> ChatMessage:
         tool_calls=[known_members(each, _CALL) for each in calls] if calls else UNSET,
         function_call=known_members(call, _CALLED) if call else UNSET,
     )
+
+
+def known_members(value: object, shape: Shape) -> FreeObject:
+    """Return the members of an object that have a known name and form, without nulls."""
+    fields = cast("FreeObject", value) if isinstance(value, dict) else {}
+    return {
+        name: _known(found, form)
+        for name, form in shape.items()
+        if _fits(found := fields.get(name), form)
+    }
+
+
+def _fits(found: object, form: Any) -> bool:  # noqa: ANN401 - see Shape
+    match form:
+        case re.Pattern():
+            return (
+                isinstance(found, str)
+                and cast("re.Pattern[str]", form).fullmatch(found) is not None
+            )
+        case Mapping():
+            return isinstance(found, dict)
+        case list():
+            return isinstance(found, list)
+        case _:
+            return isinstance(found, form)
+
+
+def _known(found: Any, form: Any) -> Any:  # noqa: ANN401 - see Shape
+    match form:
+        case Mapping():
+            return known_members(found, cast("Shape", form))
+        case [shape]:
+            return [known_members(each, cast("Shape", shape)) for each in found]
+        case _:
+            return found
+
+
+def known_options(request: Struct, shapes: Mapping[str, Shape]) -> FreeObject:
+    """Return the fields of a request that are objects, reduced to their known members."""
+    found: dict[str, Any] = {name: getattr(request, name) for name in shapes}
+    return {
+        name: known_members(value, shapes[name])
+        for name, value in found.items()
+        if _fits(value, dict)
+    }

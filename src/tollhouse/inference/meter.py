@@ -1,30 +1,34 @@
-"""What a call used, as far as it is known at any moment. Unknown usage is a state, not a zero."""
+"""Count what a call used, from the reports of the engine and from the text itself.
 
-from collections.abc import Sequence
+Text that no engine counted has one token for four characters, rounded up. Streams and complete
+answers are counted by the same functions, so that the same text has the same count in both. No
+tokenizer runs inside the gateway. Unknown usage is a state, not zero.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, cast
+
+import msgspec
 
 from tollhouse.backends.types import (
+    FreeObject,
     FunctionDelta,
     UpstreamChunk,
     UpstreamChunkChoice,
     UpstreamCompletion,
+    UpstreamDelta,
+    UpstreamMessage,
     UpstreamUsage,
 )
-from tollhouse.inference.surface import Finish
-from tollhouse.inference.text_tokens import (
-    OutputCount,
-    delta_characters,
-    function_characters,
-    logprob_tokens,
-    message_characters,
-    tokens_of,
-)
+from tollhouse.contract.chat import ChatMessage, ChatRequest
+from tollhouse.inference.endpoint import Finish
 from tollhouse.ledger import pricing
 from tollhouse.ledger.pricing import TokenBound, Usage
 
 _FUNCTION_CALL = -1
-"""The place of a choice's only function call; tool calls have their own from 0 on."""
+"""The index of a choice's function call; tool calls have indexes from 0 on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,12 +46,12 @@ class MeteredUsage:
 
 
 def finish_of(metered: MeteredUsage, *, at: datetime) -> Finish:
-    """Return the end of an answer as renderings show it."""
+    """Return the end of an answer as encoders write it."""
     return Finish(usage=metered.usage, is_estimated=metered.is_estimated, at=at)
 
 
 class Meter:
-    """Sees everything that comes from the backend, before the caller does."""
+    """Counts everything that comes from the backend, before the caller receives it."""
 
     def __init__(self, *, prompt_characters: int, bound: TokenBound) -> None:
         self._prompt_characters = prompt_characters
@@ -64,6 +68,11 @@ class Meter:
         self._begun: set[int] = set()
         self._finished: set[int] = set()
         self._logprob_tokens = 0
+        self.has_whole_answer = False
+
+    def answer_ended(self) -> None:
+        """The backend has sent all that was requested, whether or not the caller receives it."""
+        self.has_whole_answer = True
 
     @property
     def has_usage(self) -> bool:
@@ -77,7 +86,7 @@ class Meter:
 
     @property
     def is_finished(self) -> bool:
-        """Whether every choice that began has told why it ended."""
+        """Whether every choice that began has a finish reason."""
         return bool(self._finished) and self._finished >= self._begun
 
     def counted_output_tokens(self) -> int:
@@ -89,9 +98,9 @@ class Meter:
         return max(self._output.tokens, min(self._logprob_tokens, bound))
 
     def see(self, chunks: Sequence[UpstreamChunk]) -> None:
-        """Records of a stream. A usage replaces an earlier one, because engines count up.
+        """Count the records of a stream. A usage replaces an earlier one: engines count up.
 
-        One that comes with a choice is that choice's alone, as vLLM tells it.
+        A usage in a record with a choice is that of the choice alone, as vLLM reports it.
         """
         for chunk in chunks:
             for choice in chunk.choices:
@@ -100,25 +109,28 @@ class Meter:
                 self._report(chunk.usage, chunk.choices[0].index if chunk.choices else None)
 
     def see_completion(self, completion: UpstreamCompletion) -> None:
-        """An answer that came whole, with its usage at its end."""
+        """Count a complete answer and keep its reported usage."""
         self._total = completion.usage
         for choice in completion.choices:
             self._output.add(choice.index, message_characters(choice.message))
             self._logprob_tokens += logprob_tokens(choice.logprobs)
 
     def usage(self, *, is_complete: bool) -> MeteredUsage:
-        """Return what to charge: what is reported, and what is counted where no report tells it.
+        """Return the usage to charge: the reported one, or the counted one without a report.
 
-        The larger of both, unless the report came at the end of a complete answer.
+        It is the larger of both, unless the report came at the end of a complete answer.
         """
         reports = [*self._by_choice.values(), *([self._total] if self._total else ())]
-        prompt_tokens = max((report.prompt_tokens for report in reports), default=0)
+        prompt_tokens = cached_tokens = 0
+        for report in reports:
+            prompt_tokens = max(prompt_tokens, report.prompt_tokens)
+            cached_tokens = max(cached_tokens, _cached(report))
         reported = self._reported_output()
         completion_tokens = self._output_to_charge(reported, is_complete=is_complete)
         used = Usage(
             prompt_tokens=prompt_tokens or self._estimated_prompt(),
             completion_tokens=completion_tokens,
-            cached_tokens=max(map(_cached, reports), default=0),
+            cached_tokens=cached_tokens,
             reasoning_tokens=self._reported_reasoning(),
             images=self._bound.images,
         )
@@ -136,12 +148,14 @@ class Meter:
         return max(reported, self.counted_output_tokens())
 
     def _report(self, usage: UpstreamUsage, choice: int | None) -> None:
-        """Keep a report of one choice, or of all. One without output replaces none that has it."""
+        """Keep a report of one choice or of all. One without output never replaces one with it."""
         tells_output = usage.completion_tokens is not None
         if choice is not None:
             if tells_output or choice not in self._by_choice:
                 self._by_choice[choice] = usage
             if tells_output:
+                # An earlier report of all choices no longer covers the others.
+                self._unreported_choices |= self._begun - self._by_choice.keys()
                 self._unreported_choices.discard(choice)
         elif tells_output:
             self._total = usage
@@ -151,14 +165,17 @@ class Meter:
             self._total = self._total or usage
 
     def _reported_output(self) -> int | None:
-        """None where no report tells it, or tells fewer tokens than there are choices with text."""
-        told = [one.completion_tokens for one in self._by_choice.values()]
-        of_choices = sum(tokens or 0 for tokens in told)
-        of_all = self._total.completion_tokens if self._total else None
-        if of_all is None and all(tokens is None for tokens in told):
-            return None
-        reported = max(of_choices, of_all or 0)
-        return reported if reported >= self._output.choices else None
+        """Return the reported output tokens, or None if no report has them.
+
+        A report of fewer tokens than there are choices with text is not trusted.
+        """
+        total = self._total.completion_tokens if self._total else None
+        has_report, of_choices = total is not None, 0
+        for report in self._by_choice.values():
+            has_report = has_report or report.completion_tokens is not None
+            of_choices += report.completion_tokens or 0
+        reported = max(of_choices, total or 0)
+        return reported if has_report and reported >= self._output.choices else None
 
     def _reported_reasoning(self) -> int:
         of_choices = sum(map(_reasoned, self._by_choice.values()))
@@ -207,3 +224,139 @@ def _cached(usage: UpstreamUsage) -> int:
 def _reasoned(usage: UpstreamUsage) -> int:
     details = usage.completion_tokens_details
     return (details.reasoning_tokens or 0) if details else 0
+
+
+CHARACTERS_PER_TOKEN = 4
+"""Few tokenizers make longer tokens of ordinary text."""
+_TEXT_MEMBERS = ("text", "refusal")
+"""The members of a content part that hold text."""
+_CALL_MEMBERS = ("name", "arguments", "input")
+"""What a model writes in a call: functions have arguments, custom tools have an input."""
+
+
+def tokens_of(characters: int) -> int:
+    """Return the estimated tokens of a text: at least one unless it is empty."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+class OutputCount:
+    """Running count of the output tokens of one answer, by choice.
+
+    A choice never counts more than `choice_tokens_max`, all together never more than
+    `tokens_max`: an estimate must not exceed what the caller allowed.
+    """
+
+    def __init__(self, *, choice_tokens_max: int, tokens_max: int) -> None:
+        self._choice_tokens_max = choice_tokens_max
+        self._tokens_max = tokens_max
+        self._characters: dict[int, int] = {}
+        self._tokens = 0
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all text so far, at most `tokens_max`."""
+        return min(self._tokens, self._tokens_max)
+
+    @property
+    def choices(self) -> int:
+        """The number of choices with text."""
+        return len(self._characters)
+
+    def add(self, choice: int, characters: int) -> None:
+        """Count more text of a choice. Runs for every record of a stream."""
+        if not characters:
+            return
+        before = self._characters.get(choice, 0)
+        self._characters[choice] = after = before + characters
+        counted, tokens_max = -(-before // CHARACTERS_PER_TOKEN), self._choice_tokens_max
+        if counted < tokens_max:
+            tokens = -(-after // CHARACTERS_PER_TOKEN)
+            self._tokens += min(tokens, tokens_max) - counted
+
+
+def delta_characters(delta: UpstreamDelta) -> int:
+    """Count the text that a record adds to a choice, without the calls in it."""
+    reasoning = delta.reasoning or delta.reasoning_content or ""
+    return len(delta.content or "") + len(reasoning) + len(delta.refusal or "")
+
+
+def logprob_tokens(logprobs: Any) -> int:  # noqa: ANN401 - as the engine has them
+    """Count the tokens that log probabilities name."""
+    found = cast("FreeObject", logprobs).get("content") if isinstance(logprobs, dict) else None
+    return len(cast("list[Any]", found)) if isinstance(found, list) else 0
+
+
+def function_characters(piece: FunctionDelta, *, has_name: bool) -> int:
+    """Count a piece of a call. A name counts once: some engines repeat it with every piece."""
+    name = "" if has_name else piece.name or ""
+    return len(name) + len(piece.arguments or "")
+
+
+def message_characters(message: UpstreamMessage) -> int:
+    """Count the text of a whole answer of one choice."""
+    return (
+        _content_characters(message.content)
+        + len(message.reasoning or message.reasoning_content or "")
+        + len(message.refusal or "")
+        + _calls_characters(message.tool_calls, message.function_call)
+    )
+
+
+def prompt_characters(request: ChatRequest) -> int:
+    """Count the text of the messages and tools of a request, without the data of its images."""
+    tools = [tool.get("function") or tool.get("custom") for tool in request.tools or ()]
+    return (
+        sum(map(_sent_characters, request.messages))
+        + sum(map(_tool_characters, filter(None, tools)))
+        + sum(map(_tool_characters, filter(None, request.functions or ())))
+    )
+
+
+def _sent_characters(message: ChatMessage) -> int:
+    content = message.content
+    characters = len(content) if isinstance(content, str) else _content_characters(content or None)
+    if text := message.reasoning or message.reasoning_content:
+        characters += len(text)
+    if message.name:
+        characters += len(message.name)
+    if message.tool_calls or message.function_call:
+        characters += _calls_characters(message.tool_calls or None, message.function_call or None)
+    return characters
+
+
+def _content_characters(content: str | list[FreeObject] | None) -> int:
+    if isinstance(content, list):
+        return sum(map(_part_characters, content))
+    return len(content or "")
+
+
+def _part_characters(part: FreeObject) -> int:
+    text = part.get("text")
+    if type(text) is str and "refusal" not in part:
+        return len(text)
+    return _members_characters(part, _TEXT_MEMBERS)
+
+
+def _calls_characters(calls: list[FreeObject] | None, function_call: FreeObject | None) -> int:
+    called: list[Any] = [call.get("function") or call.get("custom") for call in calls or ()]
+    called.append(function_call)
+    return sum(_members_characters(call, _CALL_MEMBERS) for call in called if call)
+
+
+def _tool_characters(described: Any) -> int:  # noqa: ANN401 - free-form
+    """Count a tool. Templates show its schema to the model as JSON, so its keys count as text."""
+    return _members_characters(described, ("name", "description", "parameters", "format"))
+
+
+def _members_characters(value: Any, names: Iterable[str]) -> int:  # noqa: ANN401 - free-form
+    if not isinstance(value, dict):
+        return 0
+    members = cast("FreeObject", value)
+    return sum(_characters(members.get(name)) for name in names)
+
+
+def _characters(value: Any) -> int:  # noqa: ANN401 - free-form
+    """Count a string as it is, and an object as the JSON that callers read."""
+    if isinstance(value, str):
+        return len(value)
+    return len(msgspec.json.encode(value)) if value else 0

@@ -1,6 +1,6 @@
-"""Which options of a request its model does not have: 501 each, with the option's name (OQ-42)."""
+"""Refuse options that the model does not have: 501, with the name of the option (OQ-42)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final, cast, get_args
 
@@ -11,7 +11,6 @@ from tollhouse.base.errors import InvalidRequest
 from tollhouse.catalog.types import Backend, Modality, Model
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatRequest, JsonObjectFormat, JsonSchemaFormat
-from tollhouse.contract.combinations import is_set
 from tollhouse.contract.errors import (
     MediaTypeRefused,
     ModelLacksFeature,
@@ -19,10 +18,10 @@ from tollhouse.contract.errors import (
     SupportedNowhere,
     UnsupportedOption,
 )
-from tollhouse.contract.free_form import unsupported_type
+from tollhouse.contract.field_checks import ABSENT, unsupported_type
 from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
 from tollhouse.inference.content_parts import misplaced_media, unsafe_member
-from tollhouse.inference.surface import NameOf, same_name
+from tollhouse.inference.endpoint import NameOf, same_name
 
 _SAMPLING = (
     "temperature",
@@ -60,9 +59,11 @@ _NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
     "prompt_logprobs": (0,),
     "cache_salt": ("",),
 }
-"""Values that ask for nothing: a model that does not declare the option fulfils them (OQ-42)."""
-_sampling_of = attrgetter(*_SAMPLING)
-_featured_of = attrgetter(*_FEATURES)
+"""Values that change nothing: a model that does not declare the option fulfils them (OQ-42)."""
+_DECLARED_AS: Final = {name: name for name in _SAMPLING} | _FEATURES
+"""The options that a model declares, and the name of each in its declaration."""
+_values_of = attrgetter(*_DECLARED_AS)
+_NO_EFFORT = (*ABSENT, "none")
 _OUTPUTS: tuple[str, ...] = get_args(Modality)
 _MODALITIES_OF_PARTS = {
     "text": "text",
@@ -77,9 +78,9 @@ _MODALITIES_OF_PARTS = {
 def check_options(
     request: ChatRequest, model: Model, backend: Backend, name_of: NameOf = same_name
 ) -> ChatRequest:
-    """Refuse the first option that would be dropped or misunderstood behind the gateway.
+    """Raise for the first option that the backend would drop or misunderstand.
 
-    Returns the request without values that ask for nothing and that the model does not declare.
+    Returns the request without undeclared options whose values change nothing.
     """
     undeclared = _undeclared(request, model)
     for param in _unsupported(request, model, undeclared):
@@ -95,7 +96,9 @@ def check_options(
 
 
 def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = same_name) -> None:
-    """A bound above the model's maximum is refused, never lowered in silence (OQ-32)."""
+    """Raise for an output bound above the model's maximum instead of lowering it (OQ-32)."""
+    if not (request.max_tokens or request.max_completion_tokens or request.reasoning):
+        return
     sent = {
         "max_tokens": request.max_tokens,
         "max_completion_tokens": request.max_completion_tokens,
@@ -114,20 +117,23 @@ def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = sam
 def asks_for_reasoning(request: ChatRequest) -> bool:
     """Whether any control turns reasoning on; one that turns it off never fails (A.14)."""
     reasoning = request.reasoning
-    efforts = [request.reasoning_effort, reasoning.effort if reasoning else None]
-    return (
-        request.thinking is True
-        or any(is_set(effort) and effort != "none" for effort in efforts)
-        or (bool(reasoning) and (reasoning.enabled is True or is_set(reasoning.max_tokens)))
+    if request.thinking is True or request.reasoning_effort not in _NO_EFFORT:
+        return True
+    return bool(reasoning) and (
+        reasoning.effort not in _NO_EFFORT
+        or reasoning.enabled is True
+        or reasoning.max_tokens not in ABSENT
     )
 
 
 def _undeclared(request: ChatRequest, model: Model) -> dict[str, Any]:
     """Return the options that were sent and that the model does not declare."""
-    sampling = _sent(_SAMPLING, _sampling_of(request))
-    featured = _sent(_FEATURES, _featured_of(request))
-    return {name: value for name, value in sampling if name not in model.sampling_parameters} | {
-        name: value for name, value in featured if _FEATURES[name] not in model.features
+    return {
+        name: value
+        for (name, declared), value in zip(_DECLARED_AS.items(), _values_of(request), strict=True)
+        if value is not UNSET
+        and value is not None
+        and declared not in (model.features if name in _FEATURES else model.sampling_parameters)
     }
 
 
@@ -143,17 +149,8 @@ def _unsupported(
     yield from _unsupported_forms(request, model)
 
 
-def _sent(names: Iterable[str], values: Iterable[Any]) -> list[tuple[str, Any]]:
-    """The few that were sent with a meaning, of the many that could have been."""
-    return [
-        (name, value)
-        for name, value in zip(names, values, strict=True)
-        if value is not UNSET and value is not None
-    ]
-
-
 def _unsupported_tools(request: ChatRequest, model: Model) -> Iterator[str]:
-    """A tool that the caller does not run is web search: every other type was refused before."""
+    """Yield tools that the model lacks. All types but functions and web search were refused."""
     for position, tool in enumerate(request.tools or []):
         if tool.get("type") not in WEB_SEARCH_TYPES:
             if "tools" not in model.features:
@@ -172,18 +169,18 @@ def _unsupported_forms(request: ChatRequest, model: Model) -> Iterator[str]:
         yield _reasoning_field(request)
     if (
         request.reasoning
-        and is_set(request.reasoning.max_tokens)
+        and request.reasoning.max_tokens not in ABSENT
         and "reasoning_budget" not in model.features
     ):
         yield "reasoning.max_tokens"
     if set(request.modalities or []) - {"text"} - set(model.output_modalities):
         yield "modalities"
-    if is_set(request.audio) and "audio" not in model.output_modalities:
+    if request.audio not in ABSENT and "audio" not in model.output_modalities:
         yield "audio"
 
 
 def _part_lists(request: ChatRequest) -> Iterator[tuple[str, list[FreeObject]]]:
-    """Every list of content parts as they are forwarded, with its path."""
+    """Yield every list of content parts with its path."""
     for position, message in enumerate(request.messages):
         if isinstance(message.content, list):
             yield f"messages[{position}].content", message.content
@@ -194,31 +191,33 @@ def _part_lists(request: ChatRequest) -> Iterator[tuple[str, list[FreeObject]]]:
 def _check_part(
     part: FreeObject, path: str, name: str, model: Model, backend: Backend, name_of: NameOf
 ) -> None:
-    """Refuse a part that the model called `name`, or its backend, does not take."""
+    """Raise for a part that the model called `name`, or its backend, does not accept."""
     kind = part["type"]
     modality = _MODALITIES_OF_PARTS.get(kind)
     if modality is None:
         raise unsupported_type(
             name_of(f"{path}.type"), "content parts", _MODALITIES_OF_PARTS
         ).with_model(name)
-    # A part may have a type, and nothing of it.
+    # A part may have a type without the member of that name.
     member = name_of(f"{path}.{kind}" if part.get(kind) else f"{path}.type")
     if path.startswith("prediction") and modality != "text":
         raise SupportedNowhere(
-            member, feature="predictions that are not text", instead="Send text.", model=name
+            param=member, feature="predictions that are not text", instead="Send text.", model=name
         )
     if modality not in model.input_modalities:
         raise _no_input(member, name, modality)
     if (unsafe := unsafe_member(part, fetches_media=backend.fetches_images_safely)) is not None:
-        raise RemoteMediaRefused(name_of(f"{path}.{unsafe}"), name)
+        raise RemoteMediaRefused(param=name_of(f"{path}.{unsafe}"), model=name)
     if (misplaced := misplaced_media(part)) is not None:
-        raise MediaTypeRefused(name_of(f"{path}.{misplaced[0]}"), misplaced[1], name)
+        raise MediaTypeRefused(
+            param=name_of(f"{path}.{misplaced[0]}"), media_type=misplaced[1], model=name
+        )
 
 
 def _no_input(param: str, name: str, modality: str) -> UnsupportedOption:
     return ModelLacksFeature(
-        param,
-        name,
+        param=param,
+        model=name,
         lack=f"takes no {modality} as input",
         feature=modality,
         listed_in="input_modalities",
@@ -226,19 +225,19 @@ def _no_input(param: str, name: str, modality: str) -> UnsupportedOption:
 
 
 def _reasoning_field(request: ChatRequest) -> str:
-    """The control that turns reasoning on, as the caller sent it."""
+    """Return the name of the control that turns reasoning on."""
     reasoning = request.reasoning
-    if is_set(request.reasoning_effort) and request.reasoning_effort != "none":
+    if request.reasoning_effort not in _NO_EFFORT:
         return "reasoning_effort"
-    if reasoning and is_set(reasoning.effort) and reasoning.effort != "none":
+    if reasoning and reasoning.effort not in _NO_EFFORT:
         return "reasoning.effort"
-    if reasoning and is_set(reasoning.max_tokens):
+    if reasoning and reasoning.max_tokens not in ABSENT:
         return "reasoning.max_tokens"
     return "reasoning.enabled" if reasoning and reasoning.enabled is True else "thinking"
 
 
 def _lacking(param: str, request: ChatRequest, model: Model, name_of: NameOf) -> UnsupportedOption:
-    """The refusal of an option of `_unsupported`, with what the model would have to declare."""
+    """Return the error for an unsupported option, with what the model would have to declare."""
     if param in _SAMPLING or param == "n":
         lack, feature = f"does not take the parameter '{param}'", param
         listed_in = "supported_sampling_parameters"
@@ -252,12 +251,12 @@ def _lacking(param: str, request: ChatRequest, model: Model, name_of: NameOf) ->
         feature = _feature(param, request)
         lack, listed_in = f"does not have the feature '{feature}'", "supported_features"
     return ModelLacksFeature(
-        name_of(param), request.model, lack=lack, feature=feature, listed_in=listed_in
+        param=name_of(param), model=request.model, lack=lack, feature=feature, listed_in=listed_in
     )
 
 
 def _missing_output(request: ChatRequest, model: Model) -> str | None:
-    """The first output that was asked for and the model does not give; None if no model could."""
+    """Return the first requested output that the model lacks, or None if no model has it."""
     missing = (each for each in request.modalities or [] if each not in model.output_modalities)
     return next((each for each in missing if each in _OUTPUTS), None)
 

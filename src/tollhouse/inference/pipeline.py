@@ -1,79 +1,88 @@
-"""One request on its way to a model and back: resolve, reserve, judge, call, settle.
+"""The path of one inference request: resolve, reserve, evaluate, call the backend, settle.
 
-Every operation that generates runs through here, so that limits, admission, policies, settlement
-and activity exist once. The order is that of the whole gateway (docs/architecture.md).
+Chat and responses both run through `Pipeline.run`, so that limits, admission, policies, settlement
+and activity exist once. `docs/architecture.md` walks through it with file names.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from weakref import WeakSet
+from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from tollhouse.backends.errors import BackendError, BackendRejected
-from tollhouse.backends.types import Ask, UpstreamCompletion
+from tollhouse.backends.types import UpstreamCompletion, UpstreamRequest
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId, ReservationId
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody, InputNotCut, UnsupportedOption
-from tollhouse.inference.asks import Asks
-from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer, busy
-from tollhouse.inference.courtroom import Matter
+from tollhouse.evaluation import EvaluationInput, PolicyResolver, RequestEvaluation
+from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
+from tollhouse.inference.endpoint import AnswerEncoder, TranslatedRequest
 from tollhouse.inference.engine_fields import asked_completion, judged_completion
 from tollhouse.inference.errors import ShuttingDown
-from tollhouse.inference.hearing import Hearing
-from tollhouse.inference.holding import judge_whole, through
-from tollhouse.inference.meter import Meter, finish_of
-from tollhouse.inference.offers import Offer, Offers
+from tollhouse.inference.exact_bound import with_exact_prompt
+from tollhouse.inference.meter import Meter, finish_of, prompt_characters, tokens_of
+from tollhouse.inference.model_resolver import ModelResolver, ResolvedModel
 from tollhouse.inference.options import check_options, check_output_bound
-from tollhouse.inference.policing import Policing
-from tollhouse.inference.reservation import Reservation
-from tollhouse.inference.streaming import StreamedAnswer, StreamParts, Upstream
-from tollhouse.inference.surface import Rendering, Translated
-from tollhouse.inference.text_tokens import prompt_characters, tokens_of
-from tollhouse.inference.tightening import tightened
+from tollhouse.inference.request_hold import RequestHold
+from tollhouse.inference.stream_guard import check_answer, guarded_stream
+from tollhouse.inference.streaming import StreamedAnswer, StreamParts, UpstreamStream
+from tollhouse.inference.upstream_request import UpstreamRequestBuilder
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds, pricing
 from tollhouse.ledger.batcher import Batcher
-from tollhouse.ledger.errors import Uncovered
+from tollhouse.ledger.errors import DeadlinePassed, Uncovered
 from tollhouse.ledger.pricing import TokenBound
 from tollhouse.ledger.types import Hold
 
 SETTLING_GRACE = timedelta(seconds=30)
-"""Between the end of a call and the moment from which its hold counts as forgotten."""
+"""Time between the end of a call and the moment from which its hold counts as abandoned."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Patience:
-    """How long a caller waits in silence, and for its admission."""
+class Timeouts:
+    """How long a caller waits for the first byte of a stream, and for its admission."""
 
     head_wait_seconds: float
     admission: timedelta
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Prepared:
-    """A request that may be paid for: what it asks, of whom, and what it can use at most."""
+class _PreparedRequest:
+    """A checked request: what to send to which model, and the most it can use."""
 
     call: InferenceCall
     customer: Customer
     request: ChatRequest
-    rendering: Rendering
-    offer: Offer
-    hearing: Hearing | None
+    encoder: AnswerEncoder
+    resolved: ResolvedModel
+    evaluation: RequestEvaluation | None
     bound: TokenBound
     prompt_characters: int
-    ask: Ask
+    upstream_request: UpstreamRequest
 
     @property
-    def holds_answer(self) -> bool:
-        return self.hearing is not None and self.hearing.holds_answer
+    def buffers_answer(self) -> bool:
+        return self.evaluation is not None and self.evaluation.buffers_answer
+
+    @property
+    def estimated_tokens(self) -> int:
+        """The tokens that rate limits count until the usage is known."""
+        bound = self.bound
+        prompt = min(tokens_of(self.prompt_characters), bound.prompt_tokens)
+        return prompt + bound.output_tokens * bound.completions
 
 
 class Pipeline:
-    """One per worker."""
+    """Answers inference requests. One per worker."""
 
     def __init__(
         self,
@@ -81,245 +90,304 @@ class Pipeline:
         clock: Clock,
         tasks: Tasks,
         batcher: Batcher,
-        policing: Policing,
-        asks: Asks,
-        offers: Offers,
-        patience: Patience,
-        show: Callable[[GatewayError, RequestId], ErrorBody],
+        policy_resolver: PolicyResolver,
+        upstream_requests: UpstreamRequestBuilder,
+        model_resolver: ModelResolver,
+        timeouts: Timeouts,
+        render_error: Callable[[GatewayError, RequestId], ErrorBody],
     ) -> None:
         self._clock = clock
         self._tasks = tasks
         self._batcher = batcher
-        self._policing = policing
-        self._asks = asks
-        self._offers = offers
-        self._patience = patience
-        self._show = show
-        self._open: WeakSet[StreamedAnswer] = WeakSet()
+        self._policy_resolver = policy_resolver
+        self._upstream_requests = upstream_requests
+        self._model_resolver = model_resolver
+        self._timeouts = timeouts
+        self._render_error = render_error
+        self._open_streams: WeakValueDictionary[RequestId, StreamedAnswer] = WeakValueDictionary()
 
     async def run(self, call: InferenceCall) -> InferenceAnswer:
-        """The answer, or the beginning of one. What is raised was raised before any byte left."""
-        try:
-            prepared = await self._prepare(call)
-            reservation = await self._reserve(prepared)
-        except BaseException:
-            call.traffic.leave(used_tokens=0)
-            raise
-        await self._judge(prepared, reservation)
+        """Return the complete answer, or a stream that has begun.
+
+        Raises only before the first byte of the answer is sent. The hold takes the permit over
+        when it is committed; until then the permit belongs to the caller of this function.
+        """
+        prepared = await self._prepare(call)
+        request_hold = await self._reserve(prepared)
+        await self._evaluate_request(prepared, request_hold)
         if prepared.request.stream:
-            return await self._stream(prepared, reservation)
-        return await self._whole(prepared, reservation)
+            return await self._stream(prepared, request_hold)
+        return await self._complete(prepared, request_hold)
 
-    # Before money
+    # Before credit is held: a refusal needs no undoing.
 
-    async def _prepare(self, call: InferenceCall) -> _Prepared:
-        """Nothing is reserved yet, so whatever is refused here costs nothing to undo."""
-        with busy(call.charge):
-            translated = _translated(call)
+    async def _prepare(self, call: InferenceCall) -> _PreparedRequest:
+        """Check the request, resolve its model and policies, and count it against token limits."""
+        translated = charge_cpu_time(call.charge_cpu, _translate, call)
         request = translated.request
         call.trace.model = request.model
         call.trace.is_stream = request.stream
         customer = await call.recheck()
-        offer = self._offers.find(request.model, customer)
-        call.trace.backend = offer.model.backend
-        applied = await self._policing.applied(
+        resolved = self._model_resolver.find(request.model, customer)
+        call.trace.backend = resolved.model.backend
+        applied = await self._policy_resolver.applied(
             customer.organization_id,
             customer.project_id,
             policy_version=customer.policy_version,
             selected=request.policy_ids or (),
         )
-        with busy(call.charge):
-            prepared = self._prepared(call, customer, offer, translated)
-        await call.traffic.take_tokens(_estimated_tokens(prepared))
+        prepared = charge_cpu_time(
+            call.charge_cpu, self._check_and_encode, call, customer, resolved, translated
+        )
+        await call.permit.take_tokens(prepared.estimated_tokens)
         if applied is None:
             return prepared
-        matter = Matter(
+        evaluation_input = EvaluationInput(
             request_id=call.request_id,
             customer=customer,
             request=request,
             name_of=translated.name_of,
-            size_bytes=len(prepared.ask.body),
+            size_bytes=len(prepared.upstream_request.body),
         )
-        return replace(prepared, hearing=await self._policing.hearing(matter, applied))
+        evaluation = await self._policy_resolver.evaluation(evaluation_input, applied)
+        return replace(prepared, evaluation=evaluation)
 
-    def _prepared(
-        self, call: InferenceCall, customer: Customer, offer: Offer, translated: Translated
-    ) -> _Prepared:
-        """Check, encode and bound the request. This takes longer the more it contains."""
-        request = check_options(translated.request, offer.model, offer.backend, translated.name_of)
-        check_output_bound(request, offer.model, translated.name_of)
-        bound = bounds.of_chat_request(request, offer.bounds)
-        if translated.may_be_cut and not bounds.fits_context(bound, offer.bounds):
-            raise InputNotCut(request.model, context_length=offer.model.context_length)
-        return _Prepared(
+    def _check_and_encode(
+        self,
+        call: InferenceCall,
+        customer: Customer,
+        resolved: ResolvedModel,
+        translated: TranslatedRequest,
+    ) -> _PreparedRequest:
+        """Check, bound and encode the request: CPU work that grows with its size."""
+        request = check_options(
+            translated.request, resolved.model, resolved.backend, translated.name_of
+        )
+        check_output_bound(request, resolved.model, translated.name_of)
+        bound = bounds.of_chat_request(request, resolved.bounds)
+        if translated.may_be_cut and not bounds.fits_context(bound, resolved.bounds):
+            raise InputNotCut(model=request.model, context_length=resolved.model.context_length)
+        return _PreparedRequest(
             call=call,
             customer=customer,
             request=request,
-            rendering=translated.rendering,
-            offer=offer,
-            hearing=None,
+            encoder=translated.encoder,
+            resolved=resolved,
+            evaluation=None,
             bound=bound,
             prompt_characters=prompt_characters(request),
-            ask=self._asks.of(request, offer, customer, session=call.session),
+            upstream_request=self._upstream_requests.build(
+                request, resolved, customer, session=call.session
+            ),
         )
 
-    # Money
+    # Credit
 
-    async def _reserve(self, prepared: _Prepared) -> Reservation:
-        """What does not fit by its bytes may fit by its tokens."""
+    async def _reserve(self, prepared: _PreparedRequest) -> RequestHold:
+        """Hold credit for the bound by bytes or, if that does not fit, for the exact prompt."""
         prepared.call.trace.queued_seconds = self._clock.monotonic_seconds()
         try:
-            return await self._admit(prepared)
+            return await self._commit_hold(prepared)
         except Uncovered as refusal:
-            # While a policy must judge the request first, no backend sees it in any form.
-            if prepared.hearing is not None and prepared.hearing.guards_request:
+            # No backend receives a request in any form before its request policies have passed.
+            if prepared.evaluation is not None and prepared.evaluation.guards_request:
                 raise
-            bound = await tightened(
+            bound = await with_exact_prompt(
                 prepared.request,
-                prepared.offer,
+                prepared.resolved,
                 prepared.bound,
                 available=refusal.available,
-                may_count=partial(self._offers.may_count, prepared.customer.organization_id),
+                may_count=partial(
+                    self._model_resolver.may_count, prepared.customer.organization_id
+                ),
             )
             if bound is None:
                 raise
-        return await self._admit(replace(prepared, bound=bound))
+        return await self._commit_hold(replace(prepared, bound=bound))
 
-    async def _admit(self, prepared: _Prepared) -> Reservation:
-        call, offer = prepared.call, prepared.offer
+    async def _commit_hold(self, prepared: _PreparedRequest) -> RequestHold:
+        """Commit a hold. It takes over the permit, and releases it when it is resolved."""
+        call, resolved = prepared.call, prepared.resolved
         admitted_at = self._clock.now()
         hold = Hold(
             organization_id=prepared.customer.organization_id,
             reservation_id=ReservationId(call.request_id),
             project_id=prepared.customer.project_id,
             api_key_id=prepared.customer.key_id,
-            model=offer.id,
-            price_revision=offer.price_revision,
-            amount_pico_usd=pricing.reserve(offer.prices, prepared.bound),
+            model=resolved.id,
+            price_revision=resolved.price_revision,
+            amount_pico_usd=pricing.reserve(resolved.prices, prepared.bound),
             admitted_at=admitted_at,
             deadline_at=admitted_at + self._longest(prepared),
-            bills_without_answer=offer.backend.bills_without_answer,
+            bills_without_answer=resolved.backend.bills_without_answer,
         )
-        await self._batcher.admit(hold, patience=self._patience.admission)
+        await self._batcher.admit(hold, wait_max=self._timeouts.admission)
         call.trace.admitted_seconds = self._clock.monotonic_seconds()
         call.trace.money_held()
-        return Reservation(
+        return RequestHold(
             hold=hold,
-            offer=offer,
+            resolved=resolved,
             meter=Meter(prompt_characters=prepared.prompt_characters, bound=prepared.bound),
             batcher=self._batcher,
-            traffic=call.traffic,
+            permit=call.permit.hand_over(),
             trace=call.trace,
         )
 
-    def _longest(self, prepared: _Prepared) -> timedelta:
-        calling = timedelta(seconds=prepared.offer.backend.total_seconds)
-        longest = self._patience.admission + calling + SETTLING_GRACE
-        if prepared.hearing is not None:
-            longest += timedelta(seconds=prepared.hearing.longest_seconds)
+    def _longest(self, prepared: _PreparedRequest) -> timedelta:
+        """Return the longest time that the request can take from its admission on."""
+        calling = timedelta(seconds=prepared.resolved.backend.total_seconds)
+        longest = self._timeouts.admission + calling + SETTLING_GRACE
+        if prepared.evaluation is not None:
+            longest += timedelta(seconds=prepared.evaluation.longest_seconds)
         return longest
 
-    async def _judge(self, prepared: _Prepared, reservation: Reservation) -> None:
-        """Whatever is refused here has cost nothing: no backend has heard of it."""
+    async def _evaluate_request(
+        self, prepared: _PreparedRequest, request_hold: RequestHold
+    ) -> None:
+        """Evaluate request policies. A refusal costs nothing: no backend was called."""
         try:
-            if prepared.hearing is not None:
-                await prepared.hearing.judge_request()
+            if prepared.evaluation is not None:
+                await prepared.evaluation.check_request()
+            self._require_time(request_hold)
         except GatewayError as failure:
-            await reservation.fail(failure, may_have_been_billed=False)
+            await request_hold.fail(failure, may_have_been_billed=False)
             raise
         except BaseException:
-            reservation.break_off(may_have_been_billed=False)
+            request_hold.break_off(may_have_been_billed=False)
             raise
         prepared.call.trace.judged_seconds = self._clock.monotonic_seconds()
 
-    # The call
+    def _require_time(self, request_hold: RequestHold) -> None:
+        """Raise `DeadlinePassed` after the hold's deadline, such as in a process that was paused.
 
-    async def _whole(self, prepared: _Prepared, reservation: Reservation) -> WholeAnswer:
-        """A caller who leaves meanwhile is not waited for, and pays for what was generated."""
+        Soon after the deadline another process resolves the hold.
+        """
+        if self._clock.now() >= request_hold.hold.deadline_at:
+            raise DeadlinePassed
+
+    # The backend call
+
+    async def _complete(self, prepared: _PreparedRequest, request_hold: RequestHold) -> WholeAnswer:
+        """Return the complete answer.
+
+        If the caller disconnects, the request still settles for the tokens that were generated.
+        """
+        completion = await self._call_backend(prepared, request_hold)
         try:
-            completion, replica = await prepared.offer.port.complete(prepared.ask)
+            completion = self._requested_part(prepared, completion, request_hold)
+        except BaseException:
+            request_hold.break_off()
+            raise
+        if prepared.evaluation is not None:
+            await self._evaluate_answer(prepared.evaluation, completion, request_hold)
+        try:
+            self._require_time(request_hold)
+        except DeadlinePassed:
+            request_hold.discard_answer()
+            raise
+        request_hold.start_sending()
+        metered = request_hold.complete()
+        finish = finish_of(metered, at=self._clock.now())
+        return WholeAnswer(body=prepared.encoder.complete(completion, finish))
+
+    async def _call_backend(
+        self, prepared: _PreparedRequest, request_hold: RequestHold
+    ) -> UpstreamCompletion:
+        """Return the answer of the backend. Resolves the hold if the call fails."""
+        trace = prepared.call.trace
+        try:
+            completion, trace.replica = await prepared.resolved.port.complete(
+                prepared.upstream_request
+            )
         except BackendError as failure:
-            prepared.call.trace.replica = failure.replica
-            await reservation.fail(failure, may_have_been_billed=failure.may_have_been_billed)
-            if isinstance(failure, BackendRejected) and prepared.holds_answer:
+            trace.replica = failure.replica
+            await request_hold.fail(failure, may_have_been_billed=failure.may_have_been_billed)
+            if isinstance(failure, BackendRejected) and prepared.buffers_answer:
                 raise failure.without_words() from None
             raise
         except BaseException:
-            reservation.break_off()
+            request_hold.break_off()
             raise
-        trace = prepared.call.trace
-        trace.replica = replica
-        trace.first_byte_seconds = self._clock.monotonic_seconds()
-        reservation.meter.see_completion(completion)
-        completion = asked_completion(completion, prepared.request.n or 1)
-        if prepared.holds_answer:
-            completion = judged_completion(completion)
-        if prepared.hearing is not None:
-            await self._judge_answer(prepared.hearing, completion, reservation)
-        reservation.sending()
-        reservation.complete()
-        metered = reservation.meter.usage(is_complete=True)
-        finish = finish_of(metered, at=self._clock.now())
-        return WholeAnswer(body=prepared.rendering.complete(completion, finish))
+        return completion
 
-    async def _judge_answer(
-        self, hearing: Hearing, completion: UpstreamCompletion, reservation: Reservation
+    def _requested_part(
+        self,
+        prepared: _PreparedRequest,
+        completion: UpstreamCompletion,
+        request_hold: RequestHold,
+    ) -> UpstreamCompletion:
+        """Count a complete answer, and return it without what was not requested."""
+        prepared.call.trace.first_byte_seconds = self._clock.monotonic_seconds()
+        request_hold.meter.see_completion(completion)
+        completion = asked_completion(completion, prepared.request.n or 1)
+        return judged_completion(completion) if prepared.buffers_answer else completion
+
+    async def _evaluate_answer(
+        self,
+        evaluation: RequestEvaluation,
+        completion: UpstreamCompletion,
+        request_hold: RequestHold,
     ) -> None:
-        """What is refused here was generated all the same."""
-        reservation.answer_ended()
+        """Evaluate response policies. A refused answer was generated and is charged."""
+        request_hold.meter.answer_ended()
         try:
-            await judge_whole(hearing, completion)
+            await check_answer(evaluation, completion)
         except GatewayError as failure:
-            await reservation.fail(failure, may_have_been_billed=True)
+            await request_hold.fail(failure, may_have_been_billed=True)
             raise
         except BaseException:
-            # A worker that stops does not wait for the verdict, and nobody gets what was generated.
-            reservation.write_off()
+            # A stopping worker does not wait for the verdict, and the answer is never sent.
+            request_hold.discard_answer()
             raise
 
-    async def _stream(self, prepared: _Prepared, reservation: Reservation) -> StreamedAnswer:
+    async def _stream(
+        self, prepared: _PreparedRequest, request_hold: RequestHold
+    ) -> StreamedAnswer:
         request_id = prepared.call.request_id
+        upstream = UpstreamStream(
+            prepared.resolved.port,
+            prepared.upstream_request,
+            request_hold.meter,
+            completions=prepared.request.n or 1,
+            before_call=partial(self._require_time, request_hold),
+        )
         answer = StreamedAnswer(
             StreamParts(
-                upstream=through(
-                    Upstream(
-                        prepared.offer.port,
-                        prepared.ask,
-                        reservation.meter,
-                        completions=prepared.request.n or 1,
-                    ),
-                    prepared.hearing,
-                    reservation,
+                upstream=guarded_stream(upstream, prepared.evaluation, request_hold),
+                encoder=prepared.encoder,
+                request_hold=request_hold,
+                output=self._policy_resolver.buffers.output_for(
+                    prepared.customer.organization_id, is_withheld=prepared.buffers_answer
                 ),
-                rendering=prepared.rendering,
-                reservation=reservation,
-                output=self._policing.buffers.output_of(
-                    prepared.customer.organization_id, is_withheld=prepared.holds_answer
-                ),
-                keeps_request=prepared.hearing is not None,
-                show=lambda failure: self._show(failure, request_id),
+                keeps_request=prepared.evaluation is not None,
+                render_error=lambda failure: self._render_error(failure, request_id),
                 tasks=self._tasks,
                 clock=self._clock,
             )
         )
-        self._open.add(answer)
-        await answer.prime(wait_seconds=self._patience.head_wait_seconds)
+        self._open_streams[request_id] = answer
+        await answer.prime(wait_seconds=self._timeouts.head_wait_seconds)
         return answer
 
     def end_streams(self) -> None:
-        """The worker stops: what is open ends by an event, or by a status if none has left."""
-        for answer in tuple(self._open):
+        """End open streams because the worker stops: by an error status or an error event."""
+        for answer in tuple(self._open_streams.values()):
             answer.interrupt(ShuttingDown())
 
 
-def _translated(call: InferenceCall) -> Translated:
+def charge_cpu_time(
+    charge: Callable[[float], None], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run `work`, and pass the CPU seconds that it took to `charge`, also if it raises."""
+    began_seconds = time.thread_time()
     try:
-        return call.surface.translate(call.body, request_id=call.request_id, now=call.now)
+        return work(*args, **kwargs)
+    finally:
+        charge(time.thread_time() - began_seconds)
+
+
+def _translate(call: InferenceCall) -> TranslatedRequest:
+    try:
+        return call.endpoint.translate(call.body, request_id=call.request_id, now=call.now)
     except UnsupportedOption as refusal:
         raise refusal.with_model(call.body.model) from None
-
-
-def _estimated_tokens(prepared: _Prepared) -> int:
-    bound = prepared.bound
-    prompt = tokens_of(prepared.prompt_characters)
-    return min(prompt, bound.prompt_tokens) + bound.output_tokens * bound.completions

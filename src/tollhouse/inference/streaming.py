@@ -1,8 +1,8 @@
-"""An answer on its way: primed, metered, rendered, ended once.
+"""Stream an answer to its caller: wait for its first records, meter, encode, end once.
 
-Nothing here runs ahead of the caller: a record is fetched when the one before it was sent. After
-the first byte a failure is a record, never a cut. A caller who leaves hands the call over to the
-process, which goes on until it knows what was used.
+The next record is fetched only after the one before was sent. After the first byte a failure is a
+record of the stream. When the caller disconnects, a task of the process reads the answer until its
+usage is known.
 """
 
 import asyncio
@@ -10,88 +10,102 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, Protocol
 
 from tollhouse.backends.errors import BackendError
 from tollhouse.backends.port import BackendPort, ChunkStream
-from tollhouse.backends.types import Ask, UpstreamChunk
+from tollhouse.backends.types import UpstreamChunk, UpstreamRequest
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError, without_frames
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.errors import ErrorBody
-from tollhouse.inference.allowance import OutputBuffer
+from tollhouse.evaluation import OutputBuffer, PolicyEvaluatorUnavailable
+from tollhouse.inference.endpoint import AnswerEncoder
 from tollhouse.inference.engine_fields import asked_chunks
 from tollhouse.inference.errors import AnswerExpired
 from tollhouse.inference.meter import Meter, finish_of
-from tollhouse.inference.reservation import Reservation
-from tollhouse.inference.surface import Rendering
-from tollhouse.judging.errors import PolicyEvaluatorUnavailable
+from tollhouse.inference.request_hold import RequestHold
+from tollhouse.ledger.errors import DeadlinePassed
 
 logger = logging.getLogger("tollhouse.inference")
 
 DRAIN_GRACE_SECONDS: Final = 20.0
-"""How long after a hold's deadline its usage may still arrive: others decide the hold at 60 s."""
+"""How long after a hold's deadline usage may still arrive: the reaper resolves it at 60 s."""
 
 
-class Source(Protocol):
-    """Where an answer's records come from: a backend, or what stands between it and the caller."""
+class ChunkSource(Protocol):
+    """A source of the records of an answer: a backend, or a guard in front of it."""
 
     @property
     def replica(self) -> str | None:
-        """Which replica answers, once one does."""
+        """The replica that answers, or None before it does."""
         ...
 
     async def next(self) -> Sequence[UpstreamChunk]:
-        """The next records; none at the end of the answer."""
+        """Return the next records, or none at the end of the answer."""
         ...
 
     async def close(self) -> None:
-        """Nothing is read any more."""
+        """Close the source; it is not read any more."""
         ...
 
 
-class Upstream:
-    """A call to a backend with its connection: opened once, closed once, metered as it comes."""
+class UpstreamStream:
+    """A metered call to a backend, opened once and closed once.
 
-    def __init__(self, port: BackendPort, ask: Ask, meter: Meter, *, completions: int) -> None:
+    `before_call` raises if the call may not begin any more.
+    """
+
+    def __init__(
+        self,
+        port: BackendPort,
+        request: UpstreamRequest,
+        meter: Meter,
+        *,
+        completions: int,
+        before_call: Callable[[], None],
+    ) -> None:
         self._port = port
         self._completions = completions
-        self._ask: Ask | None = ask
+        self._before_call = before_call
+        self._request: UpstreamRequest | None = request
         self._meter = meter
-        self._open = AsyncExitStack()
+        self._resources = AsyncExitStack()
         self._stream: ChunkStream | None = None
 
     @property
     def replica(self) -> str | None:
-        """Which replica answers, once one does."""
+        """The replica that answers, or None before it does."""
         return None if self._stream is None else self._stream.replica
 
     async def next(self) -> Sequence[UpstreamChunk]:
-        """The next records; none at the end of the answer. The first call opens the stream."""
+        """Return the next records, or none at the end. The first call opens the stream."""
         if self._stream is None:
-            assert self._ask is not None, "a call is opened once"
-            # An open call needs its request no more, and may last for minutes.
-            ask, self._ask = self._ask, None
-            self._stream = await self._open.enter_async_context(self._port.stream(ask))
+            assert self._request is not None, "a call is opened once"
+            # An open call may last for minutes and does not need its request.
+            request, self._request = self._request, None
+            self._before_call()
+            self._stream = await self._resources.enter_async_context(self._port.stream(request))
         chunks = await self._stream.next()
         self._meter.see(chunks)
         return asked_chunks(chunks, self._completions)
 
     async def close(self) -> None:
-        """Let the connection go; an engine that still generates stops."""
-        await self._open.aclose()
+        """Close the connection; an engine that still generates stops."""
+        await self._resources.aclose()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamParts:
-    """What an answer is made of."""
+    """The parts of a streamed answer."""
 
-    upstream: Source
-    rendering: Rendering
-    reservation: Reservation
+    upstream: ChunkSource
+    encoder: AnswerEncoder
+    request_hold: RequestHold
     output: OutputBuffer
     keeps_request: bool
-    show: Callable[[GatewayError], ErrorBody]
+    render_error: Callable[[GatewayError], ErrorBody]
     tasks: Tasks
     clock: Clock
 
@@ -105,50 +119,69 @@ def _chunks(first: _First) -> Sequence[UpstreamChunk]:
     return first
 
 
+def _may_have_been_billed(failure: GatewayError) -> bool:
+    """Whether the backend may bill the failed call; a call that was never made is not billed."""
+    if isinstance(failure, DeadlinePassed):
+        return False
+    return not isinstance(failure, BackendError) or failure.may_have_been_billed
+
+
 class _Interruption(Exception):
-    """Why waiting for the backend ended before the backend said anything."""
+    """Raised where waiting for the backend was interrupted."""
 
     def __init__(self, failure: GatewayError | None) -> None:
         super().__init__()
         self.failure = failure
 
 
+class StreamState(Enum):
+    """How far an answer was sent."""
+
+    PRIMED = "primed"
+    """Nothing was sent."""
+    SENDING = "sending"
+    OVER = "over"
+    """The hold is resolved, or a task of the process resolves it; closing records may be left."""
+
+
 class StreamedAnswer:
-    """Whoever sends it calls `next` until nothing comes, or `abandon` when the caller left."""
+    """An answer that is sent while it is generated.
+
+    Its sender calls `next` until it returns None, or `abandon` when the caller disconnected.
+    """
 
     def __init__(self, parts: StreamParts) -> None:
         self._upstream = parts.upstream
-        self._rendering = parts.rendering
-        self._reservation = parts.reservation
+        self._encoder = parts.encoder
+        self._request_hold = parts.request_hold
         self.output = parts.output
         self._keeps_request = parts.keeps_request
-        self._show = parts.show
+        self._render_error = parts.render_error
         self._tasks = parts.tasks
         self._clock = parts.clock
-        left = self._reservation.hold.deadline_at - self._clock.now()
+        left = self._request_hold.hold.deadline_at - self._clock.now()
         self._expires_seconds = self._clock.monotonic_seconds() + left.total_seconds()
         self._closing: Iterator[bytes] = iter(())
         self._pending: asyncio.Task[_First] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._is_interrupted = False
         self._interrupted_by: GatewayError | None = None
-        self._has_begun = False
-        self._is_over = False
+        self._state = StreamState.PRIMED
 
     @property
     def keeps_request(self) -> bool:
-        """Whether the request stays in memory: the call is not open yet, or a policy reads it."""
+        """Whether the request must stay in memory, for the call or for a policy."""
         return self._keeps_request or (self._pending is not None and not self._pending.done())
 
     @property
     def seconds_left(self) -> float:
-        """How long more the answer may be sent: until its hold's deadline."""
+        """The seconds until the deadline of the hold, after which nothing is sent."""
         return max(0.0, self._expires_seconds - self._clock.monotonic_seconds())
 
     async def prime(self, *, wait_seconds: float) -> None:
-        """Wait for the first records, so that an early failure keeps its status; but not for ever.
+        """Wait a bounded time for the first records, so that an early failure has its status.
 
-        Raises what failed before anything was sent, with the money already decided.
+        Raises what failed before anything was sent, with the hold resolved.
         """
         self._pending = self._tasks.start("first-records", self._first())
         self._waiting = asyncio.current_task()
@@ -170,24 +203,24 @@ class StreamedAnswer:
             raise
 
     def _refuse_interrupted(self) -> None:
-        """Whoever must stop before anything was sent can still say so by a status."""
+        """Raise what interrupted the answer, while it can still be an error status."""
         if self._interrupted_by is not None:
             raise self._interrupted_by
 
     async def _first(self) -> "_First":
-        """A backend's failure is the caller's to hear of, not the log's."""
+        """Return the first records, or the failure: it is sent to the caller, not logged."""
         try:
             return await self._upstream.next()
         except GatewayError as failure:
             return failure
 
     async def next(self) -> bytes | None:
-        """Whole records, ready to be sent; nothing when the answer is over or nobody reads it."""
-        if self._is_over:
+        """Return encoded records, or None when the answer is over or the caller disconnected."""
+        if self._state is StreamState.OVER:
             return self._next_of_closing()
-        if not self._has_begun:
-            self._has_begun = True
-            return self._rendering.opening(self._received())
+        if self._state is StreamState.PRIMED:
+            self._state = StreamState.SENDING
+            return self._encoder.opening(self._received())
         try:
             return await self._uninterrupted()
         except _Interruption as interruption:
@@ -211,30 +244,30 @@ class StreamedAnswer:
         return piece
 
     def expire(self) -> bytes:
-        """End the answer at its hold's deadline; return the records that tell the caller.
+        """End the answer at its hold's deadline, and return the records of the error.
 
-        Nothing else is sent after this. The process learns what was used and settles.
+        Nothing else is sent after this. A task learns what was used and settles.
         """
-        if self._is_over:
+        if self._state is StreamState.OVER:
             self.abandon()
             return b""
         return self._expired(AnswerExpired())
 
     def _expired(self, failure: AnswerExpired) -> bytes:
-        self._reservation.trace.failure = without_frames(failure)
+        self._request_hold.trace.failure = without_frames(failure)
         self.abandon()
-        return self._rendering.failure(self._show(failure))
+        return self._encoder.failure(self._render_error(failure))
 
     def interrupt(self, failure: GatewayError | None) -> None:
-        """Wait no longer: the caller has left, or, with a failure, the answer must end by it."""
+        """Stop waiting: the caller disconnected, or the answer must end by `failure`."""
         self._is_interrupted = True
         self._interrupted_by = failure
         if self._waiting is not None:
             self._waiting.cancel()
 
     async def _uninterrupted(self) -> bytes:
-        """What was received and not read is still there when somebody reads again."""
-        # A new exception each time: one that was kept would keep every frame that it passed.
+        """Return the next records, or raise `_Interruption`. Records that arrived are not lost."""
+        # A new exception each time: a stored one would keep all frames that it passed.
         if self._is_interrupted:
             raise _Interruption(self._interrupted_by)
         self._waiting = asyncio.current_task()
@@ -249,96 +282,107 @@ class StreamedAnswer:
             self._waiting = None
 
     async def _advance(self) -> bytes:
-        """Until there is something to say: a record may hold nothing that the caller may see."""
+        """Read until there is something to send: the caller may not see every record."""
         while chunks := await self._fetch():
             if self._clock.monotonic_seconds() >= self._expires_seconds:
                 raise AnswerExpired
-            if told := self._rendering.records(chunks):
-                self.output.retain(self._rendering.retained_bytes)
-                self._reservation.sending()
-                return told
+            if encoded := self._encoder.records(chunks):
+                self.output.retain(self._encoder.retained_bytes)
+                self._request_hold.start_sending()
+                return encoded
         return await self._finish()
 
     async def _fetch(self) -> Sequence[UpstreamChunk]:
         if self._pending is None:
             return await self._upstream.next()
-        # Whoever waits may be cancelled; what is waited for goes on.
+        # The waiting task may be cancelled; the fetch goes on.
         chunks = _chunks(await asyncio.shield(self._pending))
         self._pending = None
-        trace = self._reservation.trace
+        trace = self._request_hold.trace
         trace.replica = self._upstream.replica
         trace.first_byte_seconds = self._clock.monotonic_seconds()
         return chunks
 
     async def _finish(self) -> bytes:
-        self._is_over = True
-        self._reservation.complete()
+        self._state = StreamState.OVER
+        metered = self._request_hold.complete()
         await self._upstream.close()
-        metered = self._reservation.meter.usage(is_complete=True)
-        self._closing = self._rendering.closing(finish_of(metered, at=self._clock.now()))
+        self._closing = self._encoder.closing(finish_of(metered, at=self._clock.now()))
         return next(self._closing)
 
     async def _fail(self, failure: GatewayError) -> bytes:
         if isinstance(failure, AnswerExpired):
             return self._expired(failure)
         await self._give_up(failure)
-        return self._rendering.failure(self._show(failure))
+        return self._encoder.failure(self._render_error(failure))
 
     async def _give_up(self, failure: BaseException) -> None:
-        self._is_over = True
-        if self._pending is not None:
-            # Nobody will read it; one that has failed is not changed by this.
-            self._pending.cancel()
-            self._pending = None
-        await self._upstream.close()
+        """Close the call, then resolve its hold, also if the waiting task is cancelled."""
+        self._state = StreamState.OVER
+        try:
+            await self._close()
+        finally:
+            await self._settle(failure)
+
+    async def _settle(self, failure: BaseException) -> None:
         if isinstance(failure, GatewayError):
             is_backends = isinstance(failure, BackendError)
             replica = self._upstream.replica or (failure.replica if is_backends else None)
-            self._reservation.trace.replica = replica
-            billed = not is_backends or failure.may_have_been_billed
-            await self._reservation.fail(failure, may_have_been_billed=billed)
+            self._request_hold.trace.replica = replica
+            await self._request_hold.fail(
+                failure, may_have_been_billed=_may_have_been_billed(failure)
+            )
         else:
-            self._reservation.break_off()
+            self._request_hold.break_off()
 
     def abandon(self) -> None:
-        """Nobody reads any more. Never waits: the process settles what is left."""
+        """The caller disconnected. Returns at once; a task of the process settles."""
         self._closing = iter(())
         self.output.release()
-        if not self._is_over:
-            self._is_over = True
-            self._reservation.reader_left()
+        if self._state is not StreamState.OVER:
+            self._state = StreamState.OVER
+            self._request_hold.reader_left()
             self._tasks.start("drain", self._drain())
 
     async def _drain(self) -> None:
-        """Go on until the usage is known, and to the end where the backend bills to the end."""
-        reservation = self._reservation
+        """Read on until the usage is known, or to the end if the backend bills to the end."""
+        request_hold = self._request_hold
         try:
             async with asyncio.timeout(self.seconds_left + DRAIN_GRACE_SECONDS):
                 await self._read_out()
         except TimeoutError:
             logger.warning("drain_timed_out")
         except PolicyEvaluatorUnavailable as failure:
-            await reservation.fail(failure, may_have_been_billed=True)
+            await request_hold.fail(failure, may_have_been_billed=True)
         except GatewayError as failure:
             stored = without_frames(failure)
-            reservation.trace.failure = reservation.trace.failure or stored
+            request_hold.trace.failure = request_hold.trace.failure or stored
+            request_hold.break_off(may_have_been_billed=_may_have_been_billed(failure))
         finally:
-            reservation.break_off()
-            await self._upstream.close()
+            request_hold.break_off()
+            await self._close()
+
+    async def _close(self) -> None:
+        """Close the call, and cancel a fetch that is still running."""
+        if self._pending is not None:
+            # Cancelling does not change a fetch that has failed.
+            self._pending.cancel()
+            self._pending = None
+        await self._upstream.close()
 
     async def _read_out(self) -> None:
         """Read until the answer ends, or until cancelling it ends what the backend bills."""
         is_over = False
         while not self._may_cancel() and not is_over:
             is_over = not await self._fetch()
-        if is_over or self._reservation.meter.is_finished:
-            self._reservation.complete()
+        if is_over or self._request_hold.meter.is_finished:
+            self._request_hold.complete()
         else:
-            self._reservation.cancel()
+            self._request_hold.cancel()
 
     def _may_cancel(self) -> bool:
         return (
             self._pending is None
-            and self._reservation.offer.backend.stops_when_cancelled
-            and self._reservation.meter.has_usage
+            and self._request_hold.resolved.backend.stops_when_cancelled
+            and self._request_hold.meter.has_usage
         )

@@ -1,19 +1,21 @@
-"""What is noted of one request on its way, and written down once when it is over.
+"""Collect what is known of a request, and record it once when the request is over.
 
-A request is over when its answer has ended and its money is decided, in whichever order: a
-caller who leaves early is answered long before the backend says what was used.
+A request is over when its answer has ended and its cost is decided, in either order: the answer of
+a caller that disconnects early ends long before the backend reports the usage.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
-from tollhouse.activity.types import Culprit, RequestRecord
+from tollhouse.activity.types import FailureSource, RequestRecord
 from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.keys.types import Customer
+from tollhouse.ledger.types import Charge
 from tollhouse.observability.context import RequestContext
 
 _OUR_OWN = {Kind.UNEXPECTED, Kind.UNAVAILABLE, Kind.DEADLINE}
@@ -21,16 +23,23 @@ _MS = 1000.0
 ZERO = PicoUsd(0)
 
 
+class _Phases(NamedTuple):
+    queue_ms: float | None
+    admission_ms: float | None
+    judging_ms: float | None
+    first_byte_ms: float | None
+
+
 @dataclass(kw_only=True, slots=True)
 class Trace:
-    """One per request of a customer. Marks are instants of the monotonic clock, in seconds."""
+    """What is known of one request of a customer. Times are seconds of the monotonic clock."""
 
     request_id: RequestId
     customer: Customer
     operation: str
     started_at: datetime
     started_seconds: float
-    note: Callable[[RequestRecord], None]
+    record: Callable[[RequestRecord], None]
     model: str | None = None
     backend: str | None = None
     replica: str | None = None
@@ -49,53 +58,62 @@ class Trace:
     _ended: tuple[int, float] | None = None
 
     def money_held(self) -> None:
-        """From now on the record waits until it is known what the request cost."""
+        """Delay the record until the cost of the request is decided."""
         self._is_money_open = True
 
-    def money_decided(self) -> None:
-        """What it cost is in the trace, or will not be known for long."""
+    def charged(self, charge: Charge, *, is_estimated: bool) -> None:
+        """Keep the final usage and cost; the record is complete once the answer has ended."""
+        self.input_tokens = charge.input_tokens
+        self.cached_input_tokens = charge.cached_input_tokens
+        self.output_tokens = charge.output_tokens
+        self.cost_pico_usd = charge.total_pico_usd
+        self.is_estimated = is_estimated
         self._is_money_open = False
-        self._note_if_over()
+        self._record_if_over()
+
+    def left_unsettled(self, *, is_estimated: bool) -> None:
+        """Write the record without a cost, which may stay unknown for a day."""
+        self.cost_pico_usd = None
+        self.is_estimated = is_estimated
+        self._is_money_open = False
+        self._record_if_over()
 
     def answered(self, *, status: int, now_seconds: float) -> None:
-        """The last byte was sent, or the caller has left."""
+        """The last byte was sent, or the caller disconnected."""
         self._ended = status, now_seconds
-        self._note_if_over()
+        self._record_if_over()
 
-    def tell(self, context: RequestContext) -> None:
-        """Give the log line what is known when the answer has ended."""
+    def fill(self, context: RequestContext) -> None:
+        """Copy what the log line says of inference, when the answer has ended."""
         context.model, context.backend, context.replica = self.model, self.backend, self.replica
         context.input_tokens = self.input_tokens
         context.cached_input_tokens = self.cached_input_tokens
         context.output_tokens = self.output_tokens
         context.cost_pico_usd = None if self._is_money_open else self.cost_pico_usd
-        context.queue_ms = self._queue_ms
-        context.admission_ms = self._admission_ms
-        context.judging_ms = self._judging_ms
-        context.first_byte_ms = self._first_byte_ms
+        if self.failure is not None:
+            context.error_code = self.failure.code
+        phases = self._phases()
+        context.queue_ms, context.admission_ms = phases.queue_ms, phases.admission_ms
+        context.judging_ms, context.first_byte_ms = phases.judging_ms, phases.first_byte_ms
 
-    @property
-    def _queue_ms(self) -> float | None:
-        return _ms_between(self.started_seconds, self.queued_seconds)
+    def _phases(self) -> "_Phases":
+        """Return the duration of each phase that was reached."""
+        started, queued, admitted = self.started_seconds, self.queued_seconds, self.admitted_seconds
+        judged, first_byte = self.judged_seconds, self.first_byte_seconds
+        return _Phases(
+            None if queued is None else (queued - started) * _MS,
+            None if queued is None or admitted is None else (admitted - queued) * _MS,
+            None if admitted is None or judged is None else (judged - admitted) * _MS,
+            None if first_byte is None else (first_byte - started) * _MS,
+        )
 
-    @property
-    def _admission_ms(self) -> float | None:
-        return _ms_between(self.queued_seconds, self.admitted_seconds)
-
-    @property
-    def _judging_ms(self) -> float | None:
-        return _ms_between(self.admitted_seconds, self.judged_seconds)
-
-    @property
-    def _first_byte_ms(self) -> float | None:
-        return _ms_between(self.started_seconds, self.first_byte_seconds)
-
-    def _note_if_over(self) -> None:
+    def _record_if_over(self) -> None:
         if self._ended is not None and not self._is_money_open:
             status, ended_seconds = self._ended
-            self.note(self._record(status=status, ended_seconds=ended_seconds))
+            self.record(self._finished_record(status=status, ended_seconds=ended_seconds))
 
-    def _record(self, *, status: int, ended_seconds: float) -> RequestRecord:
+    def _finished_record(self, *, status: int, ended_seconds: float) -> RequestRecord:
+        phases = self._phases()
         return RequestRecord(
             organization_id=self.customer.organization_id,
             request_id=self.request_id,
@@ -105,7 +123,7 @@ class Trace:
             started_at=self.started_at,
             status=status,
             error_code=None if self.failure is None else self.failure.code,
-            culprit=None if self.failure is None else culprit_of(self.failure),
+            failed_by=None if self.failure is None else failure_source(self.failure),
             model=self.model,
             backend=self.backend,
             replica=self.replica,
@@ -115,22 +133,16 @@ class Trace:
             output_tokens=self.output_tokens,
             is_estimated=self.is_estimated,
             cost_pico_usd=self.cost_pico_usd,
-            queue_ms=self._queue_ms,
-            admission_ms=self._admission_ms,
-            judging_ms=self._judging_ms,
-            first_byte_ms=self._first_byte_ms,
+            queue_ms=phases.queue_ms,
+            admission_ms=phases.admission_ms,
+            judging_ms=phases.judging_ms,
+            first_byte_ms=phases.first_byte_ms,
             total_ms=(ended_seconds - self.started_seconds) * _MS,
         )
 
 
-def _ms_between(start_seconds: float | None, end_seconds: float | None) -> float | None:
-    if start_seconds is None or end_seconds is None:
-        return None
-    return (end_seconds - start_seconds) * _MS
-
-
-def culprit_of(failure: GatewayError) -> Culprit:
-    """Whose failure it was. A request that a backend finds fault with is the caller's."""
+def failure_source(failure: GatewayError) -> FailureSource:
+    """Return who caused a failure. A request that the backend rejects is the caller's."""
     if isinstance(failure, BackendError) and not isinstance(failure, BackendRejected):
-        return Culprit.BACKEND
-    return Culprit.GATEWAY if failure.kind in _OUR_OWN else Culprit.CALLER
+        return FailureSource.BACKEND
+    return FailureSource.GATEWAY if failure.kind in _OUR_OWN else FailureSource.CALLER

@@ -1,16 +1,21 @@
-"""Responses: a chat on the way in; OpenAI's object and typed events on the way out (OQ-59, 60)."""
+"""The Responses endpoint: translate requests to chat, encode OpenAI's object and events (OQ-59)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Raw, Struct
 
 from tollhouse.backends.types import (
+    FreeObject,
+    FunctionDelta,
+    ToolCallDelta,
     UpstreamChunk,
     UpstreamChunkChoice,
     UpstreamCompletion,
+    UpstreamDelta,
+    UpstreamMessage,
 )
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import RequestId
@@ -18,15 +23,13 @@ from tollhouse.contract import response_events as events
 from tollhouse.contract import response_result as wire
 from tollhouse.contract.errors import POLICY_ERROR, ErrorBody
 from tollhouse.contract.responses import ResponseRequest, check
+from tollhouse.inference.endpoint import Finish, TranslatedRequest
 from tollhouse.inference.engine_fields import TIERS, finish_reason
 from tollhouse.inference.errors import AnswerTooLong
-from tollhouse.inference.response_echo import begun
-from tollhouse.inference.response_logprobs import written
-from tollhouse.inference.response_output import Output
-from tollhouse.inference.response_parts import NO_LOGPROBS
-from tollhouse.inference.response_pieces import as_one_piece
-from tollhouse.inference.response_translation import translate, wants_logprobs
-from tollhouse.inference.surface import Finish, Translated
+from tollhouse.inference.responses.echo import begun
+from tollhouse.inference.responses.output import ResponseOutput
+from tollhouse.inference.responses.parts import NO_LOGPROBS
+from tollhouse.inference.responses.translation import translate, wants_logprobs
 from tollhouse.ledger.pricing import Usage
 
 _HEADS: Final[dict[type[events.ResponseEvent], bytes]] = {
@@ -41,37 +44,37 @@ _CODES: Final = {
     "invalid_request_error": "invalid_prompt",
     "rate_limit_error": "rate_limit_exceeded",
 }
-"""SDKs know a closed list of codes; what has none there is an error of the server."""
+"""The error codes that SDKs know; every other error becomes `server_error`."""
 KEPT_BYTES_MAX = 64 * 1024 * 1024
-"""The last event repeats the whole answer, which must be kept until then."""
+"""The bound of the answer, which is kept because the last event repeats it."""
 
 
-class ResponsesSurface:
-    """POST /v1/responses."""
+class ResponsesEndpoint:
+    """Translates requests of `POST /v1/responses`."""
 
     def translate(
         self, body: ResponseRequest, *, request_id: RequestId, now: datetime
-    ) -> Translated:
-        """Stateless, so that the whole conversation is in the body."""
+    ) -> TranslatedRequest:
+        """Return the request as chat. It is stateless: the body has the whole conversation."""
         check(body)
         request, name_of = translate(body)
-        rendering = ResponseRendering(body, request_id, now)
-        return Translated(
+        rendering = ResponsesEncoder(body, request_id, now)
+        return TranslatedRequest(
             request=request,
-            rendering=rendering,
+            encoder=rendering,
             name_of=name_of,
             may_be_cut=body.truncation == "auto",
         )
 
 
-class ResponseRendering:
-    """One answer. Its IDs come from the request's, and are the same in every event (OQ-60)."""
+class ResponsesEncoder:
+    """Encodes one answer. Its IDs derive from the request's, the same in every event (OQ-60)."""
 
     def __init__(self, request: ResponseRequest, request_id: RequestId, now: datetime) -> None:
         self._begun = begun(
             request, response_id=f"resp_{request_id.hex}", created_at=unix_seconds(now)
         )
-        self._output = Output(request_id)
+        self._output = ResponseOutput(request_id)
         self._shows_logprobs = wants_logprobs(request)
         self._finish_reason: str | None = None
         self._tier: str | None = None
@@ -80,7 +83,7 @@ class ResponseRendering:
     # Whole
 
     def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
-        """The object with which a stream of the same answer would end."""
+        """Encode the object with which a stream of the same answer would end."""
         self._tier = completion.service_tier
         for choice in completion.choices:
             _run(
@@ -99,14 +102,14 @@ class ResponseRendering:
     # Streamed
 
     def opening(self, first: Sequence[UpstreamChunk]) -> bytes:  # noqa: ARG002 - chat looks at it
-        """Return the response without an answer, under the two names that its beginning has."""
+        """Encode the two events with which a response begins."""
         numbers = self._output.numbers
         created = events.ResponseCreated(sequence_number=next(numbers), response=self._begun)
         going_on = events.ResponseInProgress(sequence_number=next(numbers), response=self._begun)
         return self._framed((created, going_on))
 
     def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:
-        """What the backend added; usage is told at the end."""
+        """Encode new output. Usage is sent at the end."""
         told = self._framed(self._of_chunks(chunks))
         if self._output.kept_bytes > KEPT_BYTES_MAX:
             raise AnswerTooLong
@@ -114,13 +117,13 @@ class ResponseRendering:
 
     @property
     def retained_bytes(self) -> int:
-        """The last event repeats the whole answer, so all of it is kept."""
+        """The bytes that are kept for the last event, which repeats the whole answer."""
         return self._output.kept_bytes
 
     def closing(self, finish: Finish) -> Iterator[bytes]:
-        """The ends of all items, then the whole response. No end marker follows (OQ-62).
+        """Encode the ends of all items, then the whole response, without an end marker (OQ-62).
 
-        Several of these events repeat the answer: one of them at a time is in memory.
+        Several of these events repeat the answer: only one at a time is in memory.
         """
         is_cut = self._finish_reason in _CUTS
         for event in self._output.end(is_cut=is_cut):
@@ -130,7 +133,7 @@ class ResponseRendering:
         yield self._framed((kind(sequence_number=number, response=self._ended(finish)),))
 
     def failure(self, error: ErrorBody) -> bytes:
-        """One event, without the output: what the caller may see of it has been told (OQ-63)."""
+        """Encode the error as one event without output: visible output was already sent (OQ-63)."""
         failed = msgspec.structs.replace(self._begun, status="failed", error=_error(error))
         number = next(self._output.numbers)
         return self._framed((events.ResponseFailed(sequence_number=number, response=failed),))
@@ -142,7 +145,7 @@ class ResponseRendering:
                 yield from self._of_choice(choice)
 
     def _of_choice(self, choice: UpstreamChunkChoice) -> Iterable[events.ResponseEvent]:
-        """Only one choice is ever asked for."""
+        """Add the deltas of the only choice."""
         if choice.index != 0:
             return ()
         self._finish_reason = finish_reason(choice.finish_reason) or self._finish_reason
@@ -162,13 +165,13 @@ class ResponseRendering:
         )
 
     def _framed(self, told: Iterable[events.ResponseEvent]) -> bytes:
-        """The kind of each event stands before it, and in it."""
+        """Encode a server-sent event with its type."""
         encode = self._encoder.encode
         return b"".join([b"%b%b\n\n" % (_HEADS[type(event)], encode(event)) for event in told])
 
 
 def usage_of(usage: Usage) -> wire.ResponseUsage:
-    """Usage as callers see it, in the same numbers that are charged."""
+    """Return the charged usage in the form of the API."""
     return wire.ResponseUsage(
         input_tokens=usage.prompt_tokens,
         input_tokens_details={"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
@@ -179,7 +182,7 @@ def usage_of(usage: Usage) -> wire.ResponseUsage:
 
 
 def _error(error: ErrorBody) -> wire.ResponseError:
-    """What a policy forbids says so by its type, because no code of SDKs does."""
+    """Return the error type. A policy refusal has its own, because SDKs have no code for it."""
     return wire.ResponseError(
         code=_CODES.get(error.type, "server_error"),
         message=error.message,
@@ -188,6 +191,79 @@ def _error(error: ErrorBody) -> wire.ResponseError:
 
 
 def _run(told: Iterable[object]) -> None:
-    """For what the events leave behind, where nobody reads them."""
+    """Run an iterator of events for its effects alone."""
     for _ in told:
         pass
+
+
+Byte = Annotated[int, Meta(ge=0, le=255)]
+
+
+class _Likely(Struct):
+    """Add the bytes of tokens, which strict SDKs need and some engines omit."""
+
+    token: str
+    logprob: float
+    bytes: list[Byte] | None = None
+
+    def __post_init__(self) -> None:
+        if self.bytes is None:
+            self.bytes = list(self.token.encode())
+
+
+class _ResponseToken(_Likely):
+    top_logprobs: list[_Likely] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.top_logprobs is None:
+            self.top_logprobs = []
+
+
+class _ResponseLogprobs(Struct):
+    content: list[_ResponseToken] | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def written(found: Any) -> Raw:  # noqa: ANN401 - as the backend has them
+    """Return log probabilities as encoded JSON; an unknown form becomes an empty list."""
+    if found is None:
+        return NO_LOGPROBS
+    try:
+        tokens = msgspec.convert(found, _ResponseLogprobs).content
+    except msgspec.ValidationError:
+        return NO_LOGPROBS
+    return Raw(_encode(tokens)) if tokens else NO_LOGPROBS
+
+
+def as_one_piece(message: UpstreamMessage) -> UpstreamDelta:
+    """Return a complete message as a single delta, with its calls numbered by position."""
+    content = message.content
+    return UpstreamDelta(
+        content=content if isinstance(content, str) else _joined(content or []),
+        refusal=message.refusal,
+        reasoning=message.reasoning or message.reasoning_content,
+        tool_calls=[_call(index, call) for index, call in enumerate(message.tool_calls or ())],
+        annotations=message.annotations,
+    )
+
+
+def _joined(parts: list[FreeObject]) -> str:
+    return "".join(text for part in parts if isinstance(text := part.get("text"), str))
+
+
+def _call(index: int, call: FreeObject) -> ToolCallDelta:
+    """Return arguments as text; an object becomes its JSON."""
+    function = call.get("function")
+    fields = cast("FreeObject", function) if isinstance(function, dict) else {}
+    arguments = fields.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
+    found = FunctionDelta(name=_text(fields.get("name")), arguments=arguments)
+    return ToolCallDelta(index=index, id=_text(call.get("id")), function=found)
+
+
+def _text(value: Any) -> str | None:  # noqa: ANN401 - as the backend has it
+    return value if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""The tools of a response as those of a chat, where web search is an option beside them."""
+"""Translate the tools of a response to those of a chat, where web search is an option."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -12,8 +12,7 @@ from tollhouse.contract.response_tools import (
     identity,
     is_function,
 )
-from tollhouse.inference.forwarded_tools import FUNCTION
-from tollhouse.inference.known_members import known_members
+from tollhouse.inference.forwarded_tools import FUNCTION, known_members
 
 Choice = Literal["none", "auto", "required"] | FreeObject
 _LOCATION: Final = "approximate"
@@ -29,10 +28,10 @@ class ChatTools:
 
 
 def chat_tools(tools: list[FreeObject], choice: Choice) -> ChatTools:
-    """What says the same in a chat; the choice was checked to be one that can be said there.
+    """Return the equivalent fields of a chat; a choice without equivalent was refused before.
 
-    A choice among allowed tools offers only these. One that rules web search out leaves it out,
-    and one that demands it leaves the functions out.
+    A choice among allowed tools offers only these. One that rules web search out omits it, and one
+    that demands it omits the functions.
     """
     offered, choice = _offered(tools, choice)
     functions = [_nested(tool) for tool in offered if is_function(tool)]

@@ -1,10 +1,10 @@
-"""The input of a response as messages of a chat, and where each part of them comes from.
+"""Translate the input of a response to chat messages, and remember where each part comes from.
 
-Whatever an assistant said between two turns of others is one message: a chat has no order between
-text, reasoning and calls, and engines refuse calls that are not followed by their outputs.
-Instructions, system and developer messages are told as `system`, and those at the beginning as one
-message: engines drop a role that their template does not know, and many templates take a system
-message only in the first place.
+Everything that the assistant said between two other turns becomes one message: a chat has no order
+between text, reasoning and calls, and engines refuse calls without their outputs. Instructions,
+system and developer messages become `system`, and those at the beginning become one message:
+engines drop roles that their template does not know, and many templates accept a system message
+only at the beginning.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class _Part(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class _Turn:
-    """What an assistant said between two turns of others."""
+    """The assistant's output between two other turns."""
 
     parts: list[_Part] = field(default_factory=list[_Part])
     reasoning: list[str] = field(default_factory=list[str])
@@ -35,7 +35,7 @@ class _Turn:
 
 
 class Conversation:
-    """Messages as they grow. `names` has the origins of all parts that are not plain text."""
+    """Collects messages. `names` has the origins of all parts that are not plain text."""
 
     def __init__(self) -> None:
         self.messages: list[ChatMessage] = []
@@ -44,11 +44,11 @@ class Conversation:
         self._turn: _Turn | None = None
 
     def instruct(self, text: str) -> None:
-        """What stands before everything."""
+        """Add the instructions before all messages."""
         self._instructions.append(_Part({"type": "text", "text": text}, "instructions"))
 
     def add(self, item: FreeObject, path: str) -> None:
-        """One item of the input; its shape was checked before."""
+        """Add an item of the input, which was validated before."""
         match item.get("type", "message"):
             case "message":
                 self._add_message(item["role"], _parts(item["content"], f"{path}.content"))
@@ -61,7 +61,7 @@ class Conversation:
                 self._add_reasoning(item)
 
     def end(self) -> None:
-        """Nothing follows."""
+        """Finish the last message, and return all messages."""
         self._end_instructions()
         self._end_turn()
 
@@ -76,7 +76,7 @@ class Conversation:
             self._instructions += parts
 
     def _add_reasoning(self, item: FreeObject) -> None:
-        """What was reasoned, else its summary; what is encrypted says nothing to an engine."""
+        """Add reasoning text, or its summary; engines cannot read encrypted reasoning."""
         parts: list[FreeObject] = item.get("content") or item.get("summary") or []
         if parts:
             self._assistant().reasoning += [part["text"] for part in parts]
@@ -127,7 +127,7 @@ class Conversation:
 
 
 def _content(parts: Sequence[_Part]) -> str | list[FreeObject]:
-    """A single plain text needs no parts; there are engines that know none."""
+    """Return a single text as a string: some engines do not accept parts."""
     if not parts:
         return ""
     if len(parts) == 1 and parts[0].shown["type"] == "text":
@@ -142,7 +142,7 @@ def _parts(content: str | list[FreeObject], path: str) -> list[_Part]:
 
 
 def _part(part: FreeObject, path: str) -> _Part:
-    """Return the part of a chat that says the same, with the members that are forwarded."""
+    """Return the equivalent chat part, with the members that are forwarded."""
     match part["type"]:
         case "input_text" | "output_text":
             shown = {"type": "text", "text": part["text"]}

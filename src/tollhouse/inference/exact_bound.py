@@ -1,7 +1,7 @@
-"""A tighter bound near the end of credit: the engine's own count takes the place of bytes.
+"""Replace the byte bound of a prompt by the engine's own count, near the end of credit.
 
-It is asked for only when the cheap bound was refused (decision 0008), only of a backend that is
-declared to bill what it counts, and only for requests whose prompt the count can show whole.
+The engine counts only if the byte bound was refused (decision 0008), only if it is declared to bill
+what it counts, and only if the count covers the whole prompt.
 """
 
 import asyncio
@@ -13,65 +13,65 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from tollhouse.backends.encoding import forwarded_message
 from tollhouse.backends.errors import BackendError
+from tollhouse.backends.openai_json import forwarded_message
 from tollhouse.backends.port import BackendPort
-from tollhouse.backends.types import TOKENS_MAX, Ask
+from tollhouse.backends.types import TOKENS_MAX, UpstreamRequest
 from tollhouse.base.money import PicoUsd
 from tollhouse.catalog.types import Counter
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest, TextFormat
-from tollhouse.contract.combinations import is_set
-from tollhouse.inference.offers import Offer
+from tollhouse.contract.field_checks import ABSENT
+from tollhouse.inference.model_resolver import ResolvedModel
 from tollhouse.ledger import pricing
+from tollhouse.ledger.bounds import chat_prompt
 from tollhouse.ledger.pricing import TokenBound
-from tollhouse.ledger.prompts import of_chat
 
 logger = logging.getLogger("tollhouse.inference")
 
 COUNT_SECONDS_MAX = 5.0
-"""The caller waits for a refusal otherwise."""
+"""The caller waits for this count before it is refused."""
 PATHS = {"messages": "/messages/count_tokens", "tokenize": "/tokenize"}
 
 _Tokens = Annotated[int, Meta(ge=1, le=TOKENS_MAX)]
 
 
-class _Counted(Struct, frozen=True):
-    """What Messages counters and vLLM's tokenizer call it; no prompt has no tokens."""
+class _PromptCount(Struct, frozen=True):
+    """The answer of a Messages counter (`input_tokens`) or of vLLM's tokenizer (`count`)."""
 
     input_tokens: _Tokens | None = None
     count: _Tokens | None = None
 
 
-async def tightened(
+async def with_exact_prompt(
     request: ChatRequest,
-    offer: Offer,
+    resolved: ResolvedModel,
     bound: TokenBound,
     *,
     available: PicoUsd,
     may_count: Callable[[int], bool],
 ) -> TokenBound | None:
-    """The bound with the exact prompt; None where nobody can tell it, or it would not help.
+    """Return the bound with the exact prompt, or None if it is not known or does not help.
 
-    `may_count` takes bytes from what may be counted for nothing; without them the refusal stands.
+    `may_count` takes bytes from the organization's free quota; without quota the refusal stands.
     """
-    if not offer.backend.counts_exactly:
+    if not resolved.backend.counts_exactly:
         return None
     # Who has no credit makes no engine count.
-    if pricing.reserve(offer.prices, replace(bound, prompt_tokens=1)) > available:
+    if pricing.reserve(resolved.prices, replace(bound, prompt_tokens=1)) > available:
         return None
-    body = counting_body(request, offer.upstream_model, offer.backend.counts_tokens_by)
-    tokens = None if body is None else await _counted(body, offer, may_count)
+    body = counting_body(request, resolved.upstream_model, resolved.backend.counts_tokens_by)
+    tokens = None if body is None else await _counted(body, resolved, may_count)
     if tokens is None:
         return None
-    prompts = bound.completions if offer.backend.bills_prompt_per_choice else 1
+    prompts = bound.completions if resolved.backend.bills_prompt_per_choice else 1
     return replace(bound, prompt_tokens=min(tokens * prompts, bound.prompt_tokens))
 
 
 def counting_body(request: ChatRequest, model: str, counter: Counter) -> FreeObject | None:
-    """The prompt as the backend's counter reads it; None where that would leave something out.
+    """Return the prompt in the form of the backend's counter, or None if that is incomplete.
 
-    A Messages counter is given text alone. A tokenizer renders the chat, with its tools.
+    A Messages counter receives text alone. A tokenizer receives the chat with its tools.
     """
     if not _is_shown_whole(request):
         return None
@@ -85,18 +85,18 @@ def counting_body(request: ChatRequest, model: str, counter: Counter) -> FreeObj
 
 
 def _is_shown_whole(request: ChatRequest) -> bool:
-    """Whether the prompt is text and tools, and nothing that a counter would miss."""
-    prompt, form = of_chat(request), request.response_format
+    """Whether the prompt is only text and tools, which a counter sees completely."""
+    prompt, form = chat_prompt(request), request.response_format
     others = (request.functions, request.reasoning, request.reasoning_effort, request.thinking)
     return (
         not (prompt.is_open or prompt.images)
-        and not any(map(is_set, others))
-        and (not is_set(form) or isinstance(form, TextFormat))
+        and all(other in ABSENT for other in others)
+        and (form in ABSENT or isinstance(form, TextFormat))
     )
 
 
 def _as_messages(messages: Sequence[ChatMessage], model: str) -> FreeObject | None:
-    """Anthropic's form, if that is the same conversation: text by turns, a system prompt first."""
+    """Return the conversation in Anthropic's form, or None if that form cannot express it."""
     first, turns = messages[0], list(messages)
     body: FreeObject = {"model": model}
     if first.role == "system" and isinstance(first.content, str):
@@ -119,28 +119,30 @@ def _is_plain_turn(message: ChatMessage) -> bool:
     return (
         message.role in ("user", "assistant")
         and isinstance(message.content, str)
-        and not any(map(is_set, members))
+        and all(member in ABSENT for member in members)
     )
 
 
-async def _counted(body: FreeObject, offer: Offer, may_count: Callable[[int], bool]) -> int | None:
-    """An engine that cannot count now changes nothing: the refusal stands."""
+async def _counted(
+    body: FreeObject, resolved: ResolvedModel, may_count: Callable[[int], bool]
+) -> int | None:
+    """Return the engine's count, or None if it cannot count now or the quota is used up."""
     encoded = msgspec.json.encode(body)
     if not may_count(len(encoded)):
         return None
     try:
-        return await engine_count(encoded, offer.port, offer.backend.counts_tokens_by)
+        return await engine_count(encoded, resolved.port, resolved.backend.counts_tokens_by)
     except (BackendError, TimeoutError) as failure:
         logger.warning("prompt_not_counted", extra={"reason": type(failure).__name__})
         return None
 
 
 async def engine_count(body: bytes, port: BackendPort, counter: Counter) -> int | None:
-    """Return what the engine counts for a `counting_body`, or None if its answer has no count.
+    """Return the engine's count of a `counting_body`, or None if its answer has no count.
 
-    Raises `BackendError` or `TimeoutError` if it does not answer.
+    Raises `BackendError` or `TimeoutError` if the engine does not answer.
     """
-    ask = Ask(path=PATHS[counter], body=body, is_at_host=counter == "tokenize")
+    ask = UpstreamRequest(path=PATHS[counter], body=body, is_at_host=counter == "tokenize")
     async with asyncio.timeout(COUNT_SECONDS_MAX):
-        counted, _ = await port.fetch(ask, _Counted)
+        counted, _ = await port.fetch(ask, _PromptCount)
     return counted.count if counter == "tokenize" else counted.input_tokens

@@ -10,7 +10,7 @@ import msgspec
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.errors import MediaTypeRefused, RemoteMediaRefused
-from tollhouse.contract.free_form import (
+from tollhouse.contract.field_checks import (
     invalid_value,
     mistyped,
     required,
@@ -19,8 +19,8 @@ from tollhouse.contract.free_form import (
 )
 from tollhouse.contract.messages import CountTokens
 from tollhouse.contract.response_items import stored
-from tollhouse.inference.media import is_base64, is_http_address, is_media_type, is_of_kind
-from tollhouse.inference.message_options import with_forwarded_options
+from tollhouse.inference.content_parts import is_base64, is_http_address, is_media_type, is_of_kind
+from tollhouse.inference.forwarded_tools import WORD, Shape, known_members, known_options
 
 _TEXT_MEMBERS: Final = {
     "text": ("text",),
@@ -31,23 +31,23 @@ _TEXT_MEMBERS: Final = {
     "image": (),
     "document": ("title", "context"),
 }
-"""The types of blocks that are forwarded, each with its members that are strings."""
+"""The types of blocks that are forwarded, with the string members of each."""
 _ESTIMATED_TYPES: Final = (
     "search_result",
     "server_tool_use",
     "web_fetch_tool_result",
     "web_search_tool_result",
 )
-"""What only a provider with tools of its own can render: it is counted by length."""
+"""Blocks that only a provider with its own tools can render. They are counted by length."""
 _DATA_SOURCES: Final = ("base64", "text")
 
 
 class _NotForwarded(Exception):
-    """The input holds a block that is estimated."""
+    """The input contains a block that must be estimated."""
 
 
 def forwarded_input(body: CountTokens, *, fetches_images: bool) -> CountTokens | None:
-    """Return the input as a backend may count it, or None where it must be estimated.
+    """Return the input that a backend counts, or None if it must be estimated.
 
     Raises `RemoteMediaRefused` for an address, unless it is an image's and `fetches_images`.
     """
@@ -67,20 +67,20 @@ def forwarded_input(body: CountTokens, *, fetches_images: bool) -> CountTokens |
 
 
 class _Blocks:
-    """The rules for one backend."""
+    """Rebuilds blocks for one backend."""
 
     def __init__(self, *, fetches_images: bool) -> None:
         self._fetches_images = fetches_images
 
     def message(self, message: FreeObject, path: str) -> FreeObject:
-        """Role and content."""
+        """Return a message with its role and its forwarded content."""
         shown: FreeObject = _texts(message, path, ("role",))
         if message.get("content") is not None:
             shown["content"] = self._content(message["content"], f"{path}.content")
         return shown
 
     def forwarded(self, blocks: list[Any], path: str) -> list[FreeObject]:
-        """Every block of a list."""
+        """Return the forwarded form of every block."""
         return [self._block(block, f"{path}[{index}]") for index, block in enumerate(blocks)]
 
     def _content(self, content: Any, path: str) -> str | list[FreeObject]:  # noqa: ANN401 - free-form
@@ -136,7 +136,7 @@ class _Blocks:
     def _address(self, source: FreeObject, path: str, *, may_be_fetched: bool) -> FreeObject:
         url = source.get("url")
         if not may_be_fetched or not is_http_address(url):
-            raise RemoteMediaRefused(f"{path}.url")
+            raise RemoteMediaRefused(param=f"{path}.url")
         return {"type": "url", "url": url}
 
 
@@ -150,16 +150,39 @@ def _input(block: FreeObject, path: str) -> FreeObject:
 def _data(source: FreeObject, path: str, kind: str, *, of_kind: str) -> FreeObject:
     if kind == "base64" and not is_base64(data := text(source, path, "data")):
         if is_http_address(data):
-            raise RemoteMediaRefused(f"{path}.data")
+            raise RemoteMediaRefused(param=f"{path}.data")
         raise invalid_value(f"{path}.data", "expected base64 with its padding, and nothing else")
     shown = {"type": kind} | _texts(source, path, ("media_type", "data"))
     if (media_type := shown.get("media_type")) is not None:
         if not is_media_type(media_type):
             raise invalid_value(f"{path}.media_type", "expected a type such as image/png")
         if not is_of_kind(media_type, of_kind):
-            raise MediaTypeRefused(f"{path}.media_type", media_type)
+            raise MediaTypeRefused(param=f"{path}.media_type", media_type=media_type)
     return shown
 
 
 def _texts(fields: FreeObject, path: str, names: tuple[str, ...]) -> FreeObject:
     return {name: text(fields, path, name) for name in names if fields.get(name) is not None}
+
+
+_TOOL: Final[Shape] = {
+    "type": WORD,
+    "name": str,
+    "description": str,
+    "input_schema": dict,
+    "max_uses": int,
+}
+_OPTIONS: Final[dict[str, Shape]] = {
+    "thinking": {"type": WORD, "budget_tokens": int},
+    "tool_choice": {"type": WORD, "name": str, "disable_parallel_tool_use": bool},
+    "output_config": {"effort": WORD, "format": {"type": WORD, "schema": dict}},
+    "cache_control": {"type": WORD, "ttl": WORD},
+}
+
+
+def with_forwarded_options(body: CountTokens) -> CountTokens:
+    """Return the input with only those members of its tools and options that are forwarded."""
+    fields = known_options(body, _OPTIONS)
+    if body.tools:
+        fields["tools"] = [known_members(tool, _TOOL) for tool in body.tools]
+    return msgspec.structs.replace(body, **fields)

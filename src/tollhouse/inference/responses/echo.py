@@ -1,4 +1,4 @@
-"""The object of a response before there is an answer: what was asked for, told again (OQ-59)."""
+"""Build the response object that repeats the request, before there is an answer (OQ-59)."""
 
 from typing import Any, Final, TypeVar
 
@@ -20,7 +20,7 @@ _DEFAULT_TIER: Final = "default"
 
 
 def begun(request: ResponseRequest, *, response_id: str, created_at: int) -> ResponseResult:
-    """In progress. What was not sent, and has no default of ours, is null."""
+    """Return the response in progress. Options without a value or default are null."""
     return ResponseResult(
         id=response_id,
         created_at=created_at,
@@ -51,7 +51,7 @@ def begun(request: ResponseRequest, *, response_id: str, created_at: int) -> Res
 
 
 def _tier(request: ResponseRequest) -> str:
-    """Which tier serves is the backend's to say; until it does, and where it knows none: this."""
+    """Return the service tier until the backend reports its own."""
     tier = _sent(request.service_tier)
     return _DEFAULT_TIER if tier is None or tier == "auto" else tier
 

@@ -1,6 +1,6 @@
-"""The parts of a response as they grow: each knows its events, and how it will stand in its item.
+"""The parts of an output item while they grow, with their events.
 
-Text is kept in one buffer, because a part may come in a million pieces.
+Text is kept in one buffer, because a part may arrive in a million pieces.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ NO_LOGPROBS: Final = Raw(b"[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a part stands, which all its events tell. `numbers` are those of the whole stream."""
+class OutputPosition:
+    """The position of a part, which all its events have. `numbers` counts the stream's events."""
 
     numbers: Iterator[int]
     item_id: str
@@ -26,7 +26,7 @@ class Place:
     content_index: int
 
     def event(self, kind: Callable[..., wire.PartEvent], **fields: Any) -> wire.PartEvent:  # noqa: ANN401 - of any kind
-        """The next event of the stream."""
+        """Return the number of the next event of the stream."""
         return kind(
             sequence_number=next(self.numbers),
             item_id=self.item_id,
@@ -37,8 +37,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """What one kind of part is called; `member` is where it has its text."""
+class PartForm:
+    """The names of one kind of part; `member` contains its text."""
 
     kind: str
     member: str
@@ -46,59 +46,61 @@ class Form:
     done: type[wire.PartEvent]
 
 
-TEXT: Final = Form("output_text", "text", wire.OutputTextDelta, wire.OutputTextDone)
-REFUSAL: Final = Form("refusal", "refusal", wire.RefusalDelta, wire.RefusalDone)
-REASONING: Final = Form("reasoning_text", "text", wire.ReasoningTextDelta, wire.ReasoningTextDone)
+TEXT: Final = PartForm("output_text", "text", wire.OutputTextDelta, wire.OutputTextDone)
+REFUSAL: Final = PartForm("refusal", "refusal", wire.RefusalDelta, wire.RefusalDone)
+REASONING: Final = PartForm(
+    "reasoning_text", "text", wire.ReasoningTextDelta, wire.ReasoningTextDone
+)
 
 
-class Part:
-    """A refusal, or what was reasoned."""
+class OutputPart:
+    """A part with plain text: a refusal or reasoning."""
 
-    def __init__(self, form: Form, place: Place) -> None:
+    def __init__(self, form: PartForm, place: OutputPosition) -> None:
         self._form = form
         self._place = place
         self._text = StringIO()
 
     def begin(self) -> wire.PartEvent:
-        """While it is empty."""
+        """Return the part before its first text."""
         return self._place.event(wire.ContentPartAdded, part=self.shown())
 
     def add(self, delta: str) -> wire.PartEvent:
-        """More of it."""
+        """Add text."""
         self._text.write(delta)
         return self._place.event(self._form.delta, delta=delta)
 
     def end(self) -> Iterator[wire.PartEvent]:
-        """All of it, alone and as a part."""
+        """Yield the events that end the part."""
         shown = self.shown()
         yield self._place.event(self._form.done, **self._whole(shown))
         yield self._place.event(wire.ContentPartDone, part=shown)
 
     def shown(self) -> FreeObject:
-        """As it stands in its item."""
+        """Return the part as it appears in its item."""
         return {"type": self._form.kind, self._form.member: self._text.getvalue()}
 
     def _whole(self, shown: FreeObject) -> FreeObject:
         return {self._form.member: shown[self._form.member]}
 
 
-class TextPart(Part):
-    """What the model answers, with its sources and the log-probabilities of its tokens."""
+class TextPart(OutputPart):
+    """The text of an answer, with its sources and the log probabilities of its tokens."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: OutputPosition) -> None:
         super().__init__(TEXT, place)
         self._annotations: list[FreeObject] = []
         self._logprobs = bytearray()
 
     def add(self, delta: str, logprobs: Raw = NO_LOGPROBS) -> wire.PartEvent:
-        """More of it; the log-probabilities are a list, already written."""
+        """Add text; the log probabilities are an encoded list."""
         self._text.write(delta)
         if logprobs is not NO_LOGPROBS:
             self._logprobs += (b"," if self._logprobs else b"") + bytes(logprobs)[1:-1]
         return self._place.event(wire.OutputTextDelta, delta=delta, logprobs=logprobs)
 
     def annotate(self, annotation: FreeObject) -> wire.PartEvent:
-        """A source of what was said so far."""
+        """Add a source of the text so far."""
         self._annotations.append(annotation)
         return self._place.event(
             wire.OutputTextAnnotationAdded,
@@ -107,7 +109,7 @@ class TextPart(Part):
         )
 
     def shown(self) -> FreeObject:
-        """As it stands in its item."""
+        """Return the part as it appears in its item."""
         return super().shown() | {
             "annotations": list(self._annotations),
             "logprobs": Raw(b"[%b]" % self._logprobs),

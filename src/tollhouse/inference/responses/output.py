@@ -1,7 +1,7 @@
-"""What a model says, piece by piece, as the items of a response and the events that tell of them.
+"""Turn the deltas of a model into output items and their events.
 
-An item begins with its first piece. Reasoning ends when something else comes. Text and calls end
-with the answer, because a backend may come back to them: so there is one message at most.
+An item begins with its first delta. Reasoning ends when other output begins. Text and calls end
+with the answer, because a backend may continue them: so there is at most one message.
 """
 
 from collections.abc import Generator, Iterator
@@ -14,34 +14,41 @@ from tollhouse.backends.types import FreeObject, FunctionDelta, ToolCallDelta, U
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import response_events as wire
 from tollhouse.inference.chat import annotations_of
-from tollhouse.inference.response_items import Call, Item, Message, Reasoning, Slot, Status
-from tollhouse.inference.response_parts import NO_LOGPROBS
+from tollhouse.inference.responses.items import (
+    OutputCall,
+    OutputItem,
+    OutputMessage,
+    OutputReasoning,
+    OutputSlot,
+    Status,
+)
+from tollhouse.inference.responses.parts import NO_LOGPROBS
 
 ITEM_BYTES = 1_024
-"""What keeping an item costs beside its text."""
+"""The bytes that an item takes beside its text."""
 
 
-class Output:
-    """One answer. Its events are numbered by `numbers`, whoever makes them.
+class ResponseOutput:
+    """The output of one answer. `numbers` counts the events of the stream.
 
-    `kept_bytes` is about what it costs to keep the answer.
+    `kept_bytes` is the approximate size of the kept answer.
     """
 
     def __init__(self, request_id: RequestId) -> None:
         self.numbers = count()
         self._hex = request_id.hex
-        self._items: list[Item] = []
-        self._reasoning: Reasoning | None = None
-        self._message: Message | None = None
-        self._calls: dict[int, Call] = {}
+        self._items: list[OutputItem] = []
+        self._reasoning: OutputReasoning | None = None
+        self._message: OutputMessage | None = None
+        self._calls: dict[int, OutputCall] = {}
         self._call_ids: set[str] = set()
-        self._last: Item | None = None
+        self._last: OutputItem | None = None
         self.kept_bytes = 0
 
     def add(
         self, delta: UpstreamDelta, logprobs: Raw = NO_LOGPROBS
     ) -> Iterator[wire.ResponseEvent]:
-        """What one record of the backend adds. Engines call reasoning by either name."""
+        """Yield the events of one delta. Engines use either name of reasoning."""
         if reasoning := delta.reasoning or delta.reasoning_content:
             yield from self._reason(reasoning)
         if self._reasoning is not None and _is_answer(delta):
@@ -57,9 +64,9 @@ class Output:
             yield from self._call(call)
 
     def end(self, *, is_cut: bool) -> Iterator[wire.ResponseEvent]:
-        """Nothing follows. Of an answer that was cut, the item that grew last is incomplete.
+        """Yield the events that end all items. In a cut answer the last item is incomplete.
 
-        A model that said nothing has said an empty text: callers look for a message.
+        An empty answer gets a message with empty text, because callers look for a message.
         """
         if not self._items:
             yield from self._say("", NO_LOGPROBS)
@@ -67,18 +74,18 @@ class Output:
             yield from _end(item, "incomplete" if is_cut and item is self._last else "completed")
 
     def shown(self) -> list[FreeObject]:
-        """All items as they stand."""
+        """Return all items."""
         return [item.shown() for item in self._items]
 
     def _is_text(self, delta: UpstreamDelta) -> bool:
-        """Whether tokens that show nothing yet, such as half a character, belong to the text."""
+        """Whether tokens without visible text, such as half a character, belong to the text."""
         others = (delta.reasoning, delta.reasoning_content, delta.refusal, delta.tool_calls)
         return self._message is not None and self._last is self._message and not any(others)
 
     def _reason(self, piece: str) -> Iterator[wire.ResponseEvent]:
         self.kept_bytes += _text_bytes(piece)
         if self._reasoning is None:
-            self._reasoning = Reasoning(self._slot("rs"))
+            self._reasoning = OutputReasoning(self._slot("rs"))
             yield from self._begin(self._reasoning)
         self._last = self._reasoning
         yield from self._reasoning.reason(piece)
@@ -112,30 +119,32 @@ class Output:
             self.kept_bytes += _text_bytes(function.arguments)
             yield call.argue(function.arguments)
 
-    def _begin_message(self) -> Generator[wire.ResponseEvent, None, Message]:
-        message = self._message = Message(self._slot("msg"))
+    def _begin_message(self) -> Generator[wire.ResponseEvent, None, OutputMessage]:
+        message = self._message = OutputMessage(self._slot("msg"))
         yield from self._begin(message)
         return message
 
     def _begin_call(
         self, piece: ToolCallDelta, function: FunctionDelta
-    ) -> Generator[wire.ResponseEvent, None, Call]:
-        """A call that has no ID, or that of another, gets its own: SDKs tell calls apart by it."""
+    ) -> Generator[wire.ResponseEvent, None, OutputCall]:
+        """Return the ID of a call, or a new one if it is missing or already used."""
         slot = self._slot("fc")
         call_id = piece.id
         if not call_id or call_id in self._call_ids:
             call_id = f"call_{self._hex}_{slot.output_index}"
         self._call_ids.add(call_id)
-        call = self._calls[piece.index] = Call(slot, call_id=call_id, name=function.name or "")
+        call = self._calls[piece.index] = OutputCall(
+            slot, call_id=call_id, name=function.name or ""
+        )
         yield from self._begin(call)
         return call
 
-    def _slot(self, prefix: str) -> Slot:
+    def _slot(self, prefix: str) -> OutputSlot:
         self.kept_bytes += ITEM_BYTES
         index = len(self._items)
-        return Slot(self.numbers, f"{prefix}_{self._hex}_{index}", index)
+        return OutputSlot(self.numbers, f"{prefix}_{self._hex}_{index}", index)
 
-    def _begin(self, item: Item) -> Iterator[wire.ResponseEvent]:
+    def _begin(self, item: OutputItem) -> Iterator[wire.ResponseEvent]:
         self._items.append(item)
         yield wire.OutputItemAdded(
             sequence_number=next(self.numbers),
@@ -148,8 +157,8 @@ def _is_answer(delta: UpstreamDelta) -> bool:
     return bool(delta.content or delta.refusal or delta.annotations or delta.tool_calls)
 
 
-def _end(item: Item, status: Status) -> Iterator[wire.ResponseEvent]:
-    """Once: what was ended before stays as it is."""
+def _end(item: OutputItem, status: Status) -> Iterator[wire.ResponseEvent]:
+    """End an item once."""
     slot = item.slot
     if slot.status != "in_progress":
         return
@@ -161,5 +170,5 @@ def _end(item: Item, status: Status) -> Iterator[wire.ResponseEvent]:
 
 
 def _text_bytes(text: str) -> int:
-    """What Python takes for a text at most; only ASCII takes one byte for each character."""
+    """Return the most bytes that a text takes in memory; ASCII takes one for each character."""
     return len(text) if text.isascii() else 4 * len(text)

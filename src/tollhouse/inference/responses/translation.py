@@ -1,7 +1,6 @@
-"""A response request in the form that is priced, judged and forwarded: a chat.
+"""Translate a response request to the chat that is priced, judged and forwarded.
 
-Everything that a chat cannot say was refused before, so that nothing is dropped here in silence
-but what asks for nothing.
+Options that a chat cannot express were refused before; only options without effect are dropped.
 """
 
 from collections.abc import Mapping
@@ -19,9 +18,9 @@ from tollhouse.contract.responses import (
     ResponseText,
     output_bounds,
 )
-from tollhouse.inference.response_input import Conversation
-from tollhouse.inference.response_tools import chat_tools
-from tollhouse.inference.surface import NameOf
+from tollhouse.inference.endpoint import NameOf
+from tollhouse.inference.responses.input import Conversation
+from tollhouse.inference.responses.tools import chat_tools
 
 LOGPROBS: Final = "message.output_text.logprobs"
 _NAMES: Final = {
@@ -32,11 +31,11 @@ _NAMES: Final = {
 }
 
 _MEMBERS: Final = {"file": "file_data"}
-"""Members of parts that have another name in a response request."""
+"""The names of chat members in a response request."""
 
 
 def translate(request: ResponseRequest) -> tuple[chat.ChatRequest, NameOf]:
-    """The chat, and what each field of it is called in the response request."""
+    """Return the chat, and the name of each of its fields in the response request."""
     conversation = _conversation(request)
     tools = chat_tools(request.tools or [], request.tool_choice or "auto")
     bounds = output_bounds(request)
@@ -70,7 +69,7 @@ def translate(request: ResponseRequest) -> tuple[chat.ChatRequest, NameOf]:
 
 
 def wants_logprobs(request: ResponseRequest) -> bool:
-    """Asked for by name, or by how many of the likeliest tokens are wanted beside each."""
+    """Whether log probabilities are requested, by name or by `top_logprobs`."""
     return LOGPROBS in (request.include or ()) or bool(request.top_logprobs)
 
 
@@ -113,7 +112,7 @@ def _naming(request: ResponseRequest, bound: str, parts: Mapping[str, str]) -> N
     names = _NAMES | {"max_completion_tokens": bound, "logprobs": logprobs}
 
     def name_of(param: str) -> str:
-        """Messages have other positions than items, so that only their parts have exact names."""
+        """Return the caller's name of a field; messages and items differ in their positions."""
         if param in parts:
             return parts[param]
         part, dot, member = param.rpartition(".")

@@ -1,4 +1,4 @@
-"""A model as it can be asked now: catalog, prices, bounds and the way to its backend in one."""
+"""Find the model of a request, with its backend, prices and bounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ _FAMILIES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
-    """Everything about a model that a request needs; `price_revision` says at which prices."""
+class ResolvedModel:
+    """A model with its backend, prices and bounds. `price_revision` identifies the prices."""
 
     id: str
     model: Model
@@ -36,14 +36,14 @@ class Offer:
 
     @property
     def upstream_model(self) -> str:
-        """The name by which the backend knows the model."""
+        """The name of the model at its backend."""
         return self.model.upstream_model or self.id
 
 
-class Offers:
-    """All that is on offer, and whether it can be had now.
+class ModelResolver:
+    """Finds models that a customer may use and whose backend is ready. One per worker.
 
-    Counting tokens costs nothing: `counted_bytes` is how much of it an organization gets.
+    Counting tokens is free: `counted_bytes` bounds it for each organization.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class Offers:
         self._catalog = catalog
         self._ports = ports
         self._counted_bytes = counted_bytes
-        self._offers = {
-            model_id: _offer(
+        self._models = {
+            model_id: _resolved(
                 model_id,
                 model,
                 backend=catalog.backends[model.backend],
@@ -68,36 +68,37 @@ class Offers:
             for model_id, model in catalog.models.items()
         }
 
-    def find(self, model_id: str, customer: Customer) -> Offer:
-        """The model, if this caller may use it and its backend answers."""
+    def find(self, model_id: str, customer: Customer) -> ResolvedModel:
+        """Return the model, or raise if the customer may not use it or its backend is not ready."""
         model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
         service.require_usable(
             model,
             granted_checks=customer.granted_checks,
             is_backend_ready=self.is_backend_ready,
         )
-        return self._offers[model_id]
+        return self._models[model_id]
 
     def take_counted_bytes(self, organization_id: OrganizationId, size_bytes: int) -> None:
-        """Take bytes that are counted for nothing, or raise `CountedBytesLimited`."""
-        wait_us = self._counted_bytes.take(organization_id, size_bytes)
+        """Take bytes from the free counting quota, or raise `CountedBytesLimited`."""
+        wait_us = self._counted_bytes.acquire(organization_id, size_bytes)
         if wait_us:
             bound_metrics.quota_refused(Quota.COUNTED_BYTES)
             raise CountedBytesLimited(
-                self._counted_bytes.per_minute, retry_after_seconds=retry_after_seconds(wait_us)
+                bytes_per_minute=self._counted_bytes.per_minute,
+                retry_after_seconds=retry_after_seconds(wait_us),
             )
 
     def may_count(self, organization_id: OrganizationId, size_bytes: int) -> bool:
-        """As `take_counted_bytes`, for a count that can be done without."""
-        return not self._counted_bytes.take(organization_id, size_bytes)
+        """Take bytes from the free counting quota; return False if it is used up."""
+        return not self._counted_bytes.acquire(organization_id, size_bytes)
 
     def is_backend_ready(self, name: str) -> bool:
-        """Whether any replica of the backend is believed to answer."""
+        """Whether any replica of the backend is healthy."""
         return self._ports[name].is_ready
 
 
 def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
-    """What the ledger keeps as a revision: the prices of every model, as they are written."""
+    """Return the prices of every model, as the ledger stores them in a revision."""
     return {
         model_id: {
             "prompt": model.pricing.prompt,
@@ -111,10 +112,10 @@ def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
     }
 
 
-def _offer(
+def _resolved(
     model_id: str, model: Model, *, backend: Backend, port: BackendPort, price_revision: int
-) -> Offer:
-    return Offer(
+) -> ResolvedModel:
+    return ResolvedModel(
         id=model_id,
         model=model,
         backend=backend,
@@ -138,7 +139,7 @@ def _prices(model: Model) -> Prices:
 
 
 def bounds_of(model: Model, backend: Backend) -> ModelBounds:
-    """What the catalog says of the tokens that the backend can bill for the model."""
+    """Return the bounds of the tokens that the backend can bill for the model."""
     return ModelBounds(
         tokenizer=None if model.tokenizer is None else _FAMILIES[model.tokenizer],
         context_length=model.context_length,

@@ -1,0 +1,1 @@
+"""Token counting in the form of the Messages API."""

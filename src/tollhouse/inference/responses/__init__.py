@@ -1,0 +1,1 @@
+"""The Responses endpoint: a chat request on the way in, typed events on the way out."""

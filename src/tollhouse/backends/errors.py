@@ -1,4 +1,7 @@
-"""How a call to a backend fails. Nothing here tells a caller a host, a header or a credential."""
+"""Failures of a call to a backend, and of the transport below it.
+
+No message contains a host, a header or a credential: callers read them.
+"""
 
 from enum import StrEnum, auto
 from typing import ClassVar
@@ -10,8 +13,32 @@ NO_REPLICA_RETRY_SECONDS = 5
 _AGAIN = "Send the request again. If it fails again, tell the operator the request ID."
 
 
-class Repeat(StrEnum):
-    """Where the same call may be sent again, as long as no answer has begun."""
+class TransportError(Exception):
+    """The upstream gave no answer, or not all of it."""
+
+
+class NotConnected(TransportError):
+    """No connection was established. No byte of the request was sent."""
+
+
+class ConnectionBroken(TransportError):
+    """The connection ended before the answer did."""
+
+
+class NotHttp(TransportError):
+    """The answer is not valid HTTP/1.1."""
+
+
+class UpstreamBodyTooLarge(TransportError):
+    """The body of the answer exceeds its bound."""
+
+
+class TookTooLong(TransportError):
+    """The deadline of the task that waits for the answer has passed."""
+
+
+class RetrySafety(StrEnum):
+    """Where the same request may be sent again, as long as no answer has begun."""
 
     NEVER = auto()
     ELSEWHERE = auto()
@@ -19,21 +46,19 @@ class Repeat(StrEnum):
 
 
 class BackendError(GatewayError):
-    """A call did not get its answer.
+    """A call to a backend failed.
 
-    `was_sent`: a replica may have seen some of the request. `may_have_been_billed`: a provider
-    that bills without an answer may count the call.
+    `was_sent`: a replica may have received a part of the request. `may_have_been_billed`: a
+    provider that bills without an answer may bill this call. `blames_replica`: the failure counts
+    against the replica's circuit breaker.
     """
 
     outcome: ClassVar[str]
-    repeat: ClassVar[Repeat] = Repeat.NEVER
+    retry_safety: ClassVar[RetrySafety] = RetrySafety.NEVER
     blames_replica: ClassVar[bool] = False
     was_sent: ClassVar[bool] = True
     may_have_been_billed: ClassVar[bool] = True
-
-    def __init__(self, message: str, *, replica: str | None) -> None:
-        super().__init__(message)
-        self.replica = replica
+    replica: str | None
 
 
 class BackendRejected(BackendError):
@@ -43,13 +68,14 @@ class BackendRejected(BackendError):
     code = "provider_validation_failed"
     outcome = "rejected"
     may_have_been_billed = False
+    template = "The backend refused the request{self.end}"
 
-    def __init__(self, said: str | None, *, replica: str) -> None:
-        reason = f": {said}" if said else "."
-        super().__init__(f"The backend refused the request{reason}", replica=replica)
+    def __init__(self, reason: str | None, *, replica: str) -> None:
+        self.end = f": {reason}" if reason else "."
+        super().__init__(replica=replica)
 
     def without_words(self) -> "BackendRejected":
-        """For a caller who may not read anything of the backend's that nobody has judged."""
+        """Return the refusal without the backend's reason, which no policy has evaluated."""
         return BackendRejected(None, replica=self.replica or "")
 
 
@@ -59,21 +85,18 @@ class BackendFailed(BackendError):
     kind = Kind.BACKEND_FAILED
     code = "backend_error"
     outcome = "failed"
-    says: ClassVar[str] = "The backend failed to answer. " + _AGAIN
-
-    def __init__(self, *, replica: str) -> None:
-        super().__init__(self.says, replica=replica)
+    template = "The backend failed to answer. " + _AGAIN
 
 
-class BackendNonsense(BackendFailed):
-    """The backend's answer is not readable as HTTP, JSON or events, or is an error with 200."""
+class BackendMalformed(BackendFailed):
+    """The backend's answer is not valid HTTP, JSON or events, or is an error with status 200."""
 
     outcome = "nonsense"
     blames_replica = True
 
 
-class BackendDeniedUs(BackendFailed):
-    """The backend refuses the gateway's own credential or account, which its operator can mend."""
+class BackendUnauthorized(BackendFailed):
+    """The backend refuses the gateway's credential or account. The operator has to correct it."""
 
     may_have_been_billed = False
 
@@ -82,27 +105,27 @@ class BackendUnreachable(BackendFailed):
     """The gateway could not connect to the backend. Nothing was sent."""
 
     outcome = "unreachable"
-    repeat = Repeat.ELSEWHERE
+    retry_safety = RetrySafety.ELSEWHERE
     blames_replica = True
     was_sent = False
     may_have_been_billed = False
-    says = "The backend could not be reached. " + _AGAIN
+    template = "The backend could not be reached. " + _AGAIN
 
 
 class BackendDown(BackendFailed):
-    """A proxy before the backend answers that the backend is not there (502, 503, 504)."""
+    """A proxy in front of the backend answers that the backend is down (502, 503, 504)."""
 
-    repeat = Repeat.ELSEWHERE
+    retry_safety = RetrySafety.ELSEWHERE
     blames_replica = True
 
 
 class BackendHungUp(BackendFailed):
-    """The connection ended before an answer; it may have been an idle one that was just closing."""
+    """The connection ended before an answer. It may have been an idle one that was closing."""
 
     outcome = "hung_up"
-    repeat = Repeat.ANYWHERE
+    retry_safety = RetrySafety.ANYWHERE
     blames_replica = True
-    says = "The backend closed the connection without an answer. " + _AGAIN
+    template = "The backend closed the connection without an answer. " + _AGAIN
 
 
 class BackendBroke(BackendError):
@@ -112,28 +135,27 @@ class BackendBroke(BackendError):
     code = "backend_error"
     outcome = "broke"
     blames_replica = True
-
-    def __init__(self, *, replica: str) -> None:
-        super().__init__("The backend's answer broke off. " + _AGAIN, replica=replica)
+    template = "The backend's answer broke off. " + _AGAIN
 
 
 class BackendBusy(BackendError):
-    """The backend takes no more for now (429), or all connections to it are in use."""
+    """The backend is overloaded (429), or all connections to it are in use."""
 
     kind = Kind.UNAVAILABLE
     code = "server_is_overloaded"
     outcome = "busy"
-    repeat = Repeat.ELSEWHERE
+    retry_safety = RetrySafety.ELSEWHERE
     may_have_been_billed = False
+    template = "The model's backend is overloaded. Try again later."
 
     def __init__(self, *, replica: str | None, retry_after_seconds: int | None = None) -> None:
-        super().__init__("The model's backend is overloaded. Try again later.", replica=replica)
+        super().__init__(replica=replica)
         wait_seconds = BUSY_RETRY_SECONDS if retry_after_seconds is None else retry_after_seconds
         self.retry_after_seconds = max(1, min(wait_seconds, RETRY_AFTER_SECONDS_MAX))
 
 
 class NoReplica(BackendError):
-    """None of the backend's replicas answers at present."""
+    """No replica of the backend is available."""
 
     kind = Kind.UNAVAILABLE
     code = "service_unavailable"
@@ -141,20 +163,15 @@ class NoReplica(BackendError):
     was_sent = False
     may_have_been_billed = False
     retry_after_seconds = NO_REPLICA_RETRY_SECONDS
-
-    def __init__(self) -> None:
-        super().__init__("The model's backend is unavailable. Try again shortly.", replica=None)
+    template = "The model's backend is unavailable. Try again shortly."
+    replica: str | None = None
 
 
 class BackendTimedOut(BackendError):
-    """The first event, the next one or the whole answer took longer than the backend is given."""
+    """The first event, the next one or the whole answer took longer than its timeout."""
 
     kind = Kind.DEADLINE
     code = "deadline_exceeded"
     outcome = "timed_out"
     should_retry = False
-
-    def __init__(self, *, replica: str | None) -> None:
-        super().__init__(
-            "The backend did not answer in time. Ask for less, or try again later.", replica=replica
-        )
+    template = "The backend did not answer in time. Ask for less, or try again later."

@@ -1,24 +1,24 @@
-"""What the pipelines know of a backend: one implementation speaks HTTP, tests may bring another."""
+"""The interface of a backend. One implementation speaks HTTP; tests have others."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
-from tollhouse.backends.types import Ask, UpstreamChunk, UpstreamCompletion
+from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion, UpstreamRequest
 
 T = TypeVar("T")
 
 
 class ChunkStream(Protocol):
-    """An answer on its way. Leaving its context closes the connection to the replica."""
+    """A streamed answer. Leaving its context closes the connection to the replica."""
 
     @property
     def replica(self) -> str:
-        """Which replica answers, as it is known in logs and activity."""
+        """The URL of the replica that answers, for logs and activity."""
         ...
 
     async def next(self) -> Sequence[UpstreamChunk]:
-        """The records that arrived together, at least one; none when the answer is complete.
+        """Return the records that arrived together; none when the answer is complete.
 
         Raises an error of `backends.errors` when the answer fails, stalls or breaks off.
         """
@@ -30,17 +30,17 @@ class BackendPort(Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether any replica is believed to answer."""
+        """Whether a call would find a replica now."""
         ...
 
-    async def complete(self, ask: Ask) -> tuple[UpstreamCompletion, str]:
-        """The whole answer and the replica that gave it; retried elsewhere before it began."""
+    async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
+        """Return the whole answer and its replica. Retries elsewhere before an answer has begun."""
         ...
 
-    async def fetch(self, ask: Ask, kind: type[T]) -> tuple[T, str]:
-        """Ask something that is no completion, such as a count of tokens."""
+    async def fetch(self, request: UpstreamRequest, kind: type[T]) -> tuple[T, str]:
+        """Return an answer other than a completion, such as a token count, and its replica."""
         ...
 
-    def stream(self, ask: Ask) -> AbstractAsyncContextManager[ChunkStream]:
-        """Open a stream; entering waits for the answer's head, retried elsewhere before it."""
+    def stream(self, request: UpstreamRequest) -> AbstractAsyncContextManager[ChunkStream]:
+        """Return a stream. Entering it waits for the head of the answer, and retries until then."""
         ...

@@ -1,4 +1,4 @@
-"""Server-sent events as they arrive, in pieces cut anywhere; bytes in, payloads out."""
+"""A decoder of server-sent events that arrive in pieces of any size."""
 
 RECORD_BYTES_MAX = 8 * 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -6,13 +6,13 @@ _USUAL_FIELD = b"data: "
 
 
 class RecordTooLong(Exception):
-    """A record grew beyond the bound and has not ended."""
+    """A record exceeds its bound and has not ended."""
 
 
 class EventDecoder:
-    """One per stream. Only `data` means something here; what no blank line ended is no record.
+    """Decodes one stream. Fields other than `data` are dropped, and so is a record without its end.
 
-    Lines end with CR, LF or both, and with nothing else: text may hold U+2028 as it is.
+    Only CR, LF and CR LF end a line. U+2028 does not: it may be part of a text.
     """
 
     __slots__ = ("_bytes_max", "_ended_with_cr", "_is_first", "_rest")
@@ -24,10 +24,10 @@ class EventDecoder:
         self._is_first = True
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The payloads of the records that end in `data`, several lines of one joined by LF."""
+        """Return the payloads of the records that end in `data`. Raises `RecordTooLong`."""
         data = self._with_plain_ends(data)
-        # Most engines send whole records, which need not be kept and cut.
-        ended = data[:-2] if data.endswith(b"\n\n") and not self._rest else self._kept(data)
+        # Most engines send whole records, which need no buffering.
+        ended = data[:-2] if data.endswith(b"\n\n") and not self._rest else self._buffer(data)
         if ended is None:
             return []
         records = ended.split(b"\n\n")
@@ -36,9 +36,9 @@ class EventDecoder:
             records[0] = records[0].removeprefix(_BYTE_ORDER_MARK)
         return [payload for record in records if (payload := _payload(record)) is not None]
 
-    def _kept(self, data: bytes) -> bytes | None:
-        """All records that have ended, if any has; what has not is kept."""
-        # Only the last byte of what was searched before can be part of an end.
+    def _buffer(self, data: bytes) -> bytes | None:
+        """Return all records that have ended, or None. The rest stays buffered."""
+        # Of the bytes that were searched before, only the last can be part of an end.
         searched = max(len(self._rest) - 1, 0)
         self._rest += data
         end = self._rest.rfind(b"\n\n", searched)

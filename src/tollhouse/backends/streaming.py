@@ -1,29 +1,28 @@
-"""A stream of OpenAI's chunks: records into chunks, and when a stream counts as whole."""
+"""Streamed chat completions: events into chunks, and the rule when a stream is complete."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from tollhouse.backends.decoding import Undecodable, decode_chunk
-from tollhouse.backends.errors import BackendBroke, BackendError, BackendNonsense
-from tollhouse.backends.exchange import Exchange
+from tollhouse.backends.call import UpstreamCall
+from tollhouse.backends.errors import BackendBroke, BackendError, BackendMalformed
+from tollhouse.backends.openai_json import Undecodable, decode_chunk
 from tollhouse.backends.sse import EventDecoder, RecordTooLong
-from tollhouse.backends.types import Ask, BackendConfig, UpstreamChunk
+from tollhouse.backends.types import BackendConfig, UpstreamChunk, UpstreamRequest
 
-EVENTS: Final = "text/event-stream"
+EVENTS: Final = b"text/event-stream"
 _DONE: Final = b"[DONE]"
 
 
 class OpenAiStream:
-    """Chunks as they arrive. What was understood before a failure is given before it is raised."""
+    """Chunks as they arrive. Chunks that precede a failure are returned before it is raised."""
 
     __slots__ = (
-        "_ask",
         "_begun",
+        "_call",
         "_config",
         "_events",
-        "_exchange",
         "_failure",
         "_finished",
         "_first_until_seconds",
@@ -31,16 +30,21 @@ class OpenAiStream:
         "_headers",
         "_is_done",
         "_loop",
+        "_request",
         "_returned_at_seconds",
         "_until_seconds",
     )
 
     def __init__(
-        self, config: BackendConfig, exchange: Exchange, ask: Ask, headers: Mapping[str, str]
+        self,
+        config: BackendConfig,
+        call: UpstreamCall,
+        request: UpstreamRequest,
+        headers: Mapping[str, str],
     ) -> None:
         self._config = config
-        self._exchange = exchange
-        self._ask: Ask | None = ask
+        self._call = call
+        self._request: UpstreamRequest | None = request
         self._headers = headers
         self._events = EventDecoder()
         self._loop = asyncio.get_running_loop()
@@ -56,12 +60,13 @@ class OpenAiStream:
 
     async def __aenter__(self) -> Self:
         seconds = min(self._config.first_event_seconds, self._config.total_seconds)
-        assert self._ask is not None, "a stream is opened once"
-        ask, self._ask = self._ask, None
+        assert self._request is not None, "a stream is opened once"
+        # The request is not kept: its body may be large, and a stream takes long.
+        request, self._request = self._request, None
         try:
-            await self._exchange.open(ask, self._headers, media_type=EVENTS, seconds=seconds)
+            await self._call.open(request, self._headers, media_type=EVENTS, seconds=seconds)
         except BaseException:
-            self._exchange.close()
+            self._call.close()
             raise
         return self
 
@@ -71,15 +76,15 @@ class OpenAiStream:
         failure: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._exchange.close()
+        self._call.close()
 
     @property
     def replica(self) -> str:
-        """Which replica answers."""
-        return self._exchange.replica
+        """The URL of the replica that answers."""
+        return self._call.replica
 
     async def next(self) -> Sequence[UpstreamChunk]:
-        """The chunks that arrived together; none when the answer is complete."""
+        """Return the chunks that arrived together; none when the answer is complete."""
         try:
             return await self._next()
         finally:
@@ -87,21 +92,21 @@ class OpenAiStream:
 
     async def _next(self) -> Sequence[UpstreamChunk]:
         if self._has_begun:
-            # Time in which the caller read is not the engine's.
+            # The time in which the caller read the last chunks does not count.
             self._until_seconds += self._loop.time() - self._returned_at_seconds
         until_seconds = min(self._wait_until(), self._until_seconds)
         while not self._is_done:
             if self._failure is not None:
-                raise self._exchange.failed(self._failure)
-            data = await self._exchange.next_bytes(until_seconds)
+                raise self._call.failed(self._failure)
+            data = await self._call.next_bytes(until_seconds)
             if chunks := self._read(data) if data else self._read_end():
                 return chunks
-        self._exchange.completed()
-        await self._exchange.linger()
+        self._call.completed()
+        await self._call.linger()
         return ()
 
     def _wait_until(self) -> float:
-        """Waiting begins when the caller asks: a slow caller is not an idle engine."""
+        """Return when the engine counts as idle, from now on: a slow caller does not count."""
         if self._has_begun:
             return self._loop.time() + self._config.idle_seconds
         return self._first_until_seconds
@@ -117,7 +122,7 @@ class OpenAiStream:
                 if payload:
                     chunks.append(self._chunk(payload))
         except Undecodable:
-            self._failure = BackendNonsense(replica=self.replica)
+            self._failure = BackendMalformed(replica=self.replica)
         except RecordTooLong:
             self._failure = BackendBroke(replica=self.replica)
         return chunks
@@ -130,11 +135,11 @@ class OpenAiStream:
                 self._finished.add(choice.index)
         if not self._has_begun:
             self._has_begun = True
-            self._exchange.began()
+            self._call.began()
         return chunk
 
     def _read_end(self) -> list[UpstreamChunk]:
-        """Without `[DONE]` an answer is whole if all choices that began have ended."""
+        """End a stream without `[DONE]`: it is complete if all choices that began have finished."""
         self._end(is_whole=bool(self._begun) and self._begun == self._finished)
         return []
 

@@ -1,7 +1,6 @@
-"""The way to upstreams and back: HTTP/1.1 over connections that are kept for a while.
+"""The HTTP client for upstreams: HTTP/1.1 on connections that are reused for a few seconds.
 
-What follows from a URL, and only that, is asked: no redirect is followed, no proxy variable, cookie
-or compression is taken up. Another client can replace this one without touching a caller.
+It follows no redirect and uses no proxy variable, cookie or compression.
 """
 
 import asyncio
@@ -10,25 +9,24 @@ from collections.abc import Coroutine, Mapping
 from functools import cache
 from typing import Any, Final
 
-from tollhouse.backends.connection import Connection
-from tollhouse.backends.http_request import Method, Origin, request_head
-from tollhouse.backends.idle import IdleConnections
-from tollhouse.backends.transport_errors import BodyTooLarge, NotConnected
+from tollhouse.backends.connection import IdleConnections, UpstreamConnection
+from tollhouse.backends.errors import NotConnected, UpstreamBodyTooLarge
+from tollhouse.backends.http1 import Method, Origin, request_head
 
 CONNECTING_FAILURES: Final = (OSError, UnicodeError)
-"""A name that is none cannot even be asked for."""
+"""A host name that is not valid raises `UnicodeError`."""
 
 
 class Response:
-    """An answer whose head has arrived. Whoever got it must close it."""
+    """An answer whose head has arrived. Its owner must close it. Header names are lower case."""
 
-    __slots__ = ("_connection", "_headers", "_idle", "_is_closed", "_origin", "status")
+    __slots__ = ("_connection", "_idle", "_is_closed", "_origin", "headers", "status")
 
     def __init__(
         self,
         idle: IdleConnections,
         origin: Origin,
-        connection: Connection,
+        connection: UpstreamConnection,
         *,
         status: int,
         headers: Mapping[bytes, bytes],
@@ -36,56 +34,54 @@ class Response:
         self._idle = idle
         self._origin = origin
         self._connection = connection
-        self._headers = headers
         self._is_closed = False
         self.status = status
-
-    def header(self, name: str) -> str | None:
-        """The first value of a header, whatever the case of its name."""
-        value = self._headers.get(name.lower().encode())
-        return None if value is None else value.decode("latin-1").strip(" \t")
+        self.headers = headers
 
     def next_bytes(self) -> Coroutine[Any, Any, bytes]:
-        """What has arrived, waiting for some; empty at the end of the body."""
-        assert not self._is_closed, "the connection may already be another's"
+        """Return what has arrived, waiting for at least one byte; empty at the end of the body."""
+        assert not self._is_closed, "the connection may already serve another request"
         return self._connection.next_bytes()
 
     async def read(self, bytes_max: int) -> bytes:
-        """The whole body, or `BodyTooLarge` as soon as it is longer than that."""
+        """Return the whole body. Raises `UpstreamBodyTooLarge` once it exceeds `bytes_max`."""
         pieces: list[bytes] = []
         size_bytes = 0
-        while piece := await self.next_bytes():
+        next_bytes = self._connection.next_bytes
+        while piece := await next_bytes():
             size_bytes += len(piece)
             if size_bytes > bytes_max:
-                raise BodyTooLarge
+                raise UpstreamBodyTooLarge
             pieces.append(piece)
         return b"".join(pieces)
 
-    def give_up(self) -> None:
-        """Whoever waits for more shall hear that it took too long."""
+    def time_out(self) -> None:
+        """Raise `TookTooLong` in the task that waits for more."""
         if not self._is_closed:
-            self._connection.give_up()
+            self._connection.time_out()
 
     def close(self) -> None:
-        """Give the connection back if the body came to its end, else cut it at once."""
+        """Keep the connection for reuse if the body has ended, else abort it."""
         if self._is_closed:
             return
         self._is_closed = True
         if self._connection.is_reusable:
-            self._idle.put(self._origin, self._connection)
+            self._idle.add(self._origin, self._connection)
         else:
             self._connection.abort()
 
 
 class Transport:
-    """The connections of one worker to all upstreams. Made inside a running event loop."""
+    """The connections of one worker to all upstreams. Created inside a running event loop.
+
+    The number of connections is bounded for each backend, by `Replicas`.
+    """
 
     def __init__(self) -> None:
-        # Connections are bounded where they are asked for, by backend.
-        self._open: set[Connection] = set()
+        self._open: set[UpstreamConnection] = set()
         self._idle = IdleConnections()
 
-    async def open(
+    async def send(
         self,
         method: Method,
         url: str,
@@ -94,29 +90,29 @@ class Transport:
         body: bytes | None,
         connect_seconds: float,
     ) -> Response:
-        """Send a request and wait for the head of its answer. Only connecting is timed here."""
+        """Send a request and wait for the head of its answer. Only connecting has a timeout."""
         head = request_head(method, url, tuple(headers.items()))
         origin = head.origin
-        connection = self._idle.take(origin) or await self._connected(origin, connect_seconds)
+        connection = self._idle.pop(origin) or await self._connect(origin, connect_seconds)
         try:
-            status, received = await connection.ask(head.with_body(body), body)
+            status, received = await connection.send(head.with_body(body), body)
         except BaseException:
             connection.abort()
             raise
         return Response(self._idle, origin, connection, status=status, headers=received)
 
     async def close(self) -> None:
-        """Close every connection, those of unfinished answers too."""
-        self._idle.close()
+        """Close every connection, also those of unfinished answers."""
+        self._idle.clear()
         for connection in tuple(self._open):
             connection.abort()
 
-    async def _connected(self, origin: Origin, connect_seconds: float) -> Connection:
+    async def _connect(self, origin: Origin, connect_seconds: float) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(connect_seconds):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self._open.discard),
+                    lambda: UpstreamConnection(self._open.discard),
                     origin.host,
                     origin.port,
                     ssl=_tls() if origin.is_tls else None,
@@ -129,7 +125,7 @@ class Transport:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Made once: reading the system's authorities takes 50 ms."""
+    """Return the one TLS context: reading the system's authorities takes 50 ms."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context

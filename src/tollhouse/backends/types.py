@@ -1,7 +1,7 @@
-"""What is asked of a backend and what comes back: the nouns of the port.
+"""Requests to a backend and its answers.
 
-Upstream records are read leniently: fields that we do not know are dropped here, so that only
-what the contract has can leave the gateway.
+Answers are decoded leniently: unknown fields are dropped, so that only fields of the contract can
+leave the gateway.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ TokenCount = Annotated[int, Meta(ge=0, le=TOKENS_MAX)]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackendConfig:
-    """How one backend is reached and how long it may take.
+    """The address and timeouts of one backend.
 
     `replicas` are base URLs such as `http://10.0.0.7:8000/v1`; `health_path` begins at their host.
     """
@@ -35,11 +35,11 @@ class BackendConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ask:
-    """One call, ready for any replica of its backend.
+class UpstreamRequest:
+    """A request that any replica of its backend can answer.
 
-    `path` goes on from the replica's base URL, or from its host where `is_at_host`. `affinity`
-    draws calls of one session to one replica.
+    `path` continues the replica's base URL, or its host if `is_at_host`. Requests of equal
+    `affinity` go to the same replica if it is not overloaded.
     """
 
     path: str
@@ -49,19 +49,19 @@ class Ask:
 
 
 class CachedDetails(Struct, frozen=True):
-    """Where an engine says how much of the prompt it had."""
+    """The part of the prompt that the engine had cached."""
 
     cached_tokens: TokenCount | None = None
 
 
 class ReasoningDetails(Struct, frozen=True):
-    """Where an engine says how much of the answer was reasoning."""
+    """The part of the answer that was reasoning."""
 
     reasoning_tokens: TokenCount | None = None
 
 
 class UpstreamUsage(Struct, frozen=True):
-    """As the engine reports it. What cannot be a count, or lacks the prompt, is no usage at all."""
+    """Token counts as the engine reports them. Without a prompt count, all of them are dropped."""
 
     prompt_tokens: TokenCount
     completion_tokens: TokenCount | None = None
@@ -70,14 +70,14 @@ class UpstreamUsage(Struct, frozen=True):
 
 
 class FunctionDelta(Struct, frozen=True):
-    """A piece of a call."""
+    """A piece of a function call."""
 
     name: str | None = None
     arguments: str | None = None
 
 
 class ToolCallDelta(Struct, frozen=True):
-    """A piece of one of the calls of a choice."""
+    """A piece of one tool call of a choice."""
 
     index: int = 0
     id: str | None = None
@@ -85,7 +85,7 @@ class ToolCallDelta(Struct, frozen=True):
 
 
 class UpstreamDelta(Struct, frozen=True):
-    """What a record adds to a choice. Engines call reasoning by either name."""
+    """What a record adds to a choice. Engines name reasoning either way."""
 
     content: str | None = None
     refusal: str | None = None
@@ -97,7 +97,7 @@ class UpstreamDelta(Struct, frozen=True):
 
 
 class UpstreamChunkChoice(Struct, frozen=True):
-    """A choice in a record of a stream."""
+    """One choice in a record of a stream."""
 
     index: int = 0
     delta: UpstreamDelta = UpstreamDelta()
@@ -115,7 +115,7 @@ class UpstreamChunk(Struct, frozen=True):
 
 
 class UpstreamMessage(Struct, frozen=True):
-    """A whole answer of one choice."""
+    """The complete message of one choice."""
 
     content: str | list[FreeObject] | None = None
     refusal: str | None = None
@@ -127,7 +127,7 @@ class UpstreamMessage(Struct, frozen=True):
 
 
 class UpstreamChoice(Struct, frozen=True):
-    """One of the completions."""
+    """One choice of a completion."""
 
     index: int = 0
     message: UpstreamMessage = UpstreamMessage()
@@ -136,7 +136,7 @@ class UpstreamChoice(Struct, frozen=True):
 
 
 class UpstreamCompletion(Struct, frozen=True):
-    """An answer that was not streamed."""
+    """A complete answer."""
 
     choices: list[UpstreamChoice]
     usage: UpstreamUsage | None = None

@@ -1,7 +1,7 @@
-"""Takes connections from a listening socket that several workers share, one at a time.
+"""Accepts connections from a listening socket that several workers share, one at a time.
 
-The event loop's own server takes all that are waiting at once: a burst of connections, such as a
-proxy or a client's pool opens, would end up on one worker, and stay there.
+The event loop's own server accepts all waiting connections at once: a burst of connections from a
+proxy or a client's pool would go to one worker, and stay there.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from enum import Enum, auto
 from typing import Final
 
 from tollhouse.base.tasks import Tasks
-from tollhouse.serving.connections import Connections
+from tollhouse.serving.connections import ClientConnections
 
 PAUSE_SECONDS: Final = 0.1
-"""How long to leave the queue alone when there is no room or no descriptor for a connection."""
+"""How long to stop accepting if another connection exceeds a bound or gets no descriptor."""
 
 LOG_SECONDS_MIN: Final = 10.0
-"""What passes between two log lines about pauses, of which there may be many."""
+"""The least time between two log lines about pauses."""
 
 CLOSED_AT_ONCE: Final = 16
-"""Idle connections that are closed when the system refuses a descriptor."""
+"""How many idle connections are closed when the system refuses a descriptor."""
 
 CLOSING_SECONDS_MAX: Final = 1.0
-"""What a closed acceptor waits for connections that were taken but have no protocol yet."""
+"""How long a closed acceptor waits for connections that have no protocol yet."""
 
 YIELD_SECONDS: Final = 1e-6
-"""Long enough for a worker that waits to wake up: the kernel makes some 60 microseconds of it.
+"""Long enough for another worker to wake up: the kernel sleeps for about 60 microseconds.
 
 Measured with two workers: bursts of 20 connections split 20 to 0 without it, 11 to 9 with it.
 """
@@ -40,7 +40,7 @@ logger = logging.getLogger("tollhouse.serving")
 
 
 class AcceptState(Enum):
-    """Whether new callers get in."""
+    """Whether new connections are accepted, and why not."""
 
     ACCEPTING = auto()
     FULL = auto()  # as many connections as allowed, and none of them is idle
@@ -49,13 +49,13 @@ class AcceptState(Enum):
 
 
 class Acceptor:
-    """Has what the HTTP server asks of a listening server."""
+    """Accepts connections for the HTTP server, which uses it as its listening server."""
 
     def __init__(
         self,
         listener: socket.socket,
         protocol_factory: Callable[[], asyncio.Protocol],
-        connections: Connections,
+        connections: ClientConnections,
     ) -> None:
         self._listener = listener
         self._protocol_factory = protocol_factory
@@ -64,21 +64,21 @@ class Acceptor:
         self._tasks = Tasks()
         self._state = AcceptState.ACCEPTING
         self._logged_seconds = -math.inf
-        listener.setblocking(False)  # noqa: FBT003 - as the standard library has it
+        listener.setblocking(False)  # noqa: FBT003 - the signature of socket
         self._loop.add_reader(listener, self._accept_one)
 
     @property
     def is_accepting(self) -> bool:
-        """Whether a connection that comes now would be accepted."""
+        """Whether a new connection would be accepted now."""
         return self._state is AcceptState.ACCEPTING
 
     def close(self) -> None:
-        """Take no more; what waits in the queue is left to other workers."""
+        """Stop accepting. Connections in the queue are left to other workers."""
         self._state = AcceptState.CLOSED
         self._loop.remove_reader(self._listener)
 
     async def wait_closed(self) -> None:
-        """Wait for connections that were taken but have no protocol yet."""
+        """Wait for accepted connections that have no protocol yet."""
         await self._tasks.drain(deadline_seconds=CLOSING_SECONDS_MAX)
 
     def _accept_one(self) -> None:
@@ -91,14 +91,14 @@ class Acceptor:
         try:
             connection, _ = self._listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # another worker was faster, or the peer has left
+            return  # another worker accepted it, or the peer has left
         except OSError as error:
             self._connections.close_several(CLOSED_AT_ONCE)
             self._pause(AcceptState.FAILED, reason=str(error))
             return
         if replaced is not None:
             self._connections.close(replaced)
-        connection.setblocking(False)  # noqa: FBT003 - as the standard library has it
+        connection.setblocking(False)  # noqa: FBT003 - the signature of socket
         time.sleep(YIELD_SECONDS)
         self._tasks.start("connection", self._adopt(connection))
 

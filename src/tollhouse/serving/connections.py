@@ -1,7 +1,9 @@
-"""The connections of one server: how many may be open, and which one to close for a new one."""
+"""The open connections of one server: their bounds, and which one to close for a new one."""
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
 from typing import Final, Protocol
 
 from tollhouse.base.clock import Clock
@@ -9,44 +11,71 @@ from tollhouse.observability import bound_metrics
 from tollhouse.serving import descriptors
 
 UNSENT_LOOKED_AT_MAX: Final = 64
-"""Idle connections with unsent output that are passed over to find one that can be closed."""
+"""How many idle connections with unsent output are skipped in the search for one to close."""
 
 UNSENT_SECONDS_MAX: Final = 30.0
 UNSENT_BYTES_MAX: Final = 65_536
-"""An end of an answer that is this short and was not read for so long will not be read."""
+"""If this little of an answer was left unread for so long, the peer does not read it any more."""
 
 PARTIAL_HEADS_BYTES_MAX: Final = 32 * 1024 * 1024
-"""What all heads that are still being received may take of a worker's memory."""
+"""How much memory all incomplete heads of a worker may use."""
 
 
-class Connection(Protocol):
-    """What the server knows of a connection."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConnectionBounds:
+    """Bounds on one connection."""
+
+    header_bytes_max: int
+    header_seconds: float
+    write_seconds: float
+
+
+class Phase(IntEnum):
+    """How far a connection is on its way to its end. It only advances."""
+
+    OPEN = auto()
+    DRAINING = auto()  # the next answer is the last
+    IGNORING = auto()  # what arrives is not parsed any more
+    LINGERING = auto()  # all is written, and what arrives is dropped until the peer closes
+
+
+class Input(Enum):
+    """What the next byte belongs to."""
+
+    HEAD = auto()
+    BODY = auto()  # of a stated length, or empty
+    CHUNKS = auto()
+
+
+class ClientConnection(Protocol):
+    """A connection as `ClientConnections` uses it."""
 
     transport: asyncio.Transport
 
 
-class Connections:
-    """All open connections. Those without a request are ordered, the longest idle first.
+class ClientConnections:
+    """All open connections.
 
-    A connection is idle while it has no request: also before its first one, while it sends a head,
-    and after its last one, until all of a refused request was read. It is receiving while the body
-    of its request is not complete; of these the one whose last byte came first is the first.
+    A connection is idle while it has no request: before its first one, while it sends a head, and
+    while the rest of a refused request is read. It is receiving while the body of its request is
+    not complete. Idle ones are ordered by how long they are idle, receiving ones by their last
+    byte; the oldest come first.
     """
 
     def __init__(self, *, connections_max: int, clock: Clock) -> None:
         self._connections_max = connections_max
         self._clock = clock
-        self._open: set[Connection] = set()
-        self._idle_since: OrderedDict[Connection, float] = OrderedDict()
-        self._receiving: OrderedDict[Connection, None] = OrderedDict()
-        self._partial_heads: OrderedDict[Connection, int] = OrderedDict()
+        self._open: set[ClientConnection] = set()
+        self._idle_since: OrderedDict[ClientConnection, float] = OrderedDict()
+        self._receiving: OrderedDict[ClientConnection, None] = OrderedDict()
+        self._partial_heads: OrderedDict[ClientConnection, int] = OrderedDict()
         self._partial_heads_bytes = 0
 
     @property
     def is_at_bound(self) -> bool:
-        """Whether another connection may only be accepted in exchange for an idle one.
+        """Whether an idle connection must be closed before another one is accepted.
 
-        The limit of descriptors is read every time: it can be changed from outside.
+        Reads the limit of descriptors every time, because it can be changed from outside.
         """
         bound = min(self._connections_max, descriptors.connections_max(descriptors.soft_limit()))
         return len(self._open) >= bound
@@ -56,51 +85,53 @@ class Connections:
         """Whether another connection may be accepted."""
         return not self.is_at_bound or self.next_to_close() is not None
 
-    def add(self, connection: Connection) -> None:
-        """Count a new connection, which is idle."""
+    def add(self, connection: ClientConnection) -> None:
+        """Add a new connection, as idle."""
         self._open.add(connection)
         self.mark_idle(connection)
 
-    def mark_busy(self, connection: Connection) -> None:
-        """A request is complete: from here on only its own deadlines end the connection."""
+    def mark_busy(self, connection: ClientConnection) -> None:
+        """Record that a request is complete: only its own deadlines end the connection now."""
         self._idle_since.pop(connection, None)
         self._receiving.pop(connection, None)
         self._partial_heads_bytes -= self._partial_heads.pop(connection, 0)
 
-    def mark_receiving(self, connection: Connection) -> None:
-        """A request's head has come, and its body is awaited."""
-        self.mark_busy(connection)
+    def mark_receiving(self, connection: ClientConnection) -> None:
+        """Record that the head of a request is complete, and its body is not."""
+        self._idle_since.pop(connection, None)
+        self._receiving.pop(connection, None)
+        self._partial_heads_bytes -= self._partial_heads.pop(connection, 0)
         if connection in self._open:
             self._receiving[connection] = None
 
-    def record_progress(self, connection: Connection) -> None:
-        """Some of the body has come: others are closed before this one."""
+    def record_progress(self, connection: ClientConnection) -> None:
+        """Record that a part of the body came: other connections are closed before this one."""
         if connection in self._receiving:
             self._receiving.move_to_end(connection)
 
-    def mark_idle(self, connection: Connection) -> None:
-        """The request is answered, and no other has come yet."""
+    def mark_idle(self, connection: ClientConnection) -> None:
+        """Record that the request is answered, and no other has come yet."""
         self._receiving.pop(connection, None)
         if connection in self._open:
             self._idle_since.setdefault(connection, self._clock.monotonic_seconds())
 
-    def set_partial_head(self, connection: Connection, size_bytes: int) -> None:
-        """Count a head that is not complete; if all of them are too large, close the oldest."""
+    def set_partial_head(self, connection: ClientConnection, size_bytes: int) -> None:
+        """Count an incomplete head. If all of them take too much memory, close the oldest."""
         self._partial_heads_bytes += size_bytes - self._partial_heads.get(connection, 0)
         self._partial_heads[connection] = size_bytes
         while self._partial_heads_bytes > PARTIAL_HEADS_BYTES_MAX:
             self.close(next(iter(self._partial_heads)))
 
-    def remove(self, connection: Connection) -> None:
-        """Forget a connection that is closed."""
+    def remove(self, connection: ClientConnection) -> None:
+        """Remove a closed connection."""
         self._open.discard(connection)
         self.mark_busy(connection)
 
-    def next_to_close(self) -> Connection | None:
+    def next_to_close(self) -> ClientConnection | None:
         """Return the connection to close next, or None if each has a request or reads an answer.
 
-        Without an idle one it is the one whose body has made no progress for longest: a body that
-        does not come costs its sender nothing. A complete request is never cut.
+        If none is idle, it is the receiving one that made no progress for longest. A connection
+        with a complete request is never closed.
         """
         for _ in range(min(len(self._idle_since), UNSENT_LOOKED_AT_MAX)):
             connection = next(iter(self._idle_since))
@@ -109,8 +140,8 @@ class Connections:
             self._idle_since.move_to_end(connection)
         return next(iter(self._receiving), None)
 
-    def close(self, connection: Connection) -> None:
-        """Close a connection to make room; its descriptor is free in the next turn."""
+    def close(self, connection: ClientConnection) -> None:
+        """Abort a connection. Its descriptor is free in the next turn of the loop."""
         self.remove(connection)
         bound_metrics.idle_connection_closed()
         connection.transport.abort()
@@ -121,7 +152,7 @@ class Connections:
             if (connection := self.next_to_close()) is not None:
                 self.close(connection)
 
-    def _is_closable(self, connection: Connection) -> bool:
+    def _is_closable(self, connection: ClientConnection) -> bool:
         unsent_bytes = connection.transport.get_write_buffer_size()
         if unsent_bytes == 0:
             return True

@@ -1,49 +1,56 @@
-"""Sending an answer: uvicorn's exchange, with heads made and checked as a whole.
+"""One request and its answer on a connection: the rules of its head, and sending the answer."""
 
-The parent looks at every header by itself, which takes longer than all that it then writes.
-"""
-
+import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from tollhouse.api.head import is_chunked
 
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 COPIED_BYTES_MAX: Final = 16_384
 _WITHOUT_BODY: Final = frozenset({204, 304})
+_VERSIONS: Final = ("1.1", "1.0")
 
 Header = tuple[bytes, bytes]
 
 
-class MisusedServer(RuntimeError):
-    """The application has sent what is no answer."""
+class InvalidAsgiMessage(RuntimeError):
+    """The application sent a message that is not part of a valid answer."""
 
 
 class Cycle(RequestResponseCycle):
-    """One request and its answer. Names of headers come in lower case, as ASGI has it."""
+    """One request and its answer. Names of headers are in lower case, as ASGI requires.
+
+    The parent checks and writes each header by itself, which takes longer than the whole answer.
+    This class checks and writes a head as one text.
+    """
 
     on_early_answer: Callable[[], None] | None = None
-    """Called when all of an answer is written and the application still reads the request."""
+    """Called when an answer is written completely while the application still reads the request."""
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - one of ASGI's
         """Write the head or a piece of the body, then wait until the peer has read most of it.
 
-        Returns at once where the peer has left. A peer that does not read is cut by the
-        connection's write deadline, which ends the wait.
+        Returns at once if the peer has left. If the peer does not read, the write deadline of the
+        connection ends the wait.
         """
         if self.disconnected:
             return
         if self.response_complete:
             reason = "the answer is complete"
-            raise MisusedServer(reason)
+            raise InvalidAsgiMessage(reason)
         if message["type"] == "http.response.body" and self.response_started:
             self._send_body(message.get("body", b""), is_last=not message.get("more_body", False))
         elif message["type"] == "http.response.start" and not self.response_started:
             self._send_head(message["status"], message["headers"])
         else:
-            reason = f"{message['type']} is out of turn"
-            raise MisusedServer(reason)
+            reason = f"{message['type']} is out of order"
+            raise InvalidAsgiMessage(reason)
         if self.flow.write_paused:
             await self.flow.drain()
 
@@ -52,7 +59,7 @@ class Cycle(RequestResponseCycle):
         self.waiting_for_100_continue = False
         lines = [*self.default_headers, *headers]
         fields = dict(lines)
-        assert b"transfer-encoding" not in fields, "the server frames what has no length"
+        assert b"transfer-encoding" not in fields, "the server frames a body without a length"
         if fields.get(b"connection") == b"close":
             self.keep_alive = False
         elif not self.keep_alive:
@@ -71,8 +78,8 @@ class Cycle(RequestResponseCycle):
         elif self.scope["method"] != "HEAD":
             left_bytes = self.expected_content_length - len(body)
             if left_bytes < 0 or (is_last and left_bytes > 0):
-                reason = "the body has another length than its header says"
-                raise MisusedServer(reason)
+                reason = "the body is longer or shorter than its content-length"
+                raise InvalidAsgiMessage(reason)
             self.expected_content_length = left_bytes
             self.transport.write(body)
         if is_last:
@@ -85,7 +92,7 @@ class Cycle(RequestResponseCycle):
         return is_written and self.more_body
 
     def _send_chunk(self, body: bytes, *, end: bytes) -> None:
-        """Frame a piece. A large one is not copied: unread, it would be in memory twice."""
+        """Write one chunk. A large one is not copied, which would take its memory twice."""
         if len(body) <= COPIED_BYTES_MAX:
             self.transport.write(b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end)
             return
@@ -102,9 +109,60 @@ class Cycle(RequestResponseCycle):
 
 
 def _head(lines: Sequence[Header]) -> bytes:
-    """Nothing in a name or value may begin another line."""
-    text = b"".join([b"%b: %b\n" % line for line in lines])
+    """Return the headers as bytes. Raises if a name or value would begin another line."""
+    text = b"".join(map(b"%b: %b\n".__mod__, lines))
     if text.count(b"\n") != len(lines) or _CONTROL.search(text) is not None:
-        reason = "a header holds what no header may"
-        raise MisusedServer(reason)
+        reason = "a header contains a control character"
+        raise InvalidAsgiMessage(reason)
     return text.replace(b"\n", b"\r\n") + b"\r\n"
+
+
+class CycleTransport:
+    """The part of a transport that a cycle uses, with another way to close."""
+
+    __slots__ = ("close", "is_closing", "write")
+
+    def __init__(self, transport: asyncio.Transport, *, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = close
+
+
+def is_body_chunked(headers: Sequence[Header], version: str) -> bool | None:
+    """Return whether a body is chunked, or None if servers could disagree about where it ends.
+
+    The parser accepts any list of codings that ends in `chunked`, and decodes only that one.
+    Chunks in HTTP/1.0 are faulty framing (RFC 9112, section 6.1).
+    """
+    codings: list[bytes] = []
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            codings.append(value)
+    if not codings:
+        return False if version in _VERSIONS else None
+    return True if version == "1.1" and is_chunked(codings) else None
+
+
+def complete_scope(
+    scope: MutableMapping[str, Any],
+    parser: httptools.HttpRequestParser,
+    target: bytes,
+    version: str,
+) -> None:
+    """Add the method, the version and the parts of the target to an ASGI scope."""
+    url = httptools.parse_url(target)
+    path = url.path.decode("ascii")
+    scope["method"] = parser.get_method().decode("ascii")
+    scope["http_version"] = version
+    scope["path"] = unquote(path) if "%" in path else path
+    scope["raw_path"] = url.path
+    scope["query_string"] = url.query or b""
+
+
+def head_without_upgrade(
+    method: bytes, target: bytes, version: str, headers: Sequence[Header]
+) -> bytes:
+    """Return a request's head as bytes, without its `Upgrade` header."""
+    lines = [b"%b %b HTTP/%b\r\n" % (method, target, version.encode())]
+    lines += [b"%b: %b\r\n" % header for header in headers if header[0] != b"upgrade"]
+    return b"".join((*lines, b"\r\n"))

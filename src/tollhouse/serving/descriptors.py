@@ -1,17 +1,17 @@
-"""The descriptors that a process may open, and how many of them connections may use."""
+"""The limit of file descriptors, and how many connections it allows."""
 
 import resource
 from typing import Final
 
 DESCRIPTORS_MAX: Final = 1_048_576
-"""What is asked of the system at most, where its own bound is higher or there is none."""
+"""The highest limit to ask for, if the system allows more or has no limit."""
 
 RESERVED: Final = 256
-"""Kept for what every process needs: database, Redis, logs, metrics, the supervisor."""
+"""Descriptors for the database, Redis, logs, metrics and the supervisor."""
 
 
 def raise_limit() -> int:
-    """Raise the soft limit to the hard one; return it. Children inherit it."""
+    """Raise the soft limit to the hard limit and return it. Child processes inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
     if soft != resource.RLIM_INFINITY and wanted > soft:
@@ -26,10 +26,10 @@ def soft_limit() -> int:
 
 
 def connections_max(limit: int) -> int:
-    """Return how many connections a process with `limit` descriptors may hold.
+    """Return how many connections a process with `limit` descriptors may keep open.
 
-    Half of what is not reserved: a request may need another descriptor for the call to its backend.
-    A reserve that is too large for a small limit is a quarter of it.
+    It is half of what is not reserved, because a request may need another descriptor for its
+    backend. At most a quarter of the limit is reserved.
     """
     reserved = min(RESERVED, limit // 4)
     return max(1, (limit - reserved) // 2)

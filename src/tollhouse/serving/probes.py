@@ -1,24 +1,24 @@
-"""What the platform asks: is it alive, may it get traffic, what has it counted."""
+"""The endpoints for the platform: liveness, readiness and metrics."""
 
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 
-from tollhouse.observability import metrics
+from tollhouse.observability import registry
 from tollhouse.serving.server import Receive, Scope, Send
 
 PLAIN = "text/plain; charset=utf-8"
 
 
 class Probes:
-    """An ASGI application of three paths, for a listener of its own."""
+    """An ASGI application with three paths, which has its own listener."""
 
     def __init__(self, *, is_ready: Callable[[], bool], metrics_directory: Path) -> None:
         self._is_ready = is_ready
         self._metrics_directory = metrics_directory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; a body is not read."""
+        """Answer one request without reading its body."""
         del receive
         status, content_type, body = self._answer(scope["path"])
         headers = [
@@ -38,7 +38,7 @@ class Probes:
             case "/readyz":
                 return HTTPStatus.SERVICE_UNAVAILABLE, PLAIN, b"not ready"
             case "/metrics":
-                page = metrics.exposition(self._metrics_directory)
-                return HTTPStatus.OK, metrics.CONTENT_TYPE, page
+                page = registry.exposition(self._metrics_directory)
+                return HTTPStatus.OK, registry.CONTENT_TYPE, page
             case _:
                 return HTTPStatus.NOT_FOUND, PLAIN, b"not found"

@@ -1,4 +1,4 @@
-"""A worker as its supervisor sees it: a process, its last word, and the ways to end it."""
+"""A worker process in its supervisor: its start, its status lines and its end."""
 
 import asyncio
 import os
@@ -13,29 +13,29 @@ import msgspec
 
 from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
-from tollhouse.serving.worker import STATUS_SECONDS, Status
+from tollhouse.serving.worker import STATUS_SECONDS, WorkerStatus
 from tollhouse.settings import Settings
 
 STATUS_SECONDS_MAX: Final = 5 * STATUS_SECONDS
-"""A worker that was silent for so long is not ready, whatever it said last."""
+"""A worker that sent no status line for so long is not ready."""
 
 STARTUP_SECONDS_MAX: Final = 120.0
-"""What a worker gets until its first status line, to read settings and start its application."""
+"""How long a worker may take to start its application and send its first status line."""
 
 EXIT_MARGIN_SECONDS: Final = 15.0
-"""What a worker gets beyond its drain to close its application, before it is killed."""
+"""How long a worker may take to close its application after its drain, before it is killed."""
 
 LARGE_ALLOCATION_BYTES: Final = 1_048_576
-"""A worker's allocator gives larger blocks back to the system as soon as they are free. Left alone,
-it raises this bound to 32 MB and keeps the memory of large bodies: 65 MB for each worker, measured.
-An operator's own value in the environment wins."""
+"""A worker's allocator returns blocks above this size to the system as soon as they are free. By
+default it raises this bound up to 32 MB, which kept 65 MB for each worker in a measurement. A value
+in the operator's environment takes precedence."""
 
 ENDED_WELL: Final = (0, -signal.SIGTERM)
-"""The signal ends a worker that has not begun to serve; one that serves catches it and drains."""
+"""SIGTERM ends a worker that does not serve yet; one that serves catches it and drains."""
 
 
 class WorkerProcess:
-    """One started worker. `early_deaths` counts those before it that did not live long."""
+    """One started worker. `early_deaths` counts its predecessors in a row that died early."""
 
     def __init__(
         self,
@@ -60,25 +60,25 @@ class WorkerProcess:
 
     @property
     def process_id(self) -> int:
-        """The operating system's number."""
+        """The process ID."""
         return self._process.pid
 
     @property
     def is_ready(self) -> bool:
-        """Whether its last status line says that it is ready, and came lately."""
-        is_heard = self._silent_seconds < STATUS_SECONDS_MAX
-        return self._reported_ready and is_heard and not self.is_retired
+        """Whether its last status line is recent and says that the worker is ready."""
+        is_recent = self._silent_seconds < STATUS_SECONDS_MAX
+        return self._reported_ready and is_recent and not self.is_retired
 
     @property
     def is_stuck(self) -> bool:
-        """Whether it was silent for so long that it must be replaced."""
+        """Whether it sent no status line for so long that it must be replaced."""
         if not self._has_reported:
             return self._silent_seconds > STARTUP_SECONDS_MAX
         return self._silent_seconds > self.settings.server.worker_silence_seconds
 
     @property
     def silent_seconds(self) -> float:
-        """How long the supervisor has listened since its last status line."""
+        """How long the supervisor has waited since the last status line."""
         return self._silent_seconds
 
     @property
@@ -87,22 +87,22 @@ class WorkerProcess:
         return self._clock.monotonic_seconds() - self._started_seconds
 
     async def follow(self, reader: asyncio.StreamReader) -> None:
-        """Listen to its status lines until it ends."""
+        """Read its status lines until it ends."""
         while line := await reader.readline():
             self._has_reported = True
             self._silent_seconds = 0.0
-            self._reported_ready = msgspec.json.decode(line, type=Status).ready
+            self._reported_ready = msgspec.json.decode(line, type=WorkerStatus).ready
             if self._reported_ready:
                 self._became_ready.set()
                 self._on_ready()
         self._reported_ready = False
 
     def add_silence(self, seconds: float) -> None:
-        """Count time in which the supervisor would have heard a status line."""
+        """Count time in which the supervisor would have received a status line."""
         self._silent_seconds += seconds
 
     async def wait_until_ready(self, *, timeout_seconds: float, tasks: Tasks) -> bool:
-        """False when it ends or the time is over before it says that it is ready."""
+        """Wait until the worker reports that it is ready. Returns False if it ends or times out."""
         ready = tasks.start("worker_ready", self._became_ready.wait())
         ended = tasks.start("worker_ended", self._process.wait())
         await asyncio.wait(
@@ -113,11 +113,11 @@ class WorkerProcess:
         return self.is_ready
 
     async def exited(self) -> int:
-        """Wait for its end; the exit code, or minus the number of the signal that killed it."""
+        """Wait for its end and return the exit code: negative if a signal killed it."""
         return await self._process.wait()
 
     async def retire(self) -> bool:
-        """Let it finish what it has begun; False when it had to be killed or failed."""
+        """Stop it after its running requests. Returns False if it failed or had to be killed."""
         self.is_retired = True
         self._signal_terminate()
         allowed_seconds = self.settings.server.drain_seconds + EXIT_MARGIN_SECONDS
@@ -129,12 +129,12 @@ class WorkerProcess:
         return exit_code in ENDED_WELL
 
     def kill(self) -> None:
-        """End it now, with everything that it has begun."""
+        """Kill it with its running requests; it gets no successor."""
         self.is_retired = True
         self.kill_to_replace()
 
     def kill_to_replace(self) -> None:
-        """End it now, by the signal that also ends a stopped process; it gets a successor."""
+        """Kill it, even if it is stopped; it gets a successor."""
         if self._process.returncode is None:
             self._process.kill()
 
@@ -154,7 +154,7 @@ async def start_worker(
     early_deaths: int,
     on_ready: Callable[[], None],
 ) -> WorkerProcess:
-    """Start a worker with exactly these settings: it never reads the file, which may be broken."""
+    """Start a worker with these settings. It does not read the settings file."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = await asyncio.create_subprocess_exec(
@@ -167,10 +167,10 @@ async def start_worker(
             pass_fds=(listener.fileno(), theirs.fileno()),
             env={
                 "MALLOC_MMAP_THRESHOLD_": str(LARGE_ALLOCATION_BYTES),
-                **os.environ,  # noqa: TID251 - handed on, not read
+                **os.environ,  # noqa: TID251 - passed on, not read
                 "PROMETHEUS_MULTIPROC_DIR": str(metrics_directory),
             },
-            # Signals of the terminal are for the supervisor alone; it tells its workers.
+            # The terminal signals only the supervisor, which signals its workers.
             start_new_session=True,
         )
     reader, writer = await asyncio.open_connection(sock=ours)
@@ -185,10 +185,10 @@ async def start_worker(
 async def _follow(
     worker: WorkerProcess, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Holds the writer as well: were it collected, the worker would believe us dead."""
+    """Read status lines and keep the writer: if it were collected, the worker would end."""
     try:
         await worker.follow(reader)
     except ConnectionError:
-        pass  # killed with our settings unread
+        pass  # the worker was killed before it read its settings
     finally:
         writer.close()

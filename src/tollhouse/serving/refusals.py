@@ -1,4 +1,4 @@
-"""Answers to what fails before there is a request that the edge could answer."""
+"""Answers to requests that are refused before the edge receives them."""
 
 import logging
 from http import HTTPStatus
@@ -17,13 +17,13 @@ _HEADERS: Final = (
 )
 
 
-def answer(
+def refusal(
     error: GatewayError,
     default_headers: list[tuple[bytes, bytes]],
     *,
     documentation_url: str | None,
 ) -> bytes:
-    """The whole response for a connection that is about to close; logged under its request ID."""
+    """Return the response for a connection that is about to close. Logs it with its request ID."""
     request_id = RequestId(time_ordered_uuid())
     logger.info(
         "request_refused",

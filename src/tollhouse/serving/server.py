@@ -1,4 +1,4 @@
-"""The HTTP server of a worker and of the probes: uvicorn without its manners of its own."""
+"""The HTTP server of workers and probes: uvicorn with bounds and without signal handlers."""
 
 import asyncio
 import contextlib
@@ -12,15 +12,15 @@ import uvicorn
 
 from tollhouse.base.clock import SystemClock
 from tollhouse.serving.acceptor import Acceptor
-from tollhouse.serving.connections import Connections
-from tollhouse.serving.protocol import BoundedHttpProtocol, Bounds
+from tollhouse.serving.connections import ClientConnections, ConnectionBounds
+from tollhouse.serving.protocol import BoundedHttpProtocol
 from tollhouse.settings import ServerSettings
 
 BACKLOG_MAX: Final = 2048
 ENDING_SECONDS_MAX: Final = 3.0
-"""What streams get at the deadline to end by an event, before their peers are cut off."""
+"""How long streams may take to end with an event after the drain, before peers are cut off."""
 DISCONNECT_SECONDS_MAX: Final = 5.0
-"""What an application gets to end a request whose peer was cut off, before it is cancelled."""
+"""How long an application may take to end a request after its peer was cut off."""
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -30,13 +30,13 @@ AsgiApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class HttpServer(uvicorn.Server):
-    """Leaves signals to the process that runs it, and says when it accepts connections."""
+    """A server that installs no signal handlers. `accepting` is set when it accepts connections."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         *,
-        connections: Connections,
+        connections: ClientConnections,
         drain_seconds: float,
         at_deadline: Callable[[], None],
     ) -> None:
@@ -48,7 +48,7 @@ class HttpServer(uvicorn.Server):
         self._at_deadline = at_deadline
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept from `sockets`, without taking more than one connection at a time."""
+        """Start to accept from `sockets`, one connection at a time."""
         self._acceptors = [
             Acceptor(listener, self._new_connection, self._connections)
             for listener in sockets or []
@@ -59,13 +59,13 @@ class HttpServer(uvicorn.Server):
 
     @property
     def is_accepting(self) -> bool:
-        """Whether new connections are accepted: there is room, and the system has descriptors."""
+        """Whether new connections are accepted: no bound is reached, and descriptors are left."""
         return all(acceptor.is_accepting for acceptor in self._acceptors)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """At the deadline the application ends what it can; then peers are cut off.
+        """Drain. At the deadline call `at_deadline`, and cut off the peers that are left later.
 
-        Applications hear of a cut as of any disconnect.
+        Applications see that as a disconnect.
         """
         loop = asyncio.get_running_loop()
         ending = loop.call_later(self._drain_seconds, self._at_deadline)
@@ -84,11 +84,11 @@ class HttpServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Capture none."""
+        """Install no handlers: the process that runs the server does."""
         yield
 
     def stop(self) -> None:
-        """Stop accepting; `serve` returns when what is under way has ended, or at its deadline."""
+        """Stop accepting. `serve` returns when all requests have ended, or at the deadline."""
         self.should_exit = True
 
 
@@ -99,17 +99,17 @@ def http_server(
     at_deadline: Callable[[], None] = lambda: None,
     documentation_url: str | None = None,
 ) -> HttpServer:
-    """A server for `application` with the bounds of `settings`; it listens once it is served.
+    """Return a server for `application` with the bounds of `settings`.
 
-    `at_deadline` is called when a stop has waited for `drain_seconds`. Below `documentation_url`
-    the codes of refused requests have their pages.
+    It calls `at_deadline` when it has drained for `drain_seconds`. Messages of refused requests
+    link to pages below `documentation_url`.
     """
-    bounds = Bounds(
+    bounds = ConnectionBounds(
         header_bytes_max=settings.header_bytes_max,
         header_seconds=settings.header_seconds,
         write_seconds=settings.write_seconds,
     )
-    connections = Connections(connections_max=settings.connections_max, clock=SystemClock())
+    connections = ClientConnections(connections_max=settings.connections_max, clock=SystemClock())
     protocol = partial(
         BoundedHttpProtocol,
         bounds=bounds,
@@ -140,10 +140,10 @@ def http_server(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind the one socket that all workers accept from, now or when they are replaced."""
+    """Return the listening socket that all workers accept from, also after they are replaced."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=BACKLOG_MAX)
-    # Connections inherit it. The head and the body of an answer are two writes, and the second
-    # would wait for the peer's delayed acknowledgement of the first.
+    # Connections inherit the option. An answer is written as head and body: without the option,
+    # the body would wait for the peer's delayed acknowledgement of the head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -1,4 +1,4 @@
-"""Workers whose event loop does not run: stopped by a signal, or stuck in a computation."""
+"""Detects workers whose event loop does not run: stopped by a signal, or in a long computation."""
 
 import asyncio
 import logging
@@ -11,16 +11,16 @@ from tollhouse.serving.process import WorkerProcess
 TICK_SECONDS: Final = 1.0
 
 COUNTED_SECONDS_MAX: Final = 2.0
-"""What one tick counts at most: if it comes later, the supervisor itself did not run."""
+"""The most that one tick counts. If it comes later, the supervisor itself did not run."""
 
 logger = logging.getLogger("tollhouse.supervisor")
 
 
 async def kill_silent_workers(workers: Collection[WorkerProcess], clock: Clock) -> None:
-    """Kill each worker that sends no status lines for too long; its owner starts another one.
+    """Kill each worker that sends no status line for too long. Its owner starts another one.
 
-    Only time in which this task ran counts as silence. A supervisor that was stopped together with
-    its workers, as on a suspended machine, hears them again before their time is over.
+    Only time in which this task ran counts. If the supervisor was stopped together with its
+    workers, as on a suspended machine, it receives their status lines before their time is over.
     """
     before_seconds = clock.monotonic_seconds()
     while True:

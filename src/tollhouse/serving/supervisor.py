@@ -1,7 +1,7 @@
-"""Starts the workers, keeps their number, replaces them one by one, and drains them at the end.
+"""The supervisor: starts workers, replaces dead ones, and drains all of them at the end.
 
-SIGTERM and SIGINT drain, a second one kills. SIGHUP reads the settings again: sound ones replace
-the workers one after the other, others change nothing.
+SIGTERM and SIGINT drain; a second one kills. SIGHUP reads the settings again and replaces the
+workers one after the other; invalid settings change nothing.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tollhouse.base.clock import SystemClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog import rules as catalog
 from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.observability import log, metrics
+from tollhouse.observability import log, registry
 from tollhouse.serving import descriptors
 from tollhouse.serving.probes import Probes
 from tollhouse.serving.process import WorkerProcess, start_worker
@@ -32,15 +32,15 @@ EARLY_DEATH_SECONDS: Final = 5.0
 RESTART_DELAY_SECONDS_MIN: Final = 0.1
 RESTART_DELAY_SECONDS_MAX: Final = 10.0
 READY_SECONDS_MAX: Final = 60.0
-"""How long a replacement may take to become ready before the reload is given up."""
+"""How long a new worker may take to become ready before a reload is aborted."""
 PROBE_CONNECTIONS_MAX: Final = 256
 
 logger = logging.getLogger("tollhouse.supervisor")
 
 
 def run(settings_path: Path | None, *, application: str = DEFAULT_APPLICATION) -> int:
-    """Serve until a signal ends it; the exit code is 0 when every request was finished."""
-    settings = _sound_settings(settings_path)
+    """Serve until a signal. Returns the exit code, which is 0 if every request was finished."""
+    settings = _valid_settings(settings_path)
     server = settings.server
     log.configure(LOG_LEVEL)
     logger.info("descriptor_limit", extra={"count": descriptors.raise_limit()})
@@ -60,10 +60,10 @@ def run(settings_path: Path | None, *, application: str = DEFAULT_APPLICATION) -
 
 
 def restart_delay_seconds(early_deaths: int) -> float:
-    """Nothing after a long life; after short ones twice as long each time."""
+    """Return the delay before a worker is restarted: it doubles with each early death in a row."""
     if early_deaths == 0:
         return 0.0
-    # The exponent is bounded too: a float overflows after a thousand deaths.
+    # The exponent is bounded because a float overflows after a thousand deaths.
     doubled = RESTART_DELAY_SECONDS_MIN * 2.0 ** min(early_deaths - 1, 16)
     return min(doubled, RESTART_DELAY_SECONDS_MAX)
 
@@ -94,7 +94,7 @@ class Supervisor:
         self._first_ready = asyncio.Event()
 
     async def run(self, probe_listener: socket.socket) -> int:
-        """Keep the workers until a signal; returns the exit code of the process."""
+        """Run the workers until a signal. Returns the exit code of the process."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stop)
         loop.add_signal_handler(signal.SIGINT, self._stop)
@@ -119,7 +119,7 @@ class Supervisor:
         return 0 if is_clean else 1
 
     def is_ready(self) -> bool:
-        """Whether traffic should be sent here."""
+        """Return whether any worker is ready and no stop was requested."""
         return not self._stopping.is_set() and any(worker.is_ready for worker in self._workers)
 
     def _stop(self) -> None:
@@ -130,7 +130,7 @@ class Supervisor:
 
     async def _drain(self) -> bool:
         async with self._filling:
-            # From here on new connections are refused at once instead of waiting in the queue.
+            # New connections are now refused at once instead of waiting in the queue.
             self._listener.close()
             logger.info("draining", extra={"workers": len(self._workers)})
             outcomes = await asyncio.gather(*(worker.retire() for worker in self._workers))
@@ -142,7 +142,7 @@ class Supervisor:
         sys.stdout.write("tollhouse is ready on {}, probes on {}\n".format(*addresses))
         sys.stdout.flush()
 
-    # Keeping the number
+    # Starting and restarting workers
 
     async def _fill(self, *, early_deaths: int = 0) -> None:
         async with self._filling:
@@ -174,7 +174,7 @@ class Supervisor:
     async def _watch(self, worker: WorkerProcess) -> None:
         exit_code = await worker.exited()
         self._workers.discard(worker)
-        metrics.fold_dead_worker(self._metrics_directory, worker.process_id)
+        registry.fold_dead_worker(self._metrics_directory, worker.process_id)
         facts = {"worker": worker.process_id, "exit_code": exit_code}
         if worker.is_retired:
             logger.info("worker_retired", extra=facts)
@@ -191,16 +191,16 @@ class Supervisor:
         while await self._reload_wanted.wait():
             self._reload_wanted.clear()
             try:
-                settings = _sound_settings(self._settings_path)
+                settings = _valid_settings(self._settings_path)
             except (InvalidSettings, InvalidCatalog) as error:
-                logger.error("reload_refused", extra={"reason": str(error)})  # noqa: TRY400 - the message says it all
+                logger.error("reload_refused", extra={"reason": str(error)})  # noqa: TRY400 - the traceback adds nothing
                 continue
             if _addresses(settings) != _addresses(self._settings):
                 logger.warning("listeners_kept", extra={"reason": "addresses need a restart"})
             await self._replace_workers(settings)
 
     async def _replace_workers(self, settings: Settings) -> None:
-        """One at a time, so that a host never needs room for more than one worker too many."""
+        """Replace workers one at a time, so that at most one more than configured runs."""
         old = self._active()
         for _ in range(settings.server.workers):
             fresh = await self._start(settings)
@@ -220,8 +220,8 @@ class Supervisor:
         logger.info("reloaded", extra={"workers": len(self._workers)})
 
 
-def _sound_settings(path: Path | None) -> Settings:
-    """Their catalog is sound too: workers would refuse it, one after the other."""
+def _valid_settings(path: Path | None) -> Settings:
+    """Return the settings. Raises if they or their catalog are invalid: workers would not start."""
     settings = load(path)
     catalog.parse(settings.backends, settings.models, settings.judge)
     return settings

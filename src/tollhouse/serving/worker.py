@@ -1,8 +1,8 @@
-"""One worker process. Its supervisor starts it, hands it the settings, and may vanish at any time.
+"""The main function of a worker process.
 
-Arguments are descriptors: the listening socket, which all workers share, and one end of a pair of
-sockets. Over the pair come the settings, as the first line; back go status lines. When the other
-end closes, the supervisor is dead, and the worker ends as it would on SIGTERM.
+Its arguments are two descriptors: the listening socket, which all workers share, and one end of a
+socket pair. The supervisor sends the settings over the pair as one line, and the worker sends
+status lines back. If the supervisor dies, the pair closes, and the worker ends as on SIGTERM.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from msgspec import Struct
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.observability import log, metrics
-from tollhouse.serving.server import HttpServer, Receive, Scope, Send, http_server
+from tollhouse.serving.server import AsgiApplication, HttpServer, http_server
 from tollhouse.settings import Settings
 
 DEFAULT_APPLICATION: Final = "tollhouse.app:Application"
@@ -33,46 +33,42 @@ STALL_TICK_SECONDS: Final = 0.05
 SETTINGS_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-class Application(Protocol):
-    """What a worker serves."""
+class ServedApplication(Protocol):
+    """The application that a worker serves."""
 
     @property
     def is_ready(self) -> bool:
         """Whether new requests can be answered now."""
         ...
 
-    async def startup(self) -> None:
-        """Runs before the first connection is accepted; raising ends the worker."""
+    async def startup(self) -> AsgiApplication:
+        """Prepare, and return the application that answers requests. Raising ends the worker."""
         ...
 
     def end_streams(self) -> None:
-        """A stop has waited long enough: end by an event what is still being streamed."""
+        """End running streams with an event, because the drain has reached its deadline."""
         ...
 
     async def shutdown(self) -> None:
-        """Runs after the last request has ended."""
-        ...
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI has it."""
+        """Close everything, after the last request has ended."""
         ...
 
 
-class Status(Struct, frozen=True, kw_only=True):
-    """A line from the worker to its supervisor."""
+class WorkerStatus(Struct, frozen=True, kw_only=True):
+    """A status line from a worker to its supervisor."""
 
     ready: bool
 
 
 def main() -> None:
-    """Run one worker until it is told to drain or its supervisor dies."""
+    """Run one worker until a signal or the death of its supervisor ends it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listener", type=int, required=True)
     parser.add_argument("--control", type=int, required=True)
     parser.add_argument("--application", default=DEFAULT_APPLICATION)
     arguments = parser.parse_args()
     log.configure(LOG_LEVEL)
-    _favour_the_loop()
+    _reduce_stalls()
     uvloop.run(
         _run(
             listener=socket.socket(fileno=arguments.listener),
@@ -88,9 +84,8 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
     settings = msgspec.json.decode(await reader.readline(), type=Settings)
     tasks.start("supervisor_watch", _end_with_supervisor(reader))
     application = _factory(application_name)(settings)
-    await application.startup()
     server = http_server(
-        application,
+        await application.startup(),
         settings.server,
         at_deadline=application.end_streams,
         documentation_url=settings.documentation_url,
@@ -105,25 +100,26 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
     writer.close()
 
 
-def _favour_the_loop() -> None:
-    """Large bodies are parsed in a thread; the loop should get its turn soon, and garbage wait.
+def _reduce_stalls() -> None:
+    """Switch between threads more often and collect garbage less often.
 
-    Measured with bodies of 30 MB: the longest stall of the loop fell by half and more.
+    Large bodies are parsed in a thread. With bodies of 30 MB this cut the longest stall of the
+    event loop by more than half.
     """
     sys.setswitchinterval(0.0005)
     gc.set_threshold(50_000, 20, 100)
     gc.freeze()
 
 
-def _factory(name: str) -> Callable[[Settings], Application]:
+def _factory(name: str) -> Callable[[Settings], ServedApplication]:
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 async def _end_with_supervisor(reader: asyncio.StreamReader) -> None:
-    """Before the server runs the signal kills, afterwards it drains: both are right.
+    """Raise SIGTERM when the supervisor dies: it drains a server, and kills before there is one.
 
-    A supervisor that was killed before it read our last line resets the connection.
+    The connection is reset if the supervisor was killed before it read the last status line.
     """
     with contextlib.suppress(ConnectionError):
         await reader.read()
@@ -131,18 +127,18 @@ async def _end_with_supervisor(reader: asyncio.StreamReader) -> None:
 
 
 async def _report(
-    application: Application, server: HttpServer, writer: asyncio.StreamWriter
+    application: ServedApplication, server: HttpServer, writer: asyncio.StreamWriter
 ) -> None:
     await server.accepting.wait()
     while not writer.is_closing():
         can_serve = server.is_accepting and not server.should_exit
-        status = Status(ready=application.is_ready and can_serve)
+        status = WorkerStatus(ready=application.is_ready and can_serve)
         writer.write(msgspec.json.encode(status) + b"\n")
         await asyncio.sleep(STATUS_SECONDS)
 
 
 async def _measure_stalls(clock: Clock) -> None:
-    """Late ticks show how long something kept the loop from running what was due."""
+    """Record the longest stall of the event loop, measured by how late a timer fires."""
     longest_seconds = 0.0
     while True:
         before_seconds = clock.monotonic_seconds()

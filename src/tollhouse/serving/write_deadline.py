@@ -1,4 +1,4 @@
-"""The deadline of a peer that does not read: without progress its connection is aborted."""
+"""Aborts the connection of a peer that does not read."""
 
 import asyncio
 import socket
@@ -8,23 +8,22 @@ from typing import Final
 from tollhouse.observability import bound_metrics
 
 CHECKS_PER_DEADLINE: Final = 8
-"""How often progress is looked for; a stalled peer is cut at most one check too late."""
+"""How often progress is checked. A stalled peer is cut off at most one check too late."""
 CHECK_SECONDS_MAX: Final = 1.0
 PROGRESS_BYTES_MIN: Final = 16_384
-"""What a peer must take within the deadline. A kernel whose reader stalls takes a few KB more at
-its peer's probes; a byte now and then keeps no connection."""
+"""What a peer must read within the deadline. The kernel of a stalled reader still accepts a few KB
+with each window probe, which must not count as progress."""
 PROGRESS_SHARE: Final = 8
-"""And this part of what it has not been sent, so that a long answer is read in bounded time."""
+"""And this part of what is unsent (1 in 8), so that a long answer is read in bounded time."""
 _ACKNOWLEDGED: Final = struct.Struct("=120xQ")
-"""Where `struct tcp_info` of Linux has `tcpi_bytes_acked`."""
+"""The offset of `tcpi_bytes_acked` in `struct tcp_info` of Linux."""
 
 
 class WriteDeadline:
-    """Watches one connection from `start` until `stop`, and costs nothing outside of that.
+    """Checks the progress of one connection between `start` and `stop`.
 
-    Progress is what the peer acknowledged. The kernel's buffer takes more from ours only when a
-    third of it is free, so ours may stand still beside a peer that reads, and shrink beside one
-    that does not.
+    Progress is counted in bytes that the peer acknowledged. The size of our own write buffer says
+    little: the kernel takes more from it only when a third of the kernel's buffer is free.
     """
 
     __slots__ = (
@@ -53,10 +52,10 @@ class WriteDeadline:
         self._stopped_at = 0.0
 
     def start(self) -> None:
-        """Begin to watch what the transport has not sent yet.
+        """Start the checks.
 
-        A peer that has taken little since the last time goes on with the time that it had left,
-        unless that was long ago.
+        If the peer has read little since the last `stop`, and that was not long ago, it only has
+        the time that was left then.
         """
         if self._timer is None:
             if self._loop.time() - self._stopped_at >= self._seconds:
@@ -65,7 +64,7 @@ class WriteDeadline:
             self._timer = self._loop.call_later(self._check_seconds, self._check)
 
     def stop(self) -> None:
-        """Stop watching: the peer has read, or is gone."""
+        """Stop the checks: the peer has read, or is gone."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,15 +1,18 @@
-"""What is sent upstream: the decoded request encoded anew, never the caller's bytes.
+"""JSON bodies of chat completions: requests encoded for an upstream, and answers decoded.
 
-Whatever is not named here stays in the gateway: who calls, which policies apply, what is only
-about the answer's form.
+A request is encoded anew from its decoded form, never from the caller's bytes. Only the fields
+named here leave the gateway: not the caller, the policies, or options that only shape the answer.
+Answers are decoded leniently: unknown fields are dropped.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, DecodeError, Struct, UnsetType, ValidationError
 
+from tollhouse.backends.types import FreeObject, UpstreamChunk, UpstreamCompletion
 from tollhouse.contract.bounds import Effort
 from tollhouse.contract.chat import (
     ChatMessage,
@@ -22,16 +25,20 @@ from tollhouse.contract.reasoning import Reasoning
 
 T = TypeVar("T")
 
-FreeObject = dict[str, Any]
+REFUSAL_CHARACTERS_MAX: Final = 500
+_REFUSAL_READ_MAX: Final = 8_192
+_ADDRESS: Final = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://\S+", re.IGNORECASE)
+_UNPRINTABLE: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+_HIDDEN: Final = "[hidden]"
 _ONLY_TEXT: Final[tuple[list[str], ...]] = (["text"], [])
 
 
 class Forwarding(Struct, frozen=True, kw_only=True):
     """What the gateway decides about a request that it forwards.
 
-    `reasoning_tokens_max` is what a budget for reasoning is lowered to, so that one token of the
-    output bound is left for the answer. `cache_salt` and `prompt_cache_key` are digests that
-    belong to one tenant, or None where the backend does not take them.
+    `reasoning_tokens_max` bounds a budget for reasoning, so that at least one token of the output
+    bound is left for the answer. `cache_salt` and `prompt_cache_key` are digests of one tenant, or
+    None if the backend does not accept them.
     """
 
     upstream_model: str
@@ -45,7 +52,7 @@ class Forwarding(Struct, frozen=True, kw_only=True):
 
 
 class _StreamOptions(Struct, frozen=True, omit_defaults=True):
-    """Usage is asked for whether or not the caller wants to see it."""
+    """The gateway asks for usage even if the caller does not want to see it."""
 
     include_usage: bool
     continuous_usage_stats: bool | None = None
@@ -59,8 +66,8 @@ class _TemplateArguments(Struct, frozen=True):
     enable_thinking: bool
 
 
-class _UpstreamRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A field that is None or was not sent is left out."""
+class _UpstreamBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The body as JSON. Fields that are None or UNSET are left out."""
 
     model: str
     messages: list[ChatMessage]
@@ -105,17 +112,18 @@ _CONTINUOUS_USAGE: Final = _StreamOptions(include_usage=True, continuous_usage_s
 
 
 def encode(request: ChatRequest, forward: Forwarding) -> bytes:
-    """The body for the upstream; the output bound is always in it."""
-    # An empty list counts as absent, and upstreams refuse a choice between no tools (OQ-37).
+    """Return the body for the upstream. It always states the output bound."""
+    # An empty list counts as absent: upstreams refuse a tool choice without tools (OQ-37).
     tools, functions = request.tools or None, request.functions or None
     effort, budget, switch = _reasoning(request, forward)
+    usage = _CONTINUOUS_USAGE if forward.takes_continuous_usage else _USAGE
     return _encode(
-        _UpstreamRequest(
+        _UpstreamBody(
             model=forward.upstream_model,
-            messages=[forwarded_message(message) for message in request.messages],
+            messages=list(map(forwarded_message, request.messages)),
             max_tokens=forward.output_tokens,
             stream=request.stream,
-            stream_options=_stream_options(request, forward),
+            stream_options=usage if request.stream else None,
             temperature=request.temperature,
             top_p=request.top_p,
             frequency_penalty=request.frequency_penalty,
@@ -149,14 +157,8 @@ def encode(request: ChatRequest, forward: Forwarding) -> bytes:
     )
 
 
-def _stream_options(request: ChatRequest, forward: Forwarding) -> _StreamOptions | None:
-    if not request.stream:
-        return None
-    return _CONTINUOUS_USAGE if forward.takes_continuous_usage else _USAGE
-
-
 def forwarded_message(message: ChatMessage) -> ChatMessage:
-    """Null counts as absent, and which model wrote a message is not the upstream's business."""
+    """Return a message without its `null` fields and without the ID of the model that wrote it."""
     optional = (
         message.content,
         message.reasoning,
@@ -187,13 +189,14 @@ def _sent(value: T | UnsetType | None) -> T | UnsetType:
 def _reasoning(
     request: ChatRequest, forward: Forwarding
 ) -> tuple[str | None, _Budget | None, _TemplateArguments | None]:
-    """Effort, budget or switch: an effort says more than a switch, and excludes a budget (OQ-35).
+    """Return the effort, the budget or the switch to forward; at most one of them (OQ-35).
 
-    A model that does not reason is not told anything: turning reasoning off never fails.
+    An effort takes precedence over a budget, and a budget over a switch. A model that does not
+    reason gets none of them, so that turning reasoning off never fails.
     """
-    reasoning = request.reasoning or _NO_REASONING
     if not forward.reasons:
         return None, None, None
+    reasoning = request.reasoning or _NO_REASONING
     if effort := request.reasoning_effort or reasoning.effort:
         return forward.effort_names.get(effort, effort), None, None
     if budget := min(reasoning.max_tokens or 0, forward.reasoning_tokens_max):
@@ -202,3 +205,99 @@ def _reasoning(
         if isinstance(switch, bool):
             return None, None, _TemplateArguments(switch)
     return None, None, None
+
+
+class Undecodable(Exception):
+    """The bytes are not a valid answer, or the engine reports an error in them."""
+
+
+class _ChunkOrError(UpstreamChunk, frozen=True):
+    error: Any = None
+
+
+class _CompletionOrError(UpstreamCompletion, frozen=True):
+    error: Any = None
+
+
+class _Refusal(Struct, frozen=True):
+    """The members in which OpenAI, older vLLM and FastAPI state their reason."""
+
+    error: Any = None
+    message: Any = None
+    detail: Any = None
+
+
+_chunk_decoder = msgspec.json.Decoder(_ChunkOrError)
+_completion_decoder = msgspec.json.Decoder(_CompletionOrError)
+_refusal_decoder = msgspec.json.Decoder(_Refusal)
+
+
+def decode_chunk(payload: bytes) -> UpstreamChunk:
+    """Return one record of a stream. Invalid usage is dropped. Raises `Undecodable`."""
+    chunk = _decode(_chunk_decoder, _ChunkOrError, payload)
+    if chunk.error is not None:
+        raise Undecodable
+    return chunk
+
+
+def decode_completion(body: bytes) -> UpstreamCompletion:
+    """Return an answer of at least one choice. Invalid usage is dropped. Raises `Undecodable`."""
+    answer = _decode(_completion_decoder, _CompletionOrError, body)
+    if answer.error is not None or not answer.choices:
+        raise Undecodable
+    return answer
+
+
+def decode_to(kind: type[T], body: bytes) -> T:
+    """Return an answer other than a completion. Raises `Undecodable`."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        raise Undecodable from None
+
+
+def _decode(decoder: "msgspec.json.Decoder[T]", kind: type[T], data: bytes) -> T:
+    try:
+        return decoder.decode(data)
+    except ValidationError:
+        return _without_usage(kind, data)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        raise Undecodable from None
+
+
+def _without_usage(kind: type[T], data: bytes) -> T:
+    """Decode without `usage`: the caller gets the answer even if the counts are invalid."""
+    try:
+        tree = msgspec.json.decode(data)
+        if isinstance(tree, dict):
+            cast("dict[str, Any]", tree).pop("usage", None)
+        return msgspec.convert(tree, kind)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        raise Undecodable from None
+
+
+def refusal_text(body: bytes, *, hidden: Sequence[str]) -> str | None:
+    """Return the reason in a refusal as one printable line, or None if it states none.
+
+    URLs and the texts in `hidden` are replaced.
+    """
+    try:
+        found = _refusal_decoder.decode(body)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for reason in (_message(found.error), found.message, found.detail):
+        if isinstance(reason, str):
+            return _printable(reason[:_REFUSAL_READ_MAX], hidden) or None
+    return None
+
+
+def _message(error: object) -> object:
+    return cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error
+
+
+def _printable(text: str, hidden: Sequence[str]) -> str:
+    for secret in hidden:
+        text = text.replace(secret, _HIDDEN)
+    line = _UNPRINTABLE.sub(" ", _ADDRESS.sub(_HIDDEN, text)).strip()
+    printable = "".join(character for character in line if character.isprintable())
+    return printable[:REFUSAL_CHARACTERS_MAX]

@@ -1,1 +1,1 @@
-"""The operator's verbs: the same services as the API, for whoever holds the configuration."""
+"""The `tollhouse` command: the services of the API, for the operator of a deployment."""

@@ -1,4 +1,4 @@
-"""Arguments and options that verbs share, with the bounds that the API has in the same place."""
+"""Arguments and options that commands share, with the same bounds as the API."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from uuid import UUID
 import click
 from msgspec import Struct
 
-from tollhouse.base.errors import InvalidRequest
+from tollhouse.base.errors import InvalidInput
 from tollhouse.base.ids import parse_uuid
 from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.catalog.types import CHECK_NAME_PATTERN
@@ -19,7 +19,7 @@ from tollhouse.contract.decoding import decode
 EXPIRES_IN_DAYS_MAX: Final = 36_500
 EXAMPLE_ID: Final = "01890a5d-ac96-774b-bcce-b302099a8057"
 LISTED_MAX: Final = 10_000
-"""More than this no list shows; `has_more` then says so."""
+"""The most items that a list shows; `has_more` says whether there are more."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,20 +37,20 @@ class _WithStatus(Struct, frozen=True, kw_only=True):
 
 
 class _Text(click.ParamType[str]):
-    """A text that fits the one field of a struct."""
+    """A text that is valid for the only field of a struct."""
 
     def __init__(self, fitting: type[Struct]) -> None:
         self._fitting = fitting
         (self.name,) = fitting.__struct_fields__
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """As the API would judge it."""
+        """Return the text if the API would accept it."""
         try:
             value.encode()
             return getattr(decode({self.name: value}, self._fitting), self.name)
         except UnicodeEncodeError:
-            self.fail("It is not valid UTF-8.", param, ctx)
-        except InvalidRequest as error:
+            self.fail("The text is not valid UTF-8.", param, ctx)
+        except InvalidInput as error:
             self.fail(error.message, param, ctx)
 
 
@@ -58,10 +58,10 @@ class _Check(click.ParamType[str]):
     name = "check"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """As a model of the catalog may require it."""
+        """Return the name if a model of the catalog could require it."""
         if re.search(CHECK_NAME_PATTERN, value) is None:
-            form = "1 to 100 small letters, digits, '.', '_' and '-', and no sign first"
-            self.fail(f"It is not the name of a check, which has {form}.", param, ctx)
+            form = "1 to 100 lower-case letters, digits, '.', '_' and '-', not first a sign"
+            self.fail(f"{value!r} is not the name of a check. Use {form}.", param, ctx)
         return value
 
 
@@ -71,11 +71,11 @@ class _Identifier(click.ParamType[UUID]):
     def convert(
         self, value: str | UUID, param: click.Parameter | None, ctx: click.Context | None
     ) -> UUID:
-        """The canonical form only, as everywhere."""
+        """Return the ID. Only the canonical form is accepted."""
         if isinstance(value, UUID):
             return value
         if (parsed := parse_uuid(value)) is None:
-            self.fail(f"It is not an ID, which looks like {EXAMPLE_ID}.", param, ctx)
+            self.fail(f"{value!r} is not an ID. IDs look like {EXAMPLE_ID}.", param, ctx)
         return parsed
 
 
@@ -88,13 +88,13 @@ class _Usd(click.ParamType[PicoUsd]):
     def convert(
         self, value: str | PicoUsd, param: click.Parameter | None, ctx: click.Context | None
     ) -> PicoUsd:
-        """Exactly as it is written."""
+        """Return the exact amount."""
         if not isinstance(value, str):
             return value
         if (amount := from_decimal_string(value)) is None:
-            self.fail("It is not an amount of US dollars, which looks like 12.5.", param, ctx)
+            self.fail(f"{value!r} is not an amount of US dollars like 12.5.", param, ctx)
         if amount < 0 and not self._may_be_negative:
-            self.fail("It must not be negative.", param, ctx)
+            self.fail("The amount must not be negative.", param, ctx)
         return amount
 
 
@@ -108,41 +108,41 @@ SIGNED_USD: Final = _Usd(may_be_negative=True)
 
 
 def example(*lines: str) -> str:
-    """The end of a verb's help, kept from being joined into one line."""
+    """Return examples for the end of a command's help, one per line."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def json_option(verb: F) -> F:
-    """Give the verb `as_json`."""
+def json_option(command: F) -> F:
+    """Add the option `as_json`."""
     return click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
-    )(verb)
+    )(command)
 
 
-def yes_option(verb: F) -> F:
-    """Give the verb `yes`."""
-    return click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(verb)
+def yes_option(command: F) -> F:
+    """Add the option `yes`."""
+    return click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(command)
 
 
-def organization_option(verb: F) -> F:
-    """Give the verb `organization`, an ID or nothing."""
+def organization_option(command: F) -> F:
+    """Add the option `organization`: an ID or None."""
     return click.option(
         "--org",
         "organization",
         type=IDENTIFIER,
-        help="The organization. May be left out when there is only one.",
-    )(verb)
+        help="The organization's ID. Needed only if there are several.",
+    )(command)
 
 
-def expiry_option(verb: F) -> F:
-    """Give the verb `expires_in_days`, a number or nothing."""
+def expiry_option(command: F) -> F:
+    """Add the option `expires_in_days`: a number or None."""
     return click.option(
         "--expires-in-days",
         type=click.IntRange(1, EXPIRES_IN_DAYS_MAX),
-        help="Never, when left out.",
-    )(verb)
+        help="When left out, the key does not expire.",
+    )(command)
 
 
 def expiry(days: int | None, *, now: datetime) -> datetime | None:
-    """The instant that so many days lead to."""
+    """Return the instant in `days` days, or None if `days` is None."""
     return None if days is None else now + timedelta(days=days)

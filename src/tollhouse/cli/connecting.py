@@ -1,4 +1,4 @@
-"""Reaching the database, and what to do when that fails: the driver says only why."""
+"""Connecting to the database, with advice if the connection fails."""
 
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,47 +12,45 @@ from tollhouse.storage.errors import DatabaseUnavailable
 
 DATABASE_MISSING: Final = "3D000"
 LOGIN_REFUSED: Final = frozenset({"28000", "28P01"})
-# A startup parameter that is refused, a prepared statement that is somebody else's or is gone.
+# A refused startup parameter, a duplicate prepared statement, a missing prepared statement.
 POOLER: Final = frozenset({"08P01", "42P05", "26000"})
 DIRECT: Final = (
-    "Let database.url name PostgreSQL itself, or a pooler in session mode: prepared statements "
-    "and session settings do not survive a pooler in transaction mode."
+    "Set database.url to PostgreSQL itself, or to a pooler in session mode. Prepared statements "
+    "and session settings do not work through a pooler in transaction mode."
 )
 
 
 class ConnectingFailed(GatewayError):
-    """There is no connection that can be used; `remedy` says what to do."""
+    """The database cannot be used. `found` says what happened, `remedy` what to do."""
 
     kind = Kind.UNAVAILABLE
     code = "database_unreachable"
-
-    def __init__(self, found: str, remedy: str) -> None:
-        super().__init__(f"{found}. {remedy}")
-        self.found = found
-        self.remedy = remedy
+    template = "{self.found}. {self.remedy}"
+    found: str
+    remedy: str
 
 
 class DatabaseMissing(ConnectingFailed):
-    """The server is there, the database is not."""
+    """The server has no such database."""
 
     code = "database_missing"
 
 
 class LoginRefused(ConnectingFailed):
-    """The server does not let this role in."""
+    """The server refused the role or its password."""
 
     code = "database_login_refused"
 
 
 class PoolerInBetween(ConnectingFailed):
-    """Something that is not PostgreSQL itself answered."""
+    """A pooler in transaction mode is between Tollhouse and PostgreSQL."""
 
     code = "database_pooler"
 
 
 @asynccontextmanager
 async def connected(database: DatabaseSettings) -> AsyncGenerator[Database, None]:
-    """One connection for the time of the block."""
+    """Open one connection for the block."""
     with explained(database.url):
         opened = await Database.connect(
             database.url,
@@ -68,7 +66,7 @@ async def connected(database: DatabaseSettings) -> AsyncGenerator[Database, None
 
 @contextmanager
 def explained(url: str) -> Generator[None, None, None]:
-    """Turn a refused connection into advice. The address is never repeated with its password."""
+    """Raise `ConnectingFailed` with advice for connection errors. Its text has no password."""
     try:
         yield
     except BaseException as error:
@@ -78,34 +76,36 @@ def explained(url: str) -> Generator[None, None, None]:
 
 
 def database_name(url: str) -> str:
-    """As the address has it; empty when it leaves the choice to the server."""
+    """Return the database's name in the URL, empty if the server chooses it."""
     return urlsplit(url).path.removeprefix("/")
 
 
 def _advice(error: BaseException, url: str) -> ConnectingFailed | None:
     reason = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
-    state, where = getattr(reason, "sqlstate", None), f"PostgreSQL at {_place(url)}"
+    state, where = getattr(reason, "sqlstate", None), f"PostgreSQL at {_address(url)}"
     if state == DATABASE_MISSING:
         return DatabaseMissing(
-            f"{where} has no database '{database_name(url)}'",
-            "`tollhouse init` creates it; an existing deployment needs the right database.url.",
+            found=f"{where} has no database '{database_name(url)}'",
+            remedy="`tollhouse init` creates it. For an existing deployment, correct database.url.",
         )
     if state in LOGIN_REFUSED:
         return LoginRefused(
-            f"{where} refused the login: {reason}",
-            "Check role and password in database.url, and the server's pg_hba.conf.",
+            found=f"{where} refused the login: {reason}",
+            remedy="Check the role and password in database.url, and the server's pg_hba.conf.",
         )
     if state in POOLER:
-        return PoolerInBetween(f"{where} answers like a connection pooler: {reason}", DIRECT)
+        return PoolerInBetween(
+            found=f"{where} answers like a connection pooler: {reason}", remedy=DIRECT
+        )
     if isinstance(error, DatabaseUnavailable):
         return ConnectingFailed(
-            f"{where} cannot be reached: {_words(reason)}",
-            "Start it, or correct database.url (postgresql://ROLE:PASSWORD@HOST:5432/DATABASE).",
+            found=f"{where} cannot be reached: {_words(reason)}",
+            remedy="Start it, or correct database.url (postgresql://ROLE:PASSWORD@HOST:5432/DATABASE).",
         )
     return None
 
 
-def _place(url: str) -> str:
+def _address(url: str) -> str:
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -116,5 +116,5 @@ def _place(url: str) -> str:
 
 
 def _words(reason: BaseException | None) -> str:
-    """Timeouts come without a text."""
+    """Return the error's text, or its type's name if it has none, like a timeout."""
     return str(reason) or type(reason).__name__

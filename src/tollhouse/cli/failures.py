@@ -1,4 +1,4 @@
-"""How a verb's failure is shown: a sentence, or with `--json` an object, on standard error."""
+"""Reporting a command's failure on standard error: a sentence, or with `--json` an object."""
 
 import sys
 from collections.abc import Generator
@@ -9,7 +9,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from tollhouse.base.errors import GatewayError, InvalidRequest
+from tollhouse.base.errors import GatewayError, InvalidInput
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.keys.pepper_versions import PepperMismatch
 from tollhouse.observability.tracing import PackagesMissing
@@ -30,22 +30,22 @@ _CODES: Final = {
 }
 
 
-class Shown(Struct, frozen=True, kw_only=True):
-    """What went wrong."""
+class CommandError(Struct, frozen=True, kw_only=True):
+    """The code and message of a failure."""
 
     code: str
     message: str
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
-    """The one object on standard error when a verb with `--json` fails."""
+    """The object on standard error if a command with `--json` fails."""
 
-    error: Shown
+    error: CommandError
 
 
 @contextmanager
 def rendered(*, as_json: bool) -> Generator[None, None, None]:
-    """Show what the block raises and exit; what is not listed here is our own bug and goes on."""
+    """Print an expected failure of the block and exit. Other exceptions are bugs and propagate."""
     try:
         yield
     except click.Abort:
@@ -55,7 +55,7 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
             error.show()
             sys.exit(error.exit_code)
         _exit(error.exit_code, "usage", error.format_message(), as_json=True)
-    except InvalidRequest as error:
+    except InvalidInput as error:
         _exit(USED_WRONGLY, error.code, error.message, as_json=as_json)
     except GatewayError as error:
         _exit(FAILED, error.code, error.message, as_json=as_json)
@@ -74,7 +74,9 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
 
 def _exit(exit_code: int, code: str, message: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.encode(Envelope(error=Shown(code=code, message=message))), err=True)
+        click.echo(
+            msgspec.json.encode(Envelope(error=CommandError(code=code, message=message))), err=True
+        )
     else:
         click.echo(f"Error: {message}", err=True)
     sys.exit(exit_code)

@@ -1,10 +1,11 @@
-"""What a verb shows: tables for people, one JSON document for programs.
+"""Output of commands: tables for people, one JSON document for programs.
 
-Standard output holds the result and nothing else.
+Standard output has the result and nothing else.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
@@ -12,21 +13,23 @@ import click
 import msgspec
 from msgspec import Struct
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
 UNBOUNDED_COLUMNS: Final = 10_000
 LINED_COLUMNS: Final = frozenset({"draft", "published"})
-"""What stands here may have several lines."""
+"""Columns whose values can have several lines."""
 FOLDED_COLUMNS: Final = frozenset({"name", "reason", "found", "remedy", "changes"}) | LINED_COLUMNS
 NOTHING: Final = "-"
+SHOWN_ONCE: Final = "The value is shown only now. Store it where the client reads it."
 STYLES: Final = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 def show(body: Struct, *, as_json: bool) -> None:
-    """One thing: a line for each of its fields."""
+    """Print one object, a line for each field."""
     if as_json:
         _print_json(body)
         return
@@ -36,23 +39,23 @@ def show(body: Struct, *, as_json: bool) -> None:
     for name, value in fields.items():
         if name != "object":
             line = Text.assemble((name.ljust(name_columns), "bold"), "   ", _cell(name, value))
-            # Never folded, so that a key can be copied from a narrow terminal too.
+            # Not folded, so that a key can be copied from a narrow terminal.
             console.print(line, soft_wrap=True)
 
 
 def show_list(body: Struct, columns: Sequence[str], *, as_json: bool) -> None:
-    """The items in `data`, a line for each."""
+    """Print the items in `data`, a line for each."""
     if as_json:
         _print_json(body)
         return
     tree = msgspec.to_builtins(body)
     show_rows(tree["data"], columns)
     if tree.get("has_more"):
-        click.echo("There are more, which are not shown.", err=True)
+        click.echo("There are more items. Only the first ones are shown.", err=True)
 
 
 def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
-    """A table; what one would copy is not folded."""
+    """Print a table. Values that users copy are not folded."""
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for name in columns:
         table.add_column(name, no_wrap=name not in FOLDED_COLUMNS, overflow="fold")
@@ -63,8 +66,8 @@ def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> N
     if console.is_terminal and console.measure(table, options=unbounded).minimum <= console.width:
         console.print(table)
         return
-    # Whoever reads a pipe does not count columns, and a terminal that is too narrow breaks lines
-    # where a table would cut off IDs: lines go whole, and without their padding.
+    # A pipe has no width, and in a narrow terminal a table would cut off IDs. Print whole lines
+    # without padding instead.
     console.width = UNBOUNDED_COLUMNS
     with console.capture() as captured:
         console.print(table)
@@ -72,7 +75,7 @@ def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> N
 
 
 def visible(text: str) -> str:
-    """What a terminal would obey or hide is written out: names come from anybody."""
+    """Escape control characters: a name can come from any customer."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -80,24 +83,38 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """As visible, in the lines that it has."""
+    """Escape control characters but line ends."""
     return "\n".join(map(visible, text.split("\n")))
 
 
 def say(text: str, *, as_json: bool) -> None:
-    """A sentence beside the result, for people only."""
+    """Print a sentence for people; nothing with `--json`."""
     if not as_json:
         click.echo(text)
 
 
 def confirm(question: str, *, yes: bool, as_json: bool) -> None:
-    """Go on only if the operator wants it; who cannot be asked must have said so."""
+    """Ask the operator and abort unless they agree. Without a terminal, --yes is required."""
     if yes:
         return
     if as_json or not sys.stdin.isatty():
-        message = f"{question} Nobody can be asked here, so this needs --yes."
+        message = f"{question} Pass --yes to confirm: there is no terminal to ask on."
         raise click.UsageError(message)
     click.confirm(question, abort=True, err=True)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """Return the count with the words for one or for many."""
+    return f"{count} {one if count == 1 else many}"
+
+
+@contextmanager
+def progress_bars(*, as_json: bool) -> Generator[Progress, None, None]:
+    """Show progress bars on standard error during the block, if it is a terminal."""
+    console = Console(stderr=True)
+    is_visible = console.is_terminal and not as_json
+    with Progress(console=console, transient=True, disable=not is_visible) as bars:
+        yield bars
 
 
 def _print_json(body: Struct) -> None:
@@ -105,7 +122,7 @@ def _print_json(body: Struct) -> None:
 
 
 def _cell(name: str, value: JsonValue) -> Text:
-    """Not a string, in which the library would look for markup."""
+    """Return the value as text without markup, with an instant as a UTC date and time."""
     if isinstance(value, int) and name.endswith("_at"):
         return Text(datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
     words = visible_lines(_words(value)) if name in LINED_COLUMNS else visible(_words(value))

@@ -1,4 +1,4 @@
-"""A verb's session: settings, one connection, and the operator's authority."""
+"""A command's session: settings, one database connection and the operator's authority."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,16 +16,15 @@ from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import OrganizationId
 from tollhouse.catalog import rules
 from tollhouse.cli.connecting import connected
-from tollhouse.inference.courts import judge_config
-from tollhouse.judging.fitting import objection_of
+from tollhouse.evaluation.dependencies import judge_config, publication_check
 from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import KeyKind, NewSecret
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization
-from tollhouse.policies.sets import Objection
+from tollhouse.policies.sets import PublicationCheck
 from tollhouse.settings import Settings
-from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation
+from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation, Transaction
 from tollhouse.storage.master_secrets import MasterSecrets
 from tollhouse.storage.revisions import refuse_other_schema
 
@@ -33,18 +32,16 @@ T = TypeVar("T")
 
 
 class NoOrganization(GatewayError):
-    """There is nothing to act on yet."""
+    """The deployment has no organization."""
 
     kind = Kind.NOT_FOUND
     code = "organization_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("There is no organization yet. `tollhouse org create NAME` makes one.")
+    template = "There is no organization yet. `tollhouse org create NAME` creates one."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Session:
-    """What a verb acts with."""
+    """The settings, secrets and database of a running command."""
 
     settings: Settings
     database: Database
@@ -53,7 +50,7 @@ class Session:
     clock: Clock
 
     def authority(self, organization_id: OrganizationId) -> Authority:
-        """Act on one organization in the operator's name, now."""
+        """Return the operator's authority over one organization, now."""
         return Authority(
             organization_id=organization_id,
             actor=OPERATOR,
@@ -62,7 +59,10 @@ class Session:
         )
 
     async def organization(self, organization_id: UUID | None) -> Organization:
-        """The one that was named, or the only one."""
+        """Return the organization of this ID, or without an ID the only one.
+
+        Raises `NoOrganization` if there is none, `UsageError` if there are several.
+        """
         async with self.database.transaction() as tx:
             if organization_id is not None:
                 return await organizations.retrieve(tx, OrganizationId(organization_id))
@@ -70,32 +70,30 @@ class Session:
         if not found:
             raise NoOrganization
         if len(found) > 1:
-            message = (
-                "There are several organizations, so this needs --org. See `tollhouse org list`."
-            )
+            message = "There are several organizations. Give --org; `tollhouse org list` lists IDs."
             raise click.UsageError(message)
         return found[0]
 
     @asynccontextmanager
     async def creation(self, organization_id: OrganizationId) -> AsyncGenerator[Mutation]:
-        """Add something to an organization, unless it is closed."""
+        """Begin a mutation that adds to an organization. Raises if the organization is closed."""
         async with self.database.mutation(self.authority(organization_id)) as tx:
             await organizations.require_open(tx)
             yield tx
 
-    def objection(self) -> Objection:
-        """What the judge of the configuration has to say against policies."""
+    def publication_check(self) -> PublicationCheck:
+        """Return the check whether the configured judge can evaluate a policy."""
         settings = self.settings
         catalog = rules.parse(settings.backends, settings.models, settings.judge)
-        return objection_of(judge_config(catalog))
+        return publication_check(judge_config(catalog))
 
     async def mint(self, kind: KeyKind) -> NewSecret:
-        """A secret that the workers will know, or `PepperMismatch` when theirs are others."""
+        """Return a new key value. Raises `PepperMismatch` if workers have other peppers."""
         return await keys.mint_for_operator(self.database, self.peppers, kind)
 
 
 def run(settings_path: Path, work: Callable[[Session], Awaitable[T]]) -> T:
-    """Do a verb's work in a session on the database that the configuration names."""
+    """Run `work` in a session. Raises `SchemaMismatch` if the schema is another version's."""
 
     async def in_session() -> T:
         async with opened(configuration.load(settings_path)) as session:
@@ -105,9 +103,39 @@ def run(settings_path: Path, work: Callable[[Session], Awaitable[T]]) -> T:
     return asyncio.run(in_session())
 
 
+def read(
+    settings_path: Path,
+    organization: UUID | None,
+    query: Callable[[Transaction, OrganizationId], Awaitable[T]],
+) -> T:
+    """Run `query` on one organization in a transaction of its own session."""
+
+    async def work(operator: Session) -> T:
+        owner = await operator.organization(organization)
+        async with operator.database.transaction() as tx:
+            return await query(tx, owner.id)
+
+    return run(settings_path, work)
+
+
+def change(
+    settings_path: Path,
+    organization: UUID | None,
+    mutate: Callable[[Mutation], Awaitable[T]],
+) -> T:
+    """Run `mutate` on one organization in a mutation of its own session."""
+
+    async def work(operator: Session) -> T:
+        owner = await operator.organization(organization)
+        async with operator.database.mutation(operator.authority(owner.id)) as tx:
+            return await mutate(tx)
+
+    return run(settings_path, work)
+
+
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
-    """A session on whatever schema the database has."""
+    """Open a session without checking the schema."""
     async with connected(settings.database) as database:
         yield Session(
             settings=settings,

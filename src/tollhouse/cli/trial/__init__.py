@@ -1,1 +1,1 @@
-"""What `tollhouse up` starts, `tollhouse down` stops and `tollhouse reset` takes away."""
+"""A trial deployment on one machine, and the engines that it can use."""

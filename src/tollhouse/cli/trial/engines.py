@@ -1,4 +1,4 @@
-"""The engine of a trial: a small real model where it can be had, else one that is scripted."""
+"""The engine of a trial: a small real model if it is available, otherwise a scripted engine."""
 
 import importlib
 from typing import Literal
@@ -6,17 +6,16 @@ from typing import Literal
 import msgspec
 
 from tollhouse.base.errors import GatewayError
-from tollhouse.cli import demo_engine, test_upstream
-from tollhouse.cli.trial import processes
-from tollhouse.cli.trial.place import Place, Trial
-from tollhouse.cli.trial_engines import RunningEngine
+from tollhouse.cli.trial import demo_engine, processes, test_upstream
+from tollhouse.cli.trial.folder import Trial, TrialFolder
+from tollhouse.cli.trial.running_engine import RunningEngine
 from tollhouse.testing.llama import SLOT_TOKENS
 
 NAME = "engine"
 SCRIPTED_MODEL = "test"
-# Of what it says to a question, yes and no are a small part.
+# Yes and no are a small part of what this model answers to a question.
 JUDGE = """
-# It judges policies too, to show how that goes. Its verdicts mean nothing.
+# The demo model also judges policies, as an example. Its verdicts mean nothing.
 [judge]
 backend = "demo"
 model = "{model}"
@@ -25,28 +24,28 @@ coverage_min_basis_points = 100
 """
 
 
-def start(place: Place, trial: Trial) -> tuple[Trial, str]:
-    """The trial with its engine running, and what the catalog has to say of it."""
+def start(folder: TrialFolder, trial: Trial) -> tuple[Trial, str]:
+    """Start the engine. Return the trial with its process, and the engine's catalog as TOML."""
     if trial.engine is not None:
-        return _start(place, trial, trial.engine)
+        return _start(folder, trial, trial.engine)
     if _has_demo_extra():
         try:
-            return _start(place, trial, "demo")
+            return _start(folder, trial, "demo")
         except GatewayError:
-            # Most likely its model cannot be downloaded here: the log has the reason.
+            # Usually its model cannot be downloaded here; engine.log has the reason.
             pass
-    return _start(place, trial, "test")
+    return _start(folder, trial, "test")
 
 
 def model(trial: Trial) -> str:
-    """The one model that the engine serves."""
+    """Return the name of the model that the engine serves."""
     return demo_engine.MODEL if trial.engine == "demo" else SCRIPTED_MODEL
 
 
-def _start(place: Place, trial: Trial, kind: Literal["demo", "test"]) -> tuple[Trial, str]:
+def _start(folder: TrialFolder, trial: Trial, kind: Literal["demo", "test"]) -> tuple[Trial, str]:
     verb = "demo-engine" if kind == "demo" else "test-upstream"
     arguments = [verb, "--port", str(trial.engine_port), "--json"]
-    process, announced = processes.start(NAME, place.settings_path, arguments, place.log(NAME))
+    process, announced = processes.start(NAME, folder.settings_path, arguments, folder.log(NAME))
     engine = msgspec.json.decode(announced, type=RunningEngine)
     port = int(engine.base_url.rpartition(":")[2].removesuffix("/v1"))
     started = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""What a trial has to look at: an organization with a past that is made up, and says so."""
+"""The example organization of a trial, with made-up usage that is labelled as such."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -8,20 +8,20 @@ from rich.progress import Progress
 
 from tollhouse.base.ids import OrganizationId, PolicyId, time_ordered_uuid
 from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
-from tollhouse.cli.admin_key import create_admin_key
-from tollhouse.cli.credits import grant_credit
-from tollhouse.cli.key import create_project_key
-from tollhouse.cli.org import create_organization
-from tollhouse.cli.project import create_project
+from tollhouse.base.policies import Direction, Mode
+from tollhouse.cli.keys.admin_keys import create_admin_key
+from tollhouse.cli.keys.project_keys import create_project_key
+from tollhouse.cli.ledger.credits import grant_credit
+from tollhouse.cli.organizations.org import create_organization
+from tollhouse.cli.organizations.project import create_project
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import ALERT_PERCENT_DEFAULT
 from tollhouse.keys.types import ProjectKey
 from tollhouse.ledger import backfill
 from tollhouse.ledger import service as ledger
-from tollhouse.ledger.types import CapPlace, Charge, GrantKind, PastUsage, Period, Scope
+from tollhouse.ledger.types import CapId, CapScope, Charge, GrantKind, PastUsage, Period
 from tollhouse.policies import service as policies
-from tollhouse.policies.types import Direction, Mode, PolicyContent
-from tollhouse.policies.types import Scope as PolicyScope
+from tollhouse.policies.types import PolicyContent, PolicyScope
 from tollhouse.projects import service as projects
 
 ORGANIZATION: Final = "Example organization"
@@ -38,7 +38,7 @@ DESCRIPTION: Final = "An example."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """A policy, and how far it is on its way."""
+    """A policy, and whether it is published or paused."""
 
     name: str
     rule: str
@@ -65,7 +65,7 @@ EXAMPLES: Final = (
         is_published=True,
         is_paused=False,
     ),
-    # An enforcing one would refuse the newcomer's first call where no judge is configured.
+    # Paused, because an enforcing policy refuses every call if no judge is configured.
     Example(
         name="Card numbers",
         rule="Does the text contain the number of a payment card?",
@@ -78,31 +78,34 @@ EXAMPLES: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Keys:
-    """The values, which are stored nowhere. A project key for each project."""
+class ExampleKeys:
+    """The values of the new keys, which are not stored: one Admin key, one key per project."""
 
     admin: str
     projects: tuple[str, ...]
 
 
-async def put(operator: Session, bars: Progress) -> None:
-    """Fill an empty deployment."""
+async def create(operator: Session, bars: Progress) -> None:
+    """Create the example organization in an empty deployment."""
     owner = await create_organization(operator, ORGANIZATION)
     reason = KEY_NAME
     await grant_credit(operator, owner.id, kind=GrantKind.SANDBOX, amount=CREDIT, reason=reason)
-    await _cap(operator, owner.id)
+    await _create_cap(operator, owner.id)
     users: list[ProjectKey] = []
     for name in PROJECTS:
         project = await create_project(operator, owner.id, name)
         user, _ = await create_project_key(operator, owner.id, project.id, EXAMPLE_KEY_NAME)
         users.append(user)
     for one in EXAMPLES:
-        await _policy(operator, owner.id, one)
-    await _use(operator, owner.id, users, bars)
+        await _create_policy(operator, owner.id, one)
+    await _create_usage(operator, owner.id, users, bars)
 
 
-async def issue_keys(operator: Session) -> Keys:
-    """When all else stands: what is shown once must not be lost to a later step that fails."""
+async def issue_keys(operator: Session) -> ExampleKeys:
+    """Create the keys that are shown to the user.
+
+    Called last, because values that are shown once would be lost if a later step failed.
+    """
     owner = await operator.organization(None)
     async with operator.database.transaction() as tx:
         found = await projects.page(tx, owner.id, after=None, limit=len(PROJECTS))
@@ -111,16 +114,16 @@ async def issue_keys(operator: Session) -> Keys:
         _, secret = await create_project_key(operator, owner.id, project.id, KEY_NAME)
         values.append(secret.value)
     _, admin = await create_admin_key(operator, owner.id, KEY_NAME)
-    return Keys(admin=admin.value, projects=tuple(values))
+    return ExampleKeys(admin=admin.value, projects=tuple(values))
 
 
-async def _cap(operator: Session, organization_id: OrganizationId) -> None:
-    place = CapPlace(scope=Scope.ORGANIZATION, scope_id=organization_id, period=Period.MONTH)
+async def _create_cap(operator: Session, organization_id: OrganizationId) -> None:
+    cap_id = CapId(scope=CapScope.ORGANIZATION, scope_id=organization_id, period=Period.MONTH)
     async with operator.database.mutation(operator.authority(organization_id)) as tx:
-        await ledger.set_cap(tx, place, limit_pico_usd=CAP, alert_percent=ALERT_PERCENT_DEFAULT)
+        await ledger.set_cap(tx, cap_id, limit_pico_usd=CAP, alert_percent=ALERT_PERCENT_DEFAULT)
 
 
-async def _policy(operator: Session, organization_id: OrganizationId, one: Example) -> None:
+async def _create_policy(operator: Session, organization_id: OrganizationId, one: Example) -> None:
     policy_id = PolicyId(time_ordered_uuid())
     content = PolicyContent(
         rule=one.rule,
@@ -149,19 +152,19 @@ async def _policy(operator: Session, organization_id: OrganizationId, one: Examp
             await policies.pause(tx, policy_id, revision=policy.revision)
 
 
-async def _use(
+async def _create_usage(
     operator: Session, organization_id: OrganizationId, users: list[ProjectKey], bars: Progress
 ) -> None:
-    """Entered as an operator enters it: with credit of its own, so that the balance stays."""
+    """Backfill usage of past days, each with its own credit, so that the balance stays."""
     now = operator.clock.now()
-    task = bars.add_task("Making up example usage", total=DAYS * len(users))
+    task = bars.add_task("Creating example usage", total=DAYS * len(users))
     for days_ago in range(DAYS, 0, -1):
         for number, user in enumerate(users):
-            await _enter(operator, organization_id, _usage(user, number, days_ago, now))
+            await _backfill(operator, organization_id, _usage(user, number, days_ago, now))
             bars.advance(task)
 
 
-async def _enter(operator: Session, organization_id: OrganizationId, usage: PastUsage) -> None:
+async def _backfill(operator: Session, organization_id: OrganizationId, usage: PastUsage) -> None:
     await backfill.prepare(
         operator.database,
         usage,
@@ -188,7 +191,7 @@ def _day(now: datetime, days_ago: int) -> date:
 
 
 def _charge(number: int, days_ago: int, *, is_weekend: bool) -> Charge:
-    """A slow rise with a wave on it and quiet weekends, the same in every trial."""
+    """Return a charge that rises over the days and drops at weekends; no randomness."""
     level = (60 - days_ago + days_ago * 7 % 13) * (1 if is_weekend else 3) // (number + 1)
     thousandth = PICO_USD_PER_USD // 1_000
     return Charge(

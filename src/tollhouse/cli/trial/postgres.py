@@ -1,4 +1,4 @@
-"""A PostgreSQL of the trial's own, from the binaries of this machine."""
+"""A PostgreSQL server for one trial, from the binaries that are installed on this machine."""
 
 import os
 import pwd
@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tollhouse.base.errors import GatewayError, Kind
-from tollhouse.cli.trial.place import Server
+from tollhouse.cli.trial.folder import Server
 
 HOST: Final = "127.0.0.1"
 ROLE: Final = "tollhouse"
@@ -20,41 +20,39 @@ DATABASE: Final = "tollhouse"
 VERSION_MIN: Final = 15
 START_SECONDS: Final = 60
 FOLDERS: Final = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin")
-"""Where Debian, Fedora and PostgreSQL's own build keep what they leave out of the path."""
+"""Where Debian, Fedora and PostgreSQL's own build install binaries that are not on the path."""
 ACCOUNTS: Final = ("postgres", "nobody")
 ROOTS_FOLDER: Final = "/var/tmp"  # noqa: S108 - the folder in it is made for one account only
 _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
 
 
 class PostgresMissing(GatewayError):
-    """There is neither a server's address nor a server's binaries."""
+    """No database address was given and no usable PostgreSQL is installed."""
 
     kind = Kind.UNAVAILABLE
     code = "postgres_missing"
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"PostgreSQL {VERSION_MIN} or newer is not installed here. Either install it and run "
-            "this again:\n"
-            "  Debian, Ubuntu   sudo apt-get install postgresql\n"
-            "  Fedora           sudo dnf install postgresql-server\n"
-            "or name a server that you have, where a database may be created:\n"
-            "  tollhouse up --database-url postgresql://ROLE:PASSWORD@HOST:5432/tollhouse"
-        )
+    template = (
+        f"PostgreSQL {VERSION_MIN} or newer is not installed on this machine. Install it "
+        "and run this again:\n"
+        "  Debian, Ubuntu   sudo apt-get install postgresql\n"
+        "  Fedora           sudo dnf install postgresql-server\n"
+        "or name an existing server on which your role may create a database:\n"
+        "  tollhouse up --database-url postgresql://ROLE:PASSWORD@HOST:5432/tollhouse"
+    )
 
 
 class PostgresFailed(GatewayError):
-    """A command of PostgreSQL's ended badly."""
+    """A PostgreSQL program exited with an error."""
 
     kind = Kind.UNAVAILABLE
     code = "postgres_failed"
-
-    def __init__(self, program: str, said: str) -> None:
-        super().__init__(f"PostgreSQL's {program} failed: {said.strip()}")
+    template = "PostgreSQL's {self.program} failed: {self.error_output}"
+    program: str
+    error_output: str
 
 
 def plan(beside: Path, *, port: int) -> tuple[Server, str]:
-    """A server that is nothing but its folder yet; the other value is where it will be."""
+    """Create the folder of a new server. Return the server and the URL that it will have."""
     binaries = _find_binaries()
     account = _account()
     server = Server(
@@ -65,7 +63,7 @@ def plan(beside: Path, *, port: int) -> tuple[Server, str]:
 
 
 def create(server: Server, url: str) -> None:
-    """Make it, with the one role that the address names."""
+    """Initialize the server's data with the role and password of the URL."""
     passwords = Path(server.folder) / "password"
     passwords.touch(0o600)
     passwords.write_text(urlsplit(url).password or "", encoding="utf-8")
@@ -77,7 +75,7 @@ def create(server: Server, url: str) -> None:
 
 
 def start(server: Server) -> None:
-    """Return when it answers; one that runs already is left alone."""
+    """Start the server unless it runs, and return when it accepts connections."""
     if _run(server, "pg_ctl", "--pgdata", _data(server), "status", may_fail=True):
         return
     options = f"-p {server.port} -c listen_addresses={HOST} -c unix_socket_directories=''"
@@ -90,14 +88,14 @@ def start(server: Server) -> None:
 
 
 def stop(server: Server) -> None:
-    """Return when it has ended; one that does not run is no failure."""
+    """Stop the server if it runs, and return when it has ended."""
     if Path(server.folder).exists():
         arguments = ("--pgdata", _data(server), "--mode", "fast", "--wait", "--silent", "stop")
         _run(server, "pg_ctl", *arguments, may_fail=True)
 
 
 def remove(server: Server) -> None:
-    """With all that was in it."""
+    """Delete the server's folder with its data."""
     shutil.rmtree(server.folder, ignore_errors=True)
 
 
@@ -114,15 +112,15 @@ def _find_binaries() -> Path:
 
 def _version(binaries: Path) -> int:
     try:
-        said = subprocess.check_output([binaries / "postgres", "--version"], text=True)  # noqa: S603 - PostgreSQL's own
+        printed = subprocess.check_output([binaries / "postgres", "--version"], text=True)  # noqa: S603 - PostgreSQL's own
     except (OSError, subprocess.SubprocessError):
         return 0
-    found = _VERSION.search(said)
+    found = _VERSION.search(printed)
     return int(found[1]) if found else 0
 
 
 def _account() -> str | None:
-    """PostgreSQL refuses to run as root, so root lends it to somebody with fewer rights."""
+    """Return the account that runs the server if this user is root: PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}
@@ -130,7 +128,7 @@ def _account() -> str | None:
 
 
 def _folder(beside: Path, account: str | None) -> Path:
-    """Root's own folders cannot be entered by the account, so that it gets one elsewhere."""
+    """Create the server's folder, outside of root's own folders if another account needs it."""
     if account is None:
         folder = beside / "postgresql"
         folder.mkdir(mode=0o700)
@@ -145,7 +143,7 @@ def _data(server: Server) -> str:
 
 
 def _run(server: Server, program: str, *arguments: str, may_fail: bool = False) -> bool:
-    """As the account that the server belongs to, from a folder that it may enter."""
+    """Run a program as the server's account. Return whether it succeeded."""
     ended = subprocess.run(  # noqa: S603 - PostgreSQL's own
         [f"{server.binaries}/{program}", *arguments],
         cwd="/",
@@ -158,5 +156,5 @@ def _run(server: Server, program: str, *arguments: str, may_fail: bool = False) 
         check=False,
     )
     if ended.returncode and not may_fail:
-        raise PostgresFailed(program, ended.stderr or ended.stdout)
+        raise PostgresFailed(program=program, error_output=(ended.stderr or ended.stdout).strip())
     return ended.returncode == 0

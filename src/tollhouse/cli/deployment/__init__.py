@@ -1,0 +1,1 @@
+"""Commands that set up, migrate and run a deployment."""

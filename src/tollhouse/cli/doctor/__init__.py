@@ -1,0 +1,1 @@
+"""`tollhouse doctor`: the checks of a deployment."""

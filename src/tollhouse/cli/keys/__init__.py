@@ -1,0 +1,1 @@
+"""Commands about keys, peppers and master secrets."""

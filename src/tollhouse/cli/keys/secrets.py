@@ -1,0 +1,193 @@
+"""`tollhouse secrets`: replace the master secret while the gateway runs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Final, Literal
+
+import click
+from msgspec import Struct
+
+from tollhouse.base.clock import unix_seconds
+from tollhouse.cli import output, session
+from tollhouse.cli.arguments import example, json_option
+from tollhouse.cli.keys import secrets_file, workers
+from tollhouse.cli.keys.secrets_file import SECRET_BYTES
+from tollhouse.cli.keys.workers import Worker
+from tollhouse.cli.session import Session
+from tollhouse.storage import master_secrets
+from tollhouse.storage.idempotency import SECRET_LIFETIME
+from tollhouse.storage.master_secrets import MasterSecrets
+from tollhouse.storage.sealing import Sealer
+
+COLUMNS: Final = (
+    *("id", "role", "writes", "data_keys", "sealed_values", "last_expires_at"),
+    *("workers", "workers_live"),
+)
+NEXT_STEPS: Final = """\
+The file now has both secrets. Next steps:
+1. Back up the file where you keep the other secrets.
+2. Copy master and previous_masters to every host.
+3. Send SIGHUP to each `tollhouse serve`. The new secret is used when every live worker accepts it.
+4. Run `tollhouse secrets status` until no data key needs the previous secret.
+5. Remove previous_masters on every host, and send SIGHUP again."""
+
+
+class Role(StrEnum):
+    """The place of a master secret in the configuration."""
+
+    CURRENT = "current"
+    PREVIOUS = "previous"
+    NOT_CONFIGURED = "not configured"
+
+
+class MasterSecret(Struct, frozen=True, kw_only=True):
+    """One master secret. `writes` says whether new values are encrypted with it.
+
+    `id` is a digest that does not reveal the secret. It is null in the row of the data keys that
+    no configured secret opens.
+    """
+
+    object: Literal["master_secret"] = "master_secret"
+    id: str | None
+    role: Role
+    writes: bool
+    data_keys: int
+    sealed_values: int
+    last_expires_at: int | None
+    workers: int
+    workers_live: int
+
+
+class _SealedDay(Struct, frozen=True, kw_only=True):
+    count: int
+    last_expires_at: int
+
+
+class _MasterUsage(Struct, frozen=True, kw_only=True):
+    """Which secret opens each day's data key, how many values are sealed, and the live workers."""
+
+    writing_id: str
+    opening_ids: Mapping[date, str | None]
+    sealed: Mapping[date, _SealedDay]
+    live: Sequence[Worker]
+
+
+class MasterRotated(Struct, frozen=True, kw_only=True):
+    """The IDs of the secrets in the file. Values are not shown."""
+
+    object: Literal["master_secret.rotated"] = "master_secret.rotated"
+    config: str
+    id: str
+    previous_ids: list[str]
+
+
+class MasterSecretList(Struct, frozen=True, kw_only=True):
+    """All master secrets of the configuration and of live workers."""
+
+    object: Literal["list"] = "list"
+    data: list[MasterSecret]
+
+
+@click.group("secrets", epilog=example("tollhouse secrets status"))
+def command() -> None:
+    """Replace the master secret, and show what still needs the previous one."""
+
+
+@command.command(epilog=example("tollhouse secrets rotate"))
+@json_option
+@click.pass_obj
+def rotate(settings_path: Path, *, as_json: bool) -> None:
+    """Write a new master secret into the configuration file, and keep the present as previous."""
+    written = secrets_file.replace_master(settings_path, token_urlsafe(SECRET_BYTES))
+    master_id, *previous_ids = MasterSecrets(written.master_bytes()).ids
+    rotated = MasterRotated(config=str(settings_path), id=master_id, previous_ids=previous_ids)
+    output.show(rotated, as_json=as_json)
+    output.say(f"\n{NEXT_STEPS}", as_json=as_json)
+
+
+@command.command(epilog=example("tollhouse secrets status"))
+@json_option
+@click.pass_obj
+def status(settings_path: Path, *, as_json: bool) -> None:
+    """Show which master secrets the live workers accept, and what still needs each of them."""
+    rows = session.run(settings_path, read_status)
+    output.show_list(MasterSecretList(data=rows), COLUMNS, as_json=as_json)
+    for row in removable(rows):
+        output.say(
+            f"\nNothing needs {row.id} any more. Remove it from secrets.previous_masters on every "
+            "host, then send SIGHUP to each `tollhouse serve`.",
+            as_json=as_json,
+        )
+
+
+async def read_status(operator: Session) -> list[MasterSecret]:
+    """Return the configured master secrets, newest first, then others that are in use."""
+    masters = operator.masters
+    async with operator.database.transaction() as tx:
+        writing_id = await master_secrets.writing_id(tx, masters)
+    usage = _MasterUsage(
+        writing_id=writing_id,
+        opening_ids=await Sealer(operator.database, masters).opening_ids(),
+        sealed=await _sealed_by_day(operator),
+        live=await workers.live(operator.database),
+    )
+    accepted = {master_id for worker in usage.live for master_id in worker.master_ids}
+    shown: list[str | None] = [*masters.ids, *sorted(accepted - set(masters.ids))]
+    if None in usage.opening_ids.values():
+        shown.append(None)
+    return [_row(master_id, masters.ids, usage) for master_id in shown]
+
+
+def _row(master_id: str | None, configured: list[str], usage: _MasterUsage) -> MasterSecret:
+    days = [day for day, opening_id in usage.opening_ids.items() if opening_id == master_id]
+    values = [usage.sealed[day] for day in days if day in usage.sealed]
+    return MasterSecret(
+        id=master_id,
+        role=_role(master_id, configured),
+        writes=master_id == usage.writing_id,
+        data_keys=len(days),
+        sealed_values=sum(value.count for value in values),
+        last_expires_at=max((value.last_expires_at for value in values), default=None),
+        workers=sum(master_id in worker.master_ids for worker in usage.live),
+        workers_live=len(usage.live),
+    )
+
+
+def removable(rows: list[MasterSecret]) -> list[MasterSecret]:
+    """Return the previous secrets that nothing stored needs, once all live workers switched."""
+    if not is_accepted_by_all(rows):
+        return []
+    return [row for row in rows if row.role is Role.PREVIOUS and not row.data_keys]
+
+
+def is_accepted_by_all(rows: list[MasterSecret]) -> bool:
+    """Whether every live worker accepts the current secret."""
+    return all(row.workers == row.workers_live for row in rows if row.role is Role.CURRENT)
+
+
+def _role(master_id: str | None, configured: list[str]) -> Role:
+    if master_id not in configured:
+        return Role.NOT_CONFIGURED
+    return Role.CURRENT if master_id == configured[0] else Role.PREVIOUS
+
+
+async def _sealed_by_day(operator: Session) -> Mapping[date, _SealedDay]:
+    """Count the values that can still be replayed, by the day whose data key opens them."""
+    rows = await operator.database.fetch_all(
+        """
+        SELECT sealed_day, count(*) AS count, max(created_at) AS last_created_at
+          FROM idempotency_records
+         WHERE sealed IS NOT NULL
+         GROUP BY sealed_day
+        """
+    )
+    return {
+        row["sealed_day"]: _SealedDay(
+            count=row["count"],
+            last_expires_at=unix_seconds(row["last_created_at"] + SECRET_LIFETIME),
+        )
+        for row in rows
+    }

@@ -1,0 +1,1 @@
+"""Commands about money: ledger, credits, caps and costs."""

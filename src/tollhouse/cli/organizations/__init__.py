@@ -1,0 +1,1 @@
+"""Commands about organizations, projects, rate limits and the audit log."""

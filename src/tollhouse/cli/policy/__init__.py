@@ -1,0 +1,1 @@
+"""`tollhouse policy`: policies from the draft to the published version."""

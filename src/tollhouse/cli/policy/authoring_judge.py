@@ -1,0 +1,99 @@
+"""The deployment's judge for authors of policies: evaluates texts as a worker would."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from rich.progress import Progress
+
+from tollhouse.backends.openai_http import OpenAiBackend
+from tollhouse.backends.transport import Transport
+from tollhouse.base.ids import OrganizationId
+from tollhouse.catalog import rules as catalog
+from tollhouse.cli.session import Session
+from tollhouse.evaluation.dependencies import evaluator_for
+from tollhouse.evaluation.errors import NoJudge
+from tollhouse.evaluation.trials import TRIALS_AT_ONCE_MAX, PolicyTrials
+from tollhouse.evaluation.types import EvaluationDecision, FailureReason
+from tollhouse.inference.assembly import backend_config
+from tollhouse.observability import log
+from tollhouse.policies.types import AppliedPolicy
+
+LOG_LEVEL: Final = "ERROR"
+SENTENCES: Final[Mapping[FailureReason, str]] = {
+    FailureReason.UNREACHABLE: "the judge could not be reached, or failed; run `tollhouse doctor`",
+    FailureReason.TIMED_OUT: "the judge took longer than its `deadline_seconds`",
+    FailureReason.REJECTED: "the judge refused the question as invalid; run `tollhouse doctor`",
+    FailureReason.GARBLED: "the judge's answer could not be parsed; run `tollhouse doctor`",
+    FailureReason.UNSEEN: "neither yes nor no is among the tokens that the judge returned",
+    FailureReason.UNCOVERED: "yes and no together are too improbable in the judge's answer",
+    FailureReason.UNDECIDED: "the threshold lies between the bounds of the score, because the "
+    "judge returned too few tokens",
+    FailureReason.NOT_EVALUABLE: "the text cannot be rendered for a judge",
+    FailureReason.OVER_BUDGET: "the rule or the text is longer than the judge's limits allow",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoringJudge:
+    """The judge with its budgets, for one organization."""
+
+    trials: PolicyTrials
+    organization_id: OrganizationId
+
+    async def decide(
+        self, policies: Sequence[AppliedPolicy], text: str
+    ) -> tuple[EvaluationDecision, ...]:
+        """Return the decision of each policy about one text."""
+        return await self.trials.decide(self.organization_id, policies, text)
+
+    async def decide_all(
+        self, policies: Sequence[AppliedPolicy], texts: Sequence[str], bars: Progress
+    ) -> list[tuple[EvaluationDecision, ...]]:
+        """Return the decisions for each text, in their order; a few texts run concurrently."""
+        slots = asyncio.Semaphore(TRIALS_AT_ONCE_MAX)
+        bar = bars.add_task("Asking the judge", total=len(texts))
+
+        async def one(text: str) -> tuple[EvaluationDecision, ...]:
+            async with slots:
+                decided = await self.decide(policies, text)
+            bars.advance(bar)
+            return decided
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(text)) for text in texts]
+        return [task.result() for task in tasks]
+
+
+@asynccontextmanager
+async def authoring_judge(
+    operator: Session, organization_id: OrganizationId
+) -> AsyncGenerator[AuthoringJudge]:
+    """Open the judge for the block. Raises `NoJudge` if none is configured."""
+    settings = operator.settings
+    parsed = catalog.parse(settings.backends, settings.models, settings.judge)
+    if parsed.judge is None:
+        raise NoJudge
+    # Failures are reported with the decision that they concern, so less is logged.
+    log.configure(LOG_LEVEL)
+    transport = Transport()
+    name = parsed.judge.backend
+    port = OpenAiBackend(backend_config(name, parsed.backends[name]), transport, operator.clock)
+    secret = settings.secrets.master.encode()
+    evaluator = evaluator_for(parsed, {name: port}, operator.clock, secret=secret)
+    try:
+        yield AuthoringJudge(PolicyTrials(evaluator), organization_id)
+    finally:
+        await transport.close()
+
+
+def failure_sentences(reasons: Iterable[str | None]) -> list[str]:
+    """Return a sentence for each different reason, the most frequent first."""
+    counted = Counter(FailureReason(reason) for reason in reasons if reason is not None)
+    return [
+        f"{reason.value}{f' ({count} times)' if count > 1 else ''}: {SENTENCES[reason]}."
+        for reason, count in counted.most_common()
+    ]

@@ -1,0 +1,174 @@
+"""The output of `tollhouse up`: addresses, keys that are shown once, and first commands."""
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+ENGINES: Final = {
+    "demo": "a small real model on llama.cpp, whose answers are fluent and rarely right",
+    "test": "a scripted engine; for a real one, pip install 'tollhouse[demo]', then run "
+    "`tollhouse reset` and `tollhouse up`",
+}
+
+JUDGING: Final = {
+    "demo": "The demo model also judges the policies, as an example. Its verdicts mean nothing.",
+    "test": "No judge is configured, so no policy is evaluated. docs/guides/judging.md explains "
+    "how to add one.",
+}
+
+RUNNING: Final = """\
+Tollhouse is up.
+
+  gateway    {base_url}
+  console    {console_url}
+  model      {model} ({engine})
+  database   {database}
+"""
+
+KEYS: Final = """
+These keys are shown only now. Paste these lines into every terminal that you work in:
+
+export TOLLHOUSE_URL={base_url}
+export TOLLHOUSE_ADMIN_KEY={admin_key}
+export TOLLHOUSE_PROJECT_KEY={project_key}
+export TOLLHOUSE_OTHER_PROJECT_KEY={other_project_key}
+"""
+
+NO_KEYS: Final = """
+The keys were shown when the trial was made. If you lost them, create new ones: an Admin key for
+the console and `TOLLHOUSE_ADMIN_KEY`, and a key of one project for `TOLLHOUSE_PROJECT_KEY`:
+
+export TOLLHOUSE_URL={base_url}
+tollhouse admin-key create NAME
+tollhouse project list
+tollhouse key create NAME --project PROJECT_ID
+"""
+
+CURL: Final = """\
+curl --fail-with-body --header "Authorization: Bearer $TOLLHOUSE_PROJECT_KEY" \\
+  --header "Content-Type: application/json" \\
+  --data '{{"model": "{model}", "max_tokens": 60,
+    "messages": [{{"role": "user", "content": "Say hello."}}]}}' \\
+  "$TOLLHOUSE_URL/v1/chat/completions"
+"""
+
+PYTHON: Final = """\
+pip install openai
+python - <<'END'
+import os
+from openai import OpenAI
+
+client = OpenAI(
+    base_url=os.environ["TOLLHOUSE_URL"] + "/v1", api_key=os.environ["TOLLHOUSE_PROJECT_KEY"]
+)
+question = [{{"role": "user", "content": "Say hello."}}]
+for chunk in client.chat.completions.create(model="{model}", messages=question, stream=True):
+    print(chunk.choices[0].delta.content or "", end="")
+print()
+END
+"""
+
+NODE: Final = """\
+npm install openai
+node --input-type=module - <<'END'
+import OpenAI from "openai";
+
+const client = new OpenAI({{
+  baseURL: process.env.TOLLHOUSE_URL + "/v1",
+  apiKey: process.env.TOLLHOUSE_PROJECT_KEY,
+}});
+const answer = await client.chat.completions.create({{
+  model: "{model}",
+  messages: [{{ role: "user", content: "Say hello." }}],
+}});
+console.log(answer.choices[0].message.content);
+END
+"""
+
+FIRST_STEPS: Final = """
+Ask the model:
+
+{curl}
+The same in Python, streamed:
+
+{python}
+The same in Node:
+
+{node}"""
+
+AFTERWARDS: Final = """
+See what became of the requests and what they cost, here or in the console (sign in with the
+Admin key):
+
+tollhouse requests
+tollhouse costs
+tollhouse policy list
+
+The usage of past days is made up. The keys that caused it are named accordingly.
+{judging}
+`tollhouse down` stops everything, `tollhouse up` starts it again, `tollhouse reset` removes it.
+"""
+
+
+class Commands(Struct, frozen=True, kw_only=True):
+    """Commands that work in a terminal with the exported keys."""
+
+    curl: str
+    python: str
+    node: str
+
+
+class ShownKeys(Struct, frozen=True, kw_only=True):
+    """The values of new keys, which cannot be shown again."""
+
+    admin_key: str
+    project_key: str
+    other_project_key: str
+
+
+class Running(Struct, frozen=True, kw_only=True):
+    """A running trial. `keys` is None unless this command created them."""
+
+    object: Literal["trial"] = "trial"
+    base_url: str
+    console_url: str
+    model: str
+    engine: Literal["demo", "test"]
+    database: str
+    keys: ShownKeys | None
+    commands: Commands
+
+
+def commands(model: str) -> Commands:
+    """Return the first commands, with the model's name filled in."""
+    return Commands(
+        curl=CURL.format(model=model),
+        python=PYTHON.format(model=model),
+        node=NODE.format(model=model),
+    )
+
+
+def text(running: Running) -> str:
+    """Return the announcement as text."""
+    shown = RUNNING.format(
+        base_url=running.base_url,
+        console_url=running.console_url,
+        model=running.model,
+        engine=ENGINES[running.engine],
+        database=running.database,
+    )
+    if running.keys is None:
+        shown += NO_KEYS.format(base_url=running.base_url)
+    else:
+        shown += KEYS.format(
+            base_url=running.base_url,
+            admin_key=running.keys.admin_key,
+            project_key=running.keys.project_key,
+            other_project_key=running.keys.other_project_key,
+        )
+    steps = running.commands
+    return (
+        shown
+        + FIRST_STEPS.format(curl=steps.curl, python=steps.python, node=steps.node)
+        + AFTERWARDS.format(judging=JUDGING[running.engine])
+    )

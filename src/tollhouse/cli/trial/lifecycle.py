@@ -1,0 +1,152 @@
+"""Starting and stopping a trial, in steps that a later `up` can continue."""
+
+import asyncio
+import socket
+from typing import Final
+
+import msgspec
+from rich.progress import Progress
+
+from tollhouse import settings as configuration
+from tollhouse.cli import session
+from tollhouse.cli.deployment.configuration_file import local_url, put_in_place, write_draft
+from tollhouse.cli.deployment.migrate import progress_listener
+from tollhouse.cli.deployment.provisioning import drop_database, ensure_database, refuse_taken
+from tollhouse.cli.trial import announcement, engines, examples, postgres, processes
+from tollhouse.cli.trial.announcement import Running, ShownKeys
+from tollhouse.cli.trial.folder import Trial, TrialFolder
+from tollhouse.settings import LedgerSettings, ServerSettings
+from tollhouse.storage import schema
+
+GATEWAY: Final = "gateway"
+HOST: Final = "127.0.0.1"
+
+
+def start(folder: TrialFolder, database_url: str | None, bars: Progress) -> Running:
+    """Start every part that is not running. A trial that was never completed starts anew."""
+    trial = folder.read()
+    if trial is not None and not folder.is_complete:
+        remove(folder, trial)
+        trial = None
+    stage = bars.add_task("Starting PostgreSQL", total=None)
+    trial = trial or _new_trial(folder, database_url)
+    if trial.server is not None:
+        postgres.start(trial.server)
+    bars.update(stage, description="Starting the engine")
+    trial, catalog = _start_engine(folder, trial)
+    bars.update(stage, description="Preparing the database")
+    if not folder.is_complete:
+        asyncio.run(_deploy(folder, trial, catalog, bars))
+    bars.update(stage, description="Starting the gateway")
+    trial = _start_gateway(folder, trial)
+    return _running(folder, trial, None if trial.are_keys_shown else _issue_keys(folder, trial))
+
+
+def stop(folder: TrialFolder, trial: Trial) -> None:
+    """Stop all processes in the reverse order of their start, and keep the data."""
+    for process in reversed(list(trial.processes.values())):
+        processes.stop(process)
+    if trial.server is not None:
+        postgres.stop(trial.server)
+    folder.write(msgspec.structs.replace(trial, processes={}))
+
+
+def remove(folder: TrialFolder, trial: Trial) -> None:
+    """Stop the trial and delete what it made, also its database on a server that was given."""
+    stop(folder, trial)
+    if trial.server is not None:
+        postgres.remove(trial.server)
+    elif trial.is_database_created:
+        asyncio.run(drop_database(trial.database_url))
+    folder.clear()
+
+
+def _new_trial(folder: TrialFolder, database_url: str | None) -> Trial:
+    if database_url is not None:
+        created = asyncio.run(ensure_database(database_url))
+        trial = Trial(database_url=database_url, is_database_created=created)
+        folder.write(trial)
+        return trial
+    server, own_url = postgres.plan(folder.path, port=_free_port())
+    trial = Trial(database_url=own_url, server=server)
+    # Stored before the server is created, so that `reset` finds it after an interruption.
+    folder.write(trial)
+    postgres.create(server, own_url)
+    return trial
+
+
+def _start_engine(folder: TrialFolder, trial: Trial) -> tuple[Trial, str]:
+    if processes.is_running(trial.processes.get(engines.NAME)):
+        return trial, ""
+    started, catalog = engines.start(folder, trial)
+    folder.write(started)
+    return started, catalog
+
+
+async def _deploy(folder: TrialFolder, trial: Trial, catalog: str, bars: Progress) -> None:
+    await ensure_database(trial.database_url)
+    draft = write_draft(
+        folder.settings_path,
+        database_url=trial.database_url,
+        server=_server(),
+        ledger=LedgerSettings(is_sandbox=True),
+        catalog=catalog,
+    )
+    async with session.opened(configuration.load(draft, environment={})) as operator:
+        await refuse_taken(operator)
+        await schema.migrate(trial.database_url, show=progress_listener(bars))
+        await examples.create(operator, bars)
+    put_in_place(folder.settings_path, force=False)
+
+
+def _start_gateway(folder: TrialFolder, trial: Trial) -> Trial:
+    if processes.is_running(trial.processes.get(GATEWAY)):
+        return trial
+    path, log = folder.settings_path, folder.log(GATEWAY)
+    process, _ = processes.start(GATEWAY, path, ["serve"], log)
+    started = msgspec.structs.replace(trial, processes={**trial.processes, GATEWAY: process})
+    folder.write(started)
+    return started
+
+
+def _issue_keys(folder: TrialFolder, trial: Trial) -> ShownKeys:
+    issued = session.run(folder.settings_path, examples.issue_keys)
+    folder.write(msgspec.structs.replace(trial, are_keys_shown=True))
+    first, other = issued.projects
+    return ShownKeys(admin_key=issued.admin, project_key=first, other_project_key=other)
+
+
+def _running(folder: TrialFolder, trial: Trial, keys: ShownKeys | None) -> Running:
+    assert trial.engine is not None
+    base_url = local_url(configuration.load(folder.settings_path).server)
+    model = engines.model(trial)
+    return Running(
+        base_url=base_url,
+        console_url=f"{base_url}/console",
+        model=model,
+        engine=trial.engine,
+        database="the one of --database-url" if trial.server is None else trial.server.folder,
+        keys=keys,
+        commands=announcement.commands(model),
+    )
+
+
+def _server() -> ServerSettings:
+    """Use the default ports if they are free, and one worker: it counts limits without Redis."""
+    usual = ServerSettings()
+    return ServerSettings(
+        port=_free_port(usual.port), probe_port=_free_port(usual.probe_port), workers=1
+    )
+
+
+def _free_port(wanted: int = 0) -> int:
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
+    message = "No port is free."
+    raise OSError(message)

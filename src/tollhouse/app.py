@@ -1,115 +1,114 @@
-"""The composition root: settings in, an ASGI application out. Only this module knows all parts."""
+"""The composition root: builds all parts of one worker from the settings."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
-from tollhouse.activity import recorder, retention
-from tollhouse.activity.recorder import Recorder
+from tollhouse.activity import service as activity
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.api import errors
+from tollhouse.api import routes as given_routes
+from tollhouse.api.access import AccessControl
+from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.admin_permits import AdminPermits
-from tollhouse.api.body import Receive, Send
+from tollhouse.api.body import BodyBounds, BodyReader, Receive, Scope, Send
 from tollhouse.api.body_quota import BodyQuota
-from tollhouse.api.body_reader import BodyConcurrency, BodyReader
-from tollhouse.api.edge import Edge, Scope
-from tollhouse.api.errors import Presentation
-from tollhouse.api.house import EdgeBounds, House
-from tollhouse.api.router import Route
-from tollhouse.api.routes import ROUTES as GIVEN_ROUTES
-from tollhouse.base.clock import Clock, SystemClock
-from tollhouse.base.errors import GatewayError
-from tollhouse.base.ids import InstanceId, RequestId, time_ordered_uuid
+from tollhouse.api.edge import Edge
+from tollhouse.api.models import ModelHandlers
+from tollhouse.api.reports import ReportReader
+from tollhouse.api.router import Route, Router
+from tollhouse.api.sending import ResponseSender
+from tollhouse.base.clock import Clock, DatabaseClock
+from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.base.tasks import Tasks, repeated
 from tollhouse.catalog import rules as catalog
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site
-from tollhouse.contract.errors import ErrorBody, ErrorShape
-from tollhouse.decisions import recorder as decisions_recorder
-from tollhouse.decisions import retention as decisions_retention
+from tollhouse.decisions import service as decisions
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.documentation import error_pages
 from tollhouse.documentation.site import ErrorPages
+from tollhouse.evaluation import AnswerBuffers, judge_config, publication_check
 from tollhouse.inference import assembly
-from tollhouse.inference.allowance import HeldBytes, HoldingBounds
-from tollhouse.inference.assembly import Ground, Inference
-from tollhouse.inference.courts import judge_config
-from tollhouse.inference.pipeline import Patience
-from tollhouse.judging.fitting import objection_of
-from tollhouse.keys import last_used, pepper_versions
+from tollhouse.inference.assembly import EvaluationConfig, Inference, InferenceConfig
+from tollhouse.inference.pipeline import Timeouts
+from tollhouse.keys import directory, pepper_versions
 from tollhouse.keys import service as keys
-from tollhouse.keys.directory import KeyDirectory
-from tollhouse.keys.last_used import LastUsed
+from tollhouse.keys.directory import KeyDirectory, LastUsed
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger import alerts, reaper
-from tollhouse.ledger import partitions as ledger_partitions
+from tollhouse.ledger import jobs as ledger_jobs
+from tollhouse.ledger.batcher import Batcher
 from tollhouse.limits import limiter
 from tollhouse.limits.limiter import Limiter
-from tollhouse.manage.routes import ROUTES as MANAGE_ROUTES
+from tollhouse.manage import routes as manage_routes
+from tollhouse.manage.policies import PublicationRules
 from tollhouse.observability import bound_metrics, metrics
 from tollhouse.observability.tracing import traces_to
 from tollhouse.policies.sets import at_most
+from tollhouse.policies.snapshots import PolicySnapshots
 from tollhouse.reports.cursors import Cursors
 from tollhouse.settings import Settings, load
-from tollhouse.storage import (
-    idempotency,
-    instances,
-    leases,
-    master_secrets,
-    partitions,
-    revisions,
-)
-from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage import instances, leases, master_secrets, revisions
+from tollhouse.storage import jobs as storage_jobs
+from tollhouse.storage.buffered_writer import WRITE_EVERY_SECONDS
+from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
-from tollhouse.storage.leases import Job
+from tollhouse.storage.heartbeat import Heartbeat
+from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.master_secrets import MasterSecrets
-from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.sealing import Sealer
 
 logger = logging.getLogger("tollhouse.app")
 
-ROUTES: tuple[Route, ...] = GIVEN_ROUTES + MANAGE_ROUTES
 PARSING_THREADS = 2
-PURGE_EVERY_SECONDS = 600.0
-ALERTS_EVERY_SECONDS = 10.0
+GAUGES_EVERY_SECONDS = 5.0
 STOPPING_SECONDS = 5.0
 BACKGROUND_SHARE = 4
-"""Records and other work beside requests use at most this part of the inference pool."""
+"""Background work uses at most this part of the inference pool."""
 POLICY_SHARE = 4
-"""Policies are read by at most this part of the inference pool, so that admission has the rest."""
+"""Reading policies uses at most this part of the inference pool; admission has the rest."""
 REPORT_SHARE = 2
 """Reports use at most this part of the Admin pool, so that changes do not wait for them."""
 
 
 class Application:
-    """One worker's application, not made of a bad catalog. Serves from `startup` to `shutdown`."""
+    """One worker's application. Raises if the catalog in the settings is not valid."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self._settings = settings
         self._catalog = catalog.parse(settings.backends, settings.models, settings.judge)
-        self._clock = clock or SystemClock()
+        self._database_clock = DatabaseClock()
+        self._clock = clock or self._database_clock
         self._tasks = Tasks()
         self._calls = Tasks()
         self._loops: list[asyncio.Task[None]] = []
         self._instance_id = InstanceId(time_ordered_uuid())
         self._parsing_pool = ThreadPoolExecutor(PARSING_THREADS, "parsing")
-        self._buffers = HeldBytes(
-            HoldingBounds(
-                request_max=settings.inference.buffer_request_bytes,
-                worker_max=settings.inference.buffer_worker_bytes,
-            )
+        self._buffers = AnswerBuffers(
+            request_max=settings.inference.buffer_request_bytes,
+            worker_max=settings.inference.buffer_worker_bytes,
         )
         self._body_quota = BodyQuota(settings.server.bodies_bytes_max)
         self._sites = (
             Site(console_files.read(console_files.BUILT), self._clock),
             ErrorPages(error_pages.read(), self._clock),
         )
-        self.is_ready = False
+        self._is_started = False
 
-    async def startup(self) -> None:
-        """Connect, refuse a wrong schema or wrong peppers, and begin the background work."""
+    @property
+    def is_ready(self) -> bool:
+        """Whether the worker can answer requests."""
+        return self._is_started and self._heartbeat.is_alive
+
+    async def startup(self) -> Edge:
+        """Connect, start the background work, and return the ASGI application.
+
+        Raises if the schema or the peppers do not fit this version and its settings.
+        """
         self._database = await connect(self._settings)
         try:
             self._admin_database = await connect_admin(self._settings)
@@ -121,6 +120,7 @@ class Application:
         except BaseException:
             await self._database.close()
             raise
+        return self._edge
 
     async def _start(self) -> None:
         await revisions.refuse_other_schema(self._database)
@@ -132,7 +132,7 @@ class Application:
             connections_max=max(1, database.admin_pool_size // REPORT_SHARE),
             statement_seconds=database.report_statement_seconds,
         )
-        await self._make_days()
+        await storage_jobs.make_partitions(self._admin_database)
         self._peppers = Peppers(self._settings.secrets.pepper_bytes())
         self._last_used = LastUsed()
         self._limiter = Limiter(
@@ -144,7 +144,7 @@ class Application:
         self._masters = MasterSecrets(self._settings.secrets.master_bytes())
         self._sealer = Sealer(self._admin_database, self._masters)
         self._traces = traces_to(self._settings.otel.endpoint)
-        self._recorder = Recorder(
+        self._recorder = RequestRecorder(
             self._background_database,
             waiting_records_max=self._settings.activity.waiting_records_max,
             export=None if self._traces is None else self._traces.export,
@@ -153,23 +153,30 @@ class Application:
             self._background_database,
             waiting_decisions_max=self._settings.policies.waiting_decisions_max,
         )
-        await self._enter()
+        self._heartbeat = Heartbeat(
+            self._database,
+            self._database_clock,
+            self._instance_id,
+            pepper_versions=self._peppers.versions,
+            master_ids=self._masters.ids,
+        )
+        await self._register()
         self._inference = await self._assemble()
-        self._edge = Edge(self._house(), ROUTES)
-        self._begin()
-        self.is_ready = True
+        self._edge = self._make_edge(Router(self._routes(), self._sites))
+        self._start_background_work()
+        self._is_started = True
 
     def end_streams(self) -> None:
-        """A stop has waited long enough: end by an event what is still being streamed."""
+        """End every open stream with an error event, because a stop has reached its deadline."""
         self._inference.pipeline.end_streams()
 
     async def shutdown(self) -> None:
-        """Called when no request is left: end the background work and the pool."""
-        self.is_ready = False
+        """End the background work and close the pools, after the last request has ended."""
+        self._is_started = False
         for loop in self._loops:
             loop.cancel()
-        await self._inference.stop_watching()
-        # What callers left behind first, since it is settled by the others.
+        await self._inference.stop_health_checks()
+        # Calls whose callers left end first, since the other tasks settle them.
         await self._calls.drain(deadline_seconds=STOPPING_SECONDS)
         await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
         await self._inference.close()
@@ -179,8 +186,7 @@ class Application:
             await asyncio.to_thread(self._traces.close)
         try:
             await self._last_used.flush(self._database)
-            async with self._database.transaction() as tx:
-                await instances.leave(tx, self._instance_id)
+            await self._heartbeat.leave()
         except DatabaseUnavailable:
             logger.warning("shutdown_without_database")
         await self._limiter.close()
@@ -189,14 +195,10 @@ class Application:
         self._parsing_pool.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; a server that speaks of its own life is listened to as well."""
+        """Serve one request, or start and stop with the server (ASGI lifespan)."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        for site in self._sites:
-            if site.is_at(scope["raw_path"]):
-                await site(scope, receive, send)
-                return
         await self._edge(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -209,199 +211,172 @@ class Application:
 
     async def _assemble(self) -> Inference:
         settings = self._settings
-        ground = Ground(
-            clock=self._clock,
-            tasks=self._tasks,
-            calls=self._calls,
-            database=self._database,
-            instance_id=self._instance_id,
-            secret=settings.secrets.master.encode(),
-            own_batches_max=max(1, settings.database.pool_size // 2),
-            policy_reads_max=max(1, settings.database.pool_size // POLICY_SHARE),
-            pending_evaluations_max=settings.quotas.pending_evaluations,
-            counted_bytes_per_minute=settings.quotas.counted_bytes_per_minute,
-        )
+        database, pool_size = self._database, settings.database.pool_size
+        policy_reads = database.share(connections_max=max(1, pool_size // POLICY_SHARE))
         return Inference(
             self._catalog,
-            ground,
-            price_revision=await assembly.price_revision(self._database, self._catalog),
-            patience=Patience(
-                head_wait_seconds=settings.inference.head_wait_seconds,
-                admission=timedelta(seconds=settings.inference.admission_seconds),
-            ),
-            buffers=self._buffers,
-            note=self._decisions.note,
-            show=self._show,
-        )
-
-    def _show(self, failure: GatewayError, request_id: RequestId) -> ErrorBody:
-        return errors.body_of(
-            failure,
-            Presentation(
-                request_id=request_id,
-                shape=ErrorShape.OPENAI,
-                documentation_url=self._settings.documentation_url,
-            ),
-        )
-
-    def _house(self) -> House:
-        settings = self._settings
-        return House(
-            clock=self._clock,
-            tasks=self._tasks,
-            database=self._admin_database,
-            report_database=self._report_database,
-            admin_permits=AdminPermits(
-                at_once_max=settings.server.admin_requests_per_organization,
-                wait_seconds=settings.server.admin_wait_seconds,
-            ),
-            directory=KeyDirectory(
-                self._database,
-                self._peppers,
-                self._clock,
-                self._tasks,
-                believed_keys_max=settings.keys.believed_keys_max,
-            ),
-            last_used=self._last_used,
-            peppers=self._peppers,
-            sealer=self._sealer,
-            cursors=Cursors(self._masters),
-            limiter=self._limiter,
-            recorder=self._recorder,
-            catalog=self._catalog,
-            is_backend_ready=self._inference.offers.is_backend_ready,
-            pipeline=self._inference.pipeline,
-            buffers=self._buffers,
-            token_counter=self._inference.token_counter,
-            body_quota=self._body_quota,
-            body_reader=BodyReader(
-                self._parsing_pool,
-                BodyConcurrency(
-                    per_key_max=settings.server.bodies_per_key_max,
-                    per_organization_max=settings.server.bodies_per_organization_max,
+            InferenceConfig(
+                secret=settings.secrets.master.encode(),
+                price_revision=await assembly.price_revision(database, self._catalog),
+                timeouts=Timeouts(
+                    head_wait_seconds=settings.inference.head_wait_seconds,
+                    admission=timedelta(seconds=settings.inference.admission_seconds),
                 ),
+                counted_bytes_per_minute=settings.quotas.counted_bytes_per_minute,
             ),
-            bounds=EdgeBounds(
-                body_bytes_max=settings.server.body_bytes_max,
-                body_seconds=settings.server.body_seconds,
+            EvaluationConfig(
+                buffers=self._buffers,
+                pending_per_organization_max=settings.quotas.pending_evaluations,
+                record=self._decisions.record,
             ),
-            customer_header=settings.keys.customer_header.lower().encode(),
+            clock=self._clock,
+            calls=self._calls,
+            batcher=Batcher(
+                database, self._tasks, self._instance_id, own_batches_max=max(1, pool_size // 2)
+            ),
+            policy_snapshots=PolicySnapshots(policy_reads, self._tasks),
+            render_error=partial(
+                errors.stream_error_body, documentation_url=settings.documentation_url
+            ),
+        )
+
+    def _routes(self) -> tuple[Route, ...]:
+        settings = self._settings
+        database = AdminDatabase(
+            self._admin_database,
+            self._clock,
+            self._sealer,
             record_days=settings.idempotency.record_days,
-            quotas=OrganizationQuotas(
-                projects=settings.quotas.projects,
-                project_keys=settings.quotas.project_keys,
-                admin_keys=settings.quotas.admin_keys,
-                policies=settings.quotas.policies,
+        )
+        quotas = OrganizationQuotas(
+            projects=settings.quotas.projects,
+            project_keys=settings.quotas.project_keys,
+            admin_keys=settings.quotas.admin_keys,
+            policies=settings.quotas.policies,
+        )
+        reports = ReportReader(self._report_database, Cursors(self._masters))
+        check = publication_check(judge_config(self._catalog))
+        given = given_routes.routes(
+            database,
+            reports,
+            peppers=self._peppers,
+            quotas=quotas,
+            models=ModelHandlers(
+                catalog=self._catalog,
+                is_backend_ready=self._inference.model_resolver.is_backend_ready,
             ),
-            default_threshold_basis_points=settings.policies.default_threshold_basis_points,
-            objection=at_most(
-                objection_of(judge_config(self._catalog)), settings.quotas.policies_in_effect
+            token_counter=self._inference.token_counter,
+        )
+        return given + manage_routes.routes(
+            database,
+            reports,
+            peppers=self._peppers,
+            quotas=quotas,
+            publication=PublicationRules(
+                default_threshold_basis_points=settings.policies.default_threshold_basis_points,
+                check=at_most(check, settings.quotas.policies_in_effect),
             ),
             trials=self._inference.trials,
             is_sandbox=settings.ledger.is_sandbox,
-            keep_alive_seconds=settings.inference.keep_alive_seconds,
+        )
+
+    def _make_edge(self, router: Router) -> Edge:
+        settings = self._settings
+        server = settings.server
+        directory = KeyDirectory(
+            self._database,
+            self._peppers,
+            self._clock,
+            self._tasks,
+            cache_size=settings.keys.cache_size,
+        )
+        admin_permits = AdminPermits(
+            at_once_max=server.admin_requests_per_organization,
+            wait_seconds=server.admin_wait_seconds,
+        )
+        bounds = BodyBounds(
+            bytes_max=server.body_bytes_max,
+            seconds=server.body_seconds,
+            per_key_max=server.bodies_per_key_max,
+            per_organization_max=server.bodies_per_organization_max,
+        )
+        return Edge(
+            router,
+            clock=self._clock,
+            access=AccessControl(
+                directory,
+                self._last_used,
+                self._limiter,
+                admin_permits,
+                customer_header=settings.keys.customer_header,
+            ),
+            bodies=BodyReader(self._parsing_pool, self._body_quota, bounds),
+            pipeline=self._inference.pipeline,
+            record=self._recorder.record,
+            sender=ResponseSender(
+                self._buffers,
+                self._clock,
+                self._tasks,
+                keep_alive_seconds=settings.inference.keep_alive_seconds,
+            ),
             documentation_url=settings.documentation_url,
         )
 
-    async def _enter(self) -> None:
-        """Be known as a live worker before the first key can be made or asked for."""
+    async def _register(self) -> None:
+        """Register the worker and its secrets before the first key is created or looked up."""
         async with self._database.transaction() as tx:
             await pepper_versions.register(tx, self._peppers)
             await master_secrets.register(tx, self._masters)
-            await self._heartbeat(tx)
+            await self._heartbeat.record(tx)
 
-    def _begin(self) -> None:
-        self._inference.start()
-        self._repeat("heartbeat", self._beat, instances.HEARTBEAT_SECONDS)
-        self._repeat("last-used", self._flush_last_used, last_used.FLUSH_EVERY_SECONDS)
-        self._repeat("limits", self._limiter.tend, limiter.TEND_EVERY_SECONDS)
-        self._repeat("activity", self._recorder.write, recorder.WRITE_EVERY_SECONDS)
-        self._repeat("decisions", self._decisions.write, decisions_recorder.WRITE_EVERY_SECONDS)
-        for job in self._jobs():
+    def _start_background_work(self) -> None:
+        self._inference.start(self._tasks)
+        flush_last_used = partial(self._last_used.flush, self._background_database)
+        self._repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)
+        self._repeat("gauges", self._set_gauges, GAUGES_EVERY_SECONDS)
+        self._repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
+        self._repeat("limits", self._limiter.renew_leases, limiter.RENEW_EVERY_SECONDS)
+        self._repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
+        self._repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
+        self.jobs = self._leased_jobs()
+        for job in self.jobs:
             work = leases.run_while_held(self._database, job, self._instance_id)
             self._loops.append(self._tasks.start(f"job-{job.name}", work))
 
-    def _jobs(self) -> tuple[Job, ...]:
-        """What some worker does, one at a time."""
-        reap_seconds = reaper.REAP_EVERY.total_seconds()
-        keep_seconds = partitions.KEEP_EVERY.total_seconds()
+    def _leased_jobs(self) -> tuple[LeasedJob, ...]:
+        settings, database, clock = self._settings, self._admin_database, self._clock
+        record_days = settings.idempotency.record_days
+        decision_days = settings.policies.decision_days
         return (
-            Job(name="purge", every_seconds=PURGE_EVERY_SECONDS, run=self.purge),
-            Job(name="alerts", every_seconds=ALERTS_EVERY_SECONDS, run=self._notice_alerts),
-            Job(name="reaper", every_seconds=reap_seconds, run=self.reap),
-            Job(name="partitions", every_seconds=keep_seconds, run=self.keep_partitions),
+            *storage_jobs.jobs(database, self._sealer, clock, record_days=record_days),
+            *ledger_jobs.jobs(
+                self._database,
+                background=self._background_database,
+                maintenance=database,
+                entry_days=settings.ledger.entry_days,
+            ),
+            keys.purge_job(database, clock),
+            activity.retention_job(database, clock, record_days=settings.activity.record_days),
+            decisions.retention_job(database, clock, decision_days=decision_days),
         )
 
     def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
         turns = repeated(name, work, every_seconds=every_seconds)
         self._loops.append(self._tasks.start(name, turns))
 
-    async def _beat(self) -> None:
-        """Whoever cannot be known as alive is not ready: keys are minted without asking it."""
+    async def _set_gauges(self) -> None:
         metrics.database_connections_in_use(self._database.connections_in_use)
         bound_metrics.bodies_held(self._body_quota.used_bytes)
         metrics.admin_database_connections_in_use(self._admin_database.connections_in_use)
-        try:
-            async with self._database.transaction() as tx:
-                await self._heartbeat(tx)
-        except BaseException:
-            self.is_ready = False
-            raise
-        self.is_ready = True
-
-    async def _heartbeat(self, tx: Transaction) -> None:
-        await instances.heartbeat(
-            tx,
-            self._instance_id,
-            pepper_versions=self._peppers.versions,
-            master_ids=self._masters.ids,
-        )
-
-    async def _flush_last_used(self) -> None:
-        await self._last_used.flush(self._background_database)
-
-    async def _notice_alerts(self) -> None:
-        await alerts.notice(self._background_database)
-
-    async def purge(self) -> None:
-        """Forget what has outlived its time; idempotent, and done by one worker at a time."""
-        now = self._clock.now()
-        record_days = self._settings.idempotency.record_days
-        await idempotency.purge(self._admin_database, now, record_days=record_days)
-        await keys.purge_expired_secrets(self._admin_database, now)
-        await self._sealer.destroy_old(now)
-        await self._sealer.rewrap()
-        await retention.remove_old_hours(self._admin_database, now)
-        await decisions_retention.remove_old_sums(self._admin_database, now)
-
-    async def reap(self) -> None:
-        """Mark and decide the holds that nobody will settle."""
-        await reaper.run(self._database)
-
-    async def keep_partitions(self) -> None:
-        """Make the days ahead, and let the oldest go."""
-        await self._make_days()
-        entry_days, record_days = (
-            self._settings.ledger.entry_days,
-            self._settings.activity.record_days,
-        )
-        await ledger_partitions.remove_old(self._admin_database, entry_days=entry_days)
-        await retention.remove_old_days(self._admin_database, record_days=record_days)
-        decision_days = self._settings.policies.decision_days
-        await decisions_retention.remove_old_days(self._admin_database, decision_days=decision_days)
-
-    async def _make_days(self) -> None:
-        for table in DailyTable:
-            await partitions.ensure(self._admin_database, table)
 
 
 def from_environment() -> Application:
-    """For servers that ask for a factory: `granian --interface asgi --factory`."""
+    """Return an application, for `granian --interface asgi --factory`."""
     return Application(load())
 
 
 async def connect_admin(settings: Settings) -> Database:
-    """Open the pool of Admin routes, reports and maintenance."""
+    """Open the connection pool of Admin operations, reports and maintenance."""
     return await Database.connect(
         settings.database.url,
         pool_size=settings.database.admin_pool_size,
@@ -411,7 +386,7 @@ async def connect_admin(settings: Settings) -> Database:
 
 
 async def connect(settings: Settings) -> Database:
-    """Open the pool of inference."""
+    """Open the connection pool of inference."""
     return await Database.connect(
         settings.database.url,
         pool_size=settings.database.pool_size,

@@ -1,1 +1,1 @@
-"""One row per request, for whoever asks what became of it."""
+"""Records of requests: one row per request, and hourly sums."""

@@ -1,69 +1,61 @@
-"""How questions about requests fail."""
+"""Errors of request records."""
 
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind
+from tollhouse.base.errors import GatewayError, InvalidInput, Kind
 
 
 class RequestNotFound(GatewayError):
-    """Unknown, forgotten, not written yet, or another organization's."""
+    """The organization has no such request, or its record is not written yet or was deleted."""
 
     kind = Kind.NOT_FOUND
     code = "request_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such request in this organization. A record is there about a second after its "
-            "request has ended, for as long as the operator keeps records.",
-            param="request_id",
-        )
+    param = "request_id"
+    template = (
+        "No such request in this organization. A record is there about a second after its request "
+        "has ended, for as long as the operator keeps records."
+    )
 
 
-class ProjectNotFound(GatewayError):
-    """The project of the filter is unknown, or another organization's."""
+class RecordProjectNotFound(GatewayError):
+    """The project of the filter does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "project_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such project in this organization. "
-            "`GET /manage/v1/organization/projects` lists them.",
-            param="project_id",
-        )
+    param = "project_id"
+    template = (
+        "No such project in this organization. `GET /manage/v1/organization/projects` lists them."
+    )
 
 
-class KeyNotFound(GatewayError):
-    """The key of the filter is unknown, or another organization's."""
+class RecordKeyNotFound(GatewayError):
+    """The key of the filter does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "api_key_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such project key in this organization. "
-            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
-            param="api_key_id",
-        )
+    param = "api_key_id"
+    template = (
+        "No such project key in this organization. `GET "
+        "/manage/v1/organization/projects/{{project_id}}/api_keys` lists them."
+    )
 
 
-class EmptyRange(InvalidRequest):
-    """A range without an end ends now, which is before its start."""
+class RecordRangeEmpty(InvalidInput):
+    """The range ends before its start. Without an end, it ends now."""
 
-    def __init__(self) -> None:
-        message = "Invalid 'start_time': it must lie before the end, which is now if none is sent."
-        super().__init__("invalid_value", message, param="start_time")
-
-
-class RangeTooLong(InvalidRequest):
-    """More hours than one answer holds."""
-
-    def __init__(self, hours_max: int) -> None:
-        message = f"Invalid 'end_time': a range has at most {hours_max} hours."
-        super().__init__("invalid_value", message, param="end_time")
+    param = "start_time"
+    template = "Invalid 'start_time': it must lie before the end, which is now if none is sent."
 
 
-class TooManyGroups(InvalidRequest):
-    """The groups of the range are more than one answer holds."""
+class RangeTooLong(InvalidInput):
+    """The range has more hours than one report may have."""
 
-    def __init__(self, rows_max: int) -> None:
-        message = f"This would be more than {rows_max} rows. Ask for fewer hours, or do not group."
-        super().__init__("invalid_value", message, param="group_by")
+    param = "end_time"
+    template = "Invalid 'end_time': a range has at most {self.hours_max} hours."
+    hours_max: int
+
+
+class TooManyGroups(InvalidInput):
+    """The report would have more rows than one report may have."""
+
+    param = "group_by"
+    template = "This would be more than {self.rows_max} rows. Ask for fewer hours, or do not group."
+    rows_max: int

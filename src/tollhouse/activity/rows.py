@@ -1,19 +1,19 @@
-"""Rows of the database as nouns."""
+"""Conversion of database rows into records and counts."""
 
 from typing import Final
 
-from tollhouse.activity.types import Counted, Culprit, RequestRecord
+from tollhouse.activity.types import FailureSource, HourlyCount, RequestRecord
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.storage.database import Row
 
 _DECIMALS: Final = 3
-"""Times are stored in single precision; what lies below a microsecond is its noise."""
+"""Times are stored in single precision, which is not exact below a microsecond."""
 
 
 def record(row: Row) -> RequestRecord:
-    """One request."""
+    """Convert a row of `requests`."""
     return RequestRecord(
         organization_id=OrganizationId(row["organization_id"]),
         request_id=RequestId(row["request_id"]),
@@ -23,7 +23,7 @@ def record(row: Row) -> RequestRecord:
         started_at=row["started_at"],
         status=row["status"],
         error_code=row["error_code"],
-        culprit=None if row["culprit"] is None else Culprit(row["culprit"]),
+        failed_by=None if row["failed_by"] is None else FailureSource(row["failed_by"]),
         model=row["model"],
         backend=row["backend"],
         replica=row["replica"],
@@ -41,9 +41,9 @@ def record(row: Row) -> RequestRecord:
     )
 
 
-def counted(row: Row) -> Counted:
-    """Requests of one hour, group and outcome."""
-    return Counted(
+def counted(row: Row) -> HourlyCount:
+    """Convert a row that counts the requests of one hour, group and outcome."""
+    return HourlyCount(
         hour=unix_seconds(row["hour"]),
         group=row["grouped"],
         status=row["status"],

@@ -1,4 +1,4 @@
-"""What a filter means, what a page shows, and how hours are added up."""
+"""Parsing of filters, composition of pages, and sums of hours. Pure: no I/O."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -8,38 +8,39 @@ from uuid import UUID
 
 from tollhouse.activity.types import (
     FAILED_STATUS_MIN,
-    Counted,
-    Failures,
-    Hours,
-    Place,
+    FailureCount,
+    HourlyCount,
+    HourlyTotal,
+    HourRange,
+    RecordCursor,
     RecordPage,
     RequestRecord,
-    Statuses,
-    Tally,
+    StatusRange,
 )
 
 HOUR_SECONDS: Final = 3_600
-NEWEST: Final = Place(request_id=UUID(int=2**128 - 1), day=date.max)
+NEWEST: Final = RecordCursor(request_id=UUID(int=2**128 - 1), day=date.max)
 _UNKNOWN_MODEL: Final = frozenset({400, 404})
 
 
-def statuses(text: str) -> Statuses:
-    """`503`, or `5xx` for its whole class."""
+def statuses(text: str) -> StatusRange:
+    """Parse a status such as `503`, or a class of statuses such as `5xx`."""
     if text.endswith("xx"):
         lowest = int(text[0]) * 100
-        return Statuses(lowest=lowest, highest=lowest + 99)
-    return Statuses(lowest=int(text), highest=int(text))
+        return StatusRange(lowest=lowest, highest=lowest + 99)
+    return StatusRange(lowest=int(text), highest=int(text))
 
 
 def known_model(record: RequestRecord) -> str | None:
-    """The model, if it can be one of ours: a refused request names whatever its caller wrote."""
+    """Return the model, or None after 400 and 404, where it may be any text of the caller."""
     return None if record.status in _UNKNOWN_MODEL else record.model
 
 
 def page(examined: Sequence[tuple[RequestRecord, bool]], *, limit: int, is_cut: bool) -> RecordPage:
-    """What is shown of the requests that a search came by, each with whether it was wanted.
+    """Return a page of the requests that a search returned and that its filter matches.
 
-    `is_cut` says that the search gave up at the last of them.
+    Each request comes with whether the filter matches it. `is_cut` means that the search stopped at
+    the last one because it reached its bound.
     """
     wanted = [record for record, is_wanted in examined if is_wanted]
     if len(wanted) > limit:
@@ -49,26 +50,26 @@ def page(examined: Sequence[tuple[RequestRecord, bool]], *, limit: int, is_cut: 
     return RecordPage(records=tuple(wanted), has_more=is_cut, last_id=last_id)
 
 
-def hours(start: int, end: int) -> Hours:
-    """The hours that a range of seconds touches."""
-    return Hours(start=start - start % HOUR_SECONDS, end=end + -end % HOUR_SECONDS)
+def hours(start: int, end: int) -> HourRange:
+    """Return the whole hours that contain a range of seconds."""
+    return HourRange(start=start - start % HOUR_SECONDS, end=end + -end % HOUR_SECONDS)
 
 
-def tallies(counted: Iterable[Counted]) -> list[Tally]:
-    """One for each hour and group; what is given lies in that order."""
+def tallies(counted: Iterable[HourlyCount]) -> list[HourlyTotal]:
+    """Return one total per hour and group. `counted` must be sorted by hour and group."""
     return [
         _tally(hour, group, list(parts))
         for (hour, group), parts in groupby(counted, lambda one: (one.hour, one.group))
     ]
 
 
-def _tally(hour: int, group: str | None, parts: Sequence[Counted]) -> Tally:
-    return Tally(
+def _tally(hour: int, group: str | None, parts: Sequence[HourlyCount]) -> HourlyTotal:
+    return HourlyTotal(
         hour=hour,
         group=group,
         requests=sum(part.requests for part in parts),
         failures=tuple(
-            Failures(status=part.status, error_code=part.error_code, requests=part.requests)
+            FailureCount(status=part.status, error_code=part.error_code, requests=part.requests)
             for part in parts
             if part.status >= FAILED_STATUS_MIN
         ),

@@ -1,22 +1,22 @@
 """Searching for requests.
 
-A search walks an index from its newest end and looks at a bounded number of requests: a filter
-that fits none of them must not read a month. Failures and each key have an index of their own, so
-there are three statements, which differ only in what they walk along.
+A search scans an index from its newest end and examines a bounded number of requests, so that a
+filter without matches does not read a month. Failures and keys have an index of their own, so there
+are three statements, which differ only in the index that they scan.
 """
 
 from typing import Final, LiteralString
 
 from tollhouse.activity import rows
-from tollhouse.activity.types import Filter, Place, RequestRecord
+from tollhouse.activity.types import RecordCursor, RecordFilter, RequestRecord
 from tollhouse.base.ids import OrganizationId
 from tollhouse.storage.database import Row, Transaction
 
 EXAMINED_MAX: Final = 10_000
-"""Requests that one search looks at: some tens of milliseconds."""
+"""How many requests one search examines; this takes some tens of milliseconds."""
 
-# A young day has no statistics. The planner then takes an organization's part in it for a few
-# rows, and would read and sort all of them instead of walking along the index.
+# A new day has no statistics. The planner then assumes that an organization has few rows in it, and
+# would read and sort all of them instead of scanning the index.
 _WALK: Final = """
     SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)
 """
@@ -84,11 +84,17 @@ _OF_KEY: Final = """
 
 
 async def search(
-    tx: Transaction, organization_id: OrganizationId, only: Filter, before: Place, *, limit: int
+    tx: Transaction,
+    organization_id: OrganizationId,
+    only: RecordFilter,
+    before: RecordCursor,
+    *,
+    limit: int,
 ) -> tuple[list[tuple[RequestRecord, bool]], bool]:
-    """The latest requests before a place, each with whether the filter wants it.
+    """Return the latest requests before a cursor, and whether the search reached its bound.
 
-    All but the last are wanted. The truth value says that the search gave up there.
+    Each request comes with whether the filter matches it. All but the last one match. A last one
+    that does not match is where the search reached its bound: the next search continues there.
     """
     if only.api_key_id is not None:
         found = await _search(tx, _OF_KEY, organization_id, only, before, limit)
@@ -104,8 +110,8 @@ async def _search(
     tx: Transaction,
     statement: LiteralString,
     organization_id: OrganizationId,
-    only: Filter,
-    before: Place,
+    only: RecordFilter,
+    before: RecordCursor,
     limit: int,
 ) -> list[Row]:
     await tx.execute(_WALK)

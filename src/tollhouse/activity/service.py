@@ -1,41 +1,46 @@
-"""Verbs on what is kept of requests: find one, page through them, add hours up."""
+"""Operations on records of requests: read one, list them, sum them by the hour."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from tollhouse.activity import rules, search, store
 from tollhouse.activity.errors import (
-    EmptyRange,
-    KeyNotFound,
-    ProjectNotFound,
     RangeTooLong,
+    RecordKeyNotFound,
+    RecordProjectNotFound,
+    RecordRangeEmpty,
     RequestNotFound,
     TooManyGroups,
 )
 from tollhouse.activity.types import (
-    Filter,
-    Grouping,
-    Hours,
-    Place,
+    HourlyTotal,
+    HourRange,
+    RecordCursor,
+    RecordFilter,
+    RecordGrouping,
     RecordPage,
     RequestRecord,
-    Tally,
-    day_of,
 )
-from tollhouse.base.clock import unix_seconds
+from tollhouse.base.clock import Clock, unix_seconds
 from tollhouse.base.errors import UnknownCursor
-from tollhouse.base.ids import OrganizationId, RequestId
-from tollhouse.storage.database import Transaction
+from tollhouse.base.ids import OrganizationId, RequestId, day_of
+from tollhouse.storage import partitions
+from tollhouse.storage.batches import in_batches
+from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage.leases import LeasedJob
+from tollhouse.storage.partitions import DailyTable
 
 HOURS_MAX: Final = 744
-"""The longest month."""
+"""The hours of the longest month."""
 ROWS_MAX: Final = 10_000
+HOURS_KEPT: Final = timedelta(days=400)
 
 
 async def retrieve(
     tx: Transaction, organization_id: OrganizationId, request_id: RequestId
 ) -> RequestRecord:
-    """Read one of this organization's."""
+    """Return a request of this organization. Raises `RequestNotFound`."""
     day = day_of(request_id)
     record = None if day is None else await store.get(tx, organization_id, request_id, day)
     if record is None:
@@ -44,7 +49,7 @@ async def retrieve(
 
 
 async def find(tx: Transaction, request_id: RequestId) -> RequestRecord:
-    """Read one, whosever it is: for the operator alone."""
+    """Return a request of any organization, for the operator only. Raises `RequestNotFound`."""
     day = day_of(request_id)
     record = None if day is None else await store.find(tx, request_id, day)
     if record is None:
@@ -55,12 +60,15 @@ async def find(tx: Transaction, request_id: RequestId) -> RequestRecord:
 async def page(
     tx: Transaction,
     organization_id: OrganizationId,
-    only: Filter,
+    only: RecordFilter,
     *,
     after: RequestId | None,
     limit: int,
 ) -> RecordPage:
-    """Newest first. A filter that finds little may leave a page short although more follow."""
+    """Return a page of requests, newest first.
+
+    A page may be short although more requests follow, if the filter matches few of them.
+    """
     await _refuse_strangers(tx, organization_id, only)
     before = await _place(tx, organization_id, after)
     found, is_cut = await search.search(tx, organization_id, only, before, limit=limit + 1)
@@ -68,43 +76,64 @@ async def page(
 
 
 async def tallies(
-    tx: Transaction, organization_id: OrganizationId, asked: Hours, grouping: Grouping | None
-) -> list[Tally]:
-    """Sums by the hour; hours and groups without requests are left out."""
+    tx: Transaction,
+    organization_id: OrganizationId,
+    asked: HourRange,
+    grouping: RecordGrouping | None,
+) -> list[HourlyTotal]:
+    """Return the totals per hour and group, without hours and groups that have no requests."""
     counted = await store.hours(tx, organization_id, asked, grouping, rows_max=ROWS_MAX + 1)
     if len(counted) > ROWS_MAX:
-        raise TooManyGroups(ROWS_MAX)
+        raise TooManyGroups(rows_max=ROWS_MAX)
     return rules.tallies(counted)
 
 
-def hours(start: int, end: int | None, *, now: datetime) -> Hours:
-    """The whole hours of a range; one without an end ends now."""
+def hours(start: int, end: int | None, *, now: datetime) -> HourRange:
+    """Return the whole hours that contain a range of seconds; without an end, it ends now."""
     resolved = unix_seconds(now) + 1 if end is None else end
     if resolved <= start:
-        raise EmptyRange
+        raise RecordRangeEmpty
     touched = rules.hours(start, resolved)
     if touched.end - touched.start > HOURS_MAX * rules.HOUR_SECONDS:
-        raise RangeTooLong(HOURS_MAX)
+        raise RangeTooLong(hours_max=HOURS_MAX)
     return touched
 
 
-async def _refuse_strangers(tx: Transaction, organization_id: OrganizationId, only: Filter) -> None:
+async def remove_old_hours(database: Database, now: datetime) -> None:
+    """Delete hourly sums that are older than any report shows."""
+    await in_batches(database, partial(store.remove_hours, first_kept=(now - HOURS_KEPT).date()))
+
+
+def retention_job(database: Database, clock: Clock, *, record_days: int) -> LeasedJob:
+    """Return the job that drops old days of records and deletes old hourly sums."""
+
+    async def remove_old() -> None:
+        await partitions.remove_old(database, DailyTable.REQUESTS, days_kept=record_days)
+        await remove_old_hours(database, clock.now())
+
+    seconds = partitions.KEEP_EVERY.total_seconds()
+    return LeasedJob(name="activity-retention", every_seconds=seconds, run=remove_old)
+
+
+async def _refuse_strangers(
+    tx: Transaction, organization_id: OrganizationId, only: RecordFilter
+) -> None:
     if only.project_id is not None and not await store.has_project(
         tx, organization_id, only.project_id
     ):
-        raise ProjectNotFound
+        raise RecordProjectNotFound
     if only.api_key_id is not None and not await store.has_project_key(
         tx, organization_id, only.api_key_id
     ):
-        raise KeyNotFound
+        raise RecordKeyNotFound
 
 
 async def _place(
     tx: Transaction, organization_id: OrganizationId, after: RequestId | None
-) -> Place:
+) -> RecordCursor:
     if after is None:
         return rules.NEWEST
     day = day_of(after)
     if day is None or await store.get(tx, organization_id, after, day) is None:
         raise UnknownCursor
-    return Place(request_id=after, day=day)
+    return RecordCursor(request_id=after, day=day)

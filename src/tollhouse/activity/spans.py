@@ -1,7 +1,7 @@
-"""Requests in the words of OpenTelemetry's conventions for generative AI.
+"""Conversion of requests into spans of OpenTelemetry's conventions for generative AI.
 
-The names are those of github.com/open-telemetry/semantic-conventions-genai; what it has no name
-for begins with `tollhouse.`.
+The names of attributes are those of github.com/open-telemetry/semantic-conventions-genai.
+Attributes that it does not define begin with `tollhouse.`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -9,17 +9,17 @@ from typing import Final
 
 from tollhouse.activity.rules import known_model
 from tollhouse.activity.types import FAILED_STATUS_MIN, RequestRecord
+from tollhouse.observability.context import Span
 from tollhouse.observability.log import redact
-from tollhouse.observability.spans import Span
 
 OPERATIONS: Final = {
     "createChatCompletion": "chat",
     "createResponse": "chat",
     "countTokens": "count_tokens",
 }
-"""What a model is asked for; reading the list of models is no inference."""
+"""The names of inference operations. Other operations, such as listing models, have no span."""
 NO_PROVIDER: Final = "tollhouse"
-"""Who answered when no backend was asked: the convention demands a name."""
+"""The provider of a request that reached no backend: the convention requires a name."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_PER_US: Final = 1_000
 _NS_PER_MS: Final = 1_000_000
@@ -27,7 +27,7 @@ _MS_PER_SECOND: Final = 1_000
 
 
 def span_of(record: RequestRecord) -> Span | None:
-    """The span of an inference request; nothing for any other."""
+    """Return the span of an inference request, or None for other requests."""
     operation = OPERATIONS.get(record.operation)
     if operation is None:
         return None
@@ -66,7 +66,7 @@ def _attributes(
         "tollhouse.project_id": str(record.project_id),
         "tollhouse.api_key_id": str(record.api_key_id),
         "tollhouse.replica": record.replica,
-        "tollhouse.culprit": None if record.culprit is None else record.culprit.value,
+        "tollhouse.failed_by": None if record.failed_by is None else record.failed_by.value,
         "tollhouse.cost_pico_usd": record.cost_pico_usd,
         "tollhouse.usage_estimated": True if record.is_estimated else None,
         "tollhouse.queue_ms": record.queue_ms,
@@ -76,7 +76,7 @@ def _attributes(
 
 
 def _input_tokens(record: RequestRecord) -> int | None:
-    """The convention counts cached tokens in, our records do not."""
+    """Return the input tokens with the cached ones, which records count separately."""
     if record.input_tokens is None:
         return None
     return record.input_tokens + (record.cached_input_tokens or 0)

@@ -1,4 +1,4 @@
-"""Records of requests, and their sums by the hour, in SQL."""
+"""SQL for records of requests and their hourly sums."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -7,24 +7,23 @@ from typing import Final
 from tollhouse.activity import rows
 from tollhouse.activity.types import (
     LATENCY_BOUNDS_MS,
-    Counted,
-    Grouping,
-    Hours,
+    HourlyCount,
+    HourRange,
+    RecordGrouping,
     RequestRecord,
-    day_of,
 )
-from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
+from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId, day_of
 from tollhouse.observability.log import redact
 from tollhouse.storage.database import Database, Transaction
 
-# Whoever writes twice, because the first answer was lost, counts once. All write hours in one
-# order, so that workers wait for each other, and never in a circle. After 400 and 404 the model
-# is whatever the caller wrote, which must not make rows.
+# A retry after a lost answer counts nothing twice. All workers write hours in the same order, so
+# that they cannot deadlock. After 400 and 404 the model may be any text of the caller, which must
+# not create rows.
 _INSERT: Final = """
     WITH inserted AS (
         INSERT INTO requests (
             organization_id, day, request_id, project_id, api_key_id, operation, started_at,
-            status, error_code, culprit, model, backend, replica, is_stream,
+            status, error_code, failed_by, model, backend, replica, is_stream,
             input_tokens, cached_input_tokens, output_tokens, cost_pico,
             queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated)
         SELECT *
@@ -93,7 +92,7 @@ _HOURS: Final = """
 
 
 async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
-    """Write those that are not there yet and add them to their hours; returns how many were new.
+    """Insert the records that are new, add them to their hours, and return their number.
 
     One statement, so one round trip.
     """
@@ -107,8 +106,8 @@ async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
         [record.started_at for record in records],
         [record.status for record in records],
         [record.error_code for record in records],
-        [record.culprit for record in records],
-        [_without_keys(record.model) for record in records],
+        [record.failed_by for record in records],
+        [None if record.model is None else redact(record.model) for record in records],
         [record.backend for record in records],
         [record.replica for record in records],
         [record.is_stream for record in records],
@@ -130,7 +129,7 @@ async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
 async def get(
     tx: Transaction, organization_id: OrganizationId, request_id: RequestId, day: date
 ) -> RequestRecord | None:
-    """Read one; its day, which the ID tells, is the only partition that is touched."""
+    """Return a request, or None. `day` is the day of its ID, so that only one partition is read."""
     row = await tx.fetch_one(
         "SELECT * FROM requests WHERE organization_id = $1 AND day = $2 AND request_id = $3",
         organization_id,
@@ -140,10 +139,10 @@ async def get(
     return None if row is None else rows.record(row)
 
 
-async def find(  # all organizations: the operator is told an ID and nothing else
+async def find(  # all organizations: the operator has only the ID of a request
     tx: Transaction, request_id: RequestId, day: date
 ) -> RequestRecord | None:
-    """Read one, whosever it is."""
+    """Return a request of any organization, or None."""
     row = await tx.fetch_one(
         "SELECT * FROM requests WHERE day = $1 AND request_id = $2", day, request_id
     )
@@ -153,12 +152,12 @@ async def find(  # all organizations: the operator is told an ID and nothing els
 async def hours(
     tx: Transaction,
     organization_id: OrganizationId,
-    asked: Hours,
-    grouping: Grouping | None,
+    asked: HourRange,
+    grouping: RecordGrouping | None,
     *,
     rows_max: int,
-) -> list[Counted]:
-    """Sums of these hours, in the order of hour and group."""
+) -> list[HourlyCount]:
+    """Return at most `rows_max` counts of these hours, sorted by hour and group."""
     found = await tx.fetch_all(
         _HOURS,
         organization_id,
@@ -173,7 +172,7 @@ async def hours(
 async def remove_hours(  # all organizations: retention is the deployment's
     tx: Transaction, rows_max: int, *, first_kept: date
 ) -> int:
-    """Forget some of the hours of earlier days; returns how many."""
+    """Delete at most `rows_max` hourly sums before `first_kept`, and return their number."""
     return await tx.execute(
         """
         DELETE FROM request_hours
@@ -191,7 +190,7 @@ async def remove_hours(  # all organizations: retention is the deployment's
 async def has_project(
     tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
 ) -> bool:
-    """Whether it is the organization's, archived or not."""
+    """Return whether the organization has this project, archived or not."""
     return await tx.fetch_value(
         "SELECT EXISTS (SELECT FROM projects WHERE organization_id = $1 AND id = $2)",
         organization_id,
@@ -202,14 +201,9 @@ async def has_project(
 async def has_project_key(
     tx: Transaction, organization_id: OrganizationId, api_key_id: ProjectKeyId
 ) -> bool:
-    """Whether it is a key of the organization's projects, revoked or not."""
+    """Return whether the organization has this project key, revoked or not."""
     return await tx.fetch_value(
         "SELECT EXISTS (SELECT FROM project_keys WHERE organization_id = $1 AND id = $2)",
         organization_id,
         api_key_id,
     )
-
-
-def _without_keys(model: str | None) -> str | None:
-    """Callers paste keys into every field there is."""
-    return None if model is None else redact(model)

@@ -1,4 +1,4 @@
-"""What is kept of a request, what is asked about requests, and what answers that."""
+"""Types for records of requests, their queries and their sums."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -7,31 +7,31 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId, minted_at
+from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
 
 LATENCY_BOUNDS_MS = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
-"""Each is the first time of its bucket; the first bucket begins at zero."""
+"""The lower bounds of all buckets but the first, which begins at zero."""
 FAILED_STATUS_MIN = 400
 
 
-class Culprit(StrEnum):
-    """Who failed, if anybody did."""
+class FailureSource(StrEnum):
+    """The party that caused a failure."""
 
     CALLER = "caller"
     GATEWAY = "gateway"
     BACKEND = "backend"
 
 
-# Made for every request, which a Struct is in a tenth of the time.
+# A Struct, because one is made for every request, and this takes a tenth of the time.
 class RequestRecord(Struct, frozen=True, kw_only=True):
-    """One request of a customer, as it ended. Times are milliseconds; unknown ones are nothing.
+    """One finished request of a customer. Times are in milliseconds, or None if unknown.
 
-    `status` is what the caller got; 499 where the caller left before the answer was complete.
-    `cost_pico_usd` of nothing means that it is not known yet, never zero. Input tokens do not
-    include cached ones. `is_estimated` says that the gateway counted part of the tokens, because
-    the engine did not report them. `first_byte_ms` and `total_ms` count from the start of the
-    request, the other times are lengths.
+    `status` is what the caller received, or 499 if the caller disconnected before the answer was
+    complete. A `cost_pico_usd` of None means that the cost is not known yet, never zero. Input
+    tokens do not include cached ones. `is_estimated` means that the gateway counted part of the
+    tokens, because the engine did not report them. `first_byte_ms` and `total_ms` count from the
+    start of the request; the other times are durations.
     """
 
     organization_id: OrganizationId
@@ -42,7 +42,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     started_at: datetime
     status: int
     error_code: str | None = None
-    culprit: Culprit | None = None
+    failed_by: FailureSource | None = None
     model: str | None = None
     backend: str | None = None
     replica: str | None = None
@@ -59,33 +59,27 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     total_ms: float = 0.0
 
 
-def day_of(request_id: UUID) -> date | None:
-    """The UTC day that holds the request; nothing for an ID that we never minted."""
-    at = minted_at(request_id)
-    return None if at is None else at.date()
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Statuses:
-    """From the lowest to the highest, both included."""
+class StatusRange:
+    """The statuses from `lowest` to `highest`, both included."""
 
     lowest: int
     highest: int
 
     @property
     def are_failures(self) -> bool:
-        """Whether only failures can have such a status."""
+        """Whether every status of the range is a failure."""
         return self.lowest >= FAILED_STATUS_MIN
 
 
-ALL_STATUSES = Statuses(lowest=100, highest=599)
+ALL_STATUSES = StatusRange(lowest=100, highest=599)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Filter:
-    """Which requests are wanted; nothing means all."""
+class RecordFilter:
+    """The requests to return. None matches all requests."""
 
-    statuses: Statuses = ALL_STATUSES
+    statuses: StatusRange = ALL_STATUSES
     project_id: ProjectId | None = None
     api_key_id: ProjectKeyId | None = None
     model: str | None = None
@@ -93,8 +87,8 @@ class Filter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """Where a search begins: before this request, in this day or an earlier one."""
+class RecordCursor:
+    """The start of a search: it returns requests before this one, of this day or earlier."""
 
     request_id: UUID
     day: date
@@ -102,15 +96,19 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordPage:
-    """Newest first. The next page begins after `last_id`, which a filter may have passed over."""
+    """A page of requests, newest first. The next page begins after `last_id`.
+
+    If the page is not full, `last_id` is where the search stopped, even if the filter does not
+    match that request.
+    """
 
     records: tuple[RequestRecord, ...]
     has_more: bool
     last_id: RequestId | None
 
 
-class Grouping(StrEnum):
-    """By what sums can be kept apart."""
+class RecordGrouping(StrEnum):
+    """The field by which sums are grouped."""
 
     PROJECT = "project_id"
     KEY = "api_key_id"
@@ -118,16 +116,19 @@ class Grouping(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hours:
-    """Whole UTC hours, in Unix seconds; the end is the first hour that is not part of it."""
+class HourRange:
+    """Whole UTC hours, in Unix seconds; `end` is not included."""
 
     start: int
     end: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counted:
-    """Requests of one hour, group and outcome. `group` is empty where nothing is known."""
+class HourlyCount:
+    """The requests of one hour, group and outcome.
+
+    `group` is None without grouping, and empty if the model is unknown.
+    """
 
     hour: int
     group: str | None
@@ -142,8 +143,8 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Failures:
-    """How often requests ended in one way that is a failure."""
+class FailureCount:
+    """The number of requests that ended with one status and error code."""
 
     status: int
     error_code: str | None
@@ -151,13 +152,13 @@ class Failures:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tally:
+class HourlyTotal:
     """All requests of one hour and group."""
 
     hour: int
     group: str | None
     requests: int
-    failures: tuple[Failures, ...]
+    failures: tuple[FailureCount, ...]
     input_tokens: int
     cached_input_tokens: int
     output_tokens: int

@@ -1,1 +1,1 @@
-"""What can be asked of which backend, at which price."""
+"""The catalog: models with their prices, backends and the judge."""

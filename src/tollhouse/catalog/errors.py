@@ -1,4 +1,4 @@
-"""How the catalog is refused, and how models are."""
+"""Errors of the catalog and of its models."""
 
 from collections.abc import Sequence
 
@@ -6,42 +6,41 @@ from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
 
 
 class InvalidCatalog(Exception):
-    """Models or backends cannot be used as configured; the message says which line to change."""
+    """The configured models or backends are invalid. The message names the setting."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
 
 
 class ModelNotFound(GatewayError):
-    """Unknown, or not allowed to the key or its project: the answer does not tell which."""
+    """The model does not exist, or the key may not use it; the response does not say which."""
 
     kind = Kind.NOT_FOUND
     code = "model_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The model does not exist, or this key may not use it. `GET /v1/models` lists those "
-            "that it may use.",
-            param="model",
-        )
+    param = "model"
+    template = (
+        "The model does not exist, or this key may not use it. `GET /v1/models` lists those that "
+        "it may use."
+    )
 
 
 class ModelLocked(GatewayError):
-    """The organization lacks a check that the operator demands for the model."""
+    """The organization lacks a check that the model requires."""
 
     kind = Kind.DENIED
     code = "model_locked"
+    param = "model"
+    template = (
+        "The model is locked for this organization. Missing: {self.missing}. Ask the operator of "
+        "this gateway for it, or choose another model."
+    )
 
     def __init__(self, missing: Sequence[str]) -> None:
-        super().__init__(
-            f"The model is locked for this organization. Missing: {', '.join(missing)}. Ask the "
-            "operator of this gateway for it, or choose another model.",
-            param="model",
-        )
+        super().__init__(missing=", ".join(missing))
 
 
 class ModelNotReady(ServiceUnavailable):
-    """No replica of its backend answers at present."""
+    """No replica of the model's backend answers."""
 
-    def __init__(self) -> None:
-        super().__init__("The model is not ready. Try again in a moment.", param="model")
+    param = "model"
+    template = "The model is not ready. Try again in a moment."

@@ -1,4 +1,4 @@
-"""Prices as numbers."""
+"""Prices of the catalog as numbers."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,12 +10,12 @@ from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.catalog.types import Pricing
 
 PRICE_PICO_USD_MAX: Final = 2**63 - 1
-"""What a `bigint` holds: a hold for a single unit could not be stored above it."""
+"""The largest `bigint`. A hold for one unit of a higher price could not be stored."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnitPrices:
-    """What one unit of each kind costs; none is left open."""
+    """The price of one unit of each kind."""
 
     prompt_pico_usd: PicoUsd
     completion_pico_usd: PicoUsd
@@ -26,7 +26,7 @@ class UnitPrices:
 
 
 def check(path: str, pricing: Pricing) -> None:
-    """Refuse what cannot be paid exactly."""
+    """Raise `InvalidCatalog` for a price that is not an exact amount."""
     for name, text in msgspec.structs.asdict(pricing).items():
         if text is not None and _read(text) is None:
             reason = (
@@ -37,22 +37,22 @@ def check(path: str, pricing: Pricing) -> None:
 
 
 def unit_prices(pricing: Pricing) -> UnitPrices:
-    """The prices of a sound catalog, with those that others stand for."""
-    prompt, completion = _sound(pricing.prompt), _sound(pricing.completion)
+    """Return the prices of a valid catalog, with defaults for missing ones."""
+    prompt, completion = _price(pricing.prompt), _price(pricing.completion)
     cached, reasoning = pricing.input_cache_read, pricing.reasoning
     return UnitPrices(
         prompt_pico_usd=prompt,
         completion_pico_usd=completion,
-        image_pico_usd=_sound(pricing.image),
-        request_pico_usd=_sound(pricing.request),
-        input_cache_read_pico_usd=prompt if cached is None else _sound(cached),
-        reasoning_pico_usd=completion if reasoning is None else _sound(reasoning),
+        image_pico_usd=_price(pricing.image),
+        request_pico_usd=_price(pricing.request),
+        input_cache_read_pico_usd=prompt if cached is None else _price(cached),
+        reasoning_pico_usd=completion if reasoning is None else _price(reasoning),
     )
 
 
-def _sound(text: str) -> PicoUsd:
+def _price(text: str) -> PicoUsd:
     price = _read(text)
-    assert price is not None, "a catalog with another text was refused"
+    assert price is not None, "the catalog was checked"
     return price
 
 

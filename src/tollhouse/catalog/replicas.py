@@ -1,4 +1,4 @@
-"""Addresses of replicas: never from a caller, and of one form."""
+"""Checking the addresses of replicas."""
 
 import re
 from collections.abc import Sequence
@@ -18,23 +18,26 @@ _PORT_MAX: Final = 65_535
 
 
 def checked(path: str, urls: Sequence[str]) -> tuple[str, ...]:
-    """The URLs without slashes at their ends. No refusal repeats one: it may hold a password."""
-    first_places = dict[tuple[str, str, int, str], int]()
-    for place, url in enumerate(urls):
+    """Return the URLs without trailing slashes.
+
+    Raises `InvalidCatalog` without repeating a URL, which may contain a password.
+    """
+    first_indexes = dict[tuple[str, str, int, str], int]()
+    for index, url in enumerate(urls):
         target = _target(url)
         if target is None:
             reason = (
                 "not of the form http://HOST:PORT/v1 or https://HOST/v1. A URL has no credentials, "
                 "query or fragment; api_key_variable or api_key_file say where a credential is."
             )
-            raise InvalidCatalog(f"{path}[{place}]", reason)
-        if (first := first_places.setdefault(target, place)) != place:
-            raise InvalidCatalog(f"{path}[{place}]", f"the same address as [{first}]")
+            raise InvalidCatalog(f"{path}[{index}]", reason)
+        if (first := first_indexes.setdefault(target, index)) != index:
+            raise InvalidCatalog(f"{path}[{index}]", f"the same address as [{first}]")
     return tuple(url.rstrip("/") for url in urls)
 
 
 def _target(url: str) -> tuple[str, str, int, str] | None:
-    """What two spellings of one address have in common."""
+    """Return the address in a normal form, or None if the URL is invalid."""
     found = _URL.fullmatch(url)
     if found is None:
         return None

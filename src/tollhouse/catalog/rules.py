@@ -1,4 +1,4 @@
-"""The catalog as it is read from the configuration: all of it is sound, or none of it is used."""
+"""Parsing and checking the catalog of the configuration."""
 
 import hashlib
 import re
@@ -8,13 +8,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tollhouse.base.suggestions import did_you_mean
+from tollhouse.base.errors import did_you_mean
 from tollhouse.catalog import pricing, replicas
 from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.catalog.types import Backend, Catalog, Judge, Model, Pricing
+from tollhouse.catalog.types import Backend, Catalog, CatalogJudge, Model, Pricing
 
 Tables = Mapping[str, Mapping[str, Any]]
-"""A table for each name, as TOML has them."""
+"""TOML tables by name."""
 
 NO_JUDGE: Final[Mapping[str, Any]] = {}
 MODEL_ID_LENGTH_MAX: Final = 200
@@ -23,8 +23,9 @@ JUDGED_TOKENS_MIN: Final = 512
 MOVED_FIELDS: Final[Mapping[str, str]] = {
     "held_request_bytes_max": "inference.buffer_request_bytes",
     "held_worker_bytes_max": "inference.buffer_worker_bytes",
+    "watched_max": "judge.monitoring_queue_size",
 }
-"""Where a setting stands today that earlier versions read here."""
+"""The present names of settings that were renamed."""
 _BACKEND_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HEALTH_PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
 _FAULT_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<place>[^`]*)`\Z")
@@ -34,29 +35,29 @@ _FIELDS: Final = (
     *(name for name in Backend.__struct_fields__ if name != "api_key"),
     *Model.__struct_fields__,
     *Pricing.__struct_fields__,
-    *Judge.__struct_fields__,
+    *CatalogJudge.__struct_fields__,
 )
-"""As a configuration may have them."""
+"""The field names of a configuration."""
 
 StructT = TypeVar("StructT", bound=Struct)
 
 
 def parse(backends: Tables, models: Tables, judge: Mapping[str, Any] = NO_JUDGE) -> Catalog:
-    """Read these parts of the configuration; `InvalidCatalog` names the first thing that is wrong.
+    """Return the catalog. Raises `InvalidCatalog` for the first fault.
 
-    Credentials have been looked up before: each backend has its `api_key`, if it needs one.
-    Without a judge every request that a policy would have to decide is refused.
+    Each backend already has its `api_key`, if it needs one. Without a judge, requests to which a
+    policy applies are refused.
     """
-    sound = {name: _backend(name, table) for name, table in backends.items()}
+    parsed = {name: _backend(name, table) for name, table in backends.items()}
     return Catalog(
-        backends=sound,
-        models={model_id: _model(model_id, table, sound) for model_id, table in models.items()},
-        judge=_judge(judge, sound) if judge else None,
+        backends=parsed,
+        models={model_id: _model(model_id, table, parsed) for model_id, table in models.items()},
+        judge=_judge(judge, parsed) if judge else None,
     )
 
 
 def limits_revision(model: Model) -> str:
-    """Opaque, and the same as long as the sampling limits are (OQ-79)."""
+    """Return an opaque digest of the sampling limits (OQ-79)."""
     content = msgspec.json.encode(model.sampling_limits, order="sorted")
     return hashlib.sha256(content).hexdigest()[:REVISION_LENGTH]
 
@@ -64,14 +65,14 @@ def limits_revision(model: Model) -> str:
 def _backend(name: str, table: Mapping[str, Any]) -> Backend:
     path = f"backends.{_quoted(name)}"
     if _BACKEND_NAME.fullmatch(name) is None:
-        reason = "a name has 1 to 64 letters, digits, '.', '_' and '-', and no sign first"
+        reason = "a name has 1 to 64 letters, digits, '.', '_' and '-', not first a sign"
         raise InvalidCatalog(path, reason)
     backend = _converted(path, table, Backend)
     if _HEALTH_PATH.fullmatch(backend.health_path) is None:
         reason = "expected visible ASCII that begins with '/' and has no '#'"
         raise InvalidCatalog(f"{path}.health_path", reason)
     if backend.counts_exactly and backend.counts_tokens_by == "none":
-        raise InvalidCatalog(f"{path}.counts_exactly", "it needs counts_tokens_by")
+        raise InvalidCatalog(f"{path}.counts_exactly", "needs counts_tokens_by")
     urls = replicas.checked(f"{path}.replicas", backend.replicas)
     return msgspec.structs.replace(backend, replicas=urls)
 
@@ -84,14 +85,14 @@ def _model(model_id: str, table: Mapping[str, Any], backends: Mapping[str, Backe
     model = _converted(path, table, Model)
     pricing.check(f"{path}.pricing", model.pricing)
     backend = _named(path, model.backend, backends)
-    _check(path, (*_demands(model), *_demands_on(backend, model)))
+    _check(path, (*_model_rules(model), *_backend_rules(backend, model)))
     return model
 
 
-def _judge(table: Mapping[str, Any], backends: Mapping[str, Backend]) -> Judge:
-    judge = _converted("judge", table, Judge)
+def _judge(table: Mapping[str, Any], backends: Mapping[str, Backend]) -> CatalogJudge:
+    judge = _converted("judge", table, CatalogJudge)
     _named("judge", judge.backend, backends)
-    _check("judge", _demands_of_judge(judge))
+    _check("judge", _judge_rules(judge))
     return judge
 
 
@@ -103,14 +104,14 @@ def _named(path: str, name: str, backends: Mapping[str, Backend]) -> Backend:
     return backend
 
 
-def _check(path: str, demands: Iterable[tuple[str, bool, str]]) -> None:
-    for field, holds, reason in demands:
+def _check(path: str, rules: Iterable[tuple[str, bool, str]]) -> None:
+    for field, holds, reason in rules:
         if not holds:
             raise InvalidCatalog(f"{path}.{field}", reason)
 
 
-def _demands_of_judge(judge: Judge) -> tuple[tuple[str, bool, str], ...]:
-    """A judge that could not read any content beside its longest question would refuse all."""
+def _judge_rules(judge: CatalogJudge) -> tuple[tuple[str, bool, str], ...]:
+    """Return the rules for a judge: the field, whether it is valid, and the fault."""
     left_over = judge.context_length - judge.question_tokens_max
     return (
         (
@@ -141,13 +142,13 @@ def _demands_of_judge(judge: Judge) -> tuple[tuple[str, bool, str], ...]:
     )
 
 
-def _demands(model: Model) -> tuple[tuple[str, bool, str], ...]:
-    """What must hold between the fields of a model: the field at fault, and why it is."""
+def _model_rules(model: Model) -> tuple[tuple[str, bool, str], ...]:
+    """Return the rules for a model: the field, whether it is valid, and the fault."""
     sees_images = "image" in model.input_modalities
     costs_images = pricing.unit_prices(model.pricing).image_pico_usd > 0
     parameters, features = model.sampling_parameters, model.features
-    blind = "only for a model that has 'image' among its input_modalities"
-    repeated = "each may stand here once"
+    images_only = "only for a model that has 'image' among its input_modalities"
+    repeated = "contains a value twice"
     return (
         (
             "max_output_length",
@@ -162,10 +163,10 @@ def _demands(model: Model) -> tuple[tuple[str, bool, str], ...]:
         (
             "template_tokens",
             model.template_tokens is None or model.tokenizer is not None,
-            "it needs tokenizer: without it a prompt is reserved at the whole context",
+            "needs tokenizer: without it the whole context is reserved for a prompt",
         ),
-        ("image_tokens", sees_images or model.image_tokens is None, blind),
-        ("pricing.image", sees_images or not costs_images, blind),
+        ("image_tokens", sees_images or model.image_tokens is None, images_only),
+        ("pricing.image", sees_images or not costs_images, images_only),
         (
             "sampling_parameters",
             "top_logprobs" not in parameters or "logprobs" in parameters,
@@ -176,11 +177,11 @@ def _demands(model: Model) -> tuple[tuple[str, bool, str], ...]:
             "reasoning_budget" not in features or "reasoning" in features,
             "'reasoning_budget' needs 'reasoning'",
         ),
-        ("sampling_limits", _is_json(model.sampling_limits), "it has a value that JSON has not"),
+        ("sampling_limits", _is_json(model.sampling_limits), "has a value that JSON does not have"),
     )
 
 
-def _demands_on(backend: Backend, model: Model) -> tuple[tuple[str, bool, str], ...]:
+def _backend_rules(backend: Backend, model: Model) -> tuple[tuple[str, bool, str], ...]:
     return (
         (
             "features",
@@ -208,7 +209,7 @@ def _hint(unknown: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """JSON's strings are TOML's."""
+    """Return the name as a TOML string, which JSON strings are too."""
     return msgspec.json.encode(name).decode()
 
 
@@ -217,7 +218,7 @@ def _are_distinct(names: Sequence[str]) -> bool:
 
 
 def _is_json(value: dict[str, Any]) -> bool:
-    """TOML has dates, endless numbers and some that are none."""
+    """Return whether JSON can represent the value: TOML also has dates, infinities and NaN."""
     try:
         return msgspec.json.decode(msgspec.json.encode(value)) == value
     except (OverflowError, ValueError, RecursionError, msgspec.MsgspecError):

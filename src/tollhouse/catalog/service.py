@@ -1,4 +1,4 @@
-"""Which model a caller gets. The catalog and what the caller may do come in as values."""
+"""Finding the models that a caller may use."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,7 +7,7 @@ from tollhouse.catalog.types import Catalog, Model
 
 
 def find(catalog: Catalog, model_id: str, *, allowed_models: frozenset[str] | None) -> Model:
-    """The model of exactly this ID; one that is not allowed is not found."""
+    """Return the model of this ID. Raises `ModelNotFound` also for one that is not allowed."""
     model = catalog.models.get(model_id)
     if model is None or not _is_allowed(model_id, allowed_models):
         raise ModelNotFound
@@ -17,14 +17,14 @@ def find(catalog: Catalog, model_id: str, *, allowed_models: frozenset[str] | No
 def offered(
     catalog: Catalog, *, allowed_models: frozenset[str] | None
 ) -> Iterator[tuple[str, Model]]:
-    """What `find` would find, in the order of the configuration."""
+    """Yield the models that `find` returns, in the order of the configuration."""
     for model_id, model in catalog.models.items():
         if _is_allowed(model_id, allowed_models):
             yield model_id, model
 
 
 def access(model: Model, granted_checks: frozenset[str]) -> tuple[bool, tuple[str, ...]]:
-    """Whether the model is locked, and the checks that the organization lacks."""
+    """Return whether the model is locked, and the checks that the organization lacks."""
     missing = tuple(check for check in model.required_checks if check not in granted_checks)
     return bool(missing), missing
 
@@ -32,7 +32,7 @@ def access(model: Model, granted_checks: frozenset[str]) -> tuple[bool, tuple[st
 def require_usable(
     model: Model, *, granted_checks: frozenset[str], is_backend_ready: Callable[[str], bool]
 ) -> None:
-    """For inference: neither locked nor without a backend that answers."""
+    """Raise `ModelLocked` or `ModelNotReady` if the model cannot be called."""
     is_locked, missing = access(model, granted_checks)
     if is_locked:
         raise ModelLocked(missing)

@@ -1,6 +1,6 @@
-"""Nouns of the catalog: models as they are offered, backends as they are reached.
+"""Types of the catalog: models, backends and the judge.
 
-They are read from the configuration as they stand here; `rules` checks what spans several fields.
+The configuration is parsed into them; `rules` checks what depends on several fields.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ SamplingParameter = Literal[
     "logprobs",
     "top_logprobs",
 ]
-"""Request fields that a backend may not know; what is not declared is answered 501."""
+"""Optional request fields. A request with one that the model does not declare gets 501."""
 Feature = Literal[
     "cache_salt",
     "functions",
@@ -49,7 +49,7 @@ Feature = Literal[
     "verbosity",
     "web_search",
 ]
-"""What a model can do beside text; each opens the request fields of the same meaning."""
+"""Abilities of a model beside text. Each allows the request fields that need it."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max", "ultracode"]
 Quantization = Literal[
     "",
@@ -65,19 +65,19 @@ Quantization = Literal[
     "bf16",
     "fp32",
 ]
-"""OpenRouter's words (OQ-80); empty where it is not known."""
+"""The values of OpenRouter (OQ-80); empty if unknown."""
 TokenizerFamilyName = Literal["bytes", "nfc", "nfkc"]
 Counter = Literal["messages", "tokenize", "none"]
 Extra = Literal["cache_salt", "continuous_usage_stats", "prompt_cache_key"]
 
 
 class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An engine or provider that speaks OpenAI's dialect, on one or more interchangeable replicas.
+    """An engine or provider with an OpenAI-compatible API, on one or more equal replicas.
 
     `replicas` are base URLs such as `http://10.0.0.7:8000/v1`. `bills_without_answer`: it may
-    charge for a call whose answer never came. `stops_when_cancelled`: it stops billing when the
-    connection closes. `takes` lists what its dialect has beyond OpenAI's. `counts_exactly`: it
-    bills a prompt as it counts it.
+    charge for a call that got no answer. `stops_when_cancelled`: it stops billing when the
+    connection closes. `takes` lists request fields beyond OpenAI's that it accepts.
+    `counts_exactly`: it bills a prompt exactly as it counts it.
     """
 
     replicas: Annotated[tuple[str, ...], Meta(min_length=1, max_length=REPLICAS_MAX)]
@@ -102,10 +102,10 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """US dollars for one unit, as decimal text with at most twelve decimals (OQ-78).
+    """US dollars per unit, as decimal text with at most twelve decimals (OQ-78).
 
-    What is not priced on its own costs what contains it: cached input the price of the prompt,
-    reasoning that of the completion. `pricing.unit_prices` has them all as numbers.
+    Cached input without a price costs as much as the prompt, reasoning as much as the completion.
+    `pricing.unit_prices` returns all prices as numbers.
     """
 
     prompt: DecimalText
@@ -117,7 +117,7 @@ class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model as it is offered. Without `upstream_model` the backend knows it by its own ID."""
+    """A model. Without `upstream_model` its ID is sent to the backend."""
 
     backend: str
     pricing: Pricing
@@ -145,13 +145,13 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parent: Text | None = None
 
 
-class Judge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CatalogJudge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The model that answers the questions of policies, on one of the backends.
 
-    `model` is the backend's own name for it. `request_tokens_max` is what all questions about one
-    request may take, `deadline_seconds` how long all questions about one content may.
-    `organization_tokens_per_minute` is what one organization may take in each worker, once for
-    enforcing and once for monitoring: by default ten requests of the largest size, or 4,000
+    `model` is its name at the backend. `request_tokens_max` limits the tokens of all questions
+    about one request, `deadline_seconds` the time of all questions about one content.
+    `organization_tokens_per_minute` limits the tokens of one organization in each worker, once for
+    enforcing and once for monitoring. The default allows ten requests of the largest size, or 4,000
     requests with 2,000 tokens and five policies.
     """
 
@@ -172,13 +172,13 @@ class Judge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     worker_questions_max: PositiveInt = 256
     verdicts_max: PositiveInt = 100_000
     verdict_seconds: Seconds = 600.0
-    watched_max: PositiveInt = 1_000
+    monitoring_queue_size: PositiveInt = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Catalog:
-    """All that is configured; sound as a whole, or it was not made."""
+    """The checked catalog of a configuration."""
 
     models: Mapping[str, Model]
     backends: Mapping[str, Backend]
-    judge: Judge | None = None
+    judge: CatalogJudge | None = None

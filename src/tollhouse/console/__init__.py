@@ -1,1 +1,1 @@
-"""The web console's built files, and how they are served. The console is a client of the API."""
+"""The web console: built files, served from memory. The console is a client of the API."""

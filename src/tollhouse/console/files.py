@@ -1,4 +1,4 @@
-"""The files of the console, read into memory: what is not in the table is not served."""
+"""Reading the files of the console into memory."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Final
 from tollhouse.api.static_site import File, etag_of
 
 BUILT: Final = Path(__file__).parent / "static"
-"""Where `make console` writes; part of the wheel, and of no commit."""
+"""The output folder of `make console`; part of the wheel, but not of the repository."""
 
 INDEX: Final = "index.html"
 _HASHED_FOLDER: Final = "assets/"
@@ -20,7 +20,7 @@ _MEDIA_TYPES: Final = {
 
 
 def read(folder: Path) -> Mapping[str, File]:
-    """Files by their path below `folder`; none where nothing was built."""
+    """Return the files by their path below `folder`; empty if the console is not built."""
     return dict(_files(folder))
 
 

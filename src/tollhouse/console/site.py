@@ -1,4 +1,4 @@
-"""The console at `/console`: files for anybody, since whoever has no key sees nothing with them."""
+"""The console at `/console`. Its files are public, since they show nothing without a key."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -47,7 +47,7 @@ class Site(StaticSite):
         self._files = files
 
     def find(self, path: str) -> File | StaticAnswer:
-        """Return the file, or the one page, which knows what every other path shows."""
+        """Return the file at a path, or the page that shows all other paths."""
         if INDEX not in self._files:
             return text_answer(503, _NOT_BUILT, HTML)
         name = path[1:]

@@ -1,1 +1,1 @@
-"""The management extension: what an organization needs and the specification does not show."""
+"""The management extension: operations that the given specification does not have."""

@@ -1,48 +1,60 @@
 """Admin keys: creating one, with at most the creator's own permissions."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from msgspec import UNSET
 
 from tollhouse.api import wire
-from tollhouse.api.call import Answer, Call
-from tollhouse.api.idempotency import Creation, create_once
+from tollhouse.api.admin_database import AdminDatabase, Creation
+from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.base.ids import AdminKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import NoQuery
 from tollhouse.keys import rules, service
+from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import Admin, AdminKey, KeyKind
 from tollhouse.storage.database import Mutation
 
 
-async def create(call: Call[Admin, keys_wire.CreateAdminKey, NoQuery]) -> Answer:
-    """POST /manage/v1/organization/admin_api_keys"""
-    wanted = call.body.permissions
-    permissions = rules.granted(
-        call.caller, None if wanted is UNSET else tuple(sorted(set(wanted)))
-    )
-    key_id = AdminKeyId(time_ordered_uuid())
-    secret = await service.mint(call.house.database, call.house.peppers, KeyKind.ADMIN)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdminKeyHandlers:
+    """Handlers of the operations on Admin keys."""
 
-    async def make(tx: Mutation) -> AdminKey:
-        expires_at = wire.future_instant(call.body.expires_at, now=call.now)
-        rules.check_expiry(call.caller, expires_at)
-        await service.require_room_for_admin_key(tx, call.house.quotas.admin_keys)
-        return await service.create_admin_key(
-            tx,
-            secret,
-            key_id=key_id,
-            name=call.body.name,
-            permissions=permissions,
-            expires_at=expires_at,
+    database: AdminDatabase
+    peppers: Peppers
+    admin_keys_max: int
+
+    async def create(
+        self, call: OperationCall[Admin, keys_wire.CreateAdminKey, NoQuery]
+    ) -> OperationAnswer:
+        """POST /manage/v1/organization/admin_api_keys"""
+        wanted = call.body.permissions
+        permissions = rules.granted(
+            call.caller, None if wanted is UNSET else tuple(sorted(set(wanted)))
         )
+        key_id = AdminKeyId(time_ordered_uuid())
+        secret = await service.mint(self.database.pool, self.peppers, KeyKind.ADMIN)
 
-    async def find(tx: Mutation, made_id: UUID) -> AdminKey:
-        return await service.retrieve_admin_key(tx, tx.organization_id, AdminKeyId(made_id))
+        async def make(tx: Mutation) -> AdminKey:
+            expires_at = wire.future_instant(call.body.expires_at, now=call.now)
+            rules.check_expiry(call.caller, expires_at)
+            await service.require_room_for_admin_key(tx, self.admin_keys_max)
+            return await service.create_admin_key(
+                tx,
+                secret,
+                key_id=key_id,
+                name=call.body.name,
+                permissions=permissions,
+                expires_at=expires_at,
+            )
 
-    created = await create_once(
-        call, Creation(resource_id=key_id, create=make, find=find, secret=secret.value)
-    )
-    value = created.secret if rules.is_alive(created.resource, now=call.now) else None
-    shown = wire.created_admin_key(created.resource, value=value)
-    return Answer(body=shown, headers=created.headers)
+        async def find(tx: Mutation, made_id: UUID) -> AdminKey:
+            return await service.retrieve_admin_key(tx, tx.organization_id, AdminKeyId(made_id))
+
+        created = await self.database.create_once(
+            call, Creation(resource_id=key_id, create=make, find=find, secret=secret.value)
+        )
+        value = created.secret if rules.is_alive(created.resource, now=call.now) else None
+        shown = wire.created_admin_key(created.resource, value=value)
+        return OperationAnswer(body=shown, headers=created.headers)

@@ -1,150 +1,163 @@
-"""Project keys: list, read, create with more say, rotate, suspend, resume, revoke."""
+"""Project keys: list, read, create with all options, rotate, suspend, resume, revoke."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from msgspec import UNSET
 
 from tollhouse.api import parameters, wire
-from tollhouse.api.call import Answer, Call
-from tollhouse.api.idempotency import Creation, create_once
+from tollhouse.api.admin_database import AdminDatabase, Creation
+from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.keys import find_project_key, shown_value
-from tollhouse.api.mutations import mutation
 from tollhouse.base.ids import ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
 from tollhouse.keys import rules, service
+from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import Admin, KeyKind, ProjectKey
 from tollhouse.projects import service as projects
 from tollhouse.storage.database import Mutation
 
 
-async def page(call: Call[Admin, None, ListQuery]) -> Answer:
-    """GET /manage/v1/organization/projects/{project_id}/api_keys"""
-    project_id = parameters.project_id(call)
-    after = parameters.cursor(call.query.after)
-    async with call.house.database.transaction() as tx:
-        await projects.retrieve(tx, call.organization_id, project_id)
-        found = await service.page_of_project_keys(
-            tx,
-            call.organization_id,
-            project_id,
-            after=None if after is None else ProjectKeyId(after),
-            limit=call.query.limit + 1,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProjectKeyHandlers:
+    """Handlers of the operations on project keys."""
+
+    database: AdminDatabase
+    peppers: Peppers
+    project_keys_max: int
+
+    async def page(self, call: OperationCall[Admin, None, ListQuery]) -> OperationAnswer:
+        """GET /manage/v1/organization/projects/{project_id}/api_keys"""
+        project_id = parameters.project_id(call)
+        after = parameters.cursor(call.query.after)
+        async with self.database.transaction() as tx:
+            await projects.retrieve(tx, call.organization_id, project_id)
+            found = await service.page_of_project_keys(
+                tx,
+                call.organization_id,
+                project_id,
+                after=None if after is None else ProjectKeyId(after),
+                limit=call.query.limit + 1,
+            )
+        show = partial(wire.managed_project_key, now=call.now)
+        return OperationAnswer(
+            body=wire.page(keys_wire.ProjectKeyList, found, call.query.limit, show)
         )
-    show = partial(wire.managed_project_key, now=call.now)
-    return Answer(body=wire.page(keys_wire.ProjectKeyList, found, call.query.limit, show))
 
+    async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
+        """GET /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}"""
+        project_id = parameters.project_id(call)
+        async with self.database.transaction() as tx:
+            await projects.retrieve(tx, call.organization_id, project_id)
+            key = await service.retrieve_project_key(
+                tx, call.organization_id, project_id, parameters.project_key_id(call)
+            )
+        return OperationAnswer(body=wire.managed_project_key(key, now=call.now))
 
-async def retrieve(call: Call[Admin, None, NoQuery]) -> Answer:
-    """GET /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}"""
-    project_id = parameters.project_id(call)
-    async with call.house.database.transaction() as tx:
-        await projects.retrieve(tx, call.organization_id, project_id)
-        key = await service.retrieve_project_key(
-            tx, call.organization_id, project_id, parameters.project_key_id(call)
-        )
-    return Answer(body=wire.managed_project_key(key, now=call.now))
+    async def create(
+        self,
+        call: OperationCall[Admin, keys_wire.CreateManagedProjectKey, NoQuery],
+    ) -> OperationAnswer:
+        """POST /manage/v1/organization/projects/{project_id}/api_keys"""
+        project_id = parameters.project_id(call)
+        key_id = ProjectKeyId(time_ordered_uuid())
+        secret = await service.mint(self.database.pool, self.peppers, KeyKind.PROJECT)
 
+        async def make(tx: Mutation) -> ProjectKey:
+            project = await projects.require_active(tx, project_id)
+            expires_at = wire.future_instant(call.body.expires_at, now=call.now)
+            rules.check_expiry(call.caller, expires_at)
+            await service.require_room_for_project_key(tx, self.project_keys_max)
+            return await service.create_project_key(
+                tx,
+                secret,
+                key_id=key_id,
+                project=(project.id, project.name),
+                name=call.body.name,
+                permissions=(
+                    rules.DEFAULT_CUSTOMER_PERMISSIONS
+                    if call.body.permissions is UNSET
+                    else tuple(sorted(set(call.body.permissions)))
+                ),
+                allowed_models=tuple(call.body.allowed_models)
+                if call.body.allowed_models
+                else None,
+                expires_at=expires_at,
+            )
 
-async def create(call: Call[Admin, keys_wire.CreateManagedProjectKey, NoQuery]) -> Answer:
-    """POST /manage/v1/organization/projects/{project_id}/api_keys"""
-    project_id = parameters.project_id(call)
-    key_id = ProjectKeyId(time_ordered_uuid())
-    secret = await service.mint(call.house.database, call.house.peppers, KeyKind.PROJECT)
-
-    async def make(tx: Mutation) -> ProjectKey:
-        project = await projects.require_active(tx, project_id)
-        expires_at = wire.future_instant(call.body.expires_at, now=call.now)
-        rules.check_expiry(call.caller, expires_at)
-        await service.require_room_for_project_key(tx, call.house.quotas.project_keys)
-        return await service.create_project_key(
-            tx,
-            secret,
-            key_id=key_id,
-            project=(project.id, project.name),
-            name=call.body.name,
-            permissions=(
-                rules.DEFAULT_CUSTOMER_PERMISSIONS
-                if call.body.permissions is UNSET
-                else tuple(sorted(set(call.body.permissions)))
+        return await self._made(
+            call,
+            Creation(
+                resource_id=key_id,
+                create=make,
+                find=partial(find_project_key, project_id=project_id),
+                secret=secret.value,
             ),
-            allowed_models=tuple(call.body.allowed_models) if call.body.allowed_models else None,
-            expires_at=expires_at,
         )
 
-    return await _made(
-        call,
-        Creation(
-            resource_id=key_id,
-            create=make,
-            find=partial(find_project_key, project_id=project_id),
-            secret=secret.value,
-        ),
-    )
+    async def rotate(
+        self,
+        call: OperationCall[Admin, keys_wire.RotateProjectKey, NoQuery],
+    ) -> OperationAnswer:
+        """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/rotate"""
+        project_id, key_id = parameters.project_id(call), parameters.project_key_id(call)
+        secret = await service.mint(self.database.pool, self.peppers, KeyKind.PROJECT)
 
+        async def make(tx: Mutation) -> ProjectKey:
+            await projects.require_active(tx, project_id)
+            return await service.rotate_project_key(
+                tx,
+                secret,
+                project_id=project_id,
+                key_id=key_id,
+                overlap=timedelta(seconds=call.body.overlap_seconds),
+                rotator=call.caller,
+            )
 
-async def rotate(call: Call[Admin, keys_wire.RotateProjectKey, NoQuery]) -> Answer:
-    """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/rotate"""
-    project_id, key_id = parameters.project_id(call), parameters.project_key_id(call)
-    secret = await service.mint(call.house.database, call.house.peppers, KeyKind.PROJECT)
-
-    async def make(tx: Mutation) -> ProjectKey:
-        await projects.require_active(tx, project_id)
-        return await service.rotate_project_key(
-            tx,
-            secret,
-            project_id=project_id,
-            key_id=key_id,
-            overlap=timedelta(seconds=call.body.overlap_seconds),
-            rotator=call.caller,
+        return await self._made(
+            call,
+            Creation(
+                resource_id=key_id,
+                create=make,
+                find=partial(find_project_key, project_id=project_id),
+                secret=secret.value,
+            ),
         )
 
-    return await _made(
-        call,
-        Creation(
-            resource_id=key_id,
-            create=make,
-            find=partial(find_project_key, project_id=project_id),
-            secret=secret.value,
-        ),
-    )
+    async def _made(
+        self,
+        call: OperationCall[Admin, keys_wire.CreateManagedProjectKey, NoQuery]
+        | OperationCall[Admin, keys_wire.RotateProjectKey, NoQuery],
+        creation: Creation[ProjectKey],
+    ) -> OperationAnswer:
+        created = await self.database.create_once(call, creation)
+        shown = wire.managed_project_key(
+            created.resource, now=call.now, value=shown_value(created, now=call.now)
+        )
+        return OperationAnswer(body=shown, headers=created.headers)
 
+    async def suspend(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
+        """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/suspend"""
+        return await self._changed(call, service.suspend_project_key)
 
-async def _made(
-    call: Call[Admin, keys_wire.CreateManagedProjectKey, NoQuery]
-    | Call[Admin, keys_wire.RotateProjectKey, NoQuery],
-    creation: Creation[ProjectKey],
-) -> Answer:
-    created = await create_once(call, creation)
-    shown = wire.managed_project_key(
-        created.resource, now=call.now, value=shown_value(created, now=call.now)
-    )
-    return Answer(body=shown, headers=created.headers)
+    async def resume(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
+        """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/resume"""
+        return await self._changed(call, service.resume_project_key)
 
+    async def revoke(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
+        """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/revoke"""
+        return await self._changed(call, service.revoke_project_key)
 
-async def suspend(call: Call[Admin, None, NoQuery]) -> Answer:
-    """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/suspend"""
-    return await _changed(call, service.suspend_project_key)
-
-
-async def resume(call: Call[Admin, None, NoQuery]) -> Answer:
-    """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/resume"""
-    return await _changed(call, service.resume_project_key)
-
-
-async def revoke(call: Call[Admin, None, NoQuery]) -> Answer:
-    """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/revoke"""
-    return await _changed(call, service.revoke_project_key)
-
-
-async def _changed(
-    call: Call[Admin, None, NoQuery],
-    verb: Callable[[Mutation, ProjectId, ProjectKeyId], Awaitable[ProjectKey]],
-) -> Answer:
-    project_id, key_id = parameters.project_id(call), parameters.project_key_id(call)
-    async with mutation(call) as tx:
-        await projects.retrieve(tx, call.organization_id, project_id)
-        key = await verb(tx, project_id, key_id)
-    return Answer(body=wire.managed_project_key(key, now=call.now))
+    async def _changed(
+        self,
+        call: OperationCall[Admin, None, NoQuery],
+        verb: Callable[[Mutation, ProjectId, ProjectKeyId], Awaitable[ProjectKey]],
+    ) -> OperationAnswer:
+        project_id, key_id = parameters.project_id(call), parameters.project_key_id(call)
+        async with self.database.mutation_by(call) as tx:
+            await projects.retrieve(tx, call.organization_id, project_id)
+            key = await verb(tx, project_id, key_id)
+        return OperationAnswer(body=wire.managed_project_key(key, now=call.now))

@@ -1,59 +1,127 @@
-"""The management extension's part of the route table."""
+"""The operations under `/manage/v1`, and the handler that serves each."""
 
+from tollhouse.api.admin_database import AdminDatabase
+from tollhouse.api.reports import ReportReader
 from tollhouse.api.router import Route
-from tollhouse.contract import operations
-from tollhouse.manage import (
-    admin_keys,
-    audit,
-    decisions,
-    policies,
-    policy_trials,
-    project_keys,
-    projects,
-    rate_limits,
-    requests,
-    spending_limits,
-    usage,
-)
-from tollhouse.manage import credits as credits_
+from tollhouse.base.quotas import OrganizationQuotas
+from tollhouse.contract import manage_operations as operations
+from tollhouse.evaluation import PolicyTrials
+from tollhouse.keys.secrets import Peppers
+from tollhouse.manage.admin_keys import AdminKeyHandlers
+from tollhouse.manage.audit import AuditHandlers
+from tollhouse.manage.credits import CreditHandlers
+from tollhouse.manage.decisions import DecisionHandlers
+from tollhouse.manage.policies import ManagedPolicyHandlers, PublicationRules
+from tollhouse.manage.policy_trials import PolicyTrialHandlers
+from tollhouse.manage.project_keys import ProjectKeyHandlers
+from tollhouse.manage.projects import ManagedProjectHandlers
+from tollhouse.manage.rate_limits import RateLimitHandlers
+from tollhouse.manage.requests import RequestHandlers
+from tollhouse.manage.spending_limits import SpendingLimitHandlers
+from tollhouse.manage.usage import UsageHandlers
 
-ROUTES = (
-    Route(operation=operations.LIST_PROJECTS, handler=projects.page),
-    Route(operation=operations.CREATE_PROJECT, handler=projects.create),
-    Route(operation=operations.RETRIEVE_PROJECT, handler=projects.retrieve),
-    Route(operation=operations.EDIT_PROJECT, handler=projects.edit),
-    Route(operation=operations.LIST_PROJECT_KEYS, handler=project_keys.page),
-    Route(operation=operations.RETRIEVE_PROJECT_KEY, handler=project_keys.retrieve),
-    Route(operation=operations.CREATE_MANAGED_PROJECT_KEY, handler=project_keys.create),
-    Route(operation=operations.ROTATE_PROJECT_KEY, handler=project_keys.rotate),
-    Route(operation=operations.SUSPEND_PROJECT_KEY, handler=project_keys.suspend),
-    Route(operation=operations.RESUME_PROJECT_KEY, handler=project_keys.resume),
-    Route(operation=operations.REVOKE_PROJECT_KEY, handler=project_keys.revoke),
-    Route(operation=operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
-    Route(operation=operations.LIST_AUDIT, handler=audit.page),
-    Route(operation=operations.LIST_POLICIES, handler=policies.page),
-    Route(operation=operations.RETRIEVE_MANAGED_POLICY, handler=policies.retrieve),
-    Route(operation=operations.EDIT_MANAGED_POLICY, handler=policies.edit),
-    Route(operation=operations.LIST_POLICY_VERSIONS, handler=policies.page_of_versions),
-    Route(operation=operations.RETRIEVE_POLICY_VERSION, handler=policies.retrieve_version),
-    Route(operation=operations.PUBLISH_POLICY, handler=policies.publish),
-    Route(operation=operations.RESUME_POLICY, handler=policies.resume),
-    Route(operation=operations.ROLL_BACK_POLICY, handler=policies.roll_back),
-    Route(operation=operations.LINT_POLICY, handler=policy_trials.lint),
-    Route(operation=operations.TEST_POLICY, handler=policy_trials.test),
-    Route(operation=operations.LIST_POLICY_DECISIONS, handler=decisions.page),
-    Route(operation=operations.REPORT_POLICY, handler=decisions.report),
-    Route(operation=operations.RETRIEVE_CREDITS, handler=credits_.retrieve),
-    Route(operation=operations.LIST_CREDIT_ENTRIES, handler=credits_.page),
-    Route(operation=operations.CREATE_TEST_PAYMENT, handler=credits_.create_test_payment),
-    Route(operation=operations.LIST_SPENDING_LIMITS, handler=spending_limits.page),
-    Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
-    Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
-    Route(operation=operations.LIST_RATE_LIMITS, handler=rate_limits.page),
-    Route(operation=operations.SET_RATE_LIMIT, handler=rate_limits.set_),
-    Route(operation=operations.CLEAR_RATE_LIMIT, handler=rate_limits.clear),
-    Route(operation=operations.REPORT_USAGE, handler=usage.report),
-    Route(operation=operations.LIST_REQUESTS, handler=requests.page),
-    Route(operation=operations.RETRIEVE_REQUEST, handler=requests.retrieve),
-    Route(operation=operations.REPORT_REQUESTS, handler=requests.report),
-)
+
+def routes(
+    database: AdminDatabase,
+    reports: ReportReader,
+    *,
+    peppers: Peppers,
+    quotas: OrganizationQuotas,
+    publication: PublicationRules,
+    trials: PolicyTrials,
+    is_sandbox: bool,
+) -> tuple[Route, ...]:
+    """Return the route of each operation under `/manage/v1`."""
+    return (
+        *_project_routes(database, peppers, quotas),
+        *_policy_routes(database, reports, publication, trials),
+        *_money_routes(database, reports, is_sandbox=is_sandbox),
+        *_traffic_routes(database, reports),
+    )
+
+
+def _project_routes(
+    database: AdminDatabase, peppers: Peppers, quotas: OrganizationQuotas
+) -> tuple[Route, ...]:
+    projects = ManagedProjectHandlers(database=database, projects_max=quotas.projects)
+    project_keys = ProjectKeyHandlers(
+        database=database, peppers=peppers, project_keys_max=quotas.project_keys
+    )
+    admin_keys = AdminKeyHandlers(
+        database=database, peppers=peppers, admin_keys_max=quotas.admin_keys
+    )
+    audit = AuditHandlers(database=database)
+    return (
+        Route(operation=operations.LIST_PROJECTS, handler=projects.page),
+        Route(operation=operations.CREATE_PROJECT, handler=projects.create),
+        Route(operation=operations.RETRIEVE_PROJECT, handler=projects.retrieve),
+        Route(operation=operations.EDIT_PROJECT, handler=projects.edit),
+        Route(operation=operations.LIST_PROJECT_KEYS, handler=project_keys.page),
+        Route(operation=operations.RETRIEVE_PROJECT_KEY, handler=project_keys.retrieve),
+        Route(operation=operations.CREATE_MANAGED_PROJECT_KEY, handler=project_keys.create),
+        Route(operation=operations.ROTATE_PROJECT_KEY, handler=project_keys.rotate),
+        Route(operation=operations.SUSPEND_PROJECT_KEY, handler=project_keys.suspend),
+        Route(operation=operations.RESUME_PROJECT_KEY, handler=project_keys.resume),
+        Route(operation=operations.REVOKE_PROJECT_KEY, handler=project_keys.revoke),
+        Route(operation=operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
+        Route(operation=operations.LIST_AUDIT, handler=audit.page),
+    )
+
+
+def _policy_routes(
+    database: AdminDatabase,
+    reports: ReportReader,
+    publication: PublicationRules,
+    trials: PolicyTrials,
+) -> tuple[Route, ...]:
+    policies = ManagedPolicyHandlers(database=database, publication=publication)
+    policy_trials = PolicyTrialHandlers(
+        database=database,
+        trials=trials,
+        default_threshold_basis_points=publication.default_threshold_basis_points,
+    )
+    decisions = DecisionHandlers(database=database, report_database=reports.database)
+    return (
+        Route(operation=operations.LIST_POLICIES, handler=policies.page),
+        Route(operation=operations.RETRIEVE_MANAGED_POLICY, handler=policies.retrieve),
+        Route(operation=operations.EDIT_MANAGED_POLICY, handler=policies.edit),
+        Route(operation=operations.LIST_POLICY_VERSIONS, handler=policies.page_of_versions),
+        Route(operation=operations.RETRIEVE_POLICY_VERSION, handler=policies.retrieve_version),
+        Route(operation=operations.PUBLISH_POLICY, handler=policies.publish),
+        Route(operation=operations.RESUME_POLICY, handler=policies.resume),
+        Route(operation=operations.ROLL_BACK_POLICY, handler=policies.roll_back),
+        Route(operation=operations.LINT_POLICY, handler=policy_trials.lint),
+        Route(operation=operations.TEST_POLICY, handler=policy_trials.test),
+        Route(operation=operations.LIST_POLICY_DECISIONS, handler=decisions.page),
+        Route(operation=operations.REPORT_POLICY, handler=decisions.report),
+    )
+
+
+def _money_routes(
+    database: AdminDatabase, reports: ReportReader, *, is_sandbox: bool
+) -> tuple[Route, ...]:
+    credit = CreditHandlers(database=database, is_sandbox=is_sandbox)
+    spending_limits = SpendingLimitHandlers(database=database)
+    usage = UsageHandlers(reports=reports)
+    return (
+        Route(operation=operations.RETRIEVE_CREDITS, handler=credit.retrieve),
+        Route(operation=operations.LIST_CREDIT_ENTRIES, handler=credit.page),
+        Route(operation=operations.CREATE_TEST_PAYMENT, handler=credit.create_test_payment),
+        Route(operation=operations.LIST_SPENDING_LIMITS, handler=spending_limits.page),
+        Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
+        Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
+        Route(operation=operations.REPORT_USAGE, handler=usage.report),
+    )
+
+
+def _traffic_routes(database: AdminDatabase, reports: ReportReader) -> tuple[Route, ...]:
+    rate_limits = RateLimitHandlers(database=database)
+    requests = RequestHandlers(database=database, report_database=reports.database)
+    return (
+        Route(operation=operations.LIST_RATE_LIMITS, handler=rate_limits.page),
+        Route(operation=operations.SET_RATE_LIMIT, handler=rate_limits.set_),
+        Route(operation=operations.CLEAR_RATE_LIMIT, handler=rate_limits.clear),
+        Route(operation=operations.LIST_REQUESTS, handler=requests.page),
+        Route(operation=operations.RETRIEVE_REQUEST, handler=requests.retrieve),
+        Route(operation=operations.REPORT_REQUESTS, handler=requests.report),
+    )

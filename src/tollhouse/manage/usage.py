@@ -1,28 +1,39 @@
 """Tokens, images and requests by hour or day."""
 
+from dataclasses import dataclass
+
 from tollhouse.api import reports
-from tollhouse.api.call import Answer, Call
+from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.reports import ReportReader
 from tollhouse.contract import usage as usage_wire
 from tollhouse.keys.types import Admin
-from tollhouse.reports.types import Subject, Used
+from tollhouse.reports.types import CostSubject, Used
 
 
-async def report(call: Call[Admin, None, usage_wire.UsageQuery]) -> Answer:
-    """GET /manage/v1/organization/usage"""
-    page = await reports.page(call, Subject.USAGE)
-    body = usage_wire.UsagePage(
-        data=[
-            usage_wire.UsageBucket(
-                start_time=bucket.span.start,
-                end_time=bucket.span.end,
-                results=[_result(used) for used in bucket.used],
-            )
-            for bucket in page.report.buckets
-        ],
-        has_more=page.next_cursor is not None,
-        next_page=page.next_cursor,
-    )
-    return Answer(body=body, headers=reports.headers(page.report))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UsageHandlers:
+    """Handlers of the report of usage."""
+
+    reports: ReportReader
+
+    async def report(
+        self, call: OperationCall[Admin, None, usage_wire.UsageQuery]
+    ) -> OperationAnswer:
+        """GET /manage/v1/organization/usage"""
+        page = await self.reports.page(call, CostSubject.USAGE)
+        body = usage_wire.UsagePage(
+            data=[
+                usage_wire.UsageBucket(
+                    start_time=bucket.span.start,
+                    end_time=bucket.span.end,
+                    results=[_result(used) for used in bucket.used],
+                )
+                for bucket in page.report.buckets
+            ],
+            has_more=page.next_cursor is not None,
+            next_page=page.next_cursor,
+        )
+        return OperationAnswer(body=body, headers=reports.headers(page.report))
 
 
 def _result(used: Used) -> usage_wire.UsageResult:

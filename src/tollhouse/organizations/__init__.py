@@ -1,1 +1,1 @@
-"""The customers of a deployment. Created and ended by the operator, never through the API."""
+"""Organizations: a deployment's customers. The operator creates and closes them, not the API."""

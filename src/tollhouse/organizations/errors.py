@@ -1,4 +1,4 @@
-"""How verbs on organizations fail."""
+"""Errors of organizations."""
 
 from tollhouse.base.errors import GatewayError, Kind
 
@@ -8,20 +8,16 @@ class OrganizationNotFound(GatewayError):
 
     kind = Kind.NOT_FOUND
     code = "organization_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("No such organization.")
+    template = "No such organization."
 
 
 class OrganizationClosed(GatewayError):
-    """A closed organization stays closed."""
+    """The organization is closed for good."""
 
     kind = Kind.CONFLICT
     code = "organization_closed"
     should_retry = False
-
-    def __init__(self) -> None:
-        super().__init__("The organization is closed, and closing is final.")
+    template = "The organization is closed, and closing is final."
 
 
 class TooManyChecks(GatewayError):
@@ -30,6 +26,5 @@ class TooManyChecks(GatewayError):
     kind = Kind.CONFLICT
     code = "too_many_checks"
     should_retry = False
-
-    def __init__(self, checks_max: int) -> None:
-        super().__init__(f"An organization has at most {checks_max} checks. Revoke one first.")
+    template = "An organization has at most {self.checks_max} checks. Revoke one first."
+    checks_max: int

@@ -1,4 +1,4 @@
-"""Pure decisions about organizations."""
+"""Pure rules for organizations."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ from tollhouse.organizations.types import Organization, OrganizationStatus
 
 
 def with_status(organization: Organization, status: OrganizationStatus) -> Organization:
-    """The organization in its next state; nothing leads back from closed."""
+    """Return the organization with `status`; raise `OrganizationClosed` if that would reopen it."""
     if status is not OrganizationStatus.CLOSED:
         check_open(organization)
     return replace(organization, status=status)
 
 
 def check_open(organization: Organization) -> None:
-    """Nothing is added to a closed organization, and nothing leads back."""
+    """Raise `OrganizationClosed` if the organization is closed, which is final."""
     if organization.status is OrganizationStatus.CLOSED:
         raise OrganizationClosed

@@ -1,4 +1,4 @@
-"""Verbs on organizations, in the caller's transaction."""
+"""Operations on organizations, in the caller's transaction."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ CHECKS_MAX: Final = 100
 
 
 async def create(tx: Mutation, *, name: str) -> Organization:
-    """Open an organization under the ID that the mutation is about."""
+    """Create an organization with the mutation's organization ID."""
     organization = Organization(
         id=tx.organization_id,
         name=name,
@@ -32,7 +32,7 @@ async def create(tx: Mutation, *, name: str) -> Organization:
 
 
 async def set_status(tx: Mutation, status: OrganizationStatus) -> Organization:
-    """Suspend, reactivate or close; its keys follow within a second on every worker."""
+    """Suspend, reactivate or close the organization; workers apply it to keys within a second."""
     organization = await store.get_for_update(tx, tx.organization_id)
     if organization is None:
         raise OrganizationNotFound
@@ -52,7 +52,7 @@ async def set_status(tx: Mutation, status: OrganizationStatus) -> Organization:
 
 
 async def require_open(tx: Mutation) -> None:
-    """For what may only be added to an organization that is not closed, nor is until the commit."""
+    """Raise `OrganizationClosed` if it is closed, and keep it from closing until the commit."""
     organization = await store.get_for_key_share(tx, tx.organization_id)
     if organization is None:
         raise OrganizationNotFound
@@ -60,7 +60,7 @@ async def require_open(tx: Mutation) -> None:
 
 
 async def retrieve(tx: Transaction, organization_id: OrganizationId) -> Organization:
-    """Read one, whatever its state."""
+    """Return an organization, whatever its status, or raise `OrganizationNotFound`."""
     organization = await store.get(tx, organization_id)
     if organization is None:
         raise OrganizationNotFound
@@ -68,14 +68,14 @@ async def retrieve(tx: Transaction, organization_id: OrganizationId) -> Organiza
 
 
 async def page(tx: Transaction, *, after: OrganizationId | None, limit: int) -> list[Organization]:
-    """For the operator: in order of creation."""
+    """Return a page of all organizations in order of creation, for the operator."""
     return await store.page(tx, after=after, limit=limit)
 
 
 async def grant_check(tx: Mutation, name: str) -> GrantedCheck:
-    """Open the models that require it; granting again changes nothing.
+    """Grant a check, which allows the models that require it. A second grant changes nothing.
 
-    The organization's row is held, so that of two grants the second sees the first.
+    Locks the organization's row, so that the second of two grants sees the first.
     """
     organization = await store.get_for_update(tx, tx.organization_id)
     if organization is None:
@@ -86,7 +86,7 @@ async def grant_check(tx: Mutation, name: str) -> GrantedCheck:
         tx.unchanged()
         return check
     if len(held) >= CHECKS_MAX:
-        raise TooManyChecks(CHECKS_MAX)
+        raise TooManyChecks(checks_max=CHECKS_MAX)
     check = GrantedCheck(organization_id=tx.organization_id, name=name, granted_at=tx.now)
     await store.insert_check(tx, check)
     await _audit_check(tx, "organization_check.grant", before=None, after=check)
@@ -94,7 +94,10 @@ async def grant_check(tx: Mutation, name: str) -> GrantedCheck:
 
 
 async def revoke_check(tx: Mutation, name: str) -> None:
-    """Lock the models that require it; revoking what was never granted changes nothing."""
+    """Revoke a check, which blocks the models that require it.
+
+    Changes nothing if the check is not granted.
+    """
     if await store.get_for_update(tx, tx.organization_id) is None:
         raise OrganizationNotFound
     check = (await _checks_by_name(tx)).get(name)
@@ -106,7 +109,7 @@ async def revoke_check(tx: Mutation, name: str) -> None:
 
 
 async def checks(tx: Transaction, organization_id: OrganizationId) -> list[GrantedCheck]:
-    """All of them, by name."""
+    """Return all granted checks, ordered by name."""
     return await store.checks(tx, organization_id, limit=CHECKS_MAX)
 
 

@@ -17,7 +17,7 @@ async def insert(tx: Mutation, organization: Organization) -> None:
 
 
 async def get(tx: Transaction, organization_id: OrganizationId) -> Organization | None:
-    """Read one."""
+    """Return an organization, or None."""
     row = await tx.fetch_one(
         "SELECT id, name, status, created_at FROM organizations WHERE id = $1", organization_id
     )
@@ -25,7 +25,7 @@ async def get(tx: Transaction, organization_id: OrganizationId) -> Organization 
 
 
 async def get_for_update(tx: Mutation, organization_id: OrganizationId) -> Organization | None:
-    """Read one and hold its row."""
+    """Return an organization, or None, and lock its row."""
     row = await tx.fetch_one(
         "SELECT id, name, status, created_at FROM organizations WHERE id = $1 FOR UPDATE",
         organization_id,
@@ -34,7 +34,10 @@ async def get_for_update(tx: Mutation, organization_id: OrganizationId) -> Organ
 
 
 async def get_for_key_share(tx: Mutation, organization_id: OrganizationId) -> Organization | None:
-    """Read one and keep its state from being changed; creations do not wait for each other."""
+    """Return an organization, or None, and block a change of its status.
+
+    The lock is shared, so that creations do not wait for each other.
+    """
     row = await tx.fetch_one(
         "SELECT id, name, status, created_at FROM organizations WHERE id = $1 FOR KEY SHARE",
         organization_id,
@@ -43,7 +46,7 @@ async def get_for_key_share(tx: Mutation, organization_id: OrganizationId) -> Or
 
 
 async def save_status(tx: Mutation, organization: Organization) -> None:
-    """Write the state."""
+    """Write the status."""
     await tx.execute(
         "UPDATE organizations SET status = $2 WHERE id = $1", organization.id, organization.status
     )
@@ -52,7 +55,7 @@ async def save_status(tx: Mutation, organization: Organization) -> None:
 async def page(  # all organizations: the operator's list
     tx: Transaction, *, after: OrganizationId | None, limit: int
 ) -> list[Organization]:
-    """In order of creation."""
+    """Return a page of all organizations in order of creation."""
     rows = await tx.fetch_all(
         """
         SELECT id, name, status, created_at
@@ -92,7 +95,7 @@ async def delete_check(tx: Mutation, check: GrantedCheck) -> None:
 async def checks(
     tx: Transaction, organization_id: OrganizationId, *, limit: int
 ) -> list[GrantedCheck]:
-    """By name."""
+    """Return up to `limit` granted checks, ordered by name."""
     rows = await tx.fetch_all(
         """
         SELECT organization_id, check_name, granted_at

@@ -1,4 +1,4 @@
-"""The organization, and the states that it can be in."""
+"""The organization, its status, and its granted checks."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from tollhouse.base.ids import OrganizationId
 
 
 class OrganizationStatus(StrEnum):
-    """Suspension can be lifted; closing is final."""
+    """The status of an organization. Suspension can be lifted; closing is final."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"
@@ -17,7 +17,7 @@ class OrganizationStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Organization:
-    """One customer, with its own projects, keys, policies and money."""
+    """One customer, with its own projects, keys, policies and credit."""
 
     id: OrganizationId
     name: str
@@ -27,7 +27,7 @@ class Organization:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GrantedCheck:
-    """What an organization was found to fulfil; models may require it."""
+    """A check that the operator granted to an organization; models may require it."""
 
     organization_id: OrganizationId
     name: str

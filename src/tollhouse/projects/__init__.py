@@ -1,1 +1,1 @@
-"""Projects: what keys belong to, and what costs and policies are scoped by."""
+"""Projects. Keys belong to a project; costs and policies are scoped by project."""

@@ -1,30 +1,24 @@
-"""How verbs on projects fail."""
+"""Errors of projects."""
 
 from tollhouse.base.errors import GatewayError, Kind
 
 
 class ProjectNotFound(GatewayError):
-    """Unknown, or another organization's: the answer does not tell which."""
+    """The project does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "project_not_found"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No such project in this organization. "
-            "`GET /manage/v1/organization/projects` lists them.",
-            param="project_id",
-        )
+    param = "project_id"
+    template = (
+        "No such project in this organization. `GET /manage/v1/organization/projects` lists them."
+    )
 
 
 class ProjectIsArchived(GatewayError):
-    """An archived project takes no changes."""
+    """An archived project cannot be changed."""
 
     kind = Kind.CONFLICT
     code = "project_archived"
     should_retry = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The project is archived and takes no changes. Use another project.", param="project_id"
-        )
+    param = "project_id"
+    template = "The project is archived and takes no changes. Use another project."

@@ -1,4 +1,4 @@
-"""Verbs on projects, in the caller's transaction."""
+"""Operations on projects, in the caller's transaction."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,12 +16,12 @@ from tollhouse.storage.database import Mutation, Transaction
 
 
 async def require_room(tx: Mutation, quota: int) -> None:
-    """Raise `QuotaExceeded` if the organization has so many projects that are not archived."""
+    """Raise `QuotaExceeded` if the organization has `quota` projects that are not archived."""
     await quotas.require_room(tx, Quota.PROJECTS, quota, store.count_active)
 
 
 async def create(tx: Mutation, *, project_id: ProjectId, name: str) -> Project:
-    """Open a project."""
+    """Create a project that allows every model."""
     project = Project(
         organization_id=tx.organization_id,
         id=project_id,
@@ -42,7 +42,11 @@ async def edit(
     name: str | UnsetType = UNSET,
     allowed_models: Sequence[str] | UnsetType | None = UNSET,
 ) -> Project:
-    """Change what is given; no models at all allow every one. What is so already stays."""
+    """Change the given fields. `allowed_models` of None allows every model.
+
+    Raises `ProjectIsArchived` if the project is archived. Changes nothing if the values are the
+    same.
+    """
     project = await _held(tx, project_id)
     if project.archived_at is not None:
         raise ProjectIsArchived
@@ -61,7 +65,7 @@ async def edit(
 
 
 async def archive(tx: Mutation, project_id: ProjectId) -> Project:
-    """Stop new inference with the project's keys for good. Archiving twice is archiving once."""
+    """Stop new inference with the project's keys for good. A second call changes nothing."""
     project = await _held(tx, project_id)
     if project.archived_at is not None:
         tx.unchanged()
@@ -75,7 +79,7 @@ async def archive(tx: Mutation, project_id: ProjectId) -> Project:
 async def retrieve(
     tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
 ) -> Project:
-    """Read one, archived or not."""
+    """Return a project, archived or not, or raise `ProjectNotFound`."""
     project = await store.get(tx, organization_id, project_id)
     if project is None:
         raise ProjectNotFound
@@ -83,7 +87,7 @@ async def retrieve(
 
 
 async def require_active(tx: Mutation, project_id: ProjectId) -> Project:
-    """For what may only be added to an active project: it stays active until the commit."""
+    """Return a project and keep it active until the commit; raise if it is archived or missing."""
     project = await store.get_for_share(tx, tx.organization_id, project_id)
     if project is None:
         raise ProjectNotFound
@@ -95,7 +99,10 @@ async def require_active(tx: Mutation, project_id: ProjectId) -> Project:
 async def page(
     tx: Transaction, organization_id: OrganizationId, *, after: ProjectId | None, limit: int
 ) -> list[Project]:
-    """In order of creation; the cursor must be one of this organization's."""
+    """Return a page of projects in order of creation, archived ones included.
+
+    Raises `UnknownCursor` if `after` is not a project of this organization.
+    """
     if after is not None and await store.get(tx, organization_id, after) is None:
         raise UnknownCursor
     return await store.page(tx, organization_id, after=after, limit=limit)

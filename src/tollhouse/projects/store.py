@@ -24,7 +24,7 @@ async def insert(tx: Mutation, project: Project) -> None:
 async def get(
     tx: Transaction, organization_id: OrganizationId, project_id: ProjectId
 ) -> Project | None:
-    """Read one."""
+    """Return a project, or None."""
     row = await tx.fetch_one(
         """
         SELECT organization_id, id, name, allowed_models, created_at, archived_at
@@ -41,7 +41,7 @@ async def get(
 async def get_for_update(
     tx: Mutation, organization_id: OrganizationId, project_id: ProjectId
 ) -> Project | None:
-    """Read one and hold its row: the next writer sees what this one did."""
+    """Return a project, or None, and lock its row."""
     row = await tx.fetch_one(
         """
         SELECT organization_id, id, name, allowed_models, created_at, archived_at
@@ -59,7 +59,10 @@ async def get_for_update(
 async def get_for_share(
     tx: Mutation, organization_id: OrganizationId, project_id: ProjectId
 ) -> Project | None:
-    """Read one and keep it from being archived; creations of keys do not wait for each other."""
+    """Return a project, or None, and keep it from being archived.
+
+    The lock is shared, so that creations of keys do not wait for each other.
+    """
     row = await tx.fetch_one(
         """
         SELECT organization_id, id, name, allowed_models, created_at, archived_at
@@ -75,7 +78,7 @@ async def get_for_share(
 
 
 async def save(tx: Mutation, project: Project) -> None:
-    """Write what can change: the name, the models and the archiving."""
+    """Write the fields that can change: the name, the allowed models and the archiving."""
     await tx.execute(
         """
         UPDATE projects
@@ -92,7 +95,7 @@ async def save(tx: Mutation, project: Project) -> None:
 
 
 async def count_active(tx: Transaction, organization_id: OrganizationId, count_max: int) -> int:
-    """Count projects that are not archived, up to a bound."""
+    """Count projects that are not archived, up to `count_max`."""
     return await tx.fetch_value(
         """
         SELECT count(*)
@@ -108,7 +111,7 @@ async def count_active(tx: Transaction, organization_id: OrganizationId, count_m
 async def page(
     tx: Transaction, organization_id: OrganizationId, *, after: ProjectId | None, limit: int
 ) -> list[Project]:
-    """In order of creation, archived ones included."""
+    """Return a page of projects in order of creation, archived ones included."""
     rows = await tx.fetch_all(
         """
         SELECT organization_id, id, name, allowed_models, created_at, archived_at

@@ -10,7 +10,7 @@ from tollhouse.base.ids import OrganizationId, ProjectId
 class Project:
     """A part of an organization. Archiving is final and keeps its usage readable.
 
-    Without `allowed_models` its keys may use every model, unless they are narrower themselves.
+    `allowed_models` of None allows every model. A key of the project may allow fewer.
     """
 
     organization_id: OrganizationId

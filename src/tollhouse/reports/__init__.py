@@ -1,1 +1,1 @@
-"""What was spent and used: sums of settled requests, in buckets of UTC days or hours."""
+"""Cost and usage reports: sums of settled requests, in buckets of UTC days or hours."""

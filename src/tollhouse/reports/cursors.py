@@ -1,7 +1,7 @@
-"""The cursor of a report: where it goes on and where it ends, signed together with the question.
+"""Signed cursors of reports: the first bucket of a page, and the end of the report.
 
-The question itself does not stand in the cursor, so every cursor is short. As it is signed
-with it, a cursor fits the organization and the question that it was made for, and no other.
+The signature covers the organization and the query, which are not part of the cursor. So a cursor
+is short, and valid only for the organization and the query that it was made for.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import Final
 
 from tollhouse.base.ids import OrganizationId
 from tollhouse.reports.errors import InvalidCursor
-from tollhouse.reports.types import Place, Question
+from tollhouse.reports.types import CostQuery, PageCursor
 from tollhouse.storage import master_secrets
 from tollhouse.storage.database import Transaction
 from tollhouse.storage.master_secrets import MasterSecrets
@@ -25,7 +25,7 @@ _TEXT_LENGTH: Final = 64
 
 
 class Cursors:
-    """Writes and reads cursors with keys of their own, one derived from each master secret."""
+    """Signs and verifies cursors with keys that are derived from the master secrets."""
 
     def __init__(self, masters: MasterSecrets) -> None:
         self._masters = masters
@@ -41,33 +41,33 @@ class Cursors:
     def write(
         self,
         organization_id: OrganizationId,
-        question: Question,
-        place: Place,
+        question: CostQuery,
+        place: PageCursor,
         *,
         master_id: str,
     ) -> str:
-        """The cursor that leads to a place."""
+        """Return the signed cursor of a position."""
         content = _CONTENT.pack(place.bucket, place.end)
         tag = _tag(self._keys[master_id], organization_id, question, content)
         return base64.urlsafe_b64encode(content + tag).decode()
 
-    def read(self, organization_id: OrganizationId, question: Question, text: str) -> Place:
-        """Where a cursor leads, if it was written for this question of this organization."""
+    def read(self, organization_id: OrganizationId, question: CostQuery, text: str) -> PageCursor:
+        """Return the position of a cursor; raise `InvalidCursor` if it is not for this query."""
         decoded = _decoded(text)
         content, tag = decoded[: _CONTENT.size], decoded[_CONTENT.size :]
         expected = (_tag(key, organization_id, question, content) for key in self._keys.values())
         if not any(hmac.compare_digest(tag, one) for one in expected):
             raise InvalidCursor
         bucket, end = _CONTENT.unpack(content)
-        return Place(bucket=bucket, end=end)
+        return PageCursor(bucket=bucket, end=end)
 
 
-def _tag(key: bytes, organization_id: OrganizationId, question: Question, content: bytes) -> bytes:
+def _tag(key: bytes, organization_id: OrganizationId, question: CostQuery, content: bytes) -> bytes:
     return hmac.digest(key, content + _canonical(organization_id, question), "sha256")
 
 
 def _decoded(text: str) -> bytes:
-    """One spelling only: what base64 would forgive is refused."""
+    """Decode a cursor; raise `InvalidCursor` for a wrong length or a character outside base64."""
     if len(text) != _TEXT_LENGTH or not text.isascii():
         raise InvalidCursor
     try:
@@ -79,8 +79,8 @@ def _decoded(text: str) -> bytes:
     return decoded
 
 
-def _canonical(organization_id: OrganizationId, question: Question) -> bytes:
-    """One text for all ways to ask the same; no field can run into the next."""
+def _canonical(organization_id: OrganizationId, question: CostQuery) -> bytes:
+    """Return a text that is the same for equal queries, and different for all others."""
     fields = (
         str(organization_id),
         question.subject.value,

@@ -1,57 +1,56 @@
-"""How reports fail."""
+"""Errors of reports."""
 
 from collections.abc import Sequence
 
-from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, listed_ids
+from tollhouse.base.errors import GatewayError, InvalidInput, Kind, listed_ids
 
 
-class ProjectNotFound(GatewayError):
-    """A project of the filter is unknown, or another organization's."""
+class ReportProjectNotFound(GatewayError):
+    """A project of the filter does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "project_not_found"
+    param = "project_ids"
+    template = (
+        "No project of this organization has {self.ids}. "
+        "`GET /manage/v1/organization/projects` lists them."
+    )
 
     def __init__(self, unknown: Sequence[str]) -> None:
-        super().__init__(
-            f"No project of this organization has {listed_ids(unknown)}. "
-            "`GET /manage/v1/organization/projects` lists them.",
-            param="project_ids",
-        )
+        super().__init__(ids=listed_ids(unknown))
 
 
-class KeyNotFound(GatewayError):
-    """A key of the filter is unknown, or another organization's."""
+class ReportKeyNotFound(GatewayError):
+    """A key of the filter does not exist, or belongs to another organization."""
 
     kind = Kind.NOT_FOUND
     code = "api_key_not_found"
+    param = "api_key_ids"
+    template = (
+        "No project key of this organization has {self.ids}. "
+        "`GET /manage/v1/organization/projects/{{project_id}}/api_keys` lists them."
+    )
 
     def __init__(self, unknown: Sequence[str]) -> None:
-        super().__init__(
-            f"No project key of this organization has {listed_ids(unknown)}. "
-            "`GET /manage/v1/organization/projects/{project_id}/api_keys` lists them.",
-            param="api_key_ids",
-        )
+        super().__init__(ids=listed_ids(unknown))
 
 
-class EmptyRange(InvalidRequest):
-    """A range without an end ends now, which is before its start."""
+class ReportRangeEmpty(InvalidInput):
+    """The range ends before its start. Without an end, it ends now."""
 
-    def __init__(self) -> None:
-        message = "Invalid 'start_time': it must lie before the end, which is now if none is sent."
-        super().__init__("invalid_value", message, param="start_time")
-
-
-class InvalidCursor(InvalidRequest):
-    """Forged, another organization's, or made for another question: the answer does not tell."""
-
-    def __init__(self) -> None:
-        message = "Invalid 'page': not the next page of this report. Keep all other parameters."
-        super().__init__("invalid_value", message, param="page")
+    param = "start_time"
+    template = "Invalid 'start_time': it must lie before the end, which is now if none is sent."
 
 
-class DetailIsGone(InvalidRequest):
-    """Only whole hours are known of a day whose entries have passed their retention."""
+class InvalidCursor(InvalidInput):
+    """The cursor is not valid, belongs to another organization, or to another report."""
 
-    def __init__(self, param: str) -> None:
-        message = f"Invalid '{param}': of so old a day only whole hours are known."
-        super().__init__("invalid_value", message, param=param)
+    param = "page"
+    template = "Invalid 'page': not the next page of this report. Keep all other parameters."
+
+
+class DetailIsGone(InvalidInput):
+    """Entries of this day were deleted after their retention. Only whole hours are known."""
+
+    template = "Invalid '{self.param}': of so old a day only whole hours are known."
+    param: str | None

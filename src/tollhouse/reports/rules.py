@@ -1,4 +1,4 @@
-"""Where buckets lie, where a span's sums are found, and how sums become lines of cost."""
+"""Rules of reports, without I/O: buckets, the sources of sums, and lines of cost."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
@@ -9,22 +9,22 @@ from tollhouse.base.money import PicoUsd
 from tollhouse.reports.types import (
     Bucket,
     CostLine,
+    CostPart,
     Group,
-    Part,
+    PageCursor,
     Pieces,
-    Place,
-    Span,
+    ReportSpan,
     Sums,
     Used,
     Width,
 )
 
 
-def pieces(span: Span, width: Width) -> Pieces:
-    """Cut a span up; only what lies inside a cut hour has to be read from the entries."""
+def pieces(span: ReportSpan, width: Width) -> Pieces:
+    """Split a span into whole days, whole hours, and parts of hours, which need the entries."""
     days = _whole(span, Width.DAY) if width is Width.DAY else None
-    hours: list[Span] = []
-    entries: list[Span] = []
+    hours: list[ReportSpan] = []
+    entries: list[ReportSpan] = []
     for part in _around(span, days):
         inner = _whole(part, Width.HOUR)
         hours += [] if inner is None else [inner]
@@ -32,30 +32,30 @@ def pieces(span: Span, width: Width) -> Pieces:
     return Pieces(days=days, hours=tuple(hours), entries=tuple(entries))
 
 
-def cut_parameter(span: Span, piece: Span) -> str:
-    """Which bound of the range cuts the hour that this piece of entries lies in."""
+def cut_parameter(span: ReportSpan, piece: ReportSpan) -> str:
+    """Return the parameter of the range that cuts the hour of this piece."""
     is_start = piece.start == span.start and piece.start % Width.HOUR
     return "start_time" if is_start else "end_time"
 
 
 def first_bucket(start: int, width: Width) -> int:
-    """The bucket that holds an instant."""
+    """Return the start of the bucket that contains an instant."""
     return _down(start, width)
 
 
-def page_span(place: Place, width: Width, *, buckets_max: int) -> Span:
-    """The buckets of a page, whole: they may reach beyond the range on both sides."""
+def page_span(place: PageCursor, width: Width, *, buckets_max: int) -> ReportSpan:
+    """Return the span of a page's whole buckets, which may exceed the range on both sides."""
     end = place.bucket + buckets_max * width
-    return Span(start=place.bucket, end=min(end, _up(place.end, width)))
+    return ReportSpan(start=place.bucket, end=min(end, _up(place.end, width)))
 
 
-def inside(span: Span, bounds: Span) -> Span:
-    """The part of a span that lies within bounds which it overlaps."""
-    return Span(start=max(span.start, bounds.start), end=min(span.end, bounds.end))
+def inside(span: ReportSpan, bounds: ReportSpan) -> ReportSpan:
+    """Return the intersection of a span and bounds that it overlaps."""
+    return ReportSpan(start=max(span.start, bounds.start), end=min(span.end, bounds.end))
 
 
 def merged(found: Iterable[Used]) -> list[Used]:
-    """One item per group; a cut day is found in pieces."""
+    """Return one item per group, sorted; a cut day is read in several pieces."""
     sums: dict[Group, Sums] = {}
     for used in found:
         known = sums.get(used.group)
@@ -63,14 +63,14 @@ def merged(found: Iterable[Used]) -> list[Used]:
     return [Used(group=group, sums=sums[group]) for group in sorted(sums, key=_order)]
 
 
-def buckets(page: Span, width: Width, used: Sequence[Used]) -> tuple[Bucket, ...]:
-    """Every bucket of a page, those without usage too."""
+def buckets(page: ReportSpan, width: Width, used: Sequence[Used]) -> tuple[Bucket, ...]:
+    """Return every bucket of a page, including those without usage."""
     by_bucket: dict[int, list[Used]] = {}
     for item in used:
         by_bucket.setdefault(item.group.bucket, []).append(item)
     return tuple(
         Bucket(
-            span=Span(start=start, end=start + width),
+            span=ReportSpan(start=start, end=start + width),
             used=tuple(by_bucket.get(start, ())),
         )
         for start in range(page.start, page.end, width)
@@ -78,9 +78,9 @@ def buckets(page: Span, width: Width, used: Sequence[Used]) -> tuple[Bucket, ...
 
 
 def cost_lines(used: Sequence[Used]) -> list[CostLine]:
-    """The results of one bucket, sorted by the fields that they are grouped by (OQ-129).
+    """Return the results of one bucket, sorted by the fields that group them (OQ-129).
 
-    Costs are kept apart by model only for line items, so sums with a model become these.
+    Costs are grouped by model only for line items, so sums with a model become line items.
     """
     lines: list[CostLine] = []
     for _, items in groupby(used, _owner):
@@ -99,14 +99,17 @@ def _lines(used: Used) -> Iterator[CostLine]:
             yield CostLine(group=group, line_item=prefix + part, amount=PicoUsd(amount))
 
 
-def _parts(sums: Sums) -> tuple[tuple[Part, int, int], ...]:
-    """With quantity and amount. Every request is one, so only its price makes it a line."""
+def _parts(sums: Sums) -> tuple[tuple[CostPart, int, int], ...]:
+    """Return each part with its quantity and amount.
+
+    The quantity of requests is 0 here, so that only their price makes a line.
+    """
     return (
-        (Part.INPUT, sums.input_tokens, sums.input_pico_usd),
-        (Part.CACHED_INPUT, sums.cached_input_tokens, sums.cached_input_pico_usd),
-        (Part.OUTPUT, sums.output_tokens, sums.output_pico_usd),
-        (Part.REQUEST, 0, sums.request_pico_usd),
-        (Part.IMAGE, sums.images, sums.image_pico_usd),
+        (CostPart.INPUT, sums.input_tokens, sums.input_pico_usd),
+        (CostPart.CACHED_INPUT, sums.cached_input_tokens, sums.cached_input_pico_usd),
+        (CostPart.OUTPUT, sums.output_tokens, sums.output_pico_usd),
+        (CostPart.REQUEST, 0, sums.request_pico_usd),
+        (CostPart.IMAGE, sums.images, sums.image_pico_usd),
     )
 
 
@@ -131,7 +134,7 @@ def _order(group: Group) -> tuple[int, int, int, str]:
 
 
 def _rank(identifier: UUID | None) -> int:
-    """Orders IDs as their texts would, at a fraction of the cost."""
+    """Return a sort key that orders IDs like their texts, but faster."""
     return 0 if identifier is None else identifier.int
 
 
@@ -143,18 +146,18 @@ def _line_item(line: CostLine) -> str:
     return line.line_item or ""
 
 
-def _whole(span: Span, width: Width) -> Span | None:
-    """The whole hours or days inside a span, if there are any."""
+def _whole(span: ReportSpan, width: Width) -> ReportSpan | None:
+    """Return the whole hours or days inside a span, or None if there are none."""
     start, end = _up(span.start, width), _down(span.end, width)
-    return Span(start=start, end=end) if start < end else None
+    return ReportSpan(start=start, end=end) if start < end else None
 
 
-def _around(outer: Span, inner: Span | None) -> list[Span]:
-    """What an inner span leaves of the outer one, before it and after it."""
+def _around(outer: ReportSpan, inner: ReportSpan | None) -> list[ReportSpan]:
+    """Return the parts of the outer span before and after the inner one."""
     if inner is None:
         return [outer]
     sides = ((outer.start, inner.start), (inner.end, outer.end))
-    return [Span(start=start, end=end) for start, end in sides if start < end]
+    return [ReportSpan(start=start, end=end) for start, end in sides if start < end]
 
 
 def _down(instant: int, width: Width) -> int:

@@ -1,4 +1,4 @@
-"""Verbs of reports: understand the question, and read one page of its answer."""
+"""Operations on reports: build a filter, and read one page."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,20 +10,28 @@ from tollhouse.reports import rules, store
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import (
     DetailIsGone,
-    EmptyRange,
     InvalidCursor,
-    KeyNotFound,
-    ProjectNotFound,
+    ReportKeyNotFound,
+    ReportProjectNotFound,
+    ReportRangeEmpty,
 )
-from tollhouse.reports.types import Filter, Pieces, Place, Question, Report, Span, Used
+from tollhouse.reports.types import (
+    CostFilter,
+    CostQuery,
+    CostReport,
+    PageCursor,
+    Pieces,
+    ReportSpan,
+    Used,
+)
 from tollhouse.storage.database import Database, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """One page as a caller asks for it."""
+    """A request for one page of a report."""
 
-    question: Question
+    question: CostQuery
     end: int | None
     cursor: str | None
     buckets_max: int
@@ -31,15 +39,15 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """A report's page and the cursor of the next one."""
+    """A page of a report, and the cursor of the next page."""
 
-    report: Report
+    report: CostReport
     next_cursor: str | None
 
 
-def filter_of(project_ids: Iterable[str] | None, api_key_ids: Iterable[str] | None) -> Filter:
-    """A filter from the caller's texts; what cannot be an ID is answered like an unknown one."""
-    return Filter(
+def filter_of(project_ids: Iterable[str] | None, api_key_ids: Iterable[str] | None) -> CostFilter:
+    """Return a filter for these IDs; text that is no ID raises the error of an unknown ID."""
+    return CostFilter(
         project_ids=None if project_ids is None else frozenset(map(_project_id, project_ids)),
         api_key_ids=None if api_key_ids is None else frozenset(map(_key_id, api_key_ids)),
     )
@@ -53,7 +61,7 @@ async def page(
     *,
     now: datetime,
 ) -> Page:
-    """Read the page that the cursor leads to, or the first one."""
+    """Return the page at the cursor, or the first page without a cursor."""
     question = asked.question
     place = _place(cursors, organization_id, asked, now=now)
     async with database.transaction() as tx:
@@ -61,35 +69,41 @@ async def page(
         if report.next_start is None:
             return Page(report=report, next_cursor=None)
         master_id = await cursors.writing_id(tx)
-    next_place = Place(bucket=report.next_start, end=place.end)
+    next_place = PageCursor(bucket=report.next_start, end=place.end)
     cursor = cursors.write(organization_id, question, next_place, master_id=master_id)
     return Page(report=report, next_cursor=cursor)
 
 
-def first_place(question: Question, end: int | None, *, now: datetime) -> Place:
-    """The beginning. Without an end the present second is the last one that counts."""
+def first_place(question: CostQuery, end: int | None, *, now: datetime) -> PageCursor:
+    """Return the position of the first page, or raise `ReportRangeEmpty`.
+
+    Without `end`, the current second is the last one that counts.
+    """
     resolved = unix_seconds(now) + 1 if end is None else end
     if resolved <= question.start:
-        raise EmptyRange
-    return Place(bucket=rules.first_bucket(question.start, question.width), end=resolved)
+        raise ReportRangeEmpty
+    return PageCursor(bucket=rules.first_bucket(question.start, question.width), end=resolved)
 
 
 async def read(
     tx: Transaction,
     organization_id: OrganizationId,
-    question: Question,
-    place: Place,
+    question: CostQuery,
+    place: PageCursor,
     *,
     buckets_max: int,
-) -> Report:
-    """Buckets from a place on, all seen at one instant; begins the transaction's statements."""
+) -> CostReport:
+    """Return the buckets from `place` on, read from one snapshot.
+
+    No statement may precede it in the transaction.
+    """
     await store.hold_still(tx)
     await _refuse_strangers(tx, organization_id, question.only)
-    whole = Span(start=question.start, end=place.end)
+    whole = ReportSpan(start=question.start, end=place.end)
     await _refuse_lost_detail(tx, whole, rules.pieces(whole, question.width))
     page_ = rules.page_span(place, question.width, buckets_max=buckets_max)
     found = await _found(tx, organization_id, question, rules.inside(page_, whole))
-    return Report(
+    return CostReport(
         buckets=rules.buckets(page_, question.width, rules.merged(found)),
         next_start=page_.end if page_.end < place.end else None,
         unsettled=await store.unsettled(tx, organization_id, question, whole),
@@ -98,7 +112,7 @@ async def read(
 
 def _place(
     cursors: Cursors, organization_id: OrganizationId, asked: Asked, *, now: datetime
-) -> Place:
+) -> PageCursor:
     if asked.cursor is None:
         return first_place(asked.question, asked.end, now=now)
     place = cursors.read(organization_id, asked.question, asked.cursor)
@@ -107,26 +121,31 @@ def _place(
     return place
 
 
-async def _refuse_strangers(tx: Transaction, organization_id: OrganizationId, only: Filter) -> None:
+async def _refuse_strangers(
+    tx: Transaction, organization_id: OrganizationId, only: CostFilter
+) -> None:
     if only.project_ids and (
         unknown := await store.unknown_projects(tx, organization_id, only.project_ids)
     ):
-        raise ProjectNotFound(unknown)
+        raise ReportProjectNotFound(unknown)
     if only.api_key_ids and (
         unknown := await store.unknown_project_keys(tx, organization_id, only.api_key_ids)
     ):
-        raise KeyNotFound(unknown)
+        raise ReportKeyNotFound(unknown)
 
 
-async def _refuse_lost_detail(tx: Transaction, span: Span, pieces: Pieces) -> None:
-    """Asked of the whole range on every page, so that a report is refused before it begins."""
+async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, pieces: Pieces) -> None:
+    """Raise `DetailIsGone` if a piece needs entries of a closed day.
+
+    Every page checks the whole range, so that a report fails on its first page.
+    """
     for piece in pieces.entries:
         if await store.is_closed(tx, piece):
-            raise DetailIsGone(rules.cut_parameter(span, piece))
+            raise DetailIsGone(param=rules.cut_parameter(span, piece))
 
 
 async def _found(
-    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+    tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
     pieces = rules.pieces(span, question.width)
     found: list[Used] = []
@@ -142,12 +161,12 @@ async def _found(
 def _project_id(text: str) -> ProjectId:
     parsed = parse_uuid(text)
     if parsed is None:
-        raise ProjectNotFound([text])
+        raise ReportProjectNotFound([text])
     return ProjectId(parsed)
 
 
 def _key_id(text: str) -> ProjectKeyId:
     parsed = parse_uuid(text)
     if parsed is None:
-        raise KeyNotFound([text])
+        raise ReportKeyNotFound([text])
     return ProjectKeyId(parsed)

@@ -1,27 +1,27 @@
-"""SQL of reports. Sums come from the rollups where a span is whole, and else from the entries."""
+"""Queries of reports. Sums of whole days and hours come from rollups, others from entries."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
-from tollhouse.reports.types import Dimension, Group, Question, Span, Sums, Used
+from tollhouse.reports.types import CostQuery, Dimension, Group, ReportSpan, Sums, Used
 from tollhouse.storage.database import Row, Transaction
 
 
 async def hold_still(tx: Transaction) -> None:  # all organizations: reads no row
-    """Let all that follows see one instant, entries included.
+    """Make the transaction read one snapshot; must be its first statement.
 
-    The lock comes before the view: a partition that the view still has is not taken away.
+    The lock precedes the snapshot, so that no partition of the snapshot can be detached.
     """
     await tx.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     await tx.execute("LOCK TABLE ONLY ledger_entries IN ACCESS SHARE MODE")
 
 
 async def days(
-    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+    tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
-    """Sums of whole days."""
+    """Return the sums of whole days."""
     rows = await tx.fetch_all(
         """
         SELECT extract(epoch FROM day)::bigint AS bucket,
@@ -56,9 +56,9 @@ async def days(
 
 
 async def hours(
-    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+    tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
-    """Sums of whole hours."""
+    """Return the sums of whole hours."""
     rows = await tx.fetch_all(
         """
         SELECT extract(epoch FROM hour)::bigint / $9 * $9 AS bucket,
@@ -94,9 +94,9 @@ async def hours(
 
 
 async def entries(
-    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+    tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
-    """Sums of what was admitted in any span, exact to the second; reads the entries one by one."""
+    """Return the sums of requests admitted in any span, exact to the second; reads every entry."""
     rows = await tx.fetch_all(
         """
         SELECT floor(extract(epoch FROM admitted_at))::bigint / $9 * $9 AS bucket,
@@ -135,17 +135,17 @@ async def entries(
     return [_used(row) for row in rows]
 
 
-async def is_closed(tx: Transaction, span: Span) -> bool:  # all organizations: days close for all
-    """Whether a day of the span has lost its entries."""
+async def is_closed(tx: Transaction, span: ReportSpan) -> bool:  # all organizations: shared days
+    """Return whether a day of the span is closed, so that its entries may be dropped."""
     return await tx.fetch_value(
         "SELECT EXISTS (SELECT FROM closed_days WHERE day BETWEEN $1 AND $2)", *_days_of(span)
     )
 
 
 async def unsettled(
-    tx: Transaction, organization_id: OrganizationId, question: Question, span: Span
+    tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> int:
-    """How many requests of the span are held, with an end that nobody knows yet."""
+    """Return the number of unsettled requests that were admitted in the span."""
     project_ids, api_key_ids, *_ = _chosen(question)
     return await tx.fetch_value(
         """
@@ -170,7 +170,7 @@ async def unsettled(
 async def unknown_projects(
     tx: Transaction, organization_id: OrganizationId, project_ids: Iterable[ProjectId]
 ) -> list[str]:
-    """Return those that are not the organization's, archived or not."""
+    """Return the IDs that are no project of the organization, archived or not."""
     rows = await tx.fetch_all(
         """
         SELECT asked.id::text
@@ -188,7 +188,7 @@ async def unknown_projects(
 async def unknown_project_keys(
     tx: Transaction, organization_id: OrganizationId, api_key_ids: Iterable[ProjectKeyId]
 ) -> list[str]:
-    """Return those that are no keys of the organization's projects, revoked or not."""
+    """Return the IDs that are no project key of the organization, revoked or not."""
     rows = await tx.fetch_all(
         """
         SELECT asked.id::text
@@ -203,8 +203,8 @@ async def unknown_project_keys(
     return [row["id"] for row in rows]
 
 
-def _chosen(question: Question) -> tuple[list[UUID] | None, list[UUID] | None, bool, bool, bool]:
-    """Filters and grouping, in the order of the statements' parameters."""
+def _chosen(question: CostQuery) -> tuple[list[UUID] | None, list[UUID] | None, bool, bool, bool]:
+    """Return filters and grouping in the order of the statements' parameters."""
     only, grouping = question.only, question.grouping
     return (
         None if only.project_ids is None else list(only.project_ids),
@@ -247,6 +247,6 @@ def _day(seconds: int) -> date:
     return _instant(seconds).date()
 
 
-def _days_of(span: Span) -> tuple[date, date]:
-    """The first and the last day that a span touches."""
+def _days_of(span: ReportSpan) -> tuple[date, date]:
+    """Return the first and the last day of a span."""
     return _day(span.start), _day(span.end - 1)

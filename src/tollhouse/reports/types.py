@@ -1,4 +1,4 @@
-"""Nouns of reports: what is asked, and the sums that answer it. Instants are Unix seconds."""
+"""Types of reports: queries, and their sums. Instants are Unix seconds."""
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -14,15 +14,15 @@ class Width(IntEnum):
     DAY = 86_400
 
 
-class Subject(StrEnum):
-    """Which report; a cursor of one leads nowhere in another."""
+class CostSubject(StrEnum):
+    """The kind of a report. A cursor of one kind is invalid for another."""
 
     COSTS = "costs"
     USAGE = "usage"
 
 
 class Dimension(StrEnum):
-    """By what sums can be kept apart. A line item is a model and a part of its price."""
+    """A field to group sums by. A line item is a model and a part of its price."""
 
     PROJECT = "project_id"
     KEY = "api_key_id"
@@ -30,7 +30,7 @@ class Dimension(StrEnum):
     LINE_ITEM = "line_item"
 
 
-class Part(StrEnum):
+class CostPart(StrEnum):
     """The parts of a request that have a price each; the second half of a line item (OQ-131)."""
 
     INPUT = "input"
@@ -41,35 +41,35 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
-    """From `start` up to, but not with, `end`; never empty."""
+class ReportSpan:
+    """The time from `start` to before `end`; never empty."""
 
     start: int
     end: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Filter:
-    """Whose usage counts; nothing means everybody's."""
+class CostFilter:
+    """The projects and keys whose usage counts; None means all."""
 
     project_ids: frozenset[ProjectId] | None = None
     api_key_ids: frozenset[ProjectKeyId] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """What a report is about, whichever page of it is read. Its end is fixed on the first."""
+class CostQuery:
+    """The query of a report, the same for all its pages. The first page fixes its end."""
 
-    subject: Subject
+    subject: CostSubject
     start: int
     width: Width
-    only: Filter
+    only: CostFilter
     grouping: frozenset[Dimension]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """Where in a report a page begins, and where the whole report ends."""
+class PageCursor:
+    """The first bucket of a page, and the end of the whole report."""
 
     bucket: int
     end: int
@@ -77,16 +77,16 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pieces:
-    """A span cut up by where its sums are found: rollups where it is whole, else the entries."""
+    """A span, split by the source of its sums: rollups for whole days and hours, else entries."""
 
-    days: Span | None
-    hours: tuple[Span, ...]
-    entries: tuple[Span, ...]
+    days: ReportSpan | None
+    hours: tuple[ReportSpan, ...]
+    entries: tuple[ReportSpan, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """What is summed up together; nothing stands for what was not asked to be kept apart."""
+    """The fields that a sum is grouped by; None for a field that the query does not group by."""
 
     bucket: int
     project_id: ProjectId | None
@@ -126,12 +126,12 @@ class Used:
 class Bucket:
     """One hour or day. Without settled usage it is empty, which is not the same as zero."""
 
-    span: Span
+    span: ReportSpan
     used: tuple[Used, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class CostReport:
     """Consecutive buckets. `unsettled` counts requests of the whole span that are in no sum yet."""
 
     buckets: tuple[Bucket, ...]

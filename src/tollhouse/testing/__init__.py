@@ -1,1 +1,1 @@
-"""Engines for trials and tests: one whose behaviour is scripted, and a small real one."""
+"""Engines for demos and tests: a scripted one, and a small real one."""

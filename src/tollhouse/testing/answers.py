@@ -1,4 +1,4 @@
-"""What a sound engine would answer, the same at every time: tokens are words of a fixed text."""
+"""Answers of the test upstream. They are deterministic: tokens are words of a fixed text."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from msgspec import UNSET
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.testing.asked import ChatAsked, prompt_tokens
 from tollhouse.testing.schemas import example
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.scripts import UpstreamScript
 
 TEXT: Final = (
     "The gate is open and the toll is paid, so the road goes on through the hills to the sea. "
@@ -21,7 +21,7 @@ TEXT: Final = (
 WORDS: Final = tuple(" " + word for word in TEXT.split())
 TOKEN: Final = re.compile(r"\s*\S+|\s+")
 REASONING_TOKENS: Final = 4
-"""How long is thought when thinking was asked for."""
+"""The tokens of reasoning in an answer, if the request asks for reasoning."""
 CITATION: Final[FreeObject] = {
     "type": "url_citation",
     "url_citation": {
@@ -37,7 +37,7 @@ Kind = Literal["reasoning", "content", "refusal", "tool_call", "function_call"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """Tokens of one kind; the arguments if it is a call."""
+    """Consecutive tokens of one kind. Those of a call are its arguments, and `name` is its name."""
 
     kind: Kind
     tokens: Sequence[str]
@@ -45,52 +45,52 @@ class Run:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The tokens as one text."""
         return "".join(self.tokens)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """Every choice is the same."""
+class ScriptedAnswer:
+    """An answer, whose choices are all equal."""
 
     asked: ChatAsked
-    script: Script
+    script: UpstreamScript
     runs: Sequence[Run]
     finish_reason: str
 
     @property
     def choices(self) -> int:
-        """How many."""
+        """The number of choices."""
         return self.asked.n or 1
 
     @property
     def choice_tokens(self) -> int:
-        """Of one choice."""
+        """The tokens of one choice."""
         return sum(len(run.tokens) for run in self.runs)
 
     @property
     def reasoning_tokens(self) -> int:
-        """Of one choice; part of its tokens."""
+        """The tokens of one choice that are reasoning."""
         return sum(len(run.tokens) for run in self.runs if run.kind == "reasoning")
 
     @property
     def annotations(self) -> list[FreeObject]:
-        """There are some if the web was to be searched."""
+        """One citation if the request asks for a web search, else none."""
         return [] if self.asked.web_search_options is None else [CITATION]
 
 
-def answer_to(asked: ChatAsked, script: Script, *, tokens_default: int) -> Answer:
-    """Cut where the caller's bound says, and then finished by length."""
+def answer_to(asked: ChatAsked, script: UpstreamScript, *, tokens_default: int) -> ScriptedAnswer:
+    """Return the answer to a request, cut at the bound on output tokens."""
     runs = list(_runs(asked, script, tokens_default))
     bound = asked.output_tokens_max
     is_cut = bound is not None and sum(len(run.tokens) for run in runs) > bound
     shortened = runs if bound is None else list(_shortened(runs, bound))
     finish_reason = script.finish_reason or ("length" if is_cut else _finish_reason(runs))
-    return Answer(asked=asked, script=script, runs=shortened, finish_reason=finish_reason)
+    return ScriptedAnswer(asked=asked, script=script, runs=shortened, finish_reason=finish_reason)
 
 
-def usage(answer: Answer, *, completion_tokens: int, reasoning_tokens: int) -> Any:  # noqa: ANN401 - may be absurd
-    """Exact, unless the script says otherwise."""
+def usage(answer: ScriptedAnswer, *, completion_tokens: int, reasoning_tokens: int) -> Any:  # noqa: ANN401 - a script may send anything
+    """Return the usage object: exact, unless the script replaces it."""
     script = answer.script
     if script.usage is None or isinstance(script.usage, str):
         return script.usage
@@ -107,8 +107,8 @@ def usage(answer: Answer, *, completion_tokens: int, reasoning_tokens: int) -> A
     return exact if script.usage is UNSET else exact | script.usage
 
 
-def total_usage(answer: Answer) -> Any:  # noqa: ANN401 - may be absurd
-    """Of all choices together; the prompt counts once."""
+def total_usage(answer: ScriptedAnswer) -> Any:  # noqa: ANN401 - a script may send anything
+    """Return the usage of all choices together. The prompt counts once."""
     return usage(
         answer,
         completion_tokens=answer.choice_tokens * answer.choices,
@@ -117,11 +117,11 @@ def total_usage(answer: Answer) -> Any:  # noqa: ANN401 - may be absurd
 
 
 def text_of(tokens: int) -> str:
-    """What so many tokens of plain text are."""
+    """Return a text of so many tokens."""
     return "".join(_words(tokens))
 
 
-def _runs(asked: ChatAsked, script: Script, tokens_default: int) -> Iterator[Run]:
+def _runs(asked: ChatAsked, script: UpstreamScript, tokens_default: int) -> Iterator[Run]:
     thought = REASONING_TOKENS if asked.wants_reasoning else 0
     if script.reasoning_tokens is not None:
         thought = script.reasoning_tokens
@@ -132,10 +132,10 @@ def _runs(asked: ChatAsked, script: Script, tokens_default: int) -> Iterator[Run
         yield from calls
         return
     kind = "refusal" if script.refuses else "content"
-    yield Run(kind=kind, tokens=_said(asked, script, tokens_default))
+    yield Run(kind=kind, tokens=_content_tokens(asked, script, tokens_default))
 
 
-def _said(asked: ChatAsked, script: Script, tokens_default: int) -> Sequence[str]:
+def _content_tokens(asked: ChatAsked, script: UpstreamScript, tokens_default: int) -> Sequence[str]:
     if script.text is not None:
         return TOKEN.findall(script.text)
     if script.tokens is not None:
@@ -151,8 +151,8 @@ def _said(asked: ChatAsked, script: Script, tokens_default: int) -> Sequence[str
             return _words(tokens_default)
 
 
-def _calls(asked: ChatAsked, script: Script) -> Iterator[Run]:
-    """By a forced choice, or because the script wants them."""
+def _calls(asked: ChatAsked, script: UpstreamScript) -> Iterator[Run]:
+    """Yield the calls that the script or a forced tool choice asks for."""
     tools: list[FreeObject] = [tool.get("function") or {} for tool in asked.tools or []]
     is_forced = asked.tool_choice == "required" or isinstance(asked.tool_choice, dict)
     for index in range(script.tool_calls or int(bool(tools) and is_forced)):
@@ -162,7 +162,7 @@ def _calls(asked: ChatAsked, script: Script) -> Iterator[Run]:
 
 
 def _chosen(defined: list[FreeObject], choice: str | FreeObject | None, index: int) -> FreeObject:
-    """The named one, else one after the other."""
+    """Return the function that the choice names, else the one at this index, in turns."""
     if isinstance(choice, dict):
         name = (choice.get("function") or choice).get("name")
         defined = [function for function in defined if function.get("name") == name] or defined

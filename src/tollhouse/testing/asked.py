@@ -1,4 +1,4 @@
-"""What engines are asked, in OpenAI's dialect with the additions of vLLM and llama.cpp."""
+"""Requests to the test upstream: OpenAI's API with additions of vLLM and llama.cpp."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -10,15 +10,15 @@ from tollhouse.contract.bounds import COMPLETIONS_MAX, FreeObject
 MODEL: Final = "test"
 
 
-class Message(Struct, frozen=True):
-    """Parts without a text are not looked at."""
+class SentMessage(Struct, frozen=True):
+    """A message. Content parts without a text are ignored."""
 
     role: str = "user"
     content: str | list[FreeObject] | None = None
 
     @property
     def text(self) -> str:
-        """All of it, parts by lines."""
+        """The whole text, with one line for each part."""
         match self.content:
             case None:
                 return ""
@@ -29,7 +29,7 @@ class Message(Struct, frozen=True):
 
 
 class StreamOptions(Struct, frozen=True):
-    """The second one is vLLM's, and works only beside the first."""
+    """Options of a stream. `continuous_usage_stats` is vLLM's, and needs `include_usage`."""
 
     include_usage: bool | None = None
     continuous_usage_stats: bool | None = None
@@ -38,7 +38,7 @@ class StreamOptions(Struct, frozen=True):
 class ChatAsked(Struct, frozen=True):
     """Body of POST /v1/chat/completions."""
 
-    messages: list[Message]
+    messages: list[SentMessage]
     model: str = MODEL
     stream: bool | None = None
     stream_options: StreamOptions | None = None
@@ -60,24 +60,24 @@ class ChatAsked(Struct, frozen=True):
 
     @property
     def output_tokens_max(self) -> int | None:
-        """Whichever name it has."""
+        """The bound on output tokens, under either of its names."""
         return self.max_completion_tokens or self.max_tokens
 
     @property
     def includes_usage(self) -> bool:
-        """At the end of a stream."""
+        """Whether a stream ends with usage."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     @property
     def includes_usage_always(self) -> bool:
-        """In every record of a stream."""
+        """Whether every record of a stream has usage."""
         return self.includes_usage and bool(
             self.stream_options and self.stream_options.continuous_usage_stats
         )
 
     @property
     def wants_reasoning(self) -> bool:
-        """By any of the three ways to ask for it."""
+        """Whether the request asks for reasoning, in any of three ways."""
         return (
             self.reasoning_effort not in (None, "none")
             or bool(self.reasoning)
@@ -86,14 +86,14 @@ class ChatAsked(Struct, frozen=True):
 
 
 class CountAsked(Struct, frozen=True):
-    """Body of POST /v1/messages/count_tokens, Anthropic's."""
+    """Body of POST /v1/messages/count_tokens, of Anthropic's API."""
 
-    messages: list[Message]
+    messages: list[SentMessage]
     system: str | list[FreeObject] | None = None
 
     def prompt_tokens(self) -> int:
-        """As a chat of the same messages would be counted."""
-        system = [] if self.system is None else [Message("system", self.system)]
+        """Return the count of a chat with the same messages."""
+        system = [] if self.system is None else [SentMessage("system", self.system)]
         return prompt_tokens([*system, *self.messages])
 
 
@@ -101,25 +101,25 @@ class TokenizeAsked(Struct, frozen=True):
     """Body of POST /tokenize: vLLM's `prompt` or `messages`, llama.cpp's `content`."""
 
     prompt: str | None = None
-    messages: list[Message] | None = None
+    messages: list[SentMessage] | None = None
     content: str | None = None
 
     def tokens(self) -> int:
-        """Words, and one for each message if there are any."""
+        """Return the number of words, plus one for each message."""
         if self.messages is not None:
             return prompt_tokens(self.messages)
         return len((self.prompt or self.content or "").split())
 
 
-def prompt_tokens(messages: Iterable[Message]) -> int:
-    """Every word is a token, and every message one more."""
+def prompt_tokens(messages: Iterable[SentMessage]) -> int:
+    """Return the number of words, plus one for each message."""
     return sum(1 + len(message.text.split()) for message in messages)
 
 
-def last_words(messages: Iterable[Message]) -> str:
-    """What the user said last."""
-    said = [message for message in messages if message.role == "user"]
-    return said[-1].text if said else ""
+def last_words(messages: Iterable[SentMessage]) -> str:
+    """Return the text of the last user message, or an empty text."""
+    sent = [message for message in messages if message.role == "user"]
+    return sent[-1].text if sent else ""
 
 
 def _text(part: FreeObject) -> str:

@@ -1,4 +1,4 @@
-"""HTTP without manners: a connection that can also break off in the middle of anything."""
+"""An HTTP/1.1 server connection that can break off at any byte."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """A whole request; names of headers are in lower case."""
+    """A complete request. Names of headers are in lower case."""
 
     method: str
     path: str
@@ -27,11 +27,13 @@ class Request:
     body: bytes
 
 
-class Connection(asyncio.Protocol):
-    """Serves one request after the other; `leave` is called when the peer is gone."""
+class ScriptedConnection(asyncio.Protocol):
+    """Serves one request after the other. Calls `leave` when the connection is closed."""
 
     def __init__(
-        self, serve: Callable[[Request, "Connection"], None], leave: Callable[["Connection"], None]
+        self,
+        serve: Callable[[Request, "ScriptedConnection"], None],
+        leave: Callable[["ScriptedConnection"], None],
     ) -> None:
         self._serve = serve
         self._leave = leave
@@ -43,61 +45,61 @@ class Connection(asyncio.Protocol):
         self._may_write.set()
         self._transport: asyncio.Transport
 
-    # From the event loop
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Events of a stream must not wait for each other."""
+        """Keep the transport. Events of a stream are sent without delay."""
         self._transport = cast("asyncio.Transport", transport)
         opened: socket.socket = transport.get_extra_info("socket")
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:
-        """What is no HTTP, or too much of it, ends the connection."""
+        """Parse what arrived. Bytes that are not HTTP end the connection."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError:
-            raise  # our own bug: the event loop tells of it
+            raise  # a bug of this class, which the event loop logs
         except httptools.HttpParserError:
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer has left, or we have cut it off."""
+        """End what waits for this connection."""
         del exc
         self._may_write.set()
         self._leave(self)
 
     def pause_writing(self) -> None:
-        """The peer reads slower than we write."""
+        """Make `drain` wait: the peer reads slower than we write."""
         self._may_write.clear()
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Let `drain` go on."""
         self._may_write.set()
 
-    # From the parser
+    # Called by the parser
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start a request."""
         self._url = b""
         self._headers: dict[str, str] = {}
         self._body = bytearray()
 
     def on_url(self, url: bytes) -> None:
-        """It may come in pieces."""
+        """Append a piece of the target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The last of equal names holds."""
+        """Keep a header. The last of equal names wins."""
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_body(self, body: bytes) -> None:
-        """It comes in pieces, up to a bound."""
+        """Append a piece of the body. Too large a body ends the connection."""
         self._body += body
         if len(self._body) > BODY_BYTES_MAX:
             self._transport.abort()
 
     def on_message_complete(self) -> None:
-        """A request is whole."""
+        """Queue a complete request."""
         self._is_kept = self._parser.should_keep_alive()
         request = Request(
             method=self._parser.get_method().decode("latin-1"),
@@ -116,7 +118,7 @@ class Connection(asyncio.Protocol):
     # Answering
 
     def head(self, status: int, headers: Sequence[tuple[str, str]], length: int | None) -> None:
-        """Without a length the body comes in chunks."""
+        """Write the head of an answer. Without a length the body is chunked."""
         framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
         lines = [
             f"HTTP/1.1 {status} {REASONS.get(status, '')}",
@@ -126,24 +128,24 @@ class Connection(asyncio.Protocol):
         self._transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
     def write(self, data: bytes) -> None:
-        """As it stands; whoever writes much has to drain."""
+        """Write bytes without framing. Call `drain` after many of them."""
         self._transport.write(data)
 
     def write_chunk(self, data: bytes) -> None:
-        """One chunk of a body that has no length."""
+        """Write one chunk of a body without a length."""
         self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def write_half_chunk(self, data: bytes) -> None:
-        """Promise the whole and send half of it."""
+        """Write the size of a chunk and half of its data."""
         self._transport.write(b"%x\r\n%b" % (len(data), data[: len(data) // 2]))
 
     async def drain(self) -> None:
-        """Let others have a turn, and the peer catch up."""
+        """Wait until the peer has read most of what was written."""
         await asyncio.sleep(0)
         await self._may_write.wait()
 
     def finish(self) -> None:
-        """The answer is complete; the next request may come."""
+        """End the answer and serve the next request."""
         self._is_busy = False
         if self._is_kept:
             self._serve_next()
@@ -151,11 +153,11 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def close(self) -> None:
-        """End in good order, in the middle of whatever it is."""
+        """Close the connection after what was written, even within an answer."""
         self._transport.close()
 
     def reset(self) -> None:
-        """Break off so that the peer sees a reset instead of an end."""
+        """Reset the connection."""
         opened: Any = self._transport.get_extra_info("socket")
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
         self._transport.abort()

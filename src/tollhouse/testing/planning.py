@@ -1,4 +1,4 @@
-"""Which script a request gets and what is to be sent: pure, so that nothing waits here."""
+"""Decides which script applies to a request and what is sent. Pure: no I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,24 +8,30 @@ from typing import Any, Final
 import msgspec
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.answers import Answer, answer_to
+from tollhouse.testing.answers import ScriptedAnswer, answer_to
 from tollhouse.testing.asked import (
     MODEL,
     ChatAsked,
     CountAsked,
-    Message,
+    SentMessage,
     TokenizeAsked,
     last_words,
 )
 from tollhouse.testing.connection import Request
 from tollhouse.testing.rendering import CREATED, completion
-from tollhouse.testing.scripts import SOUND, Script, brought
+from tollhouse.testing.scripts import SOUND, UpstreamScript, script_in
 
 CONTEXT_LENGTH: Final = 131_072
-REMEMBERED_MAX: Final = 256
-REMEMBERED_BODY_BYTES_MAX: Final = 65_536
-UNKNOWN: Final = Script(status=404, error={"message": "There is nothing here.", "code": 404})
-SAID_SO: Final[FreeObject] = {"message": "The script says so.", "type": "scripted", "code": None}
+CACHED_MAX: Final = 256
+CACHED_BODY_BYTES_MAX: Final = 65_536
+UNKNOWN: Final = UpstreamScript(
+    status=404, error={"message": "There is nothing here.", "code": 404}
+)
+SCRIPTED_ERROR: Final[FreeObject] = {
+    "message": "The script says so.",
+    "type": "scripted",
+    "code": None,
+}
 MODEL_LIST: Final[FreeObject] = {
     "object": "list",
     "data": [{"id": MODEL, "object": "model", "created": CREATED, "owned_by": "tollhouse"}],
@@ -34,33 +40,33 @@ MODEL_LIST: Final[FreeObject] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """One body, or an answer to be streamed."""
+    """The content to send: a whole body, or an answer to stream."""
 
-    script: Script
-    content: bytes | Answer
+    script: UpstreamScript
+    content: bytes | ScriptedAnswer
 
 
-def plan(request: Request, queued: Script | None, *, tokens_default: int) -> Plan:
-    """A request, or a script in it, that cannot be read is refused."""
+def plan(request: Request, queued: UpstreamScript | None, *, tokens_default: int) -> Plan:
+    """Return the plan for a request. Refuses a request or a script that cannot be decoded."""
     try:
         return _planned(request, queued, tokens_default)
     except msgspec.MsgspecError as error:
-        return _whole(Script(status=400, error={"message": str(error), "code": 400}), {})
+        return _whole(UpstreamScript(status=400, error={"message": str(error), "code": 400}), {})
 
 
-def _planned(request: Request, queued: Script | None, tokens_default: int) -> Plan:
+def _planned(request: Request, queued: UpstreamScript | None, tokens_default: int) -> Plan:
     match request.method, request.path:
         case "POST", "/v1/chat/completions":
-            is_remembered = queued is None and len(request.body) <= REMEMBERED_BODY_BYTES_MAX
-            plan_chat = _remembered_chat if is_remembered else _chat
+            is_cached = queued is None and len(request.body) <= CACHED_BODY_BYTES_MAX
+            plan_chat = _cached_chat if is_cached else _chat
             return plan_chat(request.body, queued, tokens_default)
         case "POST", "/v1/messages/count_tokens":
             counted = msgspec.json.decode(request.body, type=CountAsked)
-            script = queued or _brought(counted.messages)
+            script = queued or _script_of(counted.messages)
             return _whole(script, {"input_tokens": counted.prompt_tokens()})
         case "POST", "/tokenize":
             tokenized = msgspec.json.decode(request.body, type=TokenizeAsked)
-            script = queued or _brought(tokenized.messages or [])
+            script = queued or _script_of(tokenized.messages or [])
             return _whole(script, _tokens(tokenized.tokens()))
         case "GET", "/v1/models":
             return _whole(queued or SOUND, MODEL_LIST)
@@ -70,9 +76,9 @@ def _planned(request: Request, queued: Script | None, tokens_default: int) -> Pl
             return _whole(queued or UNKNOWN, {})
 
 
-def _chat(body: bytes, queued: Script | None, tokens_default: int) -> Plan:
+def _chat(body: bytes, queued: UpstreamScript | None, tokens_default: int) -> Plan:
     asked = msgspec.json.decode(body, type=ChatAsked)
-    script = queued or _brought(asked.messages)
+    script = queued or _script_of(asked.messages)
     is_stream = bool(asked.stream)
     if (stated := _stated(script, is_stream=is_stream)) is not None:
         return Plan(script=script, content=stated)
@@ -80,20 +86,20 @@ def _chat(body: bytes, queued: Script | None, tokens_default: int) -> Plan:
     return Plan(script=script, content=answer if is_stream else completion(answer))
 
 
-# A load test asks the same over and over again.
-_remembered_chat = lru_cache(REMEMBERED_MAX)(_chat)
+# A load test repeats the same request.
+_cached_chat = lru_cache(CACHED_MAX)(_chat)
 
 
-def _whole(script: Script, sound: FreeObject) -> Plan:
+def _whole(script: UpstreamScript, sound: FreeObject) -> Plan:
     stated = _stated(script, is_stream=False)
     return Plan(script=script, content=msgspec.json.encode(sound) if stated is None else stated)
 
 
-def _stated(script: Script, *, is_stream: bool) -> bytes | None:
-    """What the script has sent in place of an answer, if anything."""
+def _stated(script: UpstreamScript, *, is_stream: bool) -> bytes | None:
+    """Return the body that the script sends in place of an answer, or None."""
     match script.body:
         case None if script.status != SOUND.status or (script.error and not is_stream):
-            return msgspec.json.encode({"error": script.error or SAID_SO})
+            return msgspec.json.encode({"error": script.error or SCRIPTED_ERROR})
         case None:
             return None
         case str(text):
@@ -102,10 +108,10 @@ def _stated(script: Script, *, is_stream: bool) -> bytes | None:
             return msgspec.json.encode(tree)
 
 
-def _brought(messages: Sequence[Message]) -> Script:
-    return brought(last_words(messages)) or SOUND
+def _script_of(messages: Sequence[SentMessage]) -> UpstreamScript:
+    return script_in(last_words(messages)) or SOUND
 
 
 def _tokens(count: int) -> dict[str, Any]:
-    """Fits the dialects of vLLM and of llama.cpp."""
+    """Return a token count in the forms of both vLLM and llama.cpp."""
     return {"count": count, "max_model_len": CONTEXT_LENGTH, "tokens": list(range(count))}

@@ -1,4 +1,4 @@
-"""Plays one script: sends the answer as it says, and breaks off where it says."""
+"""Sends one answer by its script: with pauses, in pieces, or cut off."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,17 +7,17 @@ from typing import Final
 
 import msgspec
 
-from tollhouse.testing.connection import LAST_CHUNK, Connection
-from tollhouse.testing.exchanges import Exchange, Outcome
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.connection import LAST_CHUNK, ScriptedConnection
+from tollhouse.testing.exchanges import ExchangeOutcome, RecordedExchange
+from tollhouse.testing.scripts import UpstreamScript
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream; charset=utf-8"
 COMMENT: Final = ": still here"
 DRAIN_EVENTS: Final = 32
-"""So many events are written at most before others have a turn."""
+"""How many events are written before other tasks run."""
 SPLIT_PAUSE_MS: Final = 1
-"""Between two pieces, so that they are read as two."""
+"""The pause between two pieces, so that the peer reads them separately."""
 
 
 class _Broken(Exception):
@@ -26,15 +26,15 @@ class _Broken(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Player:
-    """One answer on its way; `pause_ms` lies between events where the script says nothing."""
+    """Sends one answer. `pause_ms` is the pause between events if the script states none."""
 
-    connection: Connection
-    exchange: Exchange
-    script: Script
+    connection: ScriptedConnection
+    exchange: RecordedExchange
+    script: UpstreamScript
     pause_ms: int
 
     async def whole(self, body: bytes) -> None:
-        """An answer that is one body, of a known length if the script does not split it."""
+        """Send an answer that is one body. It is chunked if the script splits it."""
         is_split = self.script.split_bytes is not None
         write = self.connection.write_chunk if is_split else self.connection.write
         try:
@@ -56,7 +56,7 @@ class Player:
         self._finish()
 
     async def stream(self, payloads: Iterable[bytes]) -> None:
-        """An answer of records."""
+        """Send an answer as the events of a stream."""
         try:
             await self._before_head()
             self.connection.head(self.script.status, self._headers(EVENTS), None)
@@ -72,14 +72,14 @@ class Player:
         self._finish()
 
     def now(self, body: bytes) -> None:
-        """As `whole` for a script that is immediate: without a task."""
+        """Send what `whole` sends, at once and without a task, for an immediate script."""
         self.connection.head(self.script.status, self._headers(JSON), len(body))
         self.connection.write(body)
         self.exchange.events_sent = 1
         self._finish()
 
     def _finish(self) -> None:
-        self.exchange.finish(Outcome.COMPLETE)
+        self.exchange.finish(ExchangeOutcome.COMPLETE)
         self.connection.finish()
 
     def _headers(self, content_type: str) -> Sequence[tuple[str, str]]:
@@ -114,11 +114,11 @@ class Player:
                 await self.exchange.stand_still()
                 return
             case "close":
-                self.exchange.finish(Outcome.CUT)
+                self.exchange.finish(ExchangeOutcome.CUT)
                 self.connection.close()
             case "reset":
-                self.exchange.finish(Outcome.CUT)
-                # What was written before has to be there when the reset comes.
+                self.exchange.finish(ExchangeOutcome.CUT)
+                # The peer has to receive what was written before the reset.
                 await self.connection.drain()
                 self.connection.reset()
         raise _Broken
@@ -130,7 +130,7 @@ class Player:
     # Records
 
     def _played(self, payloads: Iterable[bytes]) -> Iterator[bytes]:
-        """The records with the script's error in its place, which ends them."""
+        """Yield the records. The script's error replaces one of them and ends the stream."""
         error = self.script.error
         for number, payload in enumerate(payloads):
             if error is not None and number == self.script.error_after_events:
@@ -167,7 +167,7 @@ class Player:
         records = [self._framed(payload) for payload in self._played(payloads)]
         stream = b"".join(records)
         for piece in (stream[:at_byte], stream[at_byte:]):
-            # An empty chunk would be the end.
+            # An empty chunk would end the body.
             if piece:
                 self.connection.write_chunk(piece)
             await self._wait(SPLIT_PAUSE_MS)

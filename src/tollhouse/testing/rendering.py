@@ -1,13 +1,14 @@
-"""Answers in the two forms that engines have: one JSON document, or the records of a stream."""
+"""Encodes answers in the two forms of engines: one JSON document, or records of a stream."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.answers import Answer, Run, total_usage, usage
+from tollhouse.testing.answers import Run, ScriptedAnswer, total_usage, usage
 
 ID: Final = "chatcmpl-test"
 CREATED: Final = 1_700_000_000
@@ -17,8 +18,8 @@ DONE: Final = b"[DONE]"
 REMEMBERED_TOKENS_MAX: Final = 1_024
 
 
-def completion(answer: Answer) -> bytes:
-    """The whole answer."""
+def completion(answer: ScriptedAnswer) -> bytes:
+    """Return the whole answer as JSON."""
     body = _body("chat.completion", answer)
     body["choices"] = [_choice(answer, index) for index in range(answer.choices)]
     body["usage"] = total_usage(answer)
@@ -29,50 +30,77 @@ def completion(answer: Answer) -> bytes:
     return msgspec.json.encode(body)
 
 
-def records(answer: Answer) -> Iterator[bytes]:
-    """What stands behind `data:`, one after the other; the error of the script is no part of it."""
+def records(answer: ScriptedAnswer) -> Iterator[bytes]:
+    """Yield the data of each event. The error of a script is not among them."""
     order = list(range(answer.choices))
     if answer.script.choice_order == "descending":
         order.reverse()
-    sent = _Sent()
-    for delta, logprobs in _deltas(answer, sent):
+    ends_with_piece = answer.script.ends_with_last_piece
+    for piece, is_last in _marked(_pieces(answer)):
+        finish_reason = answer.finish_reason if is_last and ends_with_piece else None
         for index in order:
-            yield _record(answer, sent, index, delta, logprobs, None)
-    for index in order:
-        yield _record(answer, sent, index, {}, None, answer.finish_reason)
-    if answer.asked.includes_usage and (last := total_usage(answer)) is not None:
-        body = _body("chat.completion.chunk", answer)
-        yield msgspec.json.encode(body | {"choices": [], "usage": last})
+            yield _record(answer, piece, index, finish_reason)
+        if is_last and not ends_with_piece:
+            end = replace(piece, delta={}, logprobs=None)
+            for index in order:
+                yield _record(answer, end, index, answer.finish_reason)
+    if answer.asked.includes_usage and not ends_with_piece:
+        yield from _usage_record(answer)
     if answer.script.done:
         yield DONE
 
 
-class _Sent:
-    """How far every choice has come."""
+def _usage_record(answer: ScriptedAnswer) -> Iterator[bytes]:
+    if (last := total_usage(answer)) is not None:
+        body = _body("chat.completion.chunk", answer)
+        yield msgspec.json.encode(body | {"choices": [], "usage": last})
 
-    tokens = 0
-    reasoning_tokens = 0
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Piece:
+    """What a record adds to every choice, and the tokens of each choice up to it."""
+
+    delta: FreeObject
+    logprobs: FreeObject | None = None
+    tokens: int
+    reasoning_tokens: int
 
 
-def _deltas(answer: Answer, sent: _Sent) -> Iterator[tuple[FreeObject, FreeObject | None]]:
+def _pieces(answer: ScriptedAnswer) -> Iterator[_Piece]:
     opening: FreeObject = {"role": "assistant", "content": ""}
     if answer.script.padding_bytes:
         opening["padding"] = "x" * answer.script.padding_bytes
-    yield opening, None
-    call_index = 0
+    tokens = reasoning_tokens = call_index = 0
+    yield _Piece(delta=opening, tokens=0, reasoning_tokens=0)
     for run in answer.runs:
         if run.name:
-            yield _call_delta(run, call_index, None), None
+            call = _call_delta(run, call_index, None)
+            yield _Piece(delta=call, tokens=tokens, reasoning_tokens=reasoning_tokens)
         for token in run.tokens:
-            sent.tokens += 1
-            sent.reasoning_tokens += run.kind == "reasoning"
-            yield _delta(answer, run, call_index, token), _logprobs(answer, [token])
+            tokens += 1
+            reasoning_tokens += run.kind == "reasoning"
+            yield _Piece(
+                delta=_delta(answer, run, call_index, token),
+                logprobs=_logprobs(answer, [token]),
+                tokens=tokens,
+                reasoning_tokens=reasoning_tokens,
+            )
         call_index += run.kind == "tool_call"
     if answer.annotations:
-        yield {"annotations": answer.annotations}, None
+        delta: FreeObject = {"annotations": answer.annotations}
+        yield _Piece(delta=delta, tokens=tokens, reasoning_tokens=reasoning_tokens)
 
 
-def _delta(answer: Answer, run: Run, call_index: int, token: str) -> FreeObject:
+def _marked(pieces: Iterator[_Piece]) -> Iterator[tuple[_Piece, bool]]:
+    """Yield each piece, and whether it is the last one."""
+    piece = next(pieces)
+    for following in pieces:
+        yield piece, False
+        piece = following
+    yield piece, True
+
+
+def _delta(answer: ScriptedAnswer, run: Run, call_index: int, token: str) -> FreeObject:
     match run.kind:
         case "reasoning":
             return {answer.script.reasoning_name: token}
@@ -83,7 +111,7 @@ def _delta(answer: Answer, run: Run, call_index: int, token: str) -> FreeObject:
 
 
 def _call_delta(run: Run, index: int, token: str | None) -> FreeObject:
-    """ID, type and name come once, before the first piece of the arguments."""
+    """Return the delta of a call. ID, type and name come once, before the arguments."""
     function = {"name": run.name, "arguments": ""} if token is None else {"arguments": token}
     if run.kind == "function_call":
         return {"function_call": function}
@@ -93,27 +121,27 @@ def _call_delta(run: Run, index: int, token: str | None) -> FreeObject:
     return {"tool_calls": [call]}
 
 
-def _record(
-    answer: Answer,
-    sent: _Sent,
-    index: int,
-    delta: FreeObject,
-    logprobs: FreeObject | None,
-    finish_reason: str | None,
-) -> bytes:
+def _record(answer: ScriptedAnswer, piece: _Piece, index: int, finish_reason: str | None) -> bytes:
     body = _body("chat.completion.chunk", answer)
     body["choices"] = [
-        {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
+        {
+            "index": index,
+            "delta": piece.delta,
+            "logprobs": piece.logprobs,
+            "finish_reason": finish_reason,
+        }
     ]
-    if answer.asked.includes_usage_always:
-        # Of this choice alone: so it is in vLLM.
+    asked = answer.asked
+    ends_here = finish_reason is not None and answer.script.ends_with_last_piece
+    if asked.includes_usage_always or (asked.includes_usage and ends_here):
+        # As in vLLM, this counts one choice alone.
         body["usage"] = usage(
-            answer, completion_tokens=sent.tokens, reasoning_tokens=sent.reasoning_tokens
+            answer, completion_tokens=piece.tokens, reasoning_tokens=piece.reasoning_tokens
         )
     return msgspec.json.encode(body)
 
 
-def _choice(answer: Answer, index: int) -> FreeObject:
+def _choice(answer: ScriptedAnswer, index: int) -> FreeObject:
     message: FreeObject = {"role": "assistant", "content": None, "refusal": None}
     calls: list[FreeObject] = []
     for run in answer.runs:
@@ -140,7 +168,7 @@ def _choice(answer: Answer, index: int) -> FreeObject:
     }
 
 
-def _body(kind: str, answer: Answer) -> FreeObject:
+def _body(kind: str, answer: ScriptedAnswer) -> FreeObject:
     return {
         "id": ID,
         "object": kind,
@@ -150,7 +178,7 @@ def _body(kind: str, answer: Answer) -> FreeObject:
     }
 
 
-def _logprobs(answer: Answer, tokens: list[str]) -> FreeObject | None:
+def _logprobs(answer: ScriptedAnswer, tokens: list[str]) -> FreeObject | None:
     if not answer.asked.logprobs:
         return None
     count = answer.asked.top_logprobs or 0
@@ -159,7 +187,7 @@ def _logprobs(answer: Answer, tokens: list[str]) -> FreeObject | None:
 
 @lru_cache(REMEMBERED_TOKENS_MAX)
 def _likely(token: str, count: int) -> msgspec.Raw:
-    """Encode a token with so many guesses once: a long answer repeats few words."""
+    """Return a token with so many alternatives, encoded and cached: answers repeat their words."""
     guesses = [_token(token + "?" * i, LOGPROB - i) for i in range(count)]
     return msgspec.Raw(msgspec.json.encode(_token(token, LOGPROB) | {"top_logprobs": guesses}))
 
@@ -168,8 +196,8 @@ def _token(token: str, logprob: float) -> FreeObject:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
 
 
-def _prompt_logprobs(answer: Answer) -> list[FreeObject | None]:
-    """As vLLM has it: nothing for the first token, then by token number."""
+def _prompt_logprobs(answer: ScriptedAnswer) -> list[FreeObject | None]:
+    """Return the logprobs of the prompt in vLLM's form: None for the first token."""
     words = " ".join(message.text for message in answer.asked.messages).split()
     known: list[Any] = [
         {str(number): {"logprob": LOGPROB, "rank": 1, "decoded_token": word}}

@@ -1,4 +1,4 @@
-"""A value that fits a JSON schema, always the same one."""
+"""Examples of JSON schemas."""
 
 from typing import Any, Final, TypeAlias, cast
 
@@ -17,7 +17,7 @@ Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | 
 
 
 def example(schema: FreeObject) -> Value:
-    """Every property has a value; bounds of numbers and lengths are not looked at."""
+    """Return a value of the schema, always the same one. Ignores bounds of numbers and lengths."""
     return _example(schema, schema.get("$defs") or {}, depth=0)
 
 

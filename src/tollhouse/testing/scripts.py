@@ -1,4 +1,4 @@
-"""How an answer is to go: what a caller or a test asks the upstream to do."""
+"""Scripts: how the test upstream shall answer a request."""
 
 from collections import deque
 from typing import Annotated, Final, Literal
@@ -13,7 +13,7 @@ TOKENS_MAX: Final = 1_000_000
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
 QUEUED_MAX: Final = 10_000
 OPENING: Final = '{"script"'
-"""A last user message whose first line begins so brings its own script."""
+"""If the last user message begins with this, its first line is the script of the request."""
 
 Milliseconds = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
 Count = Annotated[int, Meta(ge=0, le=TOKENS_MAX)]
@@ -22,8 +22,9 @@ Count = Annotated[int, Meta(ge=0, le=TOKENS_MAX)]
 class Cut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where an answer breaks off. A JSON body is one event, and so is `[DONE]`.
 
-    `after` is `"request"` for not even a head, else how many events have left; `inside` sends half
-    of the next one too. A stall lasts until the caller leaves, or a test lets it go on.
+    `after` is the number of events that are sent before, or `"request"` to send not even a head.
+    `inside` also sends half of the next event. A stall lasts until the caller leaves or a test
+    continues it.
     """
 
     how: Literal["close", "reset", "stall"]
@@ -31,14 +32,15 @@ class Cut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     inside: bool = False
 
 
-class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer. Whatever is left out goes as in a sound engine.
+class UpstreamScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One answer. Fields that are left out behave as in a working engine.
 
-    `body` is sent as it stands in place of an answer, and is JSON unless `content_type` differs.
-    `error` stands in place of a JSON answer, or is a record that ends a stream. `inserted` is put
-    between two records as it stands. `usage` may be null for none, an object that is laid over the
-    true one, or any text in its place. `padding_bytes` make the first record a huge one.
-    `split_at_byte` counts from the beginning of all records, which then leave in two pieces.
+    `body` is sent instead of an answer, as JSON unless `content_type` differs. `error` replaces a
+    JSON answer, or is a record that ends a stream. `inserted` is sent unchanged between two
+    records. `usage` is null for none, an object that is merged into the true one, or any text that
+    replaces it. `padding_bytes` enlarges the first record. `ends_with_last_piece` puts
+    `finish_reason` and usage on the last record with content. `split_at_byte` sends all records in
+    two pieces, and counts from the beginning of the first.
     """
 
     status: Annotated[int, Meta(ge=200, le=599)] = 200
@@ -59,6 +61,7 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     refuses: bool = False
     finish_reason: str | None = None
     choice_order: Literal["ascending", "descending"] = "ascending"
+    ends_with_last_piece: bool = False
 
     usage: FreeObject | str | UnsetType | None = UNSET
     cached_tokens: Count | None = None
@@ -76,28 +79,28 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def is_immediate(self) -> bool:
-        """Whether a whole answer leaves at once and in one piece."""
+        """Whether a whole answer is sent at once and in one piece."""
         waits = self.before_head_ms or self.before_first_event_ms
         return self.cut is None and self.split_bytes is None and not waits
 
 
-SOUND: Final = Script()
+SOUND: Final = UpstreamScript()
 
 
 class Queued(Struct, kw_only=True, forbid_unknown_fields=True):
-    """For the next `times` requests whose path is `path` and whose body holds `match`.
+    """A script for the next `times` requests to `path` whose body contains `match`.
 
-    Without a path every one that is posted is meant; without a number of times, all to come.
+    Without `path` it applies to every POST request; with `times` of None, to all later ones.
     """
 
-    script: Script
+    script: UpstreamScript
     match: str = ""
     path: str | None = None
     times: Annotated[int, Meta(ge=1)] | None = 1
 
 
 class Scripts:
-    """What is to be done with requests to come; the first that fits is taken."""
+    """The queue of scripts. The first that applies to a request is used."""
 
     def __init__(self) -> None:
         self._queue: deque[Queued] = deque()
@@ -106,26 +109,26 @@ class Scripts:
         return len(self._queue)
 
     def add(self, queued: Queued) -> None:
-        """Behind all others."""
+        """Append a script."""
         if len(self._queue) >= QUEUED_MAX:
             message = f"No more than {QUEUED_MAX} scripts can wait."
             raise msgspec.ValidationError(message)
         self._queue.append(queued)
 
     def clear(self) -> None:
-        """Sound answers from now on."""
+        """Remove all scripts."""
         self._queue.clear()
 
-    def take(self, method: str, path: str, body: bytes) -> Script | None:
-        """The script for this request, used up by one."""
+    def use(self, method: str, path: str, body: bytes) -> UpstreamScript | None:
+        """Return the script for this request, or None, and count its use."""
         for queued in self._queue:
-            is_meant = method == "POST" if queued.path is None else queued.path == path
-            if is_meant and queued.match.encode() in body:
-                self._use(queued)
+            applies = method == "POST" if queued.path is None else queued.path == path
+            if applies and queued.match.encode() in body:
+                self._count(queued)
                 return queued.script
         return None
 
-    def _use(self, queued: Queued) -> None:
+    def _count(self, queued: Queued) -> None:
         if queued.times is None:
             return
         queued.times -= 1
@@ -133,12 +136,15 @@ class Scripts:
             self._queue.remove(queued)
 
 
-class _Brought(Struct, frozen=True, forbid_unknown_fields=True):
-    script: Script
+class _ScriptLine(Struct, frozen=True, forbid_unknown_fields=True):
+    script: UpstreamScript
 
 
-def brought(text: str) -> Script | None:
-    """The script in a message's first line; raises `msgspec.ValidationError` if it is none."""
+def script_in(text: str) -> UpstreamScript | None:
+    """Return the script in the first line of a message, or None.
+
+    Raises `msgspec.ValidationError` if the script is invalid.
+    """
     if not text.startswith(OPENING):
         return None
-    return msgspec.json.decode(text.split("\n", 1)[0], type=_Brought).script
+    return msgspec.json.decode(text.split("\n", 1)[0], type=_ScriptLine).script

@@ -1,6 +1,6 @@
-"""The test upstream: a real HTTP server on loopback that answers as scripts say.
+"""The test upstream: an HTTP server on loopback that answers by scripts.
 
-Every word is a token, so that whoever knows the request knows the usage.
+Every word is a token, so that a test can compute the usage of a request.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ import msgspec
 
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing.connection import Connection, Request
-from tollhouse.testing.exchanges import Exchange, Journal, Outcome, Seen
+from tollhouse.testing.connection import Request, ScriptedConnection
+from tollhouse.testing.exchanges import ExchangeOutcome, Journal, RecordedExchange, Seen
 from tollhouse.testing.planning import plan
 from tollhouse.testing.playing import JSON, Player
 from tollhouse.testing.rendering import records
-from tollhouse.testing.scripts import Queued, Script, Scripts
+from tollhouse.testing.scripts import Queued, Scripts, UpstreamScript
 
 HOST: Final = "127.0.0.1"
 BACKLOG_MAX: Final = 2_048
@@ -25,12 +25,12 @@ TOKENS_DEFAULT: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _UnderWay:
-    exchange: Exchange
+    exchange: RecordedExchange
     task: asyncio.Task[None]
 
 
 class ScriptedUpstream:
-    """Answers of `tokens` words with `chunk_delay_ms` between records, where no script differs."""
+    """Answers with `tokens` words and `chunk_delay_ms` between records, unless a script differs."""
 
     def __init__(self, *, tokens: int = TOKENS_DEFAULT, chunk_delay_ms: int = 0) -> None:
         self.scripts = Scripts()
@@ -39,17 +39,17 @@ class ScriptedUpstream:
         self._tokens = tokens
         self._chunk_delay_ms = chunk_delay_ms
         self._tasks = Tasks()
-        self._open: dict[Connection, _UnderWay | None] = {}
+        self._open: dict[ScriptedConnection, _UnderWay | None] = {}
         self._server: asyncio.Server | None = None
 
     async def start(self, port: int = 0) -> None:
-        """Listen, on a free port if none is named; again too, after a stop."""
+        """Listen, by default on a free port. May be called again after `stop`."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._accept, HOST, port, backlog=BACKLOG_MAX)
         self.port = int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Reset whatever is still open, and refuse what comes."""
+        """Reset all connections and refuse new ones."""
         assert self._server is not None
         self._server.close()
         for connection in tuple(self._open):
@@ -59,36 +59,41 @@ class ScriptedUpstream:
 
     @property
     def origin(self) -> str:
-        """Where it listens."""
+        """The URL of the host."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """As a backend's list of replicas has it."""
+        """The base URL, as a backend's list of replicas contains it."""
         return f"{self.origin}/v1"
 
     @property
     def connections_open(self) -> int:
-        """Idle ones too."""
+        """The number of open connections, with idle ones."""
         return len(self._open)
 
     def queue(
-        self, script: Script, *, match: str = "", path: str | None = None, times: int | None = 1
+        self,
+        script: UpstreamScript,
+        *,
+        match: str = "",
+        path: str | None = None,
+        times: int | None = 1,
     ) -> None:
-        """Answer requests to come by the script; those by GET only if their path is named."""
+        """Use the script for later requests; for GET requests only if `path` is given."""
         self.scripts.add(Queued(script=script, match=match, path=path, times=times))
 
-    def _accept(self) -> Connection:
-        connection = Connection(self._serve, self._left)
+    def _accept(self) -> ScriptedConnection:
+        connection = ScriptedConnection(self._serve, self._left)
         self._open[connection] = None
         return connection
 
-    def _left(self, connection: Connection) -> None:
+    def _left(self, connection: ScriptedConnection) -> None:
         if (under_way := self._open.pop(connection)) is not None:
-            under_way.exchange.finish(Outcome.CALLER_LEFT)
+            under_way.exchange.finish(ExchangeOutcome.CALLER_LEFT)
             under_way.task.cancel()
 
-    def _serve(self, request: Request, connection: Connection) -> None:
+    def _serve(self, request: Request, connection: ScriptedConnection) -> None:
         try:
             if request.path in ("/seen", "/script"):
                 _respond(connection, 200, self._controlled(request))
@@ -97,9 +102,9 @@ class ScriptedUpstream:
         except msgspec.MsgspecError as error:
             _respond(connection, 400, {"error": {"message": str(error), "type": "BadRequest"}})
 
-    def _answer(self, request: Request, connection: Connection) -> None:
+    def _answer(self, request: Request, connection: ScriptedConnection) -> None:
         exchange = self._exchange(request)
-        queued = self.scripts.take(request.method, request.path, request.body)
+        queued = self.scripts.use(request.method, request.path, request.body)
         planned = plan(request, queued, tokens_default=self._tokens)
         player = Player(
             connection=connection,
@@ -118,9 +123,9 @@ class ScriptedUpstream:
         task = self._tasks.start("answer", work)
         self._open[connection] = _UnderWay(exchange, task)
 
-    def _exchange(self, request: Request) -> Exchange:
-        """Only what is posted is kept: probes would push it out."""
-        open_exchange = self.seen.open if request.method == "POST" else Exchange
+    def _exchange(self, request: Request) -> RecordedExchange:
+        """Record a request. Only POST requests are kept, which probes would displace."""
+        open_exchange = self.seen.open if request.method == "POST" else RecordedExchange
         return open_exchange(
             method=request.method,
             path=request.path,
@@ -140,12 +145,12 @@ class ScriptedUpstream:
             case "DELETE", "/script":
                 self.scripts.clear()
             case _:
-                message = f"{request.method} is not possible here."
+                message = f"{request.method} is not allowed here."
                 raise msgspec.ValidationError(message)
         return {"queued": len(self.scripts)}
 
 
-def _respond(connection: Connection, status: int, tree: FreeObject) -> None:
+def _respond(connection: ScriptedConnection, status: int, tree: FreeObject) -> None:
     body = msgspec.json.encode(tree)
     connection.head(status, [("content-type", JSON)], len(body))
     connection.write(body)

@@ -1,0 +1,53 @@
+"""No function finds or touches what another organization has, whatever it is given.
+
+Every function that runs SQL for one organization is called in the name of a stranger with all
+that a tenant has: its IDs, its records, its caps. The same calls on a copy of the database in
+which the tenant never was must have the same outcomes. Calls in the tenant's own name must not:
+else the arguments would prove nothing.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.tenancy import scoped_functions
+from tests.tenancy.parties import Parties, meeting
+from tests.tenancy.scoped_functions import ScopedFunction
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EXEMPT = {
+    "activity.search._search": "takes its statement; `search` calls it with each of them",
+    "ledger.write_offs._write_off_apart": "writes by `ledger.batches.settle`",
+    "ledger.write_offs._write_off_together": "writes by `ledger.batches.settle`",
+}
+"""Functions that are not called, with the reason."""
+SAME_FOR_ALL = {
+    "organizations.store.insert": "refuses the ID of every organization that exists",
+}
+"""Functions whose outcome for the tenant is the stranger's, with the reason."""
+FUNCTIONS = {function.name: function for function in scoped_functions.found()}
+CALLED = [function for name, function in FUNCTIONS.items() if name not in EXEMPT]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def parties(migrated_template: str) -> AsyncIterator[Parties]:
+    async with meeting(migrated_template) as met:
+        yield met
+
+
+@pytest.mark.parametrize("function", CALLED, ids=[function.name for function in CALLED])
+async def test_a_stranger_finds_and_touches_nothing_of_a_tenant(
+    parties: Parties, function: ScopedFunction
+) -> None:
+    places = parties.places(function)
+    found = await parties.strangers(places.together, function)
+
+    assert [outcome.touched for outcome in found] == [frozenset()] * len(found)
+    assert found == await parties.strangers(places.alone, function)
+    assert await parties.is_of_use(function, found) is (function.name not in SAME_FOR_ALL)
+
+
+async def test_every_exemption_is_of_a_function_that_exists() -> None:
+    assert EXEMPT.keys() | SAME_FOR_ALL.keys() <= FUNCTIONS.keys()

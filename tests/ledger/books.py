@@ -6,13 +6,13 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tests.ledger.direct_ledger import DirectLedger
 from tests.ledger.invariants import assert_conserved
 from tests.ledger.model import ORDER, Refusal, Window
-from tests.ledger.till import Till
 from tests.support import databases
 from tests.support.gateway import settings_for
-from tests.support.spending import PATIENCE, Spender
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
+from tests.support.spending import WAIT_MAX, Spender
 from tollhouse.app import connect
 from tollhouse.base.ids import InstanceId, ReservationId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
@@ -22,57 +22,57 @@ from tollhouse.ledger import batches, operations, reaper
 from tollhouse.ledger.batcher import FIRST_CAP_CODE, Batcher
 from tollhouse.ledger.errors import CAP_ERRORS, HoldNotFound, ResolutionSetAside, Uncovered
 from tollhouse.ledger.types import (
-    CapPlace,
+    AdmissionVerdict,
+    CapId,
+    CapScope,
     Charge,
     Hold,
     Period,
     Resolution,
-    Resolved,
-    Scope,
-    Verdict,
+    ResolutionResult,
 )
 from tollhouse.storage.database import Database
 
 T = TypeVar("T")
-HASTY = "?options=-csynchronous_commit%3Doff"
+IMPATIENT = "?options=-csynchronous_commit%3Doff"
 KEYS_OF_PROJECTS = (2, 1)
 SCOPES = {error: scope for scope, error in CAP_ERRORS.items()}
 
 
 @dataclass(frozen=True)
 class Books:
-    """One organization with three keys in two projects; the first till is its own."""
+    """One organization with three keys in two projects; the first ledger is its own."""
 
-    world: World
-    tills: Sequence[Till]
+    org: OrganizationFixture
+    tills: Sequence[DirectLedger]
     tasks: Tasks
 
     def worker(self) -> tuple[InstanceId, Batcher]:
         """A new one, which lives until it is said to be dead."""
         instance_id = InstanceId(time_ordered_uuid())
-        return instance_id, Batcher(self.world.database, self.tasks, instance_id, own_batches_max=6)
+        return instance_id, Batcher(self.org.database, self.tasks, instance_id, own_batches_max=6)
 
     def spender(self, batcher: Batcher) -> Spender:
-        till = self.tills[0]
-        return Spender(self.world, batcher, till.project_id, till.key_id)
+        ledger = self.tills[0]
+        return Spender(self.org, batcher, ledger.project_id, ledger.key_id)
 
-    def places(self) -> list[CapPlace]:
+    def places(self) -> list[CapId]:
         """Wherever a cap can stand."""
-        projects = {till.project_id: None for till in self.tills}
+        projects = {ledger.project_id: None for ledger in self.tills}
         scopes = [
-            (Scope.ORGANIZATION, self.world.organization_id),
-            *((Scope.PROJECT, project_id) for project_id in projects),
-            *((Scope.KEY, till.key_id) for till in self.tills),
+            (CapScope.ORGANIZATION, self.org.organization_id),
+            *((CapScope.PROJECT, project_id) for project_id in projects),
+            *((CapScope.KEY, ledger.key_id) for ledger in self.tills),
         ]
         return [
-            CapPlace(scope=scope, scope_id=scope_id, period=period)
+            CapId(scope=scope, scope_id=scope_id, period=period)
             for scope, scope_id in scopes
             for period in Period
         ]
 
     async def at_once(
         self, batcher: Batcher, ends: Sequence[Resolution], holds: Sequence[Hold]
-    ) -> tuple[list[Resolved | None], list[Refusal | None]]:
+    ) -> tuple[list[ResolutionResult | None], list[Refusal | None]]:
         """All handed over before any is answered; nothing stands for an end that was set aside."""
         outcomes = asyncio.gather(*(_outcome(batcher, end) for end in ends))
         refusals = asyncio.gather(*(_refusal(batcher, hold) for hold in holds))
@@ -81,8 +81,8 @@ class Books:
     async def admit_again(self, instance_id: InstanceId, hold: Hold) -> Refusal | None:
         """As a worker does that does not know what became of its batch."""
         result = await batches.apply(
-            self.world.database,
-            self.world.organization_id,
+            self.org.database,
+            self.org.organization_id,
             [],
             [hold],
             instance_id=instance_id,
@@ -90,7 +90,7 @@ class Books:
         )
         (decision,) = result.decisions
         assert decision is not None, "nobody else locks the account"
-        if decision.code == Verdict.ADMITTED:
+        if decision.code == AdmissionVerdict.ADMITTED:
             return None
         is_cap = decision.code >= FIRST_CAP_CODE
         scope = ORDER[decision.code - FIRST_CAP_CODE][0] if is_cap else None
@@ -99,7 +99,7 @@ class Books:
     async def operator_settles(self, reservation_id: ReservationId, amount: int) -> bool:
         """Whether there was anything to decide."""
         try:
-            async with self.world.database.mutation(self.world.authority()) as tx:
+            async with self.org.database.mutation(self.org.authority()) as tx:
                 await operations.settle(
                     tx,
                     reservation_id,
@@ -114,7 +114,7 @@ class Books:
     async def operator_releases(self, reservation_id: ReservationId) -> bool:
         """Whether there was anything to decide."""
         try:
-            async with self.world.database.mutation(self.world.authority()) as tx:
+            async with self.org.database.mutation(self.org.authority()) as tx:
                 await operations.release(tx, reservation_id, reason="a test")
         except HoldNotFound:
             return False
@@ -125,33 +125,33 @@ class Books:
             "UPDATE unsettled_holds SET decide_at = clock_timestamp() WHERE reservation_id = $1",
             reservation_id,
         )
-        await reaper.run(self.world.database)
+        await reaper.run(self.org.database)
 
     async def accounts(self) -> tuple[int, ...]:
-        rows = await self.world.database.fetch_all(
+        rows = await self.org.database.fetch_all(
             """
-            SELECT credit_pico, settled_pico, reserved_pico, absorbed_excess_pico,
-                   absorbed_unknown_pico
+            SELECT credit_pico, settled_pico, reserved_pico, written_off_excess_pico,
+                   written_off_unknown_pico
               FROM accounts
              WHERE organization_id = $1
             """,
-            self.world.organization_id,
+            self.org.organization_id,
         )
         return tuple(int(amount) for amount in rows[0])
 
     async def counters(self) -> dict[Window, tuple[int, int]]:
         """Settled and reserved in every window that has either."""
-        rows = await self.world.database.fetch_all(
+        rows = await self.org.database.fetch_all(
             """
             SELECT scope, scope_id, window_start, settled_pico, reserved_pico
               FROM spending_counters
              WHERE organization_id = $1
                AND (settled_pico <> 0 OR reserved_pico <> 0)
             """,
-            self.world.organization_id,
+            self.org.organization_id,
         )
         return {
-            (Scope(row["scope"]), row["scope_id"], row["window_start"]): (
+            (CapScope(row["scope"]), row["scope_id"], row["window_start"]): (
                 int(row["settled_pico"]),
                 int(row["reserved_pico"]),
             )
@@ -160,14 +160,14 @@ class Books:
 
     async def unsettled(self) -> dict[ReservationId, int]:
         """What is held by every hold that is marked now."""
-        rows = await self.world.database.fetch_all(
+        rows = await self.org.database.fetch_all(
             "SELECT reservation_id, held_pico FROM unsettled_holds WHERE organization_id = $1",
-            self.world.organization_id,
+            self.org.organization_id,
         )
         return {ReservationId(row["reservation_id"]): row["held_pico"] for row in rows}
 
 
-async def _outcome(batcher: Batcher, end: Resolution) -> Resolved | None:
+async def _outcome(batcher: Batcher, end: Resolution) -> ResolutionResult | None:
     try:
         return await batcher.resolve(end)
     except ResolutionSetAside:
@@ -176,7 +176,7 @@ async def _outcome(batcher: Batcher, end: Resolution) -> Resolved | None:
 
 async def _refusal(batcher: Batcher, hold: Hold) -> Refusal | None:
     try:
-        await batcher.admit(hold, patience=PATIENCE)
+        await batcher.admit(hold, wait_max=WAIT_MAX)
     except Uncovered as refused:
         return Refusal(SCOPES.get(type(refused)), refused.available, refused.held)
     return None
@@ -198,15 +198,15 @@ class Library:
         return self.do(self._new_books())
 
     async def _new_books(self) -> Books:
-        world = await new_world(self.database, self.peppers)
-        tills: list[Till] = []
+        org = await new_organization_fixture(self.database, self.peppers)
+        tills: list[DirectLedger] = []
         for keys in KEYS_OF_PROJECTS:
-            project = await world.project()
+            project = await org.project()
             for _ in range(keys):
-                key_id = (await world.project_key(project)).key.id
+                key_id = (await org.project_key(project)).key.id
                 no_worker = InstanceId(time_ordered_uuid())
-                tills.append(Till(world, self.url, project.id, key_id, no_worker))
-        return Books(world, tills, Tasks())
+                tills.append(DirectLedger(org, self.url, project.id, key_id, no_worker))
+        return Books(org, tills, Tasks())
 
     def assert_conserved(self) -> None:
         """After a last look of the reaper: a long test leaves holds behind that are overdue."""
@@ -226,7 +226,7 @@ def library(template: str) -> Generator[Library]:
 
 
 async def _open(runner: asyncio.Runner, stack: AsyncExitStack, template: str) -> Library:
-    url = await stack.enter_async_context(databases.temporary(template=template)) + HASTY
+    url = await stack.enter_async_context(databases.temporary(template=template)) + IMPATIENT
     settings = settings_for(url)
     database = await connect(settings)
     stack.push_async_callback(database.close)

@@ -9,11 +9,11 @@ from datetime import date
 from enum import Enum, auto
 from uuid import UUID
 
-from tollhouse.ledger.types import CapPlace, Hold, Period, Resolved, Scope
+from tollhouse.ledger.types import CapId, CapScope, Hold, Period, ResolutionResult
 
-Window = tuple[Scope, UUID, date]
+Window = tuple[CapScope, UUID, date]
 
-ORDER = tuple((scope, period) for scope in Scope for period in Period)
+ORDER = tuple((scope, period) for scope in CapScope for period in Period)
 """Caps are compared from the organization down to the key, the month before the lifetime."""
 
 
@@ -30,7 +30,7 @@ class State(Enum):
 class Refusal:
     """Which bound refused, with what the caller is told; the credit has no scope."""
 
-    scope: Scope | None
+    scope: CapScope | None
     available: int
     held: int
 
@@ -54,9 +54,9 @@ class ModelLedger:
     credit: int = 0
     settled: int = 0
     reserved: int = 0
-    absorbed_excess: int = 0
-    absorbed_unknown: int = 0
-    caps: dict[CapPlace, int] = field(default_factory=dict[CapPlace, int])
+    written_off_excess: int = 0
+    written_off_unknown: int = 0
+    caps: dict[CapId, int] = field(default_factory=dict[CapId, int])
     settled_in: Counter[Window] = field(default_factory=Counter[Window])
     reserved_in: Counter[Window] = field(default_factory=Counter[Window])
     holds: dict[UUID, ModelHold] = field(default_factory=dict[UUID, ModelHold])
@@ -69,24 +69,27 @@ class ModelLedger:
             self._reserve(hold, hold.amount_pico_usd)
         return refusal
 
-    def settle(self, reservation_id: UUID, amount: int) -> Resolved:
+    def settle(self, reservation_id: UUID, amount: int) -> ResolutionResult:
         """At most what was held is charged; the house bears the rest."""
         held = self.holds[reservation_id]
         outcome = self._end(held)
-        if outcome is Resolved.NOW:
+        if outcome is ResolutionResult.NOW:
             charged = min(amount, held.amount)
             self._charge(held.hold, charged)
-            self.absorbed_excess += amount - charged
+            self.written_off_excess += amount - charged
         return outcome
 
-    def void(self, reservation_id: UUID) -> Resolved:
+    def void(self, reservation_id: UUID) -> ResolutionResult:
         return self._end(self.holds[reservation_id])
 
-    def absorb(self, reservation_id: UUID) -> None:
-        """Decide without knowing: nothing is charged, and the house bears what was held."""
+    def write_off(self, reservation_id: UUID, posted: int = 0) -> ResolutionResult:
+        """Decide without knowing: what is proven is charged, and the operator pays the rest."""
         held = self.holds[reservation_id]
-        assert self._end(held) is Resolved.NOW
-        self.absorbed_unknown += held.amount
+        outcome = self._end(held)
+        if outcome is ResolutionResult.NOW:
+            self._charge(held.hold, posted)
+            self.written_off_unknown += held.amount - posted
+        return outcome
 
     def mark(self, reservation_id: UUID) -> None:
         self.holds[reservation_id].state = State.UNSETTLED
@@ -106,8 +109,8 @@ class ModelLedger:
             self.credit,
             self.settled,
             self.reserved,
-            self.absorbed_excess,
-            self.absorbed_unknown,
+            self.written_off_excess,
+            self.written_off_unknown,
         )
 
     def counters(self) -> dict[Window, tuple[int, int]]:
@@ -116,7 +119,7 @@ class ModelLedger:
         found = {window: self._used(window) for window in windows}
         return {window: used for window, used in found.items() if used != (0, 0)}
 
-    def remaining(self, place: CapPlace, day: date) -> int:
+    def remaining(self, place: CapId, day: date) -> int:
         window = (place.scope, place.scope_id, place.period.window_start(day))
         return self.caps[place] - sum(self._used(window))
 
@@ -141,14 +144,14 @@ class ModelLedger:
             and (window is None or window in [found for _, found in self._places(held.hold)])
         )
 
-    def _end(self, held: ModelHold) -> Resolved:
+    def _end(self, held: ModelHold) -> ResolutionResult:
         if held.state is State.REFUSED:
-            return Resolved.NO_HOLD
+            return ResolutionResult.NO_HOLD
         if held.state is State.RESOLVED:
-            return Resolved.BEFORE
+            return ResolutionResult.BEFORE
         held.state = State.RESOLVED
         self._reserve(held.hold, -held.amount)
-        return Resolved.NOW
+        return ResolutionResult.NOW
 
     def _reserve(self, hold: Hold, amount: int) -> None:
         self.reserved += amount
@@ -163,15 +166,15 @@ class ModelLedger:
     def _used(self, window: Window) -> tuple[int, int]:
         return self.settled_in[window], self.reserved_in[window]
 
-    def _places(self, hold: Hold) -> list[tuple[CapPlace, Window]]:
+    def _places(self, hold: Hold) -> list[tuple[CapId, Window]]:
         ids = {
-            Scope.ORGANIZATION: self.organization_id,
-            Scope.PROJECT: hold.project_id,
-            Scope.KEY: hold.api_key_id,
+            CapScope.ORGANIZATION: self.organization_id,
+            CapScope.PROJECT: hold.project_id,
+            CapScope.KEY: hold.api_key_id,
         }
         return [
             (
-                CapPlace(scope=scope, scope_id=ids[scope], period=period),
+                CapId(scope=scope, scope_id=ids[scope], period=period),
                 (scope, ids[scope], period.window_start(hold.admitted_day)),
             )
             for scope, period in ORDER

@@ -17,7 +17,7 @@ from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind
 from tollhouse.storage.database import Database
 
-PATIENCE = timedelta(seconds=60)
+WAIT_MAX = timedelta(seconds=60)
 DEADLINE = timedelta(minutes=10)
 
 

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from tests.ledger.money import PATIENCE, Payer, new_batcher, voided
+from tests.ledger.money import WAIT_MAX, Payer, new_batcher, voided
 from tests.storage.processes import next_word, running
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
@@ -59,7 +59,7 @@ async def _admit_in_rushes(line: Connection, database_url: str) -> None:
 
 async def _refusal(batcher: Batcher, hold: Hold) -> str | None:
     try:
-        await batcher.admit(hold, patience=PATIENCE)
+        await batcher.admit(hold, wait_max=WAIT_MAX)
     except Uncovered as refusal:
         return refusal.code
     return None

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from tests.identity.proxy import Proxy, proxied
-from tests.identity.waiting import until, until_a_lock_is_awaited
-from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, posted, voided
+from tests.identity.waiting import holding, until, until_a_lock_is_awaited
+from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, posted, voided
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
@@ -27,7 +27,7 @@ from tollhouse.ledger.errors import (
     DeadlinePassed,
     ResolutionSetAside,
 )
-from tollhouse.ledger.types import Charge, Hold, Resolved
+from tollhouse.ledger.types import Charge, Hold, ResolutionResult
 from tollhouse.storage.database import Database
 
 DRAIN_SECONDS = 60.0
@@ -62,12 +62,12 @@ async def test_a_hold_is_reserved_then_charged_and_the_rest_is_free_again(
     payer = await new_payer(database, credit=100)
     hold = payer.hold(60)
 
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
     assert await balance(database, payer) == (0, 60)
 
-    assert await batcher.resolve(posted(hold, 25)) is Resolved.NOW
+    assert await batcher.resolve(posted(hold, 25)) is ResolutionResult.NOW
     assert await balance(database, payer) == (25, 0)
-    await batcher.admit(payer.hold(75), patience=PATIENCE)
+    await batcher.admit(payer.hold(75), wait_max=WAIT_MAX)
 
 
 async def test_a_refusal_says_what_was_needed_and_whether_waiting_can_help(
@@ -75,16 +75,16 @@ async def test_a_refusal_says_what_was_needed_and_whether_waiting_can_help(
 ) -> None:
     payer = await new_payer(database, credit=100)
     hold = payer.hold(60)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
 
     with pytest.raises(CreditExhausted) as held:
-        await batcher.admit(payer.hold(50), patience=PATIENCE)
+        await batcher.admit(payer.hold(50), wait_max=WAIT_MAX)
     assert (held.value.needed, held.value.available, held.value.held) == (50, 40, 60)
     assert held.value.retry_after_seconds is not None
 
     await batcher.resolve(posted(hold, 60))
     with pytest.raises(CreditExhausted) as final:
-        await batcher.admit(payer.hold(50), patience=PATIENCE)
+        await batcher.admit(payer.hold(50), wait_max=WAIT_MAX)
     assert final.value.retry_after_seconds is None
 
 
@@ -93,10 +93,27 @@ async def test_a_large_request_that_is_refused_does_not_stop_a_small_one_behind_
 ) -> None:
     payer = await new_payer(database, credit=100)
     results = await asyncio.gather(
-        *(batcher.admit(payer.hold(amount), patience=PATIENCE) for amount in (60, 60, 40)),
+        *(batcher.admit(payer.hold(amount), wait_max=WAIT_MAX) for amount in (60, 60, 40)),
         return_exceptions=True,
     )
     assert [type(result) for result in results] == [type(None), CreditExhausted, type(None)]
+
+
+async def test_what_is_resolved_before_an_answer_is_committed_before_it(
+    database: Database, database_url: str, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(60)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
+    lock = "SELECT 1 FROM accounts WHERE organization_id = $1 FOR UPDATE"
+
+    async with holding(database_url, lock, payer.organization_id):
+        answering = asyncio.create_task(batcher.resolve_before_answer(voided(hold)))
+        await until_a_lock_is_awaited(database_url)
+        assert not answering.done()
+
+    await answering
+    assert await balance(database, payer) == (0, 0)
 
 
 async def test_a_hold_ends_once_however_often_it_is_resolved(
@@ -104,14 +121,19 @@ async def test_a_hold_ends_once_however_often_it_is_resolved(
 ) -> None:
     payer = await new_payer(database, credit=100)
     hold = payer.hold(60)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
 
     outcomes = [await batcher.resolve(posted(hold, 25)) for _ in range(3)]
     outcomes.append(await batcher.resolve(voided(hold)))
 
-    assert outcomes == [Resolved.NOW, Resolved.BEFORE, Resolved.BEFORE, Resolved.BEFORE]
+    assert outcomes == [
+        ResolutionResult.NOW,
+        ResolutionResult.BEFORE,
+        ResolutionResult.BEFORE,
+        ResolutionResult.BEFORE,
+    ]
     assert await balance(database, payer) == (25, 0)
-    assert await batcher.resolve(voided(payer.hold(1))) is Resolved.NO_HOLD
+    assert await batcher.resolve(voided(payer.hold(1))) is ResolutionResult.NO_HOLD
 
 
 async def test_of_two_ends_in_one_batch_the_first_counts_and_the_second_is_told_so(
@@ -119,13 +141,18 @@ async def test_of_two_ends_in_one_batch_the_first_counts_and_the_second_is_told_
 ) -> None:
     payer = await new_payer(database, credit=100)
     hold, other = payer.hold(60), payer.hold(10)
-    await asyncio.gather(*(batcher.admit(one, patience=PATIENCE) for one in (hold, other)))
+    await asyncio.gather(*(batcher.admit(one, wait_max=WAIT_MAX) for one in (hold, other)))
 
     # The first item goes alone; whatever comes meanwhile is one batch.
     ends = [voided(other), posted(hold, 25), voided(hold), posted(hold, 60)]
     outcomes = await asyncio.gather(*(batcher.resolve(end) for end in ends))
 
-    assert outcomes == [Resolved.NOW, Resolved.NOW, Resolved.BEFORE, Resolved.BEFORE]
+    assert outcomes == [
+        ResolutionResult.NOW,
+        ResolutionResult.NOW,
+        ResolutionResult.BEFORE,
+        ResolutionResult.BEFORE,
+    ]
     assert await balance(database, payer) == (25, 0)
 
 
@@ -138,10 +165,10 @@ async def test_a_hold_of_a_wrong_clock_or_past_its_deadline_is_refused(
     for minutes in (-11, 11):
         wrong = payer.hold(1, admitted_at=now + timedelta(minutes=minutes))
         with pytest.raises(ClockIsWrong):
-            await batcher.admit(wrong, patience=PATIENCE)
+            await batcher.admit(wrong, wait_max=WAIT_MAX)
     late = payer.hold(1, admitted_at=now - timedelta(minutes=2), deadline=timedelta(minutes=1))
     with pytest.raises(DeadlinePassed):
-        await batcher.admit(late, patience=PATIENCE)
+        await batcher.admit(late, wait_max=WAIT_MAX)
 
     assert await balance(database, payer) == (0, 0)
 
@@ -152,13 +179,13 @@ async def test_a_caller_who_leaves_leaves_no_hold_behind(
     payer = await new_payer(database, credit=100)
     connection = await locked(database_url, payer)
 
-    leaving = asyncio.create_task(batcher.admit(payer.hold(60), patience=PATIENCE))
+    leaving = asyncio.create_task(batcher.admit(payer.hold(60), wait_max=WAIT_MAX))
     await until_a_lock_is_awaited(database_url)
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
     with pytest.raises(AdmissionUndecided):
-        await batcher.admit(payer.hold(30), patience=timedelta(milliseconds=50))
+        await batcher.admit(payer.hold(30), wait_max=timedelta(milliseconds=50))
     await connection.close()
 
     await until_balanced(database, payer, (0, 0))
@@ -172,12 +199,12 @@ async def test_a_locked_organization_holds_up_nobody_else_and_loses_nothing(
     connection = await locked(database_url, locked_out)
 
     waiting = [
-        asyncio.create_task(batcher.admit(locked_out.hold(10), patience=PATIENCE)) for _ in range(5)
+        asyncio.create_task(batcher.admit(locked_out.hold(10), wait_max=WAIT_MAX)) for _ in range(5)
     ]
     await until_a_lock_is_awaited(database_url)
     for _ in range(3):
         holds = [payer.hold(10) for payer in others]
-        await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+        await asyncio.gather(*(batcher.admit(hold, wait_max=WAIT_MAX) for hold in holds))
         await asyncio.gather(*(batcher.resolve(posted(hold, 5)) for hold in holds))
     assert not any(task.done() for task in waiting)
 
@@ -195,12 +222,12 @@ async def test_many_locked_organizations_leave_room_for_the_others(
     free = await new_payer(database, credit=100)
 
     waiting = [
-        asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+        asyncio.create_task(batcher.admit(payer.hold(10), wait_max=WAIT_MAX))
         for payer in locked_out
         for _ in range(2)
     ]
     await until_a_lock_is_awaited(database_url)
-    await asyncio.gather(*(batcher.admit(free.hold(10), patience=PATIENCE) for _ in range(4)))
+    await asyncio.gather(*(batcher.admit(free.hold(10), wait_max=WAIT_MAX) for _ in range(4)))
     assert not any(task.done() for task in waiting)
 
     for connection in connections:
@@ -215,7 +242,7 @@ async def test_of_two_resolutions_in_one_batch_the_first_one_counts(
 ) -> None:
     payer = await new_payer(database, credit=100)
     hold = payer.hold(60)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
 
     result = await batches.apply(
         database,
@@ -226,7 +253,7 @@ async def test_of_two_resolutions_in_one_batch_the_first_one_counts(
         is_retry=False,
     )
 
-    assert result.resolved == [Resolved.NOW, Resolved.BEFORE]
+    assert result.resolved == [ResolutionResult.NOW, ResolutionResult.BEFORE]
     assert await balance(database, payer) == (0, 0)
 
 
@@ -235,7 +262,7 @@ async def test_a_refusal_does_not_promise_what_is_unsettled(
 ) -> None:
     payer = await new_payer(database, credit=100)
     hold = payer.hold(60)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
     async with database.transaction() as tx:
         await tx.execute(
             """
@@ -250,7 +277,7 @@ async def test_a_refusal_does_not_promise_what_is_unsettled(
         )
 
     with pytest.raises(CreditExhausted) as refused:
-        await batcher.admit(payer.hold(50), patience=PATIENCE)
+        await batcher.admit(payer.hold(50), wait_max=WAIT_MAX)
 
     assert (refused.value.available, refused.value.held) == (40, 0)
     assert refused.value.retry_after_seconds is None
@@ -265,7 +292,7 @@ async def test_a_day_without_its_table_is_our_failure_not_the_callers(
     await connection.close()
 
     with pytest.raises(AdmissionImpossible) as refused:
-        await batcher.admit(payer.hold(10), patience=PATIENCE)
+        await batcher.admit(payer.hold(10), wait_max=WAIT_MAX)
 
     assert refused.value.kind == 503
     assert await balance(database, payer) == (0, 0)
@@ -287,19 +314,21 @@ async def test_a_poisoned_settlement_is_set_aside_and_its_batch_goes_on(
 ) -> None:
     payer = await new_payer(database, credit=1000)
     holds = [payer.hold(10) for _ in range(8)]
-    await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+    await asyncio.gather(*(batcher.admit(hold, wait_max=WAIT_MAX) for hold in holds))
     poison = posted(holds[3], 11)  # the schema refuses a charge above the hold
 
     connection = await locked(database_url, payer)
     first = batcher.resolve(posted(holds[0], 5))
     rest = [batcher.resolve(poison if hold is holds[3] else posted(hold, 5)) for hold in holds[1:]]
-    admission = asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+    admission = asyncio.create_task(batcher.admit(payer.hold(10), wait_max=WAIT_MAX))
     await until_a_lock_is_awaited(database_url)
     await connection.close()
 
     outcomes = await asyncio.gather(first, *rest, return_exceptions=True)
     await admission
-    assert [outcome for outcome in outcomes if outcome is Resolved.NOW] == [Resolved.NOW] * 7
+    assert [outcome for outcome in outcomes if outcome is ResolutionResult.NOW] == [
+        ResolutionResult.NOW
+    ] * 7
     assert isinstance(outcomes[3], ResolutionSetAside)
     assert await balance(database, payer) == (35, 20)
 
@@ -309,13 +338,13 @@ async def test_an_amount_beyond_the_columns_range_poisons_nobody_else(
 ) -> None:
     payer = await new_payer(database, credit=1000)
     holds = [payer.hold(10) for _ in range(3)]
-    await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+    await asyncio.gather(*(batcher.admit(hold, wait_max=WAIT_MAX) for hold in holds))
 
     outcomes = await asyncio.gather(
         *(batcher.resolve(posted(hold, 2**70 if hold is holds[1] else 5)) for hold in holds),
         return_exceptions=True,
     )
-    assert outcomes[0] is outcomes[2] is Resolved.NOW
+    assert outcomes[0] is outcomes[2] is ResolutionResult.NOW
     assert isinstance(outcomes[1], ResolutionSetAside)
 
 
@@ -324,15 +353,15 @@ async def test_what_a_request_cost_above_its_hold_is_the_houses(
 ) -> None:
     payer = await new_payer(database, credit=100)
     hold = payer.hold(60)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
     charge = replace(posted(hold, 60), excess_pico_usd=PicoUsd(7))
 
-    assert await batcher.resolve(charge) is Resolved.NOW
+    assert await batcher.resolve(charge) is ResolutionResult.NOW
 
     assert await balance(database, payer) == (60, 0)
     async with database.transaction() as tx:
         excess = await tx.fetch_value(
-            "SELECT absorbed_excess_pico FROM accounts WHERE organization_id = $1",
+            "SELECT written_off_excess_pico FROM accounts WHERE organization_id = $1",
             payer.organization_id,
         )
     assert excess == 7
@@ -344,7 +373,7 @@ async def test_a_settlement_writes_the_reports_and_a_void_does_not(
     payer = await new_payer(database, credit=1000)
     free, paid, void = (payer.hold(100) for _ in range(3))
     for hold in (free, paid, void):
-        await batcher.admit(hold, patience=PATIENCE)
+        await batcher.admit(hold, wait_max=WAIT_MAX)
     used = Charge(input_tokens=3, output_tokens=4, input_pico_usd=PicoUsd(6))
     await batcher.resolve(replace(posted(paid, 0), charge=used))
     await batcher.resolve(replace(posted(free, 0), charge=Charge(input_tokens=1)))
@@ -370,10 +399,10 @@ async def test_an_answer_that_was_lost_is_asked_for_again_and_counts_once(
         far = await connect(settings_for(url))
         batcher = new_batcher(far, tasks)
         warm = payer.hold(1)
-        await batcher.admit(warm, patience=PATIENCE)
+        await batcher.admit(warm, wait_max=WAIT_MAX)
 
         holds = [payer.hold(10) for _ in range(4)]
-        admitting = [asyncio.create_task(batcher.admit(hold, patience=PATIENCE)) for hold in holds]
+        admitting = [asyncio.create_task(batcher.admit(hold, wait_max=WAIT_MAX)) for hold in holds]
         await lose_answers(proxy)
         await asyncio.gather(*admitting)
         assert await balance(database, payer) == (0, 41)
@@ -381,7 +410,7 @@ async def test_an_answer_that_was_lost_is_asked_for_again_and_counts_once(
         settling = [batcher.resolve(posted(hold, 5)) for hold in holds]
         await lose_answers(proxy)
         outcomes = await asyncio.gather(*settling)
-        assert set(outcomes) <= {Resolved.NOW, Resolved.BEFORE}
+        assert set(outcomes) <= {ResolutionResult.NOW, ResolutionResult.BEFORE}
         assert await balance(database, payer) == (20, 1)
         await batcher.resolve(voided(warm))
         await far.close()
@@ -397,10 +426,10 @@ async def test_a_lost_answer_is_asked_for_as_a_retry_also_after_a_locked_account
         url = server._replace(netloc=f"{server.username}@127.0.0.1:{proxy.port}").geturl()
         far = await connect(settings_for(url))
         batcher = new_batcher(far, tasks)
-        await batcher.admit(payer.hold(1), patience=PATIENCE)
+        await batcher.admit(payer.hold(1), wait_max=WAIT_MAX)
 
         proxy.swallow_answers()
-        admission = asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+        admission = asyncio.create_task(batcher.admit(payer.hold(10), wait_max=WAIT_MAX))
         await until_balanced(database, payer, (0, 11))
         connection = await locked(database_url, payer)
         await proxy.cut()
@@ -419,22 +448,22 @@ async def test_a_settlement_goes_on_when_whoever_awaits_it_is_cancelled(
 ) -> None:
     payer = await new_payer(database, credit=100)
     holds = [payer.hold(10) for _ in range(3)]
-    await asyncio.gather(*(batcher.admit(hold, patience=PATIENCE) for hold in holds))
+    await asyncio.gather(*(batcher.admit(hold, wait_max=WAIT_MAX) for hold in holds))
     connection = await locked(database_url, payer)
 
     settling = [asyncio.create_task(settle(batcher, hold)) for hold in holds]
-    admission = asyncio.create_task(batcher.admit(payer.hold(10), patience=PATIENCE))
+    admission = asyncio.create_task(batcher.admit(payer.hold(10), wait_max=WAIT_MAX))
     await until_a_lock_is_awaited(database_url)
     for task in settling[:2]:
         task.cancel()
     await connection.close()
 
     await admission
-    assert await settling[2] is Resolved.NOW
+    assert await settling[2] is ResolutionResult.NOW
     assert await balance(database, payer) == (15, 10)
 
 
-async def settle(batcher: Batcher, hold: Hold) -> Resolved:
+async def settle(batcher: Batcher, hold: Hold) -> ResolutionResult:
     return await batcher.resolve(posted(hold, 5))
 
 
@@ -445,9 +474,9 @@ async def test_a_retry_that_was_refused_before_is_decided_anew(
     payer = await new_payer(database, credit=10)
     hold = payer.hold(20)
     with pytest.raises(CreditExhausted):
-        await batcher.admit(hold, patience=PATIENCE)
+        await batcher.admit(hold, wait_max=WAIT_MAX)
     with pytest.raises(CreditExhausted):
-        await batcher.admit(hold, patience=PATIENCE)
+        await batcher.admit(hold, wait_max=WAIT_MAX)
 
 
 async def lose_answers(proxy: Proxy) -> None:

@@ -32,6 +32,7 @@ from tollhouse.ledger.bounds import (
     TOOLS_TOKENS,
     ModelBounds,
     TokenizerFamily,
+    chat_prompt,
     of_chat_request,
     output_tokens_max,
 )
@@ -306,3 +307,18 @@ def test_legacy_functions_and_schemas_count_as_tools_do() -> None:
 
     for body in (functions, formatted):
         assert of_chat_request(request_of(body), ORDINARY).prompt_tokens > plain + 500
+
+
+@pytest.mark.parametrize("tools", [0, 1, 2])
+@pytest.mark.parametrize("functions", [0, 1, 2])
+def test_messages_tools_and_images_are_counted_each(tools: int, functions: int) -> None:
+    body = user(text_part("a"), PICTURE, PICTURE)
+    if tools:
+        body["tools"] = [tool(f"tool_{number}", "d", {}) for number in range(tools)]
+    if functions:
+        body["functions"] = [{"name": f"function_{number}"} for number in range(functions)]
+
+    prompt = chat_prompt(request_of(body))
+
+    assert (prompt.messages, prompt.tools, prompt.images) == (1, tools + functions, 2)
+    assert not prompt.is_open

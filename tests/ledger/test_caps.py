@@ -1,14 +1,14 @@
 """Caps: set, raised, lowered and cleared while money flows, and never crossed."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
 from tests.identity.audit_rows import audit_rows
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
-from tests.support.world import World
 from tollhouse.base.errors import GatewayError
 from tollhouse.ledger.errors import (
     CAP_ERRORS,
@@ -18,22 +18,22 @@ from tollhouse.ledger.errors import (
     CreditExhausted,
     OrganizationCapReached,
 )
-from tollhouse.ledger.types import CapPlace, Period, Scope
+from tollhouse.ledger.types import CapId, CapScope, Hold, Period
 
-PLACES = [(scope, period) for scope in Scope for period in Period]
-MONTH = (Scope.ORGANIZATION, Period.MONTH)
+PLACES = [(scope, period) for scope in CapScope for period in Period]
+MONTH = (CapScope.ORGANIZATION, Period.MONTH)
 
 
 @pytest.fixture
-async def spender(world: World) -> AsyncIterator[Spender]:
-    async with spender_of(world) as opened:
+async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
+    async with spender_of(org) as opened:
         await opened.grant(10**6)
         yield opened
 
 
 @pytest.mark.parametrize(("scope", "period"), PLACES)
 async def test_a_cap_counts_what_was_spent_before_it_was_set(
-    spender: Spender, scope: Scope, period: Period
+    spender: Spender, scope: CapScope, period: Period
 ) -> None:
     await spender.spend(70)
     held = await spender.reserve(20)
@@ -52,7 +52,7 @@ async def test_a_cap_counts_what_was_spent_before_it_was_set(
 
 @pytest.mark.parametrize(("scope", "period"), PLACES)
 async def test_a_cap_set_before_anything_is_spent_holds_from_the_first_request(
-    spender: Spender, scope: Scope, period: Period
+    spender: Spender, scope: CapScope, period: Period
 ) -> None:
     use = await spender.set_cap(spender.place(scope, period), 100)
 
@@ -60,6 +60,47 @@ async def test_a_cap_set_before_anything_is_spent_holds_from_the_first_request(
     with pytest.raises(CAP_ERRORS[scope]):
         await spender.reserve(101)
     await spender.spend(100)
+
+
+async def leave_unsettled(spender: Spender, hold: Hold, *, day: date, is_own: bool) -> None:
+    """List a hold as unsettled, in the name of its own key or of another project's."""
+    async with spender.org.database.transaction() as tx:
+        await tx.execute("DELETE FROM unsettled_holds")
+        await tx.execute(
+            """
+            INSERT INTO unsettled_holds (organization_id, admitted_day, reservation_id, held_pico,
+                                         admitted_at, project_id, api_key_id, decide_at)
+            VALUES ($1, $2, $3, $4, now(), $5, $6, now() + interval '1 hour')
+            """,
+            hold.organization_id,
+            day,
+            hold.reservation_id,
+            hold.amount_pico_usd,
+            hold.project_id if is_own else uuid4(),
+            hold.api_key_id if is_own else uuid4(),
+        )
+
+
+@pytest.mark.tampers
+@pytest.mark.parametrize(("scope", "period"), PLACES)
+async def test_a_refusal_leaves_out_what_is_unsettled_in_its_scope_and_window(
+    spender: Spender, scope: CapScope, period: Period
+) -> None:
+    hold = await spender.reserve(40)
+    await spender.reserve(20)
+    await spender.set_cap(spender.place(scope, period), 100)
+    held: list[int] = []
+
+    for day, is_own in ((0, True), (40, True), (0, False)):
+        admitted_day = hold.admitted_day - timedelta(days=day)
+        await leave_unsettled(spender, hold, day=admitted_day, is_own=is_own)
+        with pytest.raises(CAP_ERRORS[scope]) as refused:
+            await spender.reserve(41)
+        held.append(refused.value.held)
+
+    of_another_month = 60 if period is Period.MONTH else 20
+    of_another_key = 20 if scope is CapScope.ORGANIZATION else 60
+    assert held == [20, of_another_month, of_another_key]
 
 
 async def test_a_cap_lowered_below_use_refuses_and_lets_what_runs_finish(spender: Spender) -> None:
@@ -107,7 +148,7 @@ async def test_a_cap_beyond_the_credit_does_not_give_any(spender: Spender) -> No
 
 async def test_the_next_month_begins_at_nothing_and_a_lifetime_does_not(spender: Spender) -> None:
     await spender.set_cap(spender.place(*MONTH), 100)
-    await spender.set_cap(spender.place(Scope.ORGANIZATION, Period.LIFETIME), 100)
+    await spender.set_cap(spender.place(CapScope.ORGANIZATION, Period.LIFETIME), 100)
     await spender.spend(90)
 
     later = await spender.caps(datetime.now(UTC) + timedelta(days=32))
@@ -120,12 +161,12 @@ async def test_the_next_month_begins_at_nothing_and_a_lifetime_does_not(spender:
 async def test_the_same_cap_again_changes_nothing(spender: Spender) -> None:
     place = spender.place(*MONTH)
     first = await spender.set_cap(place, 100)
-    rows_before = len(await audit_rows(spender.world))
+    rows_before = len(await audit_rows(spender.org))
 
     assert await spender.set_cap(place, 100) == first
-    assert len(await audit_rows(spender.world)) == rows_before
+    assert len(await audit_rows(spender.org)) == rows_before
     await spender.set_cap(place, 100, alert_percent=90)
-    assert len(await audit_rows(spender.world)) == rows_before + 1
+    assert len(await audit_rows(spender.org)) == rows_before + 1
 
 
 async def test_clearing_what_is_not_set_is_a_failure(spender: Spender) -> None:
@@ -134,14 +175,15 @@ async def test_clearing_what_is_not_set_is_a_failure(spender: Spender) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scope", "failure"), [(Scope.PROJECT, CappedProjectNotFound), (Scope.KEY, CappedKeyNotFound)]
+    ("scope", "failure"),
+    [(CapScope.PROJECT, CappedProjectNotFound), (CapScope.KEY, CappedKeyNotFound)],
 )
 async def test_only_the_organizations_own_can_be_capped(
-    spender: Spender, other_world: World, scope: Scope, failure: type[GatewayError]
+    spender: Spender, other_org: OrganizationFixture, scope: CapScope, failure: type[GatewayError]
 ) -> None:
-    async with spender_of(other_world) as other:
+    async with spender_of(other_org) as other:
         foreign = other.place(scope, Period.MONTH)
-        unknown = CapPlace(scope=scope, scope_id=uuid4(), period=Period.MONTH)
+        unknown = CapId(scope=scope, scope_id=uuid4(), period=Period.MONTH)
 
         for place in (foreign, unknown):
             with pytest.raises(failure):
@@ -151,9 +193,9 @@ async def test_only_the_organizations_own_can_be_capped(
 
 
 async def test_caps_of_one_scope_are_not_anothers(spender: Spender) -> None:
-    async with spender_of(spender.world) as neighbour:
-        await spender.set_cap(spender.place(Scope.PROJECT, Period.MONTH), 10)
-        await spender.set_cap(spender.place(Scope.KEY, Period.LIFETIME), 10)
+    async with spender_of(spender.org) as neighbour:
+        await spender.set_cap(spender.place(CapScope.PROJECT, Period.MONTH), 10)
+        await spender.set_cap(spender.place(CapScope.KEY, Period.LIFETIME), 10)
 
         await neighbour.spend(100)
 

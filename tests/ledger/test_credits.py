@@ -5,13 +5,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
-from tests.support.world import World
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import service
-from tollhouse.ledger.errors import CreditExhausted, GrantOfNothing, GrantWouldTakeCredit
+from tollhouse.ledger.errors import (
+    CreditExhausted,
+    GrantNotFound,
+    GrantOfNothing,
+    GrantWouldTakeCredit,
+)
 from tollhouse.ledger.types import GrantKind
 from tollhouse.storage.database import Database
 
@@ -19,8 +24,8 @@ NEVER_NEGATIVE = [kind for kind in GrantKind if kind is not GrantKind.CORRECTION
 
 
 @pytest.fixture
-async def spender(world: World) -> AsyncIterator[Spender]:
-    async with spender_of(world) as opened:
+async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
+    async with spender_of(org) as opened:
         yield opened
 
 
@@ -109,10 +114,10 @@ async def test_the_entries_explain_the_credit_newest_first(spender: Spender) -> 
         await spender.grant(-20, GrantKind.CORRECTION),
     ]
 
-    async with spender.world.database.transaction() as tx:
-        first = await service.page_grants(tx, spender.world.organization_id, after=None, limit=2)
+    async with spender.org.database.transaction() as tx:
+        first = await service.page_grants(tx, spender.org.organization_id, after=None, limit=2)
         rest = await service.page_grants(
-            tx, spender.world.organization_id, after=first[-1].id, limit=2
+            tx, spender.org.organization_id, after=first[-1].id, limit=2
         )
 
     assert first + rest == list(reversed(made))
@@ -121,12 +126,29 @@ async def test_the_entries_explain_the_credit_newest_first(spender: Spender) -> 
     assert {(grant.actor_type, grant.actor_id) for grant in made} == {("operator", None)}
 
 
-async def test_a_foreign_entry_is_no_cursor(spender: Spender, other_world: World) -> None:
+async def test_a_foreign_entry_is_no_cursor_and_not_there(
+    spender: Spender, other_org: OrganizationFixture
+) -> None:
     made = await spender.grant(100)
+    async with spender_of(other_org) as other:
+        kept = await other.grant(1)
 
-    async with spender.world.database.transaction() as tx:
+    async with spender.org.database.transaction() as tx:
         with pytest.raises(UnknownCursor):
-            await service.page_grants(tx, other_world.organization_id, after=made.id, limit=2)
+            await service.page_grants(tx, other_org.organization_id, after=made.id, limit=2)
+        with pytest.raises(GrantNotFound):
+            await service.retrieve_grant(tx, other_org.organization_id, made.id)
+        found = await service.retrieve_grant(tx, other_org.organization_id, kept.id)
+    assert found.amount_pico_usd == 1
+
+
+async def test_an_entry_is_found_among_others(spender: Spender) -> None:
+    made = [await spender.grant(amount) for amount in (100, 50, 25)]
+
+    async with spender.org.database.transaction() as tx:
+        for grant in made:
+            found = await service.retrieve_grant(tx, grant.organization_id, grant.id)
+            assert (found.id, found.amount_pico_usd) == (grant.id, grant.amount_pico_usd)
 
 
 async def test_an_entry_cannot_be_written_twice(spender: Spender) -> None:
@@ -134,7 +156,7 @@ async def test_an_entry_cannot_be_written_twice(spender: Spender) -> None:
     grant_id = GrantId(time_ordered_uuid())
 
     async def give() -> None:
-        async with spender.world.database.mutation(spender.world.authority()) as tx:
+        async with spender.org.database.mutation(spender.org.authority()) as tx:
             await service.grant(
                 tx,
                 grant_id=grant_id,

@@ -7,11 +7,11 @@ import asyncpg
 import pytest
 
 from tests.identity.measures import counted
+from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.invariants import assert_conserved
-from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, voided
+from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, voided
 from tests.ledger.past import days_ago, enter_past
-from tests.ledger.till import Till, open_till
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
@@ -22,7 +22,7 @@ from tollhouse.ledger.types import (
     OperatorPays,
     Resolution,
     ResolutionKind,
-    Resolved,
+    ResolutionResult,
 )
 from tollhouse.storage.database import Database
 
@@ -118,7 +118,7 @@ async def test_an_excess_is_paid_by_the_operator_and_counted(database: Database)
     batcher = new_batcher(database, tasks)
     hold = (await new_payer(database, credit=1_000)).hold(70)
     before = paid(OperatorPays.ABOVE_HOLD)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
 
     await batcher.resolve(ended(hold, delivered_tokens=9, excess_pico_usd=PicoUsd(20)))
 
@@ -131,12 +131,12 @@ async def test_a_resolution_that_comes_too_late_is_not_counted(database: Databas
     batcher = new_batcher(database, tasks)
     hold = (await new_payer(database, credit=1_000)).hold(70)
     before = paid(OperatorPays.GATEWAY_STOPPED)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
     await batcher.resolve(voided(hold))
 
     late = await batcher.resolve(ended(hold, operator_pays=OperatorPays.GATEWAY_STOPPED))
 
-    assert late is Resolved.BEFORE
+    assert late is ResolutionResult.BEFORE
     assert paid(OperatorPays.GATEWAY_STOPPED) == before
 
 
@@ -169,65 +169,67 @@ async def test_a_worker_of_the_version_before_settles_on_the_new_schema(
     )
     await connection.close()
 
-    assert outcome == Resolved.NOW
+    assert outcome == ResolutionResult.NOW
     assert await stored(database, hold) == (None, False, None)
 
 
 @pytest.fixture
-async def till(world: World, database_url: str) -> Till:
-    return await open_till(world, database_url)
+async def ledger(org: OrganizationFixture, database_url: str) -> DirectLedger:
+    return await open_ledger(org, database_url)
 
 
-async def unsettled_hold(till: Till) -> Hold:
-    hold = await till.hold(100)
-    await till.let_pass(hold, timedelta(seconds=70))
-    await reaper.run(till.world.database)
+async def unsettled_hold(ledger: DirectLedger) -> Hold:
+    hold = await ledger.hold(100)
+    await ledger.let_pass(hold, timedelta(seconds=70))
+    await reaper.run(ledger.org.database)
     return hold
 
 
-async def test_a_hold_is_written_off_under_the_rule_of_the_lost_worker(till: Till) -> None:
-    hold = await unsettled_hold(till)
+async def test_a_hold_is_written_off_under_the_rule_of_the_lost_worker(
+    ledger: DirectLedger,
+) -> None:
+    hold = await unsettled_hold(ledger)
     before = paid(OperatorPays.WORKER_LOST)
-    await till.tamper("UPDATE unsettled_holds SET decide_at = clock_timestamp()")
+    await ledger.tamper("UPDATE unsettled_holds SET decide_at = clock_timestamp()")
 
-    await reaper.run(till.world.database)
+    await reaper.run(ledger.org.database)
 
-    assert await stored(till.world.database, hold) == (None, False, "worker_lost")
+    assert await stored(ledger.org.database, hold) == (None, False, "worker_lost")
     assert paid(OperatorPays.WORKER_LOST) - before == 1
 
 
 @pytest.mark.parametrize(("amount", "rule"), [(100, None), (130, "above_hold")])
 async def test_an_operator_who_settles_knows_no_count_of_delivered_tokens(
-    till: Till, amount: int, rule: str | None
+    ledger: DirectLedger, amount: int, rule: str | None
 ) -> None:
-    hold = await unsettled_hold(till)
+    hold = await unsettled_hold(ledger)
 
-    async with till.world.database.mutation(till.world.authority()) as tx:
+    async with ledger.org.database.mutation(ledger.org.authority()) as tx:
         await operations.settle(
             tx, hold.reservation_id, used=Charge(), amount=PicoUsd(amount), reason="an invoice"
         )
 
-    assert await stored(till.world.database, hold) == (None, False, rule)
+    assert await stored(ledger.org.database, hold) == (None, False, rule)
 
 
-async def test_a_closed_day_still_knows_its_estimated_requests(till: Till) -> None:
-    entered = await enter_past(till, days_ago(40), 100)
-    await till.tamper(
+async def test_a_closed_day_still_knows_its_estimated_requests(ledger: DirectLedger) -> None:
+    entered = await enter_past(ledger, days_ago(40), 100)
+    await ledger.tamper(
         "UPDATE ledger_entries SET is_estimated = true WHERE reservation_id = $1 AND phase = 1",
         entered.reservation_id,
     )
-    await till.tamper("UPDATE cost_daily SET estimated_requests = 1")
-    await till.tamper("UPDATE cost_hourly SET estimated_requests = 1")
-    await assert_conserved(till.world.database)
+    await ledger.tamper("UPDATE cost_daily SET estimated_requests = 1")
+    await ledger.tamper("UPDATE cost_hourly SET estimated_requests = 1")
+    await assert_conserved(ledger.org.database)
 
-    await partitions.remove_old(till.world.database, entry_days=30)
+    await partitions.remove_old(ledger.org.database, entry_days=30)
 
-    assert await till.value("SELECT estimated_requests FROM ledger_closings") == 1
-    await assert_conserved(till.world.database)
+    assert await ledger.value("SELECT estimated_requests FROM ledger_closings") == 1
+    await assert_conserved(ledger.org.database)
 
 
-async def test_a_hold_that_claims_a_delivery_is_refused(till: Till) -> None:
-    await till.hold(100)
+async def test_a_hold_that_claims_a_delivery_is_refused(ledger: DirectLedger) -> None:
+    await ledger.hold(100)
 
     with pytest.raises(asyncpg.CheckViolationError, match="entries_hold_delivers_nothing"):
-        await till.tamper("UPDATE ledger_entries SET delivered_tokens = 1 WHERE phase = 0")
+        await ledger.tamper("UPDATE ledger_entries SET delivered_tokens = 1 WHERE phase = 0")

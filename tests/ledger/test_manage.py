@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.support.gateway import running_gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
-from tests.support.world import World
 from tollhouse.base.money import PICO_USD_PER_USD
 from tollhouse.settings import LedgerSettings, Settings
 
@@ -24,16 +24,16 @@ def usd(value: str) -> dict[str, str]:
 
 
 @pytest.fixture
-async def spender(world: World) -> AsyncIterator[Spender]:
-    async with spender_of(world) as opened:
+async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
+    async with spender_of(org) as opened:
         yield opened
 
 
 @pytest.fixture
-async def client(settings: Settings, world: World) -> AsyncIterator[httpx2.AsyncClient]:
+async def client(settings: Settings, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
     """An Admin key at a sandbox."""
     sandbox = msgspec.structs.replace(settings, ledger=LedgerSettings(is_sandbox=True))
-    key = (await world.admin_key()).value
+    key = (await org.admin_key()).value
     async with running_gateway(sandbox) as gateway, gateway.client(key) as opened:
         yield opened
 
@@ -68,7 +68,7 @@ async def test_what_is_unsettled_is_part_of_what_is_held(
 ) -> None:
     await spender.grant(10 * USD)
     hold = await spender.reserve(USD)
-    async with spender.world.database.transaction() as tx:
+    async with spender.org.database.transaction() as tx:
         await tx.execute(
             """
             INSERT INTO unsettled_holds (organization_id, admitted_day, reservation_id, held_pico,
@@ -130,9 +130,9 @@ async def test_a_payment_that_is_no_amount_above_zero_is_refused(
 
 
 async def test_without_a_sandbox_there_are_no_test_payments(
-    settings: Settings, world: World
+    settings: Settings, org: OrganizationFixture
 ) -> None:
-    key = (await world.admin_key()).value
+    key = (await org.admin_key()).value
     async with running_gateway(settings) as gateway, gateway.client(key) as client:
         answer = await pay(client, "12.5")
         balance = (await client.get(CREDITS)).json()["balance"]

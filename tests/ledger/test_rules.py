@@ -15,7 +15,7 @@ from tollhouse.ledger.rules import (
     decide_at,
     ending,
 )
-from tollhouse.ledger.types import Counter, Hold, Period, Scope
+from tollhouse.ledger.types import CapScope, Counter, Hold, Period
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
@@ -91,7 +91,7 @@ def test_a_hold_moves_six_counters_in_the_order_of_the_caps() -> None:
     assert tuple((counter.scope, counter.period) for counter in moved) == CAPS
     assert [counter.scope_id.int for counter in moved] == [1, 1, 3, 3, 4, 4]
     assert moved[4] == Counter(
-        scope=Scope.KEY,
+        scope=CapScope.KEY,
         scope_id=UUID(int=4),
         period=Period.MONTH,
         window_start=date(2026, 3, 1),

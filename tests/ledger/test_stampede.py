@@ -1,7 +1,6 @@
 """Five hundred at once from four processes, and money for exactly k: exactly k get in."""
 
 import os
-import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,7 +10,7 @@ import pytest_asyncio
 
 from tests.ledger.money import Payer, give, new_payer
 from tests.ledger.stampede import PROCESSES, Crowd, Rush, crowd
-from tests.support import databases
+from tests.support import databases, seeds
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
 from tollhouse.storage.database import Database
@@ -100,15 +99,15 @@ async def bounded_payer(database: Database, bound: Bound, limit: int) -> Payer:
 async def test_money_for_k_admits_exactly_k(
     database: Database, rushing: Crowd, bound: Bound
 ) -> None:
-    for seed in range(SEEDS):
-        chance = random.Random(f"{bound.name} {seed}")  # noqa: S311 - a seed that can be repeated
+    for number in range(SEEDS):
+        chance = seeds.chance(bound.name, number)
         k, amount = chance.randrange(ADMISSIONS + 1), chance.randrange(1, 10**9)
         # Less than one more would need, so that a single unit too many would show.
         payer = await bounded_payer(database, bound, k * amount + chance.randrange(amount))
 
         admitted, codes = await rushing.rush(Rush(payer, ADMISSIONS // PROCESSES, amount))
 
-        assert admitted == k, f"seed {seed}"
+        assert admitted == k, number
         assert codes == ({bound.code} if k < ADMISSIONS else set())
         assert await in_use(database, payer) == k * amount
 

@@ -9,7 +9,7 @@ from tests.ledger.template_figures import CHATS, FIGURES
 from tests.support.engine import Engine
 from tests.support.small_chats import SMALL_CHATS
 from tests.support.vllm import NAME
-from tollhouse.cli.demo_engine import MODEL
+from tollhouse.cli.trial.demo_engine import MODEL
 from tollhouse.ledger.bounds import TokenizerFamily
 
 DECLARED: Final = {

@@ -8,15 +8,15 @@ from typing import cast
 
 import pytest
 
+from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.money import Payer, new_payer, posted, voided
 from tests.ledger.past import days_ago
-from tests.ledger.till import Till, open_till
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.ledger import batches, operations, reaper
 from tollhouse.ledger.marking import mark
 from tollhouse.ledger.open_holds import OpenHold
-from tollhouse.ledger.types import Hold, Resolution, ResolutionKind, Resolved
+from tollhouse.ledger.types import Hold, Resolution, ResolutionKind, ResolutionResult
 from tollhouse.ledger.write_offs import write_off_due
 from tollhouse.storage import partitions
 from tollhouse.storage.database import Database, Transaction
@@ -63,7 +63,7 @@ async def apply(
     *,
     is_mixed: bool = False,
     is_retry: bool = False,
-) -> list[Resolved | None]:
+) -> list[ResolutionResult | None]:
     """Send one batch in a transaction that stays open, so that its locks can be counted."""
     database = cast("Database", tx)
     if is_mixed:
@@ -105,7 +105,7 @@ def charged(hold: Hold) -> Resolution:
 
 
 def written_off(hold: Hold) -> Resolution:
-    return replace(voided(hold), kind=ResolutionKind.ABSORB)
+    return replace(voided(hold), kind=ResolutionKind.WRITE_OFF)
 
 
 @pytest.mark.parametrize("is_mixed", [False, True])
@@ -133,7 +133,7 @@ async def test_a_settlement_opens_the_day_of_its_hold_alone(
 
     for back in range(REPEATED):
         hold = await on_day(single, payer, days_ago(5 * back))
-        for expected in (Resolved.NOW, Resolved.BEFORE):
+        for expected in (ResolutionResult.NOW, ResolutionResult.BEFORE):
             async with single.transaction() as tx:
                 assert await apply(tx, [ended(hold)], [], is_mixed=is_mixed) == [expected]
 
@@ -150,59 +150,61 @@ async def test_a_batch_opens_as_many_days_as_its_items_have(single: Database) ->
         ends = [posted(old[0], 10), voided(old[1]), written_off(old[2])]
         async with single.transaction() as tx:
             assert await apply(tx, [*ends, ends[0]], [new]) == [
-                *[Resolved.NOW] * 3,
-                Resolved.BEFORE,
+                *[ResolutionResult.NOW] * 3,
+                ResolutionResult.BEFORE,
             ]
 
             assert await opened(tx) == [days_ago(50), days_ago(back), days_ago(0)]
 
 
 @pytest.fixture
-async def till(world: World, database_url: str, single: Database) -> Till:
-    return await open_till(replace(world, database=single), database_url)
+async def ledger(org: OrganizationFixture, database_url: str, single: Database) -> DirectLedger:
+    return await open_ledger(replace(org, database=single), database_url)
 
 
-async def unsettled_hold(till: Till) -> Hold:
-    hold = await till.hold(100)
-    await till.let_pass(hold, timedelta(seconds=70))
-    await reaper.run(till.world.database)
-    assert await till.unsettled() == {hold.reservation_id}
+async def unsettled_hold(ledger: DirectLedger) -> Hold:
+    hold = await ledger.hold(100)
+    await ledger.let_pass(hold, timedelta(seconds=70))
+    await reaper.run(ledger.org.database)
+    assert await ledger.unsettled() == {hold.reservation_id}
     return hold
 
 
 @asynccontextmanager
-async def all_other_days_locked(till: Till, hold: Hold) -> AsyncGenerator[None]:
+async def all_other_days_locked(ledger: DirectLedger, hold: Hold) -> AsyncGenerator[None]:
     """Make everybody wait who opens the partition of another day than the hold's."""
-    names = await till.value(
+    names = await ledger.value(
         "SELECT array_agg(inhrelid::regclass::text) FROM pg_inherits"
         " WHERE inhparent = 'ledger_entries'::regclass AND inhrelid <> to_regclass($1)",
         f"ledger_entries_{hold.admitted_day:%Y%m%d}",
     )
-    async with till.connection() as connection, connection.transaction():
+    async with ledger.connection() as connection, connection.transaction():
         locked = ", ".join(cast("list[str]", names))
         await connection.execute(f"LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE")
         yield
 
 
-async def test_an_operator_decides_without_opening_another_day(till: Till) -> None:
+async def test_an_operator_decides_without_opening_another_day(ledger: DirectLedger) -> None:
     for _ in range(REPEATED):
-        hold = await unsettled_hold(till)
+        hold = await unsettled_hold(ledger)
         async with (
-            all_other_days_locked(till, hold),
-            till.world.database.mutation(till.world.authority()) as tx,
+            all_other_days_locked(ledger, hold),
+            ledger.org.database.mutation(ledger.org.authority()) as tx,
         ):
             await operations.release(tx, hold.reservation_id, reason="it never left")
 
 
-async def test_the_reaper_marks_and_decides_without_opening_another_day(till: Till) -> None:
+async def test_the_reaper_marks_and_decides_without_opening_another_day(
+    ledger: DirectLedger,
+) -> None:
     for _ in range(REPEATED):
-        hold = await till.hold(100)
-        async with all_other_days_locked(till, hold):
-            assert await mark(till.world.database, [open_hold_of(hold)])
-            assert await till.unsettled() == {hold.reservation_id}
-            await till.tamper("UPDATE unsettled_holds SET decide_at = clock_timestamp()")
-            await write_off_due(till.world.database)
-            assert await till.unsettled() == set()
+        hold = await ledger.hold(100)
+        async with all_other_days_locked(ledger, hold):
+            assert await mark(ledger.org.database, [open_hold_of(hold)])
+            assert await ledger.unsettled() == {hold.reservation_id}
+            await ledger.tamper("UPDATE unsettled_holds SET decide_at = clock_timestamp()")
+            await write_off_due(ledger.org.database)
+            assert await ledger.unsettled() == set()
 
 
 def open_hold_of(hold: Hold) -> OpenHold:

@@ -1,42 +1,27 @@
 """`verify` finds whatever does not follow from grants and entries, and nothing else."""
 
-from datetime import timedelta
-
 import pytest
 
+from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.invariants import assert_conserved
-from tests.ledger.past import days_ago, enter_past
-from tests.ledger.till import Till, open_till
-from tests.support.world import World
-from tollhouse.ledger import partitions, reaper, verification
-from tollhouse.ledger.types import Charge, OperatorPays, ResolutionKind
+from tests.ledger.mixed_ledger import mixed_ledger
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.ledger import verification
+from tollhouse.ledger.types import OperatorPays
 
 
 @pytest.fixture
-async def till(world: World, database_url: str) -> Till:
-    """With one hold of each kind of end, an open one, an unsettled one, and a closed day."""
-    till = await open_till(world, database_url)
-    await enter_past(till, days_ago(40), 500)
-    await enter_past(till, days_ago(20), 40)
-    await partitions.remove_old(world.database, entry_days=30)
-    await till.post(await till.hold(100), 60)
-    await till.void(await till.hold(100))
-    await till.resolve(await till.hold(100), ResolutionKind.ABSORB, Charge())
-    await till.hold(11)
-    overdue = await till.hold(13)
-    await till.let_pass(overdue, timedelta(seconds=70))
-    await reaper.run(world.database)
-    assert await till.unsettled() == {overdue.reservation_id}
-    return till
+async def ledger(org: OrganizationFixture, database_url: str) -> DirectLedger:
+    return await mixed_ledger(org, database_url)
 
 
-async def differences(till: Till) -> dict[str, tuple[int | None, int | None]]:
-    found = await verification.verify(till.world.database, till.world.organization_id)
+async def differences(ledger: DirectLedger) -> dict[str, tuple[int | None, int | None]]:
+    found = await verification.verify(ledger.org.database, ledger.org.organization_id)
     return {difference.name: (difference.expected, difference.found) for difference in found}
 
 
-async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
-    await assert_conserved(till.world.database)
+async def test_a_sound_ledger_has_no_differences(ledger: DirectLedger) -> None:
+    await assert_conserved(ledger.org.database)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +34,8 @@ async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
         ("UPDATE accounts SET settled_pico = settled_pico - 1", {"account.settled_pico"}),
         ("UPDATE accounts SET reserved_pico = reserved_pico + 1", {"account.reserved_pico"}),
         ("UPDATE accounts SET ceiling_pico = ceiling_pico + 1", {"account.ceiling_pico"}),
-        ("UPDATE accounts SET absorbed_excess_pico = 1", {"account.absorbed_excess_pico"}),
-        ("UPDATE accounts SET absorbed_unknown_pico = 1", {"account.absorbed_unknown_pico"}),
+        ("UPDATE accounts SET written_off_excess_pico = 1", {"account.written_off_excess_pico"}),
+        ("UPDATE accounts SET written_off_unknown_pico = 1", {"account.written_off_unknown_pico"}),
         (
             "UPDATE credit_grants SET amount_pico = amount_pico + 1 WHERE kind = 'sandbox'",
             {"account.credit_pico", "account.ceiling_pico"},
@@ -108,11 +93,11 @@ async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
                 *("cost_daily.request_pico", "cost_hourly.request_pico"),
             },
         ),
-        ("DELETE FROM ledger_entries WHERE kind = 'absorb'", None),
+        ("DELETE FROM ledger_entries WHERE kind = 'write_off'", None),
         ("DELETE FROM ledger_entries WHERE kind = 'reserve' AND held_pico = 100", None),
         (
-            "UPDATE ledger_entries SET unknown_pico = 1 WHERE kind = 'absorb'",
-            {"account.absorbed_unknown_pico", "resolution.unknown_pico"},
+            "UPDATE ledger_entries SET unknown_pico = 1 WHERE kind = 'write_off'",
+            {"account.written_off_unknown_pico", "resolution.unknown_pico"},
         ),
         (
             "UPDATE ledger_entries SET held_pico = 90 WHERE kind = 'void'",
@@ -139,7 +124,11 @@ async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
                 " excess_pico = 1 WHERE kind = 'post' AND held_pico = 100"
             ),
             {
-                *("account.settled_pico", "counter.settled_pico", "account.absorbed_excess_pico"),
+                *(
+                    "account.settled_pico",
+                    "counter.settled_pico",
+                    "account.written_off_excess_pico",
+                ),
                 *("cost_daily.input_pico", "cost_hourly.input_pico", "resolution.unpaid_pico"),
             },
         ),
@@ -175,69 +164,71 @@ async def test_a_sound_ledger_has_no_differences(till: Till) -> None:
     ],
 )
 @pytest.mark.tampers
-async def test_tampering_is_found(till: Till, tampering: str, names: set[str] | None) -> None:
-    await till.tamper(tampering)
+async def test_tampering_is_found(
+    ledger: DirectLedger, tampering: str, names: set[str] | None
+) -> None:
+    await ledger.tamper(tampering)
     if tampering == "DELETE FROM unsettled_holds":
-        await till.tamper(
+        await ledger.tamper(
             "UPDATE ledger_entries SET deadline_at = now() - interval '3 minutes'"
             " WHERE held_pico = 13"
         )
 
-    found = await differences(till)
+    found = await differences(ledger)
 
     assert found
     assert names is None or set(found) == names
 
 
 @pytest.mark.tampers
-async def test_a_difference_says_what_is_expected_and_what_is_found(till: Till) -> None:
-    await till.tamper("UPDATE accounts SET settled_pico = 1 WHERE settled_pico = 600")
+async def test_a_difference_says_what_is_expected_and_what_is_found(ledger: DirectLedger) -> None:
+    await ledger.tamper("UPDATE accounts SET settled_pico = 1 WHERE settled_pico = 600")
 
-    assert await differences(till) == {"account.settled_pico": (600, 1)}
+    assert await differences(ledger) == {"account.settled_pico": (600, 1)}
 
 
 @pytest.mark.tampers
 async def test_one_organization_is_verified_without_the_others(
-    till: Till, other_world: World
+    ledger: DirectLedger, other_org: OrganizationFixture
 ) -> None:
-    await open_till(other_world, till.url)
-    await till.tamper(
-        "UPDATE accounts SET absorbed_excess_pico = 1 WHERE organization_id = $1",
-        other_world.organization_id,
+    await open_ledger(other_org, ledger.url)
+    await ledger.tamper(
+        "UPDATE accounts SET written_off_excess_pico = 1 WHERE organization_id = $1",
+        other_org.organization_id,
     )
 
-    assert await differences(till) == {}
+    assert await differences(ledger) == {}
     with pytest.raises(AssertionError):
-        await assert_conserved(till.world.database)
+        await assert_conserved(ledger.org.database)
 
 
 @pytest.mark.parametrize("rule", [OperatorPays.WORKER_LOST, OperatorPays.ABOVE_HOLD])
 @pytest.mark.tampers
 async def test_delivered_tokens_that_a_rule_lets_the_operator_pay_for_are_no_difference(
-    till: Till, rule: OperatorPays
+    ledger: DirectLedger, rule: OperatorPays
 ) -> None:
-    await till.tamper(
+    await ledger.tamper(
         "UPDATE ledger_entries SET delivered_tokens = 6, operator_pays = $1"
         " WHERE kind = 'post' AND held_pico = 100",
         rule,
     )
 
-    assert await differences(till) == {}
+    assert await differences(ledger) == {}
 
 
 @pytest.mark.tampers
 async def test_entries_from_before_the_count_of_delivered_tokens_are_not_judged_by_it(
-    till: Till,
+    ledger: DirectLedger,
 ) -> None:
-    await till.tamper("UPDATE ledger_entries SET delivered_tokens = NULL, output_tokens = 0")
+    await ledger.tamper("UPDATE ledger_entries SET delivered_tokens = NULL, output_tokens = 0")
 
-    found = await differences(till)
+    found = await differences(ledger)
 
     assert set(found) == {"cost_daily.output_tokens", "cost_hourly.output_tokens"}
 
 
 @pytest.mark.tampers
-async def test_a_missing_charge_is_told_with_what_was_delivered(till: Till) -> None:
-    await till.tamper("UPDATE ledger_entries SET delivered_tokens = 9 WHERE kind = 'void'")
+async def test_a_missing_charge_is_told_with_what_was_delivered(ledger: DirectLedger) -> None:
+    await ledger.tamper("UPDATE ledger_entries SET delivered_tokens = 9 WHERE kind = 'void'")
 
-    assert await differences(till) == {"resolution.delivered_tokens": (0, 9)}
+    assert await differences(ledger) == {"resolution.delivered_tokens": (0, 9)}

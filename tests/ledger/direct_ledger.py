@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import (
     InstanceId,
     ProjectId,
@@ -17,17 +17,17 @@ from tollhouse.base.ids import (
 )
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import batches
-from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind, Resolved
+from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind, ResolutionResult
 
 CREDIT = 1_000_000
 MODEL = "a model"
 
 
 @dataclass(frozen=True)
-class Till:
+class DirectLedger:
     """Holds and settles in the name of one worker, without the batcher in between."""
 
-    world: World
+    org: OrganizationFixture
     url: str
     project_id: ProjectId
     key_id: ProjectKeyId
@@ -48,7 +48,7 @@ class Till:
     def new_hold(self, amount: int, *, bills_without_answer: bool = True) -> Hold:
         now = datetime.now(UTC)
         return Hold(
-            organization_id=self.world.organization_id,
+            organization_id=self.org.organization_id,
             reservation_id=ReservationId(time_ordered_uuid()),
             project_id=self.project_id,
             api_key_id=self.key_id,
@@ -62,8 +62,8 @@ class Till:
 
     async def admit(self, holds: Sequence[Hold], *, instance_id: InstanceId | None = None) -> None:
         result = await batches.apply(
-            self.world.database,
-            self.world.organization_id,
+            self.org.database,
+            self.org.organization_id,
             [],
             holds,
             instance_id=instance_id or self.instance_id,
@@ -71,7 +71,7 @@ class Till:
         )
         assert {decision and decision.code for decision in result.decisions} == {0}
 
-    async def post(self, hold: Hold, amount: int) -> Resolved | None:
+    async def post(self, hold: Hold, amount: int) -> ResolutionResult | None:
         """Settle at this amount, half of it input and half output."""
         charge = Charge(
             input_tokens=3,
@@ -81,10 +81,12 @@ class Till:
         )
         return await self.resolve(hold, ResolutionKind.POST, charge)
 
-    async def void(self, hold: Hold) -> Resolved | None:
+    async def void(self, hold: Hold) -> ResolutionResult | None:
         return await self.resolve(hold, ResolutionKind.VOID, Charge())
 
-    async def resolve(self, hold: Hold, kind: ResolutionKind, charge: Charge) -> Resolved | None:
+    async def resolve(
+        self, hold: Hold, kind: ResolutionKind, charge: Charge
+    ) -> ResolutionResult | None:
         resolution = Resolution(
             organization_id=hold.organization_id,
             reservation_id=hold.reservation_id,
@@ -93,8 +95,8 @@ class Till:
             charge=charge,
         )
         result = await batches.apply(
-            self.world.database,
-            self.world.organization_id,
+            self.org.database,
+            self.org.organization_id,
             [resolution],
             [],
             instance_id=self.instance_id,
@@ -135,7 +137,7 @@ class Till:
 
     async def unsettled(self) -> set[ReservationId]:
         """The holds that are marked now."""
-        rows = await self.world.database.fetch_all("SELECT reservation_id FROM unsettled_holds")
+        rows = await self.org.database.fetch_all("SELECT reservation_id FROM unsettled_holds")
         return {ReservationId(row["reservation_id"]) for row in rows}
 
     @asynccontextmanager
@@ -147,22 +149,22 @@ class Till:
             await opened.close()
 
 
-async def open_till(world: World, url: str, *, credit: int = CREDIT) -> Till:
+async def open_ledger(org: OrganizationFixture, url: str, *, credit: int = CREDIT) -> DirectLedger:
     """A project, a key, and credit."""
-    project = await world.project()
-    key = await world.project_key(project)
-    till = Till(world, url, project.id, key.key.id, InstanceId(time_ordered_uuid()))
-    async with till.connection() as connection:
+    project = await org.project()
+    key = await org.project_key(project)
+    ledger = DirectLedger(org, url, project.id, key.key.id, InstanceId(time_ordered_uuid()))
+    async with ledger.connection() as connection:
         await connection.execute(
             "INSERT INTO credit_grants VALUES ($1, $2, 'sandbox', $3, 'a test', 'operator', NULL,"
             " clock_timestamp())",
-            world.organization_id,
+            org.organization_id,
             time_ordered_uuid(),
             credit,
         )
         await connection.execute(
             "UPDATE accounts SET credit_pico = $2, ceiling_pico = $2 WHERE organization_id = $1",
-            world.organization_id,
+            org.organization_id,
             credit,
         )
-    return till
+    return ledger

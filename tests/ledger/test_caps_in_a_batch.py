@@ -1,0 +1,71 @@
+"""Holds of one batch count against the caps of those behind them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.ledger.money import Payer
+from tests.support.organization_fixture import OrganizationFixture
+from tests.support.spending import Spender, spender_of
+from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tollhouse.ledger import batches
+from tollhouse.ledger.batcher import FIRST_CAP_CODE
+from tollhouse.ledger.rules import CAPS
+from tollhouse.ledger.types import AdmissionVerdict, CapScope, Hold, Period
+
+ADMITTED: tuple[int, int, int] = (AdmissionVerdict.ADMITTED, 0, 0)
+
+
+@pytest.fixture
+async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
+    async with spender_of(org) as opened:
+        await opened.grant(1_000_000)
+        yield opened
+
+
+async def admit(spender: Spender, holds: list[Hold]) -> list[tuple[int, int, int]]:
+    result = await batches.apply(
+        spender.org.database,
+        spender.org.organization_id,
+        [],
+        holds,
+        instance_id=InstanceId(time_ordered_uuid()),
+        is_retry=False,
+    )
+    return [
+        (decision.code, decision.available_pico_usd, decision.held_pico_usd)
+        for decision in result.decisions
+        if decision is not None
+    ]
+
+
+@pytest.mark.parametrize("period", Period)
+@pytest.mark.parametrize("scope", CapScope)
+async def test_a_cap_is_shared_by_the_holds_of_a_batch(
+    spender: Spender, scope: CapScope, period: Period
+) -> None:
+    await spender.set_cap(spender.place(scope, period), 100)
+    own = Payer(spender.org.organization_id, spender.project_id, spender.api_key_id)
+    same_project, other_project = own.with_other_key(), own.with_other_project()
+    payers = [own, same_project, other_project, own, own, own]
+
+    found = await admit(
+        spender,
+        [
+            payer.hold(amount)
+            for payer, amount in zip(payers, (30, 30, 30, 11, 71, 10), strict=True)
+        ],
+    )
+
+    code = FIRST_CAP_CODE + CAPS.index((scope, period))
+    held = {CapScope.ORGANIZATION: 90, CapScope.PROJECT: 60, CapScope.KEY: 30}[scope]
+    expected = [ADMITTED, ADMITTED, ADMITTED]
+    for amount in (11, 71, 10):
+        if held + amount > 100:
+            expected.append((code, 100 - held, held))
+        else:
+            expected.append(ADMITTED)
+            held += amount
+    assert found == expected
+    (use,) = await spender.caps()
+    assert use.reserved_pico_usd == held

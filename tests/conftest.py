@@ -1,17 +1,17 @@
 """Fixtures that every kind of test may use."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 
 import hypothesis
 import pytest
 
-from tests.support import databases
+from tests.support import databases, seeds
 from tests.support.engine import Engine, running_engine
 from tests.support.gateway import Gateway, running_gateway, settings_for
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.upstream import running_upstream
 from tests.support.vllm import running_vllm
-from tests.support.world import World, new_world
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
@@ -21,9 +21,37 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 # An example that took long says something of the machine, not of the rule that it tries.
 hypothesis.settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "unhurried",
+    deadline=None,
+    derandomize=False,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let hypothesis draw from the seed of the run, before it reads its option."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(seeds.of_run())
+
+
+def pytest_report_header() -> str:
+    return f"{seeds.NAME}={seeds.of_run()}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say how to repeat the failure of a random test."""
+    report = yield
+    is_random = seeds.is_used_by(item.nodeid) or hypothesis.is_hypothesis_test(
+        getattr(item, "obj", None)
+    )
+    if report.failed and is_random:
+        report.sections.append(("Repeat this failure", seeds.repeating(item.nodeid)))
+    return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -87,15 +115,15 @@ def peppers(settings: Settings) -> Peppers:
 
 
 @pytest.fixture
-async def world(database: Database, peppers: Peppers) -> World:
+async def org(database: Database, peppers: Peppers) -> OrganizationFixture:
     """An organization to act in."""
-    return await new_world(database, peppers)
+    return await new_organization_fixture(database, peppers)
 
 
 @pytest.fixture
-async def other_world(database: Database, peppers: Peppers) -> World:
+async def other_org(database: Database, peppers: Peppers) -> OrganizationFixture:
     """Somebody else's organization."""
-    return await new_world(database, peppers, "another organization")
+    return await new_organization_fixture(database, peppers, "another organization")
 
 
 @pytest.fixture

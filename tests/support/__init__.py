@@ -1,1 +1,1 @@
-"""What tests share: real databases, real servers on loopback, and a world to act in."""
+"""Shared by tests: real databases, real servers on loopback, organizations with keys."""

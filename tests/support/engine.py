@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = "from tollhouse.cli.main import main; main()"
@@ -52,7 +52,7 @@ class Engine:
 
     def metrics(self) -> dict[str, float]:
         """What the engine counts of itself, by name; the series of one name are added up."""
-        with urlopen(f"{self.origin}/metrics", timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
+        with urlopen(f"{self.origin}/metrics", timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - loopback
             lines = [
                 line for line in answer.read().decode().splitlines() if line[:1] not in ("", "#")
             ]
@@ -69,7 +69,7 @@ class Engine:
     def _open(self, path: str, body: dict[str, Any]) -> HTTPResponse:
         headers = {"content-type": "application/json"}
         request = Request(f"{self.origin}{path}", json.dumps(body).encode(), headers)  # noqa: S310 - loopback
-        return urlopen(request, timeout=PATIENCE_SECONDS)  # noqa: S310 - loopback
+        return urlopen(request, timeout=TIMEOUT_SECONDS)  # noqa: S310 - loopback
 
 
 @contextmanager
@@ -96,6 +96,6 @@ def engine_process(verb: str, *options: str) -> Generator[str]:
     finally:
         process.terminate()
         try:
-            process.communicate(timeout=PATIENCE_SECONDS)
+            process.communicate(timeout=TIMEOUT_SECONDS)
         finally:
             process.kill()

@@ -15,7 +15,7 @@ from tollhouse.base.clock import Clock
 from tollhouse.serving.server import http_server, listen
 from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings, Settings
 
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 """What a machine that stands still for a while must not exceed: no test waits for it to pass."""
 
 SERVER: dict[str, object] = {
@@ -24,7 +24,7 @@ SERVER: dict[str, object] = {
     "workers": 1,
     # Tests of races send many requests at once, and some hold a lock while they do.
     "admin_requests_per_organization": 64,
-    "admin_wait_seconds": PATIENCE_SECONDS,
+    "admin_wait_seconds": TIMEOUT_SECONDS,
 }
 
 
@@ -34,10 +34,10 @@ def settings_for(database_url: str, **server: object) -> Settings:
         database=DatabaseSettings(
             url=database_url,
             admin_pool_size=10,
-            acquire_seconds=PATIENCE_SECONDS,
-            statement_seconds=PATIENCE_SECONDS,
-            admin_statement_seconds=PATIENCE_SECONDS,
-            report_statement_seconds=PATIENCE_SECONDS,
+            acquire_seconds=TIMEOUT_SECONDS,
+            statement_seconds=TIMEOUT_SECONDS,
+            admin_statement_seconds=TIMEOUT_SECONDS,
+            report_statement_seconds=TIMEOUT_SECONDS,
         ),
         secrets=SecretSettings(
             master=secrets.token_urlsafe(48), peppers={"1": secrets.token_urlsafe(48)}
@@ -59,7 +59,7 @@ class Gateway:
     def client(self, key: str | None = None) -> httpx2.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         return httpx2.AsyncClient(
-            base_url=self.base_url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
+            base_url=self.base_url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
         )
 
 
@@ -68,9 +68,9 @@ async def running_gateway(
     settings: Settings, clock: Clock | None = None
 ) -> AsyncGenerator[Gateway]:
     application = Application(settings, clock)
-    await application.startup()
+    edge = await application.startup()
     listener = listen("127.0.0.1", 0)
-    server = http_server(application, settings.server, documentation_url=settings.documentation_url)
+    server = http_server(edge, settings.server, documentation_url=settings.documentation_url)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()
     host, port = _address(listener)
@@ -80,6 +80,13 @@ async def running_gateway(
         server.stop()
         await serving
         await application.shutdown()
+
+
+async def run_jobs(application: Application, *names: str) -> None:
+    """Run background jobs of a worker now, whether it has their leases or not."""
+    for job in application.jobs:
+        if job.name in names:
+            await job.run()
 
 
 def _address(listener: socket.socket) -> tuple[str, int]:

@@ -1,7 +1,6 @@
-"""A judge on loopback whose answers are known: it says yes where a rule finds what it asks for.
+"""A judge on loopback with known answers, which it finds in the prompt that it receives.
 
-It reads the prompt that it gets over the wire, and only that. A question such as `Does it say
-"bread"?` is answered by looking for the quoted word in the data.
+It answers a question such as `Does it say "bread"?` by a search for the quoted word in the data.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.loopback import serving
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
@@ -29,16 +28,16 @@ COVERAGE = 0.98
 TOKENS = {"Yes": 11, "No": 12, " Yes": 13, " No": 14, "yes": 15, "no": 16, "NO": 17, " yes": 18}
 """Single tokens of its vocabulary; as in SmolLM2 there is no "YES", and here no " no" either."""
 
-_PROMPT = re.compile(r"DATA (?P<fence>\S+)\n(?P<data>.*)\nEND (?P=fence)\n", re.DOTALL)
+_PROMPT = re.compile(r"DATA (?P<delimiter>\S+)\n(?P<data>.*)\nEND (?P=delimiter)\n", re.DOTALL)
 _QUESTION = re.compile(r'^Question: (?P<rule>".*")$', re.MULTILINE)
 _QUOTED = re.compile(r'"([^"]+)"')
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard:
-    """One question as it was understood."""
+class ReceivedQuestion:
+    """One question, as the judge parsed it from its prompt."""
 
-    fence: str
+    delimiter: str
     data: dict[str, Any]
     rule: str
     prompt: str
@@ -49,8 +48,8 @@ class Heard:
         return [part["text"] for part in self.data["parts"]]
 
     @property
-    def said(self) -> str:
-        """All parts, one after another without anything between them."""
+    def content(self) -> str:
+        """The texts of all parts, joined without a separator."""
         return "".join(self.texts)
 
 
@@ -76,21 +75,21 @@ class Fault(Enum):
     UNDECIDED = auto()
 
 
-def finds_quoted_word(heard: Heard) -> float:
+def finds_quoted_word(question: ReceivedQuestion) -> float:
     """Yes if the word in the question's quotation marks is in the data."""
-    found = _QUOTED.search(heard.rule)
-    assert found is not None, f"no word in quotation marks: {heard.rule}"
-    return P_YES if found[1] in heard.said else P_NO
+    found = _QUOTED.search(question.rule)
+    assert found is not None, f"no word in quotation marks: {question.rule}"
+    return P_YES if found[1] in question.content else P_NO
 
 
 @dataclass
 class ScriptedJudge:
     """`answers` gives the probability of yes; `fails` may give a fault instead."""
 
-    answers: Callable[[Heard], float] = finds_quoted_word
-    fails: Callable[[Heard], Fault | None] = lambda _: None
+    answers: Callable[[ReceivedQuestion], float] = finds_quoted_word
+    fails: Callable[[ReceivedQuestion], Fault | None] = lambda _: None
     prompt_characters_max: int = 2**62
-    heard: list[Heard] = field(default_factory=list[Heard])
+    received: list[ReceivedQuestion] = field(default_factory=list[ReceivedQuestion])
     at_once: int = 0
     most_at_once: int = 0
     holds_answers: bool = False
@@ -100,15 +99,15 @@ class ScriptedJudge:
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def reset(self) -> None:
-        """Answer as at first, and forget what was asked."""
+        """Restore the first answers, and forget all questions."""
         self.answers, self.fails = finds_quoted_word, lambda _: None
         self.prompt_characters_max = 2**62
-        self.heard.clear()
+        self.received.clear()
         self.holds_answers = False
         self.most_at_once = 0
 
     def let(self, answers: int) -> None:
-        """Give so many of the answers that are held."""
+        """Send so many of the answers that are held."""
         for _ in range(answers):
             self._let.release()
 
@@ -117,15 +116,15 @@ class ScriptedJudge:
         self.holds_answers = False
         self.let(self.at_once)
 
-    async def has_heard(self, questions: int) -> None:
-        """Wait until so many have come."""
-        async with asyncio.timeout(PATIENCE_SECONDS), self._news:
-            await self._news.wait_for(lambda: len(self.heard) >= questions)
+    async def has_received(self, questions: int) -> None:
+        """Wait until so many questions were received."""
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._news:
+            await self._news.wait_for(lambda: len(self.received) >= questions)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        heard = _understood(body)
-        self.heard.append(heard)
+        question = _parsed(body)
+        self.received.append(question)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -133,17 +132,17 @@ class ScriptedJudge:
                 self._news.notify_all()
             if self.holds_answers:
                 await self._let.acquire()
-            return await self._answer(request, heard)
+            return await self._answer(request, question)
         finally:
             self.at_once -= 1
 
-    async def _answer(self, request: web.Request, heard: Heard) -> web.StreamResponse:
-        if len(heard.prompt) > self.prompt_characters_max:
+    async def _answer(self, request: web.Request, question: ReceivedQuestion) -> web.StreamResponse:
+        if len(question.prompt) > self.prompt_characters_max:
             return web.json_response({"error": {"message": "too long"}}, status=400)
-        fault = self.fails(heard)
+        fault = self.fails(question)
         if fault is not None:
             return await _fault(request, fault)
-        return web.json_response(_completion(_entries(heard.body, self.answers(heard))))
+        return web.json_response(_completion(_entries(question.body, self.answers(question))))
 
     async def tokenize(self, request: web.Request) -> web.Response:
         if self.tokenizer_fails:
@@ -157,13 +156,13 @@ def tokenize(text: str) -> list[int]:
     return [TOKENS[text]] if text in TOKENS else [1_000 + ord(character) for character in text]
 
 
-def _understood(body: dict[str, Any]) -> Heard:
+def _parsed(body: dict[str, Any]) -> ReceivedQuestion:
     prompt = body["messages"][-1]["content"]
     found = _PROMPT.search(prompt)
-    assert found is not None, "the content is not inside its fence"
+    assert found is not None, "the content is not between its delimiters"
     rules = _QUESTION.findall(prompt)
-    return Heard(
-        fence=found["fence"],
+    return ReceivedQuestion(
+        delimiter=found["delimiter"],
         data=json.loads(found["data"]),
         rule=json.loads(rules[-1]),
         prompt=prompt,
@@ -232,7 +231,7 @@ async def _fault(request: web.Request, fault: Fault) -> web.StreamResponse:
 
 @asynccontextmanager
 async def running_judge(judge: ScriptedJudge) -> AsyncGenerator[ScriptedJudge]:
-    """Serve until the block is left; whoever still waits for an answer is cut off."""
+    """Serve until the block is left, then close all connections."""
     posts = {"/v1/chat/completions": judge.complete, "/tokenize": judge.tokenize}
     async with serving(posts) as origin:
         judge.base_url = f"{origin}/v1"
@@ -241,9 +240,9 @@ async def running_judge(judge: ScriptedJudge) -> AsyncGenerator[ScriptedJudge]:
 
 @asynccontextmanager
 async def backend_of(
-    *base_urls: str, total_seconds: float = PATIENCE_SECONDS
+    *base_urls: str, total_seconds: float = TIMEOUT_SECONDS
 ) -> AsyncGenerator[OpenAiBackend]:
-    """The gateway's own way to the judge."""
+    """Yield the gateway's own backend for the judge."""
     transport = Transport()
     config = BackendConfig(name="judge", replicas=base_urls, total_seconds=total_seconds)
     try:

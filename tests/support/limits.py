@@ -2,20 +2,20 @@
 
 from uuid import UUID
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.limits import service
-from tollhouse.limits.types import LimitPlace, Owner, RateLimit, Scope
+from tollhouse.limits.types import LimitId, LimitOwner, LimitScope, RateLimit
 
 
 async def set_limit(
-    world: World,
+    org: OrganizationFixture,
     traffic: TrafficLimits,
     *,
-    scope: Scope = Scope.ORGANIZATION,
+    scope: LimitScope = LimitScope.ORGANIZATION,
     scope_id: UUID | None = None,
-    owner: Owner = Owner.ORGANIZATION,
+    owner: LimitOwner = LimitOwner.ORGANIZATION,
 ) -> RateLimit:
-    place = LimitPlace(scope=scope, scope_id=scope_id or world.organization_id, owner=owner)
-    async with world.database.mutation(world.authority()) as tx:
+    place = LimitId(scope=scope, scope_id=scope_id or org.organization_id, owner=owner)
+    async with org.database.mutation(org.authority()) as tx:
         return await service.set_limit(tx, place, traffic)

@@ -17,11 +17,11 @@ from typing import Any
 import httpx2
 from aiohttp import web
 
-from tests.support.courthouse import CHAT, RESPONSES
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
+from tests.support.judged_deployment import CHAT, RESPONSES
 from tests.support.loopback import serving
 from tests.support.reading import Body, Place, by_choice, put_together, used_tokens
-from tollhouse.policies.types import Direction, Mode
+from tollhouse.base.policies import Direction, Mode
 
 HELD_BYTES_MAX = 8 * 1024 * 1024
 READ_CHARACTERS_MAX = 2_000
@@ -101,15 +101,15 @@ class NaiveGuard:
     async def _held(self, chat: Body) -> list[str]:
         """All lines of the backend's answer."""
         lines: list[str] = []
-        held_bytes = counted_bytes = 0
+        buffers = counted_bytes = 0
         async with self._client.stream("POST", self.backend_url, json=chat) as answer:
             async for line in answer.aiter_lines():
-                held_bytes += len(line)
+                buffers += len(line)
                 counted_bytes += self._size_bytes(line)
                 if counted_bytes > HELD_BYTES_MAX:
                     raise web.HTTPServiceUnavailable
                 lines.append(line)
-                self.held_bytes_most = max(self.held_bytes_most, held_bytes)
+                self.held_bytes_most = max(self.held_bytes_most, buffers)
         self.charged_tokens += used_tokens(lines)
         return lines
 
@@ -192,7 +192,7 @@ def _client_of(base_url: str) -> httpx2.AsyncClient:
     # Loopback speaks no TLS, and to load whom to trust takes longer than any request here.
     return httpx2.AsyncClient(
         base_url=base_url,
-        timeout=PATIENCE_SECONDS,
+        timeout=TIMEOUT_SECONDS,
         trust_env=False,
         verify=False,
     )

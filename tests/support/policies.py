@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import PolicyId, time_ordered_uuid
+from tollhouse.base.policies import Direction, Mode
 from tollhouse.policies import service
-from tollhouse.policies.types import Direction, Mode, Policy, PolicyContent, Scope
+from tollhouse.policies.types import Policy, PolicyContent, PolicyScope
 
 CONTENT = PolicyContent(
     rule="Does the text name a person?",
     direction=Direction.BOTH,
     mode=Mode.MONITORING,
-    scope=Scope.ORGANIZATION,
+    scope=PolicyScope.ORGANIZATION,
     project_ids=(),
     match_threshold_basis_points=None,
 )
@@ -26,7 +27,7 @@ STEPS: dict[str, tuple[str, ...]] = {
 
 
 async def new_policy(
-    world: World,
+    org: OrganizationFixture,
     steps: Sequence[str] = (),
     *,
     name: str = "No names",
@@ -34,18 +35,18 @@ async def new_policy(
 ) -> Policy:
     """A draft after the steps, in the name of the operator."""
     policy_id = PolicyId(time_ordered_uuid())
-    async with world.database.mutation(world.authority()) as tx:
+    async with org.database.mutation(org.authority()) as tx:
         policy = await service.create(
             tx, policy_id=policy_id, name=name, description="", content=content
         )
     for step in steps:
-        policy = await stepped(world, policy, step)
+        policy = await stepped(org, policy, step)
     return policy
 
 
-async def stepped(world: World, policy: Policy, step: str) -> Policy:
+async def stepped(org: OrganizationFixture, policy: Policy, step: str) -> Policy:
     """The policy after one step more."""
-    async with world.database.mutation(world.authority()) as tx:
+    async with org.database.mutation(org.authority()) as tx:
         match step:
             case "publish":
                 return await service.publish(

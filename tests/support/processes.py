@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tollhouse.settings import Settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ class Service:
     def client(self, key: str | None = None) -> httpx2.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         return httpx2.AsyncClient(
-            base_url=self.base_url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
+            base_url=self.base_url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
         )
 
     @property
@@ -55,7 +55,7 @@ class Service:
 
     async def wait_for_event(self, event: str) -> dict[str, Any]:
         """The first line of the log that tells it, once it does."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while True:
                 for line in self.log().splitlines(keepends=True):
                     # The last one may still be written.
@@ -68,13 +68,13 @@ class Service:
         os.kill(self.started_workers()[-1], signal.SIGKILL)
 
     async def metrics(self) -> str:
-        async with httpx2.AsyncClient(timeout=PATIENCE_SECONDS, trust_env=False) as client:
+        async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as client:
             return (await client.get(f"{self.probe_url}/metrics")).text
 
     async def stop(self) -> int:
         """Drain and end; the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(self.process.wait(), PATIENCE_SECONDS)
+        return await asyncio.wait_for(self.process.wait(), TIMEOUT_SECONDS)
 
 
 @asynccontextmanager
@@ -130,7 +130,7 @@ def _inline(value: Any) -> str:  # noqa: ANN401 - whatever TOML holds
 
 async def _addresses(process: asyncio.subprocess.Process, log_path: Path) -> tuple[str, str]:
     assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         line = (await process.stdout.readline()).decode()
     assert line, f"the service did not start: {log_path}"
     base_url, probe_url = (word.strip(",") for word in line.split() if "://" in word)

@@ -6,7 +6,7 @@ from asyncio import StreamReader, StreamWriter
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -24,7 +24,7 @@ class Stream:
     def status(self) -> int:
         return int(self.head.split()[1])
 
-    async def payloads(self, patience_seconds: float = PATIENCE_SECONDS) -> list[str]:
+    async def payloads(self, patience_seconds: float = TIMEOUT_SECONDS) -> list[str]:
         """What stands behind each `data:`. Raises EOFError where the connection ended first."""
         body = bytearray()
         async with asyncio.timeout(patience_seconds):
@@ -51,7 +51,7 @@ async def open_stream(
         f"content-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n".encode()
         + content
     )
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         head = await reader.readuntil(b"\r\n\r\n")
     return Stream(reader=reader, writer=writer, head=head.decode().lower())
 

@@ -11,20 +11,20 @@ import pytest_asyncio
 
 from tests.support import databases
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
-HASTY = "?options=-csynchronous_commit%3Doff"
+IMPATIENT = "?options=-csynchronous_commit%3Doff"
 """No test here pulls the plug on PostgreSQL, so none needs to wait for its disk."""
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def database_url(migrated_template: str) -> AsyncIterator[str]:
     async with databases.temporary(template=migrated_template) as url:
-        yield url + HASTY
+        yield url + IMPATIENT
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,10 @@ async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def world(database: Database, peppers: Peppers) -> World:
-    return await new_world(database, peppers)
+async def org(database: Database, peppers: Peppers) -> OrganizationFixture:
+    return await new_organization_fixture(database, peppers)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def other_world(database: Database, peppers: Peppers) -> World:
-    return await new_world(database, peppers, "another organization")
+async def other_org(database: Database, peppers: Peppers) -> OrganizationFixture:
+    return await new_organization_fixture(database, peppers, "another organization")

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import (
     GrantId,
     InstanceId,
@@ -19,7 +19,8 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import service
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.types import (
-    CapPlace,
+    CapId,
+    CapScope,
     CapUse,
     Charge,
     Credit,
@@ -29,10 +30,9 @@ from tollhouse.ledger.types import (
     Period,
     Resolution,
     ResolutionKind,
-    Scope,
 )
 
-PATIENCE = timedelta(seconds=60)
+WAIT_MAX = timedelta(seconds=60)
 DEADLINE = timedelta(minutes=10)
 
 
@@ -40,21 +40,21 @@ DEADLINE = timedelta(minutes=10)
 class Spender:
     """An organization with a project and a key."""
 
-    world: World
+    org: OrganizationFixture
     batcher: Batcher
     project_id: ProjectId
     api_key_id: ProjectKeyId
 
-    def place(self, scope: Scope, period: Period) -> CapPlace:
+    def place(self, scope: CapScope, period: Period) -> CapId:
         ids = {
-            Scope.ORGANIZATION: self.world.organization_id,
-            Scope.PROJECT: self.project_id,
-            Scope.KEY: self.api_key_id,
+            CapScope.ORGANIZATION: self.org.organization_id,
+            CapScope.PROJECT: self.project_id,
+            CapScope.KEY: self.api_key_id,
         }
-        return CapPlace(scope=scope, scope_id=ids[scope], period=period)
+        return CapId(scope=scope, scope_id=ids[scope], period=period)
 
     async def grant(self, amount: int, kind: GrantKind = GrantKind.PROMOTIONAL) -> Grant:
-        async with self.world.database.mutation(self.world.authority()) as tx:
+        async with self.org.database.mutation(self.org.authority()) as tx:
             return await service.grant(
                 tx,
                 grant_id=GrantId(time_ordered_uuid()),
@@ -64,26 +64,26 @@ class Spender:
             )
 
     async def credit(self) -> Credit:
-        async with self.world.database.transaction() as tx:
-            return await service.credit(tx, self.world.organization_id)
+        async with self.org.database.transaction() as tx:
+            return await service.credit(tx, self.org.organization_id)
 
     async def set_cap(
-        self, place: CapPlace, limit: int, alert_percent: int = 80, *, now: datetime | None = None
+        self, place: CapId, limit: int, alert_percent: int = 80, *, now: datetime | None = None
     ) -> CapUse:
-        async with self.world.database.mutation(self.world.authority(now)) as tx:
+        async with self.org.database.mutation(self.org.authority(now)) as tx:
             return await service.set_cap(
                 tx, place, limit_pico_usd=PicoUsd(limit), alert_percent=alert_percent
             )
 
-    async def clear_cap(self, place: CapPlace) -> None:
-        async with self.world.database.mutation(self.world.authority()) as tx:
+    async def clear_cap(self, place: CapId) -> None:
+        async with self.org.database.mutation(self.org.authority()) as tx:
             await service.clear_cap(tx, place)
 
     async def caps(self, now: datetime | None = None) -> list[CapUse]:
-        async with self.world.database.transaction() as tx:
+        async with self.org.database.transaction() as tx:
             return await service.caps(
                 tx,
-                self.world.organization_id,
+                self.org.organization_id,
                 now or datetime.now(UTC),
                 after=None,
                 limit=100,
@@ -92,7 +92,7 @@ class Spender:
     async def reserve(self, amount: int) -> Hold:
         now = datetime.now(UTC)
         hold = Hold(
-            organization_id=self.world.organization_id,
+            organization_id=self.org.organization_id,
             reservation_id=ReservationId(time_ordered_uuid()),
             project_id=self.project_id,
             api_key_id=self.api_key_id,
@@ -103,7 +103,7 @@ class Spender:
             deadline_at=now + DEADLINE,
             bills_without_answer=False,
         )
-        await self.batcher.admit(hold, patience=PATIENCE)
+        await self.batcher.admit(hold, wait_max=WAIT_MAX)
         return hold
 
     async def settle(self, hold: Hold, amount: int) -> None:
@@ -122,10 +122,10 @@ class Spender:
 
 
 @asynccontextmanager
-async def spender_of(world: World) -> AsyncGenerator[Spender]:
-    project = await world.project()
-    held = await world.project_key(project)
+async def spender_of(org: OrganizationFixture) -> AsyncGenerator[Spender]:
+    project = await org.project()
+    held = await org.project_key(project)
     tasks = Tasks()
-    batcher = Batcher(world.database, tasks, InstanceId(time_ordered_uuid()), own_batches_max=6)
-    yield Spender(world, batcher, project.id, held.key.id)
-    await tasks.drain(deadline_seconds=PATIENCE.total_seconds())
+    batcher = Batcher(org.database, tasks, InstanceId(time_ordered_uuid()), own_batches_max=6)
+    yield Spender(org, batcher, project.id, held.key.id)
+    await tasks.drain(deadline_seconds=WAIT_MAX.total_seconds())

@@ -12,7 +12,7 @@ import msgspec
 
 from tests.support import catalogs, databases
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
@@ -20,7 +20,7 @@ from tollhouse.storage.database import Database
 T = TypeVar("T")
 
 ANSWER_SECONDS_MAX = 120.0
-HASTY = "?options=-csynchronous_commit%3Doff"
+IMPATIENT = "?options=-csynchronous_commit%3Doff"
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Served:
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return _on(self.loop, work)
 
-    def new_world(self) -> World:
-        return self.do(new_world(self.database, self.peppers))
+    def new_organization_fixture(self) -> OrganizationFixture:
+        return self.do(new_organization_fixture(self.database, self.peppers))
 
-    def client(self, world: World) -> httpx2.Client:
+    def client(self, org: OrganizationFixture) -> httpx2.Client:
         """Calls with an Admin key that holds all permissions."""
-        key = self.do(world.admin_key()).value
+        key = self.do(org.admin_key()).value
         return httpx2.Client(
             base_url=self.gateway.base_url,
             headers={"authorization": f"Bearer {key}"},
@@ -72,7 +72,7 @@ def served(template: str) -> Generator[Served]:
 async def _open(loop: asyncio.AbstractEventLoop, stack: AsyncExitStack, template: str) -> Served:
     url = await stack.enter_async_context(databases.temporary(template=template))
     settings = msgspec.structs.replace(
-        settings_for(url + HASTY), backends=catalogs.BACKENDS, models=catalogs.MODELS
+        settings_for(url + IMPATIENT), backends=catalogs.BACKENDS, models=catalogs.MODELS
     )
     database = await connect(settings)
     stack.push_async_callback(database.close)

@@ -33,7 +33,7 @@ class HeldAdminKey:
 
 
 @dataclass(frozen=True)
-class World:
+class OrganizationFixture:
     """Acts as the operator on one organization."""
 
     database: Database
@@ -128,8 +128,10 @@ class World:
             await keys.suspend_project_key(tx, held.key.project_id, held.key.id)
 
 
-async def new_world(database: Database, peppers: Peppers, name: str = "an organization") -> World:
-    world = World(database, peppers, OrganizationId(time_ordered_uuid()))
-    async with database.mutation(world.authority()) as tx:
+async def new_organization_fixture(
+    database: Database, peppers: Peppers, name: str = "an organization"
+) -> OrganizationFixture:
+    org = OrganizationFixture(database, peppers, OrganizationId(time_ordered_uuid()))
+    async with database.mutation(org.authority()) as tx:
         await organizations.create(tx, name=name)
-    return world
+    return org

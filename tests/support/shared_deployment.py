@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 
 from tests.ledger.invariants import assert_conserved
+from tests.support.deployment import Deployment, customer_of, offering
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.shop import Shop, customer_of, offering
+from tests.support.organization_fixture import new_organization_fixture
 from tests.support.upstream import running_upstream
-from tests.support.world import new_world
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
@@ -38,11 +38,11 @@ async def gateway(offered: Settings) -> AsyncIterator[Gateway]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def shop(
+async def deployment(
     gateway: Gateway, upstream: ScriptedUpstream, database: Database, peppers: Peppers
-) -> AsyncIterator[Shop]:
+) -> AsyncIterator[Deployment]:
     """When its tests are over, every hold has been resolved and the books add up."""
-    opened = await customer_of(gateway, upstream, await new_world(database, peppers))
+    opened = await customer_of(gateway, upstream, await new_organization_fixture(database, peppers))
     yield opened
     await opened.settled(await opened.admitted())
     await assert_conserved(database)

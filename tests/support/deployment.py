@@ -10,7 +10,7 @@ import msgspec
 
 from tests.identity.waiting import until
 from tests.support.gateway import running_gateway
-from tests.support.world import HeldAdminKey, HeldProjectKey, World
+from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import service as ledger
@@ -81,12 +81,12 @@ class Door(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shop:
+class Deployment:
     """Everything that a journey needs."""
 
     gateway: Door
     upstream: ScriptedUpstream
-    world: World
+    org: OrganizationFixture
     project: Project
     key: HeldProjectKey
     admin: HeldAdminKey
@@ -100,13 +100,13 @@ class Shop:
         return self.gateway.client(self.admin.value)
 
     async def credit(self) -> Credit:
-        async with self.world.database.transaction() as tx:
-            return await ledger.credit(tx, self.world.organization_id)
+        async with self.org.database.transaction() as tx:
+            return await ledger.credit(tx, self.org.organization_id)
 
     async def leave_credit(self, amount: int) -> None:
         """Take back all but so much of what was granted."""
-        world = self.world
-        async with world.database.mutation(world.authority()) as tx:
+        org = self.org
+        async with org.database.mutation(org.authority()) as tx:
             await ledger.grant(
                 tx,
                 grant_id=GrantId(time_ordered_uuid()),
@@ -134,9 +134,9 @@ class Shop:
         return credit
 
     async def _entries(self, *, phase: int) -> int:
-        rows = await self.world.database.fetch_all(
+        rows = await self.org.database.fetch_all(
             "SELECT count(*) FROM ledger_entries WHERE organization_id = $1 AND phase = $2",
-            self.world.organization_id,
+            self.org.organization_id,
             phase,
         )
         return rows[0][0]
@@ -161,9 +161,11 @@ def chat(content: str = "Say something.", **fields: object) -> dict[str, Any]:
     return {"model": MODEL, "messages": [{"role": "user", "content": content}], **fields}
 
 
-async def customer_of(gateway: Door, upstream: ScriptedUpstream, world: World) -> Shop:
+async def customer_of(
+    gateway: Door, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> Deployment:
     """A customer with credit in a gateway that is already open."""
-    async with world.database.mutation(world.authority()) as tx:
+    async with org.database.mutation(org.authority()) as tx:
         await ledger.grant(
             tx,
             grant_id=GrantId(time_ordered_uuid()),
@@ -171,21 +173,21 @@ async def customer_of(gateway: Door, upstream: ScriptedUpstream, world: World) -
             amount=CREDIT,
             reason="to be spent",
         )
-    project = await world.project()
-    return Shop(
+    project = await org.project()
+    return Deployment(
         gateway=gateway,
         upstream=upstream,
-        world=world,
+        org=org,
         project=project,
-        key=await world.project_key(project),
-        admin=await world.admin_key(),
+        key=await org.project_key(project),
+        admin=await org.admin_key(),
     )
 
 
 @asynccontextmanager
-async def open_shop(
-    settings: Settings, upstream: ScriptedUpstream, world: World
-) -> AsyncGenerator[Shop]:
+async def open_deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncGenerator[Deployment]:
     """Open with the settings as they are; `offering` puts something on the shelf."""
     async with running_gateway(settings) as gateway:
-        yield await customer_of(gateway, upstream, world)
+        yield await customer_of(gateway, upstream, org)

@@ -1,4 +1,4 @@
-"""A shop whose requests and answers are judged, and what its tests look at."""
+"""A deployment with policies: requests and answers are judged by a scripted judge."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -10,22 +10,23 @@ import httpx2
 import msgspec
 
 from tests.identity.waiting import until
+from tests.support.deployment import MODEL, Deployment, chat, offering, open_deployment
 from tests.support.judge import ScriptedJudge, running_judge
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
-from tests.support.shop import MODEL, Shop, chat, offering, open_shop
-from tests.support.world import World
 from tollhouse.base.ids import policy_id_text
-from tollhouse.observability import metrics
-from tollhouse.policies.types import Direction, Mode, Scope
+from tollhouse.base.policies import Direction, Mode
+from tollhouse.observability import registry
+from tollhouse.policies.types import PolicyScope
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
 _RECORDED = """
     SELECT coalesce(sum(cardinality(scores)), 0)
-      FROM examinations
+      FROM evaluations
      WHERE organization_id = $1
 """
 _DROPPED = "tollhouse_policy_decisions_dropped_total{"
@@ -61,10 +62,10 @@ BODIES = {CHAT: chat, RESPONSES: response}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Courthouse:
-    """A shop and its judge."""
+class JudgedDeployment:
+    """A deployment and its scripted judge."""
 
-    shop: Shop
+    deployment: Deployment
     judge: ScriptedJudge
 
     async def forbid(
@@ -73,7 +74,7 @@ class Courthouse:
         *,
         mode: Mode = Mode.ENFORCING,
         direction: Direction = Direction.BOTH,
-        scope: Scope = Scope.ORGANIZATION,
+        scope: PolicyScope = PolicyScope.ORGANIZATION,
         threshold_basis_points: int = 5_000,
         ends_answer_early: bool = False,
     ) -> str:
@@ -87,56 +88,58 @@ class Courthouse:
             match_threshold_basis_points=threshold_basis_points,
             ends_answer_early=ends_answer_early,
         )
-        policy = await new_policy(self.shop.world, ("publish",), content=content)
+        policy = await new_policy(self.deployment.org, ("publish",), content=content)
         return policy_id_text(policy.id)
 
     async def send(self, path: str, body: dict[str, Any]) -> httpx2.Response:
         """One request of the customer."""
-        async with self.shop.customer() as client:
+        async with self.deployment.customer() as client:
             return await client.post(path, json=body)
 
     def answers(self, text: str, **script: object) -> None:
         """What the backend says from now on."""
-        self.shop.upstream.scripts.clear()
-        self.shop.upstream.queue(msgspec.convert({"text": text, **script}, Script), times=None)
+        self.deployment.upstream.scripts.clear()
+        self.deployment.upstream.queue(
+            msgspec.convert({"text": text, **script}, UpstreamScript), times=None
+        )
 
     @property
     def asked_of_backend(self) -> int:
-        return len(self.shop.upstream.seen)
+        return len(self.deployment.upstream.seen)
 
     async def has_recorded_or_dropped(self, decisions: int, *, dropped_before: float) -> None:
         """Wait until the organization's decisions on record and those dropped since are so many."""
-        world = self.shop.world
+        org = self.deployment.org
 
         async def are_all_there() -> bool:
-            rows = await world.database.fetch_all(_RECORDED, world.organization_id)
+            rows = await org.database.fetch_all(_RECORDED, org.organization_id)
             return int(rows[0][0]) + decisions_dropped() - dropped_before == decisions
 
         await until(are_all_there)
 
 
-def courthouse_of(shop: Shop, judge: ScriptedJudge) -> Courthouse:
-    return Courthouse(shop=shop, judge=judge)
+def judged_deployment_of(deployment: Deployment, judge: ScriptedJudge) -> JudgedDeployment:
+    return JudgedDeployment(deployment=deployment, judge=judge)
 
 
 @asynccontextmanager
-async def open_courthouse(
+async def open_judged_deployment(
     settings: Settings,
     upstream: ScriptedUpstream,
-    world: World,
+    org: OrganizationFixture,
     judge: ScriptedJudge | None = None,
     **bounds: object,
-) -> AsyncGenerator[Courthouse]:
+) -> AsyncGenerator[JudgedDeployment]:
     """With bounds of the test's own."""
     async with running_judge(judge or ScriptedJudge()) as running:
         judged = judged_by(offering(settings, upstream.base_url), running.base_url, **bounds)
-        async with open_shop(judged, upstream, world) as shop:
-            yield courthouse_of(shop, running)
+        async with open_deployment(judged, upstream, org) as deployment:
+            yield judged_deployment_of(deployment, running)
 
 
 def decisions_dropped() -> float:
     """For whatever reason, by all gateways of this process."""
-    lines = metrics.exposition(None).decode().splitlines()
+    lines = registry.exposition(None).decode().splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(_DROPPED))
 
 

@@ -6,22 +6,22 @@ import pytest_asyncio
 
 from tests.policies.client import Policies
 from tests.support.gateway import Gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_gateway import (
     database,
     database_url,
     gateway,
-    other_world,
+    org,
+    other_org,
     peppers,
     settings,
-    world,
 )
-from tests.support.world import World
 
-__all__ = ["database", "database_url", "gateway", "other_world", "peppers", "settings", "world"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def policies(gateway: Gateway, world: World) -> AsyncIterator[Policies]:
+async def policies(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[Policies]:
     """An Admin key with all permissions."""
-    async with gateway.client((await world.admin_key()).value) as client:
+    async with gateway.client((await org.admin_key()).value) as client:
         yield Policies(client)

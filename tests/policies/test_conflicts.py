@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.policies.client import Policies, assert_conflict, body_of
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import parse_policy_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -112,9 +112,9 @@ async def test_rolling_back_to_an_unknown_version_is_not_found(
 
 @pytest.mark.parametrize("verb", ["edit", "publish", "pause", "roll_back"])
 async def test_no_change_is_left_at_the_last_revision(
-    policies: Policies, world: World, verb: str
+    policies: Policies, org: OrganizationFixture, verb: str
 ) -> None:
-    policy = await _at_the_last_revision(policies, world, ["publish", "publish"])
+    policy = await _at_the_last_revision(policies, org, ["publish", "publish"])
 
     answer = await act(policies, verb, policy["id"], 2_147_483_647)
     nothing_new = await policies.edit(policy["id"], 2_147_483_647)
@@ -124,9 +124,9 @@ async def test_no_change_is_left_at_the_last_revision(
 
 
 async def test_a_policy_paused_at_the_last_revision_stays_paused(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    policy = await _at_the_last_revision(policies, world, ["publish", "pause"])
+    policy = await _at_the_last_revision(policies, org, ["publish", "pause"])
 
     answer = await policies.resume(policy["id"], 2_147_483_647)
 
@@ -134,15 +134,15 @@ async def test_a_policy_paused_at_the_last_revision_stays_paused(
 
 
 async def _at_the_last_revision(
-    policies: Policies, world: World, steps: list[str]
+    policies: Policies, org: OrganizationFixture, steps: list[str]
 ) -> dict[str, Any]:
     policy = await policies.created()
     for step in steps:
         policy = body_of(await act(policies, step, policy["id"], policy["revision"]))
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         await tx.execute(
             "UPDATE policies SET revision = 2147483647 WHERE organization_id = $1 AND id = $2",
-            world.organization_id,
+            org.organization_id,
             parse_policy_id(policy["id"]),
         )
     return body_of(await policies.retrieve(policy["id"]))

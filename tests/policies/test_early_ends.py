@@ -7,7 +7,7 @@ import pytest
 
 from tests.identity.audit_rows import audit_rows
 from tests.policies.client import MANAGE, Policies, whole_body_of
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -73,12 +73,12 @@ async def test_what_judges_no_answer_can_end_none(policies: Policies) -> None:
         assert (error["code"], error["param"]) == ("invalid_parameter_combination", param)
 
 
-async def test_the_audit_names_it(policies: Policies, world: World) -> None:
+async def test_the_audit_names_it(policies: Policies, org: OrganizationFixture) -> None:
     created = await policies.created(direction="response")
 
     await edited(policies, created, **{FIELD: True})
 
-    row = (await audit_rows(world))[-1]
+    row = (await audit_rows(org))[-1]
     changes = {change["field"]: change for change in json.loads(row["changes"])}
     assert row["action"] == "policy.edit"
     assert changes[f"draft.{FIELD}"]["before"] is False

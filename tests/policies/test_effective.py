@@ -9,11 +9,11 @@ import pytest
 
 from tests.policies.client import Policies, body_of
 from tests.support.gateway import Gateway, running_gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
-from tests.support.world import World
 from tollhouse.base.ids import parse_policy_id
 from tollhouse.policies import service
-from tollhouse.policies.types import Scope
+from tollhouse.policies.types import PolicyScope
 from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,9 +25,9 @@ VERSIONS_READ = """
 
 
 async def test_an_effective_policy_shows_the_published_snapshot(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     policy = await policies.published(scope="organization", direction="request", mode="enforcing")
     await policies.edit(policy["id"], 2, direction="response", mode="monitoring")
 
@@ -50,8 +50,10 @@ async def test_an_effective_policy_shows_the_published_snapshot(
     }
 
 
-async def test_a_new_name_shows_without_a_publication(policies: Policies, world: World) -> None:
-    project = await world.project()
+async def test_a_new_name_shows_without_a_publication(
+    policies: Policies, org: OrganizationFixture
+) -> None:
+    project = await org.project()
     policy = await policies.published(scope="organization", name="Before")
 
     await policies.edit(policy["id"], 2, name="After")
@@ -60,8 +62,10 @@ async def test_a_new_name_shows_without_a_publication(policies: Policies, world:
     assert (listed["name"], listed["version"]) == ("After", 1)
 
 
-async def test_membership_follows_scope_and_state(policies: Policies, world: World) -> None:
-    project, other = await world.project(), await world.project()
+async def test_membership_follows_scope_and_state(
+    policies: Policies, org: OrganizationFixture
+) -> None:
+    project, other = await org.project(), await org.project()
     everywhere = await policies.published(scope="organization", project_ids=[str(other.id)])
     here = await policies.published(scope="projects", project_ids=[str(project.id)])
     both = await policies.published(
@@ -78,9 +82,9 @@ async def test_membership_follows_scope_and_state(policies: Policies, world: Wor
 
 
 async def test_the_order_is_that_of_publication_not_of_creation(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     first, second = [await policies.created(scope="organization") for _ in range(2)]
     await policies.publish(second["id"], 1)
     await policies.publish(first["id"], 1)
@@ -95,25 +99,25 @@ async def test_the_order_is_that_of_publication_not_of_creation(
 
 
 async def test_the_same_instant_of_publication_is_ordered_by_id(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     made = [await policies.published(scope="organization") for _ in range(5)]
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         # Only a superuser can do this to the append-only table, and only so.
         await tx.execute("SET LOCAL session_replication_role = replica")
         await tx.execute(
             "UPDATE policy_versions SET published_at = now() WHERE organization_id = $1",
-            world.organization_id,
+            org.organization_id,
         )
 
     assert await policies.effective_ids(project.id) == sorted(policy["id"] for policy in made)
 
 
 async def test_another_scope_holds_from_its_publication_on(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project, other = await world.project(), await world.project()
+    project, other = await org.project(), await org.project()
     policy = await policies.published(scope="projects", project_ids=[str(project.id)])
 
     await policies.edit(policy["id"], 2, project_ids=[str(other.id)])
@@ -130,9 +134,9 @@ async def test_another_scope_holds_from_its_publication_on(
 
 
 async def test_a_policy_published_while_paused_applies_from_its_resumption_on(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     policy = await policies.published(scope="unattached")
     await policies.pause(policy["id"], 2)
     await policies.edit(policy["id"], 3, scope="organization")
@@ -143,15 +147,17 @@ async def test_a_policy_published_while_paused_applies_from_its_resumption_on(
     assert await policies.effective_ids(project.id) == [policy["id"]]
 
 
-async def test_a_policy_can_name_a_thousand_projects(policies: Policies, world: World) -> None:
+async def test_a_policy_can_name_a_thousand_projects(
+    policies: Policies, org: OrganizationFixture
+) -> None:
     project_ids = [str(uuid4()) for _ in range(1000)]
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         await tx.execute(
             """
             INSERT INTO projects (organization_id, id, name, created_at)
             SELECT $1, wanted.id, 'one of many', now() FROM unnest($2::uuid[]) AS wanted (id)
             """,
-            world.organization_id,
+            org.organization_id,
             project_ids,
         )
 
@@ -160,17 +166,17 @@ async def test_a_policy_can_name_a_thousand_projects(policies: Policies, world: 
     assert policy["published"]["project_ids"] == project_ids
     for project_id in (project_ids[0], project_ids[499], project_ids[-1]):
         assert await policies.effective_ids(project_id) == [policy["id"]]
-    assert await policies.effective_ids((await world.project()).id) == []
+    assert await policies.effective_ids((await org.project()).id) == []
     await policies.pause(policy["id"], 2)
     assert await policies.effective_ids(project_ids[0]) == []
 
 
 async def test_an_archived_project_stays_readable_and_can_be_named(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     before = await policies.published(scope="projects", project_ids=[str(project.id)])
-    await world.archive(project)
+    await org.archive(project)
 
     after = await policies.published(scope="projects", project_ids=[str(project.id)])
 
@@ -185,22 +191,22 @@ async def test_an_unknown_project_is_not_found(policies: Policies) -> None:
 
 
 async def test_organizations_do_not_share_policies(
-    gateway: Gateway, policies: Policies, world: World, other_world: World
+    gateway: Gateway, policies: Policies, org: OrganizationFixture, other_org: OrganizationFixture
 ) -> None:
     await policies.published(scope="organization")
-    async with gateway.client((await other_world.admin_key()).value) as client:
+    async with gateway.client((await other_org.admin_key()).value) as client:
         others = Policies(client)
         theirs = await others.published(scope="organization")
 
-        assert await others.effective_ids((await other_world.project()).id) == [theirs["id"]]
+        assert await others.effective_ids((await other_org.project()).id) == [theirs["id"]]
         assert [one["id"] for one in body_of(await others.page())["data"]] == [theirs["id"]]
 
 
 @pytest.mark.clock
 async def test_a_paused_policy_leaves_the_list_within_a_second_on_every_worker(
-    settings: Settings, gateway: Gateway, world: World
+    settings: Settings, gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    project, admin = await world.project(), await world.admin_key()
+    project, admin = await org.project(), await org.admin_key()
     async with (
         running_gateway(settings) as twin,
         gateway.client(admin.value) as one,
@@ -220,15 +226,15 @@ async def test_a_paused_policy_leaves_the_list_within_a_second_on_every_worker(
     assert waited_seconds < 1
 
 
-async def test_long_histories_are_not_read(policies: Policies, world: World) -> None:
+async def test_long_histories_are_not_read(policies: Policies, org: OrganizationFixture) -> None:
     """Also by a plan that was made while they were short, and reading all would have been cheap."""
-    project = await world.project()
+    project = await org.project()
     policy = await policies.published(scope="organization")
     for _ in range(30):
-        await new_policy(world, ["publish"], content=replace(CONTENT, scope=Scope.UNATTACHED))
-    async with world.database.transaction() as tx:
+        await new_policy(org, ["publish"], content=replace(CONTENT, scope=PolicyScope.UNATTACHED))
+    async with org.database.transaction() as tx:
         await tx.execute("ANALYZE policies, policy_versions, policy_targets")
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         await tx.execute(
             """
             INSERT INTO policy_versions
@@ -238,21 +244,21 @@ async def test_long_histories_are_not_read(policies: Policies, world: World) -> 
               FROM policy_versions v, generate_series(2, 5000) number
              WHERE v.organization_id = $1 AND v.policy_id = $2
             """,
-            world.organization_id,
+            org.organization_id,
             parse_policy_id(policy["id"]),
         )
         await tx.execute(
             """
             UPDATE policies SET current_version = 5000 WHERE organization_id = $1 AND id = $2
             """,
-            world.organization_id,
+            org.organization_id,
             parse_policy_id(policy["id"]),
         )
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         before = await tx.fetch_value(VERSIONS_READ)
-        (listed,) = await service.effective(tx, world.organization_id, project.id)
+        (listed,) = await service.effective(tx, org.organization_id, project.id)
         read_for_list = await tx.fetch_value(VERSIONS_READ) - before
-        shown = await service.retrieve(tx, world.organization_id, listed.id)
+        shown = await service.retrieve(tx, org.organization_id, listed.id)
         read_in_all = await tx.fetch_value(VERSIONS_READ) - before
 
     assert listed.version == shown.current_version == 5000

@@ -13,7 +13,7 @@ import pytest_asyncio
 from tests.contract.tables import ACCEPTED, Row, Table, array, cases, integer, one_of, row, string
 from tests.policies.client import GIVEN, MANAGE, RULE, Policies, body_of
 from tests.support.gateway import Gateway
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.contract import policies as wire
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
@@ -70,18 +70,20 @@ PLACES: dict[type[msgspec.Struct], tuple[str, str]] = {
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def shared_world(database: Database, peppers: Peppers) -> World:
-    return await new_world(database, peppers)
+async def shared_world(database: Database, peppers: Peppers) -> OrganizationFixture:
+    return await new_organization_fixture(database, peppers)
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(gateway: Gateway, shared_world: World) -> AsyncIterator[httpx2.AsyncClient]:
+async def client(
+    gateway: Gateway, shared_world: OrganizationFixture
+) -> AsyncIterator[httpx2.AsyncClient]:
     async with gateway.client((await shared_world.admin_key()).value) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def project_id(shared_world: World) -> str:
+async def project_id(shared_world: OrganizationFixture) -> str:
     return str((await shared_world.project()).id)
 
 

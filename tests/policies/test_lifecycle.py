@@ -4,7 +4,7 @@ import pytest
 
 from tests.policies.client import RULE, Policies, body_of
 from tests.support.gateway import running_gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import PolicySettings, Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -43,8 +43,10 @@ async def test_a_new_policy_is_a_draft_with_the_least_effect(policies: Policies)
     assert body_of(await policies.retrieve(policy["id"])) == policy
 
 
-async def test_publishing_makes_a_snapshot_of_the_draft(policies: Policies, world: World) -> None:
-    project = await world.project()
+async def test_publishing_makes_a_snapshot_of_the_draft(
+    policies: Policies, org: OrganizationFixture
+) -> None:
+    project = await org.project()
     fields = {
         "direction": "request",
         "mode": "enforcing",
@@ -74,9 +76,9 @@ async def test_publishing_makes_a_snapshot_of_the_draft(policies: Policies, worl
 
 
 async def test_an_edit_changes_the_draft_and_nothing_that_is_published(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     policy = await policies.published(scope="organization")
     before = body_of(await policies.effective(project.id))
 
@@ -122,9 +124,9 @@ async def test_an_edit_back_to_what_is_published_leaves_no_unpublished_changes(
 
 
 async def test_name_and_description_are_not_part_of_what_is_published(
-    policies: Policies, world: World
+    policies: Policies, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     policy = await policies.published(scope="organization")
 
     edited = body_of(await policies.edit(policy["id"], 2, name="Nobody", description="why"))
@@ -158,7 +160,7 @@ async def test_a_null_threshold_restores_the_default(policies: Policies) -> None
 
 
 async def test_the_default_threshold_is_frozen_at_publication(
-    settings: Settings, policies: Policies, world: World
+    settings: Settings, policies: Policies, org: OrganizationFixture
 ) -> None:
     policy = await policies.published()
     stricter = Settings(
@@ -169,7 +171,7 @@ async def test_the_default_threshold_is_frozen_at_publication(
     )
     async with (
         running_gateway(stricter) as later,
-        later.client((await world.admin_key()).value) as client,
+        later.client((await org.admin_key()).value) as client,
     ):
         elsewhere = Policies(client)
         read = body_of(await elsewhere.retrieve(policy["id"]))
@@ -296,8 +298,10 @@ async def test_policies_are_listed_in_order_of_creation(policies: Policies) -> N
     assert (rest["first_id"], rest["last_id"]) == (made[3]["id"], made[3]["id"])
 
 
-async def test_projects_are_kept_as_sent_each_once(policies: Policies, world: World) -> None:
-    one, other = str((await world.project()).id), str((await world.project()).id)
+async def test_projects_are_kept_as_sent_each_once(
+    policies: Policies, org: OrganizationFixture
+) -> None:
+    one, other = str((await org.project()).id), str((await org.project()).id)
 
     policy = await policies.created(project_ids=[other, one, other])
     same = body_of(await policies.edit(policy["id"], 1, project_ids=[other, other, one]))

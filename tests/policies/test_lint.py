@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tollhouse.policies.lint import ADVICE, LENGTH_MAX, Weakness, lint
+from tollhouse.policies.lint import ADVICE, LENGTH_MAX, LintRule, lint
 
 SOUND = [
     "Does the text name a person?",
@@ -16,19 +16,19 @@ SOUND = [
     "Does the text quote rule no.7 of the club?",
 ]
 WEAK = [
-    ("Names of persons", Weakness.NOT_A_QUESTION),
-    ("What is the text about?", Weakness.OPEN_QUESTION),
-    ("how dangerous is it?", Weakness.OPEN_QUESTION),
-    ("Does it name a person? Does it name a place?", Weakness.SEVERAL_QUESTIONS),
-    ("Does it name a person and does it insult them?", Weakness.SEVERAL_QUESTIONS),
-    ("Does the text not fail to name a person?", Weakness.DOUBLE_NEGATION),
-    ("Isn't there no name in it?", Weakness.DOUBLE_NEGATION),
-    ("Does the text lack a greeting?", Weakness.ABSENCE),
-    ("Does the answer come without a source?", Weakness.ABSENCE),
-    ("Does the answer have no 16-digit number?", Weakness.ABSENCE),
-    ("Does the answer to No. 1 have no source?", Weakness.ABSENCE),
-    ("Is the text appropriate?", Weakness.VAGUE),
-    (f"Does the text mention {'very ' * LENGTH_MAX}long words?", Weakness.TOO_LONG),
+    ("Names of persons", LintRule.NOT_A_QUESTION),
+    ("What is the text about?", LintRule.OPEN_QUESTION),
+    ("how dangerous is it?", LintRule.OPEN_QUESTION),
+    ("Does it name a person? Does it name a place?", LintRule.SEVERAL_QUESTIONS),
+    ("Does it name a person and does it insult them?", LintRule.SEVERAL_QUESTIONS),
+    ("Does the text not fail to name a person?", LintRule.DOUBLE_NEGATION),
+    ("Isn't there no name in it?", LintRule.DOUBLE_NEGATION),
+    ("Does the text lack a greeting?", LintRule.ABSENCE),
+    ("Does the answer come without a source?", LintRule.ABSENCE),
+    ("Does the answer have no 16-digit number?", LintRule.ABSENCE),
+    ("Does the answer to No. 1 have no source?", LintRule.ABSENCE),
+    ("Is the text appropriate?", LintRule.VAGUE),
+    (f"Does the text mention {'very ' * LENGTH_MAX}long words?", LintRule.TOO_LONG),
 ]
 
 
@@ -38,18 +38,18 @@ def test_a_sound_rule_gets_no_advice(rule: str) -> None:
 
 
 @pytest.mark.parametrize(("rule", "weakness"), WEAK)
-def test_each_weakness_is_found(rule: str, weakness: Weakness) -> None:
+def test_each_weakness_is_found(rule: str, weakness: LintRule) -> None:
     assert weakness in [remark.weakness for remark in lint(rule)]
 
 
 def test_there_is_advice_on_every_weakness_and_a_case_of_each() -> None:
-    assert set(ADVICE) == set(Weakness) == {weakness for _, weakness in WEAK}
+    assert set(ADVICE) == set(LintRule) == {weakness for _, weakness in WEAK}
 
 
 def test_a_negation_is_not_also_an_absence_when_it_is_negated() -> None:
     found = [remark.weakness for remark in lint("Is it not true that no name is there?")]
 
-    assert Weakness.ABSENCE not in found
+    assert LintRule.ABSENCE not in found
 
 
 def test_reading_takes_no_longer_than_the_rule_is_long() -> None:

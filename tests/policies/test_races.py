@@ -17,8 +17,8 @@ import pytest_asyncio
 from tests.policies.client import GIVEN, MANAGE, Json, Policies, body_of, given_part
 from tests.policies.racer import Answer, Request, race
 from tests.storage.processes import next_word, running
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.processes import running_service
-from tests.support.world import World, new_world
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import ServerSettings, Settings
 from tollhouse.storage.database import Database
@@ -39,7 +39,7 @@ REVISION = 3
 
 @dataclass(frozen=True)
 class Track:
-    world: World
+    org: OrganizationFixture
     policies: Policies
     lines: list[Connection]
 
@@ -49,10 +49,10 @@ class Track:
         return [msgspec.convert(await next_word(line), Answer) for line in self.lines]
 
     async def audit_rows(self) -> int:
-        async with self.world.database.transaction() as tx:
+        async with self.org.database.transaction() as tx:
             return await tx.fetch_value(
                 "SELECT count(*) FROM audit_log WHERE organization_id = $1",
-                self.world.organization_id,
+                self.org.organization_id,
             )
 
 
@@ -63,7 +63,7 @@ async def track(
     peppers: Peppers,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Track]:
-    world = await new_world(database, peppers)
+    org = await new_organization_fixture(database, peppers)
     folder: Path = tmp_path_factory.mktemp("races")
     two_workers = Settings(
         database=settings.database,
@@ -72,7 +72,7 @@ async def track(
     )
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(running_service(two_workers, folder))
-        key = (await world.admin_key()).value
+        key = (await org.admin_key()).value
         client = await stack.enter_async_context(service.client(key))
         lines: list[Connection] = []
         for _ in range(PROCESSES):
@@ -81,7 +81,7 @@ async def track(
             lines.append(line)
         for line in lines:
             assert await next_word(line) == "ready"
-        yield Track(world, Policies(client), lines)
+        yield Track(org, Policies(client), lines)
 
 
 def _request(policy_id: str, verb: str, number: int) -> Request:

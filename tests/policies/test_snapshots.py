@@ -12,11 +12,12 @@ from tests.identity.waiting import holding, until, until_a_lock_is_awaited
 from tests.policies.client import Policies
 from tests.storage.tcp_proxy import proxied
 from tests.support.gateway import settings_for
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy, stepped
-from tests.support.world import World
 from tollhouse.app import connect
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.ids import OrganizationId, PolicyId, time_ordered_uuid
+from tollhouse.base.policies import Mode
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.secrets import Peppers
@@ -26,7 +27,7 @@ from tollhouse.policies.errors import (
     SnapshotBehind,
 )
 from tollhouse.policies.snapshots import PolicySnapshots
-from tollhouse.policies.types import AppliedPolicy, Mode, Policy, PolicySnapshot, Scope
+from tollhouse.policies.types import AppliedPolicy, Policy, PolicyScope, PolicySnapshot
 from tollhouse.projects.types import Project
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
@@ -54,22 +55,22 @@ async def snapshots(database: Database, tasks: Tasks) -> PolicySnapshots:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def project(world: World) -> Project:
-    return await world.project()
+async def project(org: OrganizationFixture) -> Project:
+    return await org.project()
 
 
-async def number_of(world: World) -> int:
-    async with world.database.transaction() as tx:
+async def number_of(org: OrganizationFixture) -> int:
+    async with org.database.transaction() as tx:
         return await tx.fetch_value(
-            "SELECT policy_version FROM organizations WHERE id = $1", world.organization_id
+            "SELECT policy_version FROM organizations WHERE id = $1", org.organization_id
         )
 
 
-async def raise_number(world: World) -> None:
-    async with world.database.transaction() as tx:
+async def raise_number(org: OrganizationFixture) -> None:
+    async with org.database.transaction() as tx:
         await tx.execute(
             "UPDATE organizations SET policy_version = policy_version + 1 WHERE id = $1",
-            world.organization_id,
+            org.organization_id,
         )
 
 
@@ -78,18 +79,21 @@ async def found(snapshots: PolicySnapshots, project: Project, number: int) -> Po
 
 
 async def test_a_snapshot_holds_what_applies_in_order_of_publication(
-    snapshots: PolicySnapshots, world: World, project: Project
+    snapshots: PolicySnapshots, org: OrganizationFixture, project: Project
 ) -> None:
     here = replace(
-        CONTENT, scope=Scope.PROJECTS, project_ids=(project.id,), match_threshold_basis_points=9
+        CONTENT,
+        scope=PolicyScope.PROJECTS,
+        project_ids=(project.id,),
+        match_threshold_basis_points=9,
     )
-    first = await new_policy(world, ["publish"], content=replace(CONTENT, mode=Mode.ENFORCING))
-    second = await new_policy(world, ["publish"], content=here)
-    await new_policy(world, ["publish", "pause"])
-    await new_policy(world, ["publish"], content=replace(CONTENT, scope=Scope.UNATTACHED))
+    first = await new_policy(org, ["publish"], content=replace(CONTENT, mode=Mode.ENFORCING))
+    second = await new_policy(org, ["publish"], content=here)
+    await new_policy(org, ["publish", "pause"])
+    await new_policy(org, ["publish"], content=replace(CONTENT, scope=PolicyScope.UNATTACHED))
 
-    snapshot = await found(snapshots, project, await number_of(world))
-    elsewhere = await found(snapshots, await world.project(), await number_of(world))
+    snapshot = await found(snapshots, project, await number_of(org))
+    elsewhere = await found(snapshots, await org.project(), await number_of(org))
 
     assert [policy.id for policy in snapshot.policies] == [first.id, second.id]
     assert [policy.id for policy in elsewhere.policies] == [first.id]
@@ -105,10 +109,10 @@ async def test_a_project_without_policies_has_an_empty_snapshot(
 
 
 async def test_what_is_held_is_not_asked_for_again(
-    snapshots: PolicySnapshots, world: World, project: Project, database_url: str
+    snapshots: PolicySnapshots, org: OrganizationFixture, project: Project, database_url: str
 ) -> None:
-    await new_policy(world, ["publish"])
-    number = await number_of(world)
+    await new_policy(org, ["publish"])
+    number = await number_of(org)
     snapshot = await found(snapshots, project, number)
 
     async with holding(database_url, LOCK_TARGETS):
@@ -117,11 +121,11 @@ async def test_what_is_held_is_not_asked_for_again(
 
 
 async def test_a_newer_number_waits_for_one_reload_however_many_ask(
-    snapshots: PolicySnapshots, world: World, project: Project, database_url: str
+    snapshots: PolicySnapshots, org: OrganizationFixture, project: Project, database_url: str
 ) -> None:
     await found(snapshots, project, 0)
-    policy = await new_policy(world, ["publish"])
-    number = await number_of(world)
+    policy = await new_policy(org, ["publish"])
+    number = await number_of(org)
 
     async with holding(database_url, LOCK_TARGETS):
         asked = [asyncio.create_task(found(snapshots, project, number)) for _ in range(100)]
@@ -135,13 +139,13 @@ async def test_a_newer_number_waits_for_one_reload_however_many_ask(
 
 
 async def test_a_number_that_rises_during_a_reload_does_not_wait_for_it(
-    snapshots: PolicySnapshots, world: World, project: Project, database_url: str
+    snapshots: PolicySnapshots, org: OrganizationFixture, project: Project, database_url: str
 ) -> None:
     """That reload may have looked too early: joining it could mean to wait a second time."""
     async with holding(database_url, LOCK_TARGETS):
         early = asyncio.create_task(found(snapshots, project, 0))
         await until_a_lock_is_awaited(database_url)
-        await raise_number(world)
+        await raise_number(org)
         late = asyncio.create_task(found(snapshots, project, 1))
 
         async def both_wait() -> bool:
@@ -167,13 +171,13 @@ async def test_a_caller_who_leaves_takes_nothing_from_the_others(
 
 
 async def test_a_reload_that_fails_is_a_failure_and_never_the_old_snapshot(
-    tasks: Tasks, world: World, project: Project, database_url: str
+    tasks: Tasks, org: OrganizationFixture, project: Project, database_url: str
 ) -> None:
     async with proxied(database_url) as (url, wire):
         behind_wire = await connect(settings_for(url))
         snapshots = PolicySnapshots(behind_wire, tasks)
         old = await found(snapshots, project, 0)
-        await raise_number(world)
+        await raise_number(org)
         wire.cut()
 
         for _ in range(2):
@@ -196,11 +200,11 @@ async def test_a_number_that_the_database_does_not_know_is_a_failure(
 
 
 async def test_memory_is_bounded_and_what_was_loaded_last_stays(
-    database: Database, tasks: Tasks, world: World, database_url: str
+    database: Database, tasks: Tasks, org: OrganizationFixture, database_url: str
 ) -> None:
     content = replace(CONTENT, rule="x" * 9_999 + "?")
-    await new_policy(world, ["publish"], content=content)
-    projects = [await world.project() for _ in range(3)]
+    await new_policy(org, ["publish"], content=content)
+    projects = [await org.project() for _ in range(3)]
     snapshots = PolicySnapshots(database, tasks, held_characters_max=25_000)
     for project in projects:
         await found(snapshots, project, 1)
@@ -215,22 +219,22 @@ async def test_memory_is_bounded_and_what_was_loaded_last_stays(
 
 
 async def test_the_number_rises_with_what_applies_and_a_key_carries_it(
-    policies: Policies, world: World, project: Project, peppers: Peppers, tasks: Tasks
+    policies: Policies, org: OrganizationFixture, project: Project, peppers: Peppers, tasks: Tasks
 ) -> None:
-    numbers = [await number_of(world)]
+    numbers = [await number_of(org)]
     policy = await policies.created(scope="organization")
-    numbers.append(await number_of(world))
+    numbers.append(await number_of(org))
     await policies.edit(policy["id"], 1, name="another name")
-    numbers.append(await number_of(world))
+    numbers.append(await number_of(org))
     for verb in (policies.publish, policies.publish, policies.pause, policies.resume):
         await verb(policy["id"], 2 + len(numbers) - 3)
-        numbers.append(await number_of(world))
+        numbers.append(await number_of(org))
     await policies.roll_back(policy["id"], 6, 1)
-    numbers.append(await number_of(world))
+    numbers.append(await number_of(org))
     refused = await policies.pause(policy["id"], 6)
-    numbers.append(await number_of(world))
-    held = await world.project_key(project)
-    directory = KeyDirectory(world.database, peppers, SystemClock(), tasks, believed_keys_max=10)
+    numbers.append(await number_of(org))
+    held = await org.project_key(project)
+    directory = KeyDirectory(org.database, peppers, SystemClock(), tasks, cache_size=10)
 
     known = await directory.find(held.value)
 
@@ -249,45 +253,43 @@ async def _statements_that_wait(url: str) -> int:
 
 
 async def test_a_selection_is_read_once_for_each_number(
-    snapshots: PolicySnapshots, world: World, database_url: str
+    snapshots: PolicySnapshots, org: OrganizationFixture, database_url: str
 ) -> None:
     """A thousand rules of the greatest length are twenty megabytes."""
-    content = replace(CONTENT, scope=Scope.UNATTACHED)
-    one, other = [await new_policy(world, ["publish"], content=content) for _ in range(2)]
+    content = replace(CONTENT, scope=PolicyScope.UNATTACHED)
+    one, other = [await new_policy(org, ["publish"], content=content) for _ in range(2)]
 
     async def selected(*policies: Policy) -> list[PolicyId]:
         found = await snapshots.selected(
-            world.organization_id,
+            org.organization_id,
             [policy.id for policy in policies],
-            policy_version=await number_of(world),
+            policy_version=await number_of(org),
         )
         return [policy.id for policy in found]
 
     assert await selected(one, other) == sorted([one.id, other.id])
     async with holding(database_url, "LOCK TABLE policy_versions IN ACCESS EXCLUSIVE MODE"):
         assert await selected(other, one) == sorted([one.id, other.id])
-        await raise_number(world)
+        await raise_number(org)
         again = asyncio.create_task(selected(one, other))
         await until_a_lock_is_awaited(database_url)
     assert await again == sorted([one.id, other.id])
 
 
 async def test_a_selection_that_can_not_be_applied_is_not_remembered(
-    snapshots: PolicySnapshots, world: World
+    snapshots: PolicySnapshots, org: OrganizationFixture
 ) -> None:
-    draft = await new_policy(world, content=replace(CONTENT, scope=Scope.UNATTACHED))
-    old_number = await number_of(world)
+    draft = await new_policy(org, content=replace(CONTENT, scope=PolicyScope.UNATTACHED))
+    old_number = await number_of(org)
 
     async def selected() -> tuple[AppliedPolicy, ...]:
-        return await snapshots.selected(
-            world.organization_id, [draft.id], policy_version=old_number
-        )
+        return await snapshots.selected(org.organization_id, [draft.id], policy_version=old_number)
 
     with pytest.raises(SelectedPolicyNotFound):
         await selected()
-    published = await stepped(world, draft, "publish")
-    paused = await stepped(world, published, "pause")
+    published = await stepped(org, draft, "publish")
+    paused = await stepped(org, published, "pause")
     with pytest.raises(SelectedPolicyPaused):
         await selected()
-    await stepped(world, paused, "resume")
+    await stepped(org, paused, "resume")
     assert [policy.id for policy in await selected()] == [draft.id]

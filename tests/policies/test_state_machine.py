@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import httpx2
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 
 from tests.policies.client import GIVEN, MANAGE, body_of
 from tests.policies.model import NEW_DRAFT, Json, ModelPolicy, timeless
+from tests.support import seeds
 from tests.support.threads import Served, served
 
 STEPS = int(os.environ.get("TOLLHOUSE_STEPS", "300"))
@@ -62,11 +63,11 @@ class PolicyMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        world = self.running.new_world()
-        projects = [self.running.do(world.project()) for _ in range(PROJECTS)]
-        self.running.do(world.archive(projects[-1]))
+        org = self.running.new_organization_fixture()
+        projects = [self.running.do(org.project()) for _ in range(PROJECTS)]
+        self.running.do(org.archive(projects[-1]))
         self.project_ids = [str(project.id) for project in projects]
-        self.client = self.running.client(world)
+        self.client = self.running.client(org)
         self.model: dict[str, ModelPolicy] = {}
         self.turn = 0
 
@@ -172,9 +173,12 @@ def running(migrated_template: str) -> Iterator[Served]:
 
 def test_policies_go_every_way_that_their_model_goes(running: Served) -> None:
     PolicyMachine.running = running
+    rounds = 0
     while PolicyMachine.steps_taken < STEPS:
-        left = STEPS - PolicyMachine.steps_taken
-        run_state_machine_as_test(PolicyMachine, settings=_walks(left // STEPS_PER_WALK + 1))
+        walks = (STEPS - PolicyMachine.steps_taken) // STEPS_PER_WALK + 1
+        drawn = seed(seeds.seed() + rounds)
+        run_state_machine_as_test(drawn(PolicyMachine), settings=_walks(walks))
+        rounds += 1
 
 
 def _walks(count: int) -> settings:

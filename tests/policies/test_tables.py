@@ -3,8 +3,8 @@
 import asyncpg
 import pytest
 
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import new_policy
-from tests.support.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
     ],
 )
 async def test_a_publication_cannot_be_changed(
-    world: World, database_url: str, statement: str
+    org: OrganizationFixture, database_url: str, statement: str
 ) -> None:
-    await new_policy(world, ["publish"])
+    await new_policy(org, ["publish"])
     connection = await asyncpg.connect(database_url)
     try:
         with pytest.raises(asyncpg.RaiseError, match="append-only"):
@@ -43,11 +43,13 @@ async def test_a_publication_cannot_be_changed(
         """,
     ],
 )
-async def test_no_row_contradicts_another(world: World, database_url: str, statement: str) -> None:
-    await new_policy(world, ["publish"])
+async def test_no_row_contradicts_another(
+    org: OrganizationFixture, database_url: str, statement: str
+) -> None:
+    await new_policy(org, ["publish"])
     connection = await asyncpg.connect(database_url)
     try:
         with pytest.raises(asyncpg.IntegrityConstraintViolationError):
-            await connection.execute(statement, world.organization_id)
+            await connection.execute(statement, org.organization_id)
     finally:
         await connection.close()

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from tests.policies.client import MANAGE, Policies, body_of
-from tests.support.world import World
-from tollhouse.policies.lint import ADVICE, Weakness
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.policies.lint import ADVICE, LintRule
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,8 +24,8 @@ async def test_the_rule_of_the_draft_is_read(policies: Policies) -> None:
     assert found == {
         "object": "list",
         "data": [
-            {"weakness": "absence", "advice": ADVICE[Weakness.ABSENCE]},
-            {"weakness": "vague", "advice": ADVICE[Weakness.VAGUE]},
+            {"weakness": "absence", "advice": ADVICE[LintRule.ABSENCE]},
+            {"weakness": "vague", "advice": ADVICE[LintRule.VAGUE]},
         ],
     }
 
@@ -41,14 +41,14 @@ async def test_another_rule_is_read_in_its_place(policies: Policies) -> None:
     assert (await policies.retrieve(policy["id"])).json() == policy
 
 
-async def test_reading_leaves_no_trace(policies: Policies, world: World) -> None:
+async def test_reading_leaves_no_trace(policies: Policies, org: OrganizationFixture) -> None:
     policy = await policies.created()
     statement = "SELECT count(*) FROM audit_log WHERE organization_id = $1"
-    before = await world.database.fetch_all(statement, world.organization_id)
+    before = await org.database.fetch_all(statement, org.organization_id)
 
     body_of(await linted(policies, policy["id"], {}))
 
-    assert await world.database.fetch_all(statement, world.organization_id) == before
+    assert await org.database.fetch_all(statement, org.organization_id) == before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""A real model as judge through the whole gateway: it proves the plumbing, and no accuracy."""
+
+import pytest
+
+from tests.support.deployment import offering, open_deployment
+from tests.support.engine import Engine
+from tests.support.judge import ScriptedJudge
+from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment, judged_by
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.base.policies import Direction
+from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(
+    params=[
+        ("llama_engine", "top_logprobs"),
+        pytest.param(("vllm_engine", "token_ids"), marks=pytest.mark.vllm),
+    ],
+    ids=lambda engine: engine[0],
+)
+def judged_settings(
+    request: pytest.FixtureRequest, settings: Settings, upstream: ScriptedUpstream
+) -> Settings:
+    """Each engine is read in the way that it is meant to be."""
+    name, reads = request.param
+    engine: Engine = request.getfixturevalue(name)
+    return judged_by(
+        offering(settings, upstream.base_url),
+        engine.base_url,
+        model="smollm2-135m",
+        reads=reads,
+        context_length=2_048,
+        question_tokens_max=100,
+        coverage_min_basis_points=1,
+        request_questions_max=1,
+    )
+
+
+@pytest.mark.parametrize(("threshold", "status"), [(1, 403), (9_999, 200)])
+@pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
+async def test_its_scores_decide(
+    judged_settings: Settings,
+    upstream: ScriptedUpstream,
+    org: OrganizationFixture,
+    direction: Direction,
+    threshold: int,
+    status: int,
+) -> None:
+    """At the lowest threshold any score matches that rounds to more than nothing."""
+    upstream.scripts.clear()
+    async with open_deployment(judged_settings, upstream, org) as deployment:
+        judged = JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
+        await judged.forbid("bread", direction=direction, threshold_basis_points=threshold)
+        for path in (CHAT, RESPONSES):
+            for is_stream in (False, True):
+                body = BODIES[path]("How is bread baked?", stream=is_stream)
+                assert (await judged.send(path, body)).status_code == status

@@ -1,0 +1,158 @@
+"""Nothing that can carry a text reaches a backend or a caller without having been judged.
+
+The types themselves are walked, so that a field which is new there fails here until it is judged,
+or is named among the exceptions with its reason.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from tests.judge import samples
+from tests.judge.coverage import (
+    CHUNKS,
+    COMPLETIONS,
+    FINISH,
+    FORWARDING,
+    REQUESTS,
+    chat_rendering,
+    is_judged,
+    is_missed_in_answer,
+    is_missed_in_request,
+    response_rendering,
+)
+from tests.judge.samples import MARKER, Body, Path
+from tollhouse.backends.openai_json import encode
+from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion, UpstreamMessage
+from tollhouse.base.errors import GatewayError
+from tollhouse.contract import completions as wire
+from tollhouse.contract.chat import ChatMessage, ChatRequest
+from tollhouse.contract.responses import ResponseRequest, check
+from tollhouse.evaluation.content.rendering import (
+    UNJUDGED_OF_MESSAGE,
+    UNJUDGED_OF_REQUEST,
+    completion_content,
+    request_content,
+)
+from tollhouse.evaluation.content.stream_accumulator import StreamAccumulator
+from tollhouse.inference.endpoint import AnswerEncoder
+from tollhouse.inference.responses.translation import translate
+
+NEVER_SAID = {"name", "tool_call_id"}
+"""Fields of an answer's message that no backend's answer has."""
+RESPONSES = samples.of(ResponseRequest)
+RESPONSE_PLACES: list[Body] = [
+    {"instructions": MARKER},
+    {"input": MARKER},
+    {"input": [{"role": "user", "content": [{"type": "input_text", "text": MARKER}]}]},
+    {"input": [{"role": "assistant", "content": [{"type": "output_text", "text": MARKER}]}]},
+    {
+        "input": [
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": MARKER},
+            {"type": "function_call_output", "call_id": "c", "output": "done"},
+        ]
+    },
+    {
+        "input": [
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": MARKER},
+        ]
+    },
+    {"tools": [{"type": "function", "name": "f", "description": MARKER, "parameters": {}}]},
+    {
+        "text": {
+            "format": {
+                "type": "json_schema",
+                "name": "s",
+                "schema": {"description": MARKER},
+            }
+        }
+    },
+]
+
+
+def named(found: Iterable[tuple[Path, Body]]) -> list[str]:
+    return [".".join(path) for path, _ in found]
+
+
+@pytest.fixture(params=["chat", "responses"])
+def rendering(request: pytest.FixtureRequest) -> AnswerEncoder:
+    """What a caller of either operation reads, with all that can be asked for."""
+    return chat_rendering() if request.param == "chat" else response_rendering()
+
+
+@pytest.mark.parametrize(("path", "body"), REQUESTS, ids=named(REQUESTS))
+def test_every_text_of_a_request_is_judged_or_stays_here(path: Path, body: Body) -> None:
+    request = msgspec.convert(body, ChatRequest)
+
+    assert not is_missed_in_request(path, request, request_content)
+
+
+@pytest.mark.parametrize(("path", "body"), RESPONSES, ids=named(RESPONSES))
+def test_every_text_of_a_response_request_is_judged_or_stays_here(path: Path, body: Body) -> None:
+    """It is judged as the chat that it becomes, which is all that the backend gets."""
+    del path
+    try:
+        check(request := msgspec.convert(body, ResponseRequest))
+        translated, _ = translate(request)
+    except GatewayError:
+        return
+
+    if MARKER in encode(translated, FORWARDING).decode():
+        assert is_judged(lambda: request_content(translated))
+
+
+@pytest.mark.parametrize("place", RESPONSE_PLACES)
+def test_the_places_of_a_response_request_that_a_model_reads_are_judged(place: Body) -> None:
+    body = {"model": "m", "input": "Hi", **place}
+
+    translated, _ = translate(msgspec.convert(body, ResponseRequest))
+
+    assert MARKER in encode(translated, FORWARDING).decode()
+    assert is_judged(lambda: request_content(translated))
+
+
+@pytest.mark.parametrize(("path", "body"), COMPLETIONS, ids=named(COMPLETIONS))
+def test_every_text_of_an_answer_is_judged(
+    rendering: AnswerEncoder, path: Path, body: Body
+) -> None:
+    completion = msgspec.convert(body, UpstreamCompletion)
+
+    told = rendering.complete(completion, FINISH)
+
+    assert not is_missed_in_answer(path, told, lambda: completion_content(completion))
+
+
+@pytest.mark.parametrize(("path", "body"), CHUNKS, ids=named(CHUNKS))
+def test_every_text_of_a_streamed_answer_is_judged(
+    rendering: AnswerEncoder, path: Path, body: Body
+) -> None:
+    chunk = msgspec.convert(body, UpstreamChunk)
+    accumulator = StreamAccumulator()
+    accumulator.add([chunk])
+
+    told = rendering.records([chunk])
+
+    assert not is_missed_in_answer(path, told, accumulator.content)
+
+
+def test_whatever_a_caller_can_be_told_comes_from_what_is_judged() -> None:
+    told = {*wire.CompletionMessage.__struct_fields__, *wire.Delta.__struct_fields__}
+
+    assert told - NEVER_SAID - {"role"} == set(UpstreamMessage.__struct_fields__)
+
+
+def test_exceptions_name_fields_that_exist() -> None:
+    known = {field.encode_name for field in msgspec.structs.fields(ChatRequest)}
+
+    assert known >= UNJUDGED_OF_REQUEST.keys()
+    assert set(ChatMessage.__struct_fields__) >= UNJUDGED_OF_MESSAGE.keys()
+
+
+def test_the_walk_sees_what_matters() -> None:
+    """A walk that found nothing would prove nothing."""
+    assert {path[0] for path, _ in REQUESTS} >= {"messages", "tools", "prediction", "stop"}
+    assert len(REQUESTS) > 50
+    assert len(COMPLETIONS) > 40
+    assert len(CHUNKS) > 30

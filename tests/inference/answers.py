@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from tollhouse.backends.types import UpstreamChunk
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.responses import ResponseRequest
-from tollhouse.inference.responses import ResponseRendering
-from tollhouse.inference.surface import Finish
+from tollhouse.inference.endpoint import Finish
+from tollhouse.inference.responses.endpoint import ResponsesEncoder
 from tollhouse.ledger.pricing import Usage
 
 REQUEST_ID = RequestId(UUID("018f0000-0000-7000-8000-000000000001"))
@@ -25,9 +25,9 @@ FINISH = Finish(
 )
 
 
-def rendering(**fields: object) -> ResponseRendering:
+def rendering(**fields: object) -> ResponsesEncoder:
     body = {"model": "example/model-a", "input": "Hi", **fields}
-    return ResponseRendering(msgspec.convert(body, ResponseRequest), REQUEST_ID, NOW)
+    return ResponsesEncoder(msgspec.convert(body, ResponseRequest), REQUEST_ID, NOW)
 
 
 def chunk(**choice: object) -> UpstreamChunk:
@@ -66,7 +66,7 @@ def events(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def streamed(answer: ResponseRendering, *chunks: UpstreamChunk) -> list[dict[str, Any]]:
+def streamed(answer: ResponsesEncoder, *chunks: UpstreamChunk) -> list[dict[str, Any]]:
     """A whole stream, with its chunks read one by one."""
     told = answer.opening(())
     for one in chunks:

@@ -8,7 +8,7 @@ import pytest
 from tests.contract import test_chat_fields as fields
 from tests.contract import test_chat_rules as rules
 from tests.contract.tables import ACCEPTED, Told, cases
-from tests.support.shop import MODEL
+from tests.support.deployment import MODEL
 
 Body = dict[str, Any]
 Outcome = tuple[int, str | None, str | None]

@@ -1,17 +1,19 @@
-"""A shop that is open."""
+"""Fixtures of a running gateway with a scripted backend."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.shop import Shop, offering, open_shop
-from tests.support.world import World
+from tests.support.deployment import Deployment, offering, open_deployment
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     """One model that has everything, on one replica."""
-    async with open_shop(offering(settings, upstream.base_url), upstream, world) as opened:
+    async with open_deployment(offering(settings, upstream.base_url), upstream, org) as opened:
         yield opened

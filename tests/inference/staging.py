@@ -11,17 +11,17 @@ from uuid import UUID
 import httpx2
 import msgspec
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.deployment import MODEL, Deployment, chat, model, offering
+from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.limits import set_limit
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import new_policy
-from tests.support.shop import MODEL, Shop, chat, model, offering
-from tests.support.world import World
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger import types as money
-from tollhouse.limits.types import Scope
+from tollhouse.limits.types import LimitScope
 from tollhouse.settings import Settings
 
 Group = tuple[bool, bool, bool]
@@ -29,7 +29,7 @@ Group = tuple[bool, bool, bool]
 
 PATH = "/v1/chat/completions"
 BODY_BYTES_MAX = 65_536
-HASTY, LOCKED, SILENT = "example/hasty", "example/locked", "example/silent"
+IMPATIENT, LOCKED, SILENT = "example/impatient", "example/locked", "example/silent"
 STALL = json.dumps({"script": {"cut": {"how": "stall", "after": 3}}})
 
 
@@ -41,7 +41,7 @@ def offered(settings: Settings, replica: str, *, silent_replica: str) -> Setting
         models={
             MODEL: model(),
             LOCKED: model(required_checks=["age"]),
-            HASTY: model(backend="hasty", features=[]),
+            IMPATIENT: model(backend="impatient", features=[]),
             SILENT: model(backend="silent", features=[]),
         },
         idle_seconds=600.0,
@@ -49,7 +49,7 @@ def offered(settings: Settings, replica: str, *, silent_replica: str) -> Setting
     )
     server = msgspec.structs.replace(settings.server, body_bytes_max=BODY_BYTES_MAX)
     backends = {
-        "hasty": {"replicas": [replica], "total_seconds": 0.2},
+        "impatient": {"replicas": [replica], "total_seconds": 0.2},
         "silent": {"replicas": [silent_replica]},
     }
     return msgspec.structs.replace(patient, backends=patient.backends | backends, server=server)
@@ -59,65 +59,67 @@ def offered(settings: Settings, replica: str, *, silent_replica: str) -> Setting
 class Stage:
     """Keys by the group of their project and by what they may do, and a policy that is paused."""
 
-    shop: Shop
+    deployment: Deployment
     client: httpx2.AsyncClient
     keys: dict[tuple[Group, str], str]
     paused_policy: str
 
 
 @asynccontextmanager
-async def staged(shop: Shop) -> AsyncGenerator[Stage]:
+async def staged(deployment: Deployment) -> AsyncGenerator[Stage]:
     """A project for each group; those that are full or spent have a stream open meanwhile."""
     keys: dict[tuple[Group, str], str] = {}
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(shop.gateway.client())
+        client = await stack.enter_async_context(deployment.gateway.client())
         for group in product((False, True), (False, True), (False, True)):
-            project = await shop.world.project()
-            able = await shop.world.project_key(project)
-            powerless = await shop.world.project_key(project, ("models:read",))
+            project = await deployment.org.project()
+            able = await deployment.org.project_key(project)
+            powerless = await deployment.org.project_key(project, ("models:read",))
             keys[group, "able"], keys[group, "powerless"] = able.value, powerless.value
-            await _limit(shop, project.id, group)
+            await _limit(deployment, project.id, group)
             if group[0] or group[1]:
-                await stack.enter_async_context(_open_stream(shop, client, able.value))
+                await stack.enter_async_context(_open_stream(deployment, client, able.value))
             if group[2]:
-                await _cap(shop.world, project.id)
-        paused = await new_policy(shop.world, ("publish", "pause"))
+                await _cap(deployment.org, project.id)
+        paused = await new_policy(deployment.org, ("publish", "pause"))
         yield Stage(
-            shop=shop,
+            deployment=deployment,
             client=client,
             keys=keys,
             paused_policy=policy_id_text(paused.id),
         )
 
 
-async def _limit(shop: Shop, project_id: UUID, group: Group) -> None:
+async def _limit(deployment: Deployment, project_id: UUID, group: Group) -> None:
     """A bucket of one token lets one request pass, and is then empty for hours."""
     is_full, is_spent, _ = group
     if is_full or is_spent:
-        traffic = TrafficLimits(
+        permit = TrafficLimits(
             concurrent_requests=1 if is_full else None, tokens_per_minute=1 if is_spent else None
         )
-        await set_limit(shop.world, traffic, scope=Scope.PROJECT, scope_id=project_id)
+        await set_limit(deployment.org, permit, scope=LimitScope.PROJECT, scope_id=project_id)
 
 
-async def _cap(world: World, project_id: UUID) -> None:
-    place = money.CapPlace(
-        scope=money.Scope.PROJECT, scope_id=project_id, period=money.Period.LIFETIME
+async def _cap(org: OrganizationFixture, project_id: UUID) -> None:
+    place = money.CapId(
+        scope=money.CapScope.PROJECT, scope_id=project_id, period=money.Period.LIFETIME
     )
-    async with world.database.mutation(world.authority()) as tx:
+    async with org.database.mutation(org.authority()) as tx:
         await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
 
 
 @asynccontextmanager
-async def _open_stream(shop: Shop, client: httpx2.AsyncClient, key: str) -> AsyncGenerator[None]:
-    nth = 1 + sum(b"stall" in exchange.body for exchange in shop.upstream.seen)
+async def _open_stream(
+    deployment: Deployment, client: httpx2.AsyncClient, key: str
+) -> AsyncGenerator[None]:
+    nth = 1 + sum(b"stall" in exchange.body for exchange in deployment.upstream.seen)
     headers = {"authorization": f"Bearer {key}"}
     body = chat(STALL, stream=True)
     async with client.stream("POST", PATH, json=body, headers=headers) as answer:
         assert answer.is_success
-        exchange = await shop.upstream.seen.arrival("stall", nth=nth)
+        exchange = await deployment.upstream.seen.arrival("stall", nth=nth)
         await exchange.stall()
         yield
         exchange.release()
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await answer.aread()

@@ -5,9 +5,9 @@ from statistics import median
 
 import httpx2
 
+from tests.support.deployment import MODEL, offering
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, running_service
-from tests.support.shop import MODEL, offering
-from tests.support.world import World
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -66,9 +66,9 @@ ABSURD: dict[str, tuple[bytes, tuple[str, str | None]]] = {
 
 
 async def test_what_is_absurd_is_refused_in_under_10_ms_of_cpu(
-    settings: Settings, upstream: ScriptedUpstream, world: World, tmp_path: Path
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:
-    key = await world.project_key(await world.project())
+    key = await org.project_key(await org.project())
     costs_ms: dict[str, float] = {}
     async with (
         running_service(offering(settings, upstream.base_url), tmp_path) as service,

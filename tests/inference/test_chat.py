@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from tests.support.shop import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD, Shop, chat
+from tests.support.deployment import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD, Deployment, chat
 
 PATH = "/v1/chat/completions"
 
@@ -25,23 +25,25 @@ def cost(usage: dict[str, Any]) -> int:
     )
 
 
-async def test_an_answer_is_paid_for_to_the_last_token_and_written_down(shop: Shop) -> None:
-    async with shop.customer() as client:
+async def test_an_answer_is_paid_for_to_the_last_token_and_written_down(
+    deployment: Deployment,
+) -> None:
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=chat())
 
     body = answer.json()
     assert answer.status_code == httpx2.codes.OK, body
     assert body["model"] == MODEL
     assert body["choices"][0]["message"]["content"]
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd == cost(body["usage"]) > 0
-    record = await shop.record(answer.headers["x-request-id"])
+    record = await deployment.record(answer.headers["x-request-id"])
     assert record["status"] == httpx2.codes.OK
     assert record["model"] == MODEL
 
 
-async def test_a_stream_says_the_same_and_costs_the_same(shop: Shop) -> None:
-    async with shop.customer() as client:
+async def test_a_stream_says_the_same_and_costs_the_same(deployment: Deployment) -> None:
+    async with deployment.customer() as client:
         whole = (await client.post(PATH, json=chat())).json()
         asked = chat(stream=True, stream_options={"include_usage": True})
         streamed = await client.post(PATH, json=asked)
@@ -53,44 +55,46 @@ async def test_a_stream_says_the_same_and_costs_the_same(shop: Shop) -> None:
     assert told[-2]["usage"] == whole["usage"]
     pieces = [r["choices"][0]["delta"].get("content") or "" for r in told[:-2]]
     assert "".join(pieces) == whole["choices"][0]["message"]["content"]
-    credit = await shop.settled(2)
+    credit = await deployment.settled(2)
     assert credit.settled_pico_usd == 2 * cost(whole["usage"])
 
 
-async def test_nothing_is_charged_for_a_call_that_the_backend_refuses(shop: Shop) -> None:
+async def test_nothing_is_charged_for_a_call_that_the_backend_refuses(
+    deployment: Deployment,
+) -> None:
     script = json.dumps({"script": {"status": 400}})
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=chat(script))
 
     assert answer.status_code == httpx2.codes.UNPROCESSABLE_CONTENT
     assert answer.json()["error"]["code"] == "provider_validation_failed"
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd == 0
-    record = await shop.record(answer.headers["x-request-id"])
+    record = await deployment.record(answer.headers["x-request-id"])
     assert record["status"] == httpx2.codes.UNPROCESSABLE_CONTENT
 
 
-async def test_what_breaks_after_the_first_byte_ends_by_a_record(shop: Shop) -> None:
+async def test_what_breaks_after_the_first_byte_ends_by_a_record(deployment: Deployment) -> None:
     script = json.dumps(
         {"script": {"error": {"message": "out of memory"}, "error_after_events": 3}}
     )
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=chat(script, stream=True))
 
     told = records(answer.text)
     assert answer.status_code == httpx2.codes.OK
     assert told[-1]["error"]["code"] == "backend_error"
     assert told[-1]["error"]["request_id"] == answer.headers["x-request-id"]
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd > 0
 
 
-async def test_tokens_of_a_message_are_counted_for_nothing(shop: Shop) -> None:
+async def test_tokens_of_a_message_are_counted_for_nothing(deployment: Deployment) -> None:
     body = {"model": MODEL, "messages": [{"role": "user", "content": "Hello there."}]}
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post("/v1/messages/count_tokens", json=body)
 
     assert answer.status_code == httpx2.codes.OK, answer.text
     assert answer.json()["input_tokens"] > 0
     assert answer.headers["request-id"] == answer.headers["x-request-id"]
-    assert (await shop.credit()).settled_pico_usd == 0
+    assert (await deployment.credit()).settled_pico_usd == 0

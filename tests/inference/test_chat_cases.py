@@ -14,13 +14,13 @@ from tests.contract.tables import Told
 from tests.contract.test_chat_fields import NESTED_FIELDS, REQUEST
 from tests.inference.chat_cases import OK, Body, Outcome, answered, of_fields, of_rules
 from tests.inference.forwarded import SEALED, WAYS, sent
+from tests.support.deployment import MODEL, Deployment, model, offering
+from tests.support.shared_deployment import deployment, gateway, upstream
 from tests.support.shared_gateway import database, database_url, peppers, settings
-from tests.support.shared_shop import gateway, shop, upstream
-from tests.support.shop import MODEL, Shop, model, offering
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "gateway", "peppers", "settings", "shop", "upstream"]
+__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,8 +39,8 @@ def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(shop: Shop) -> AsyncIterator[httpx2.AsyncClient]:
-    async with shop.customer() as opened:
+async def client(deployment: Deployment) -> AsyncIterator[httpx2.AsyncClient]:
+    async with deployment.customer() as opened:
         yield opened
 
 
@@ -56,10 +56,10 @@ def outcome(answer: httpx2.Response) -> Outcome:
     return answer.status_code, error["code"], error["param"]
 
 
-def received(shop: Shop) -> list[Body]:
+def received(deployment: Deployment) -> list[Body]:
     """What the backend was sent, with the proof that what is sealed says nothing."""
     found: list[Body] = []
-    for exchange in shop.upstream.seen:
+    for exchange in deployment.upstream.seen:
         body: dict[str, Any] = json.loads(exchange.body)
         sealed = [body.pop(name) for name in SEALED if name in body]
         assert all(DIGEST.fullmatch(value) for value in sealed)
@@ -77,14 +77,14 @@ async def test_every_field_has_one_way_to_the_backend() -> None:
 
 @pytest.mark.parametrize(("body", "told"), CASES)
 async def test_each_case_is_refused_for_nothing_or_forwarded_as_given(
-    shop: Shop, client: httpx2.AsyncClient, body: Body, told: Told
+    deployment: Deployment, client: httpx2.AsyncClient, body: Body, told: Told
 ) -> None:
-    shop.upstream.seen.clear()
-    admitted = await shop.admitted()
+    deployment.upstream.seen.clear()
+    admitted = await deployment.admitted()
 
     answer = await client.post(PATH, json=body)
 
     assert outcome(answer) == answered(body, told), answer.text
     is_served = answered(body, told) == OK
-    assert received(shop) == ([sent(body)] if is_served else [])
-    assert await shop.admitted() == admitted + is_served
+    assert received(deployment) == ([sent(body)] if is_served else [])
+    assert await deployment.admitted() == admitted + is_served

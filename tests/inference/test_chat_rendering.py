@@ -13,8 +13,8 @@ from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody
-from tollhouse.inference.chat import ChatRendering
-from tollhouse.inference.surface import Finish
+from tollhouse.inference.chat import ChatEncoder
+from tollhouse.inference.endpoint import Finish
 from tollhouse.ledger.pricing import Usage
 
 REQUEST_ID = RequestId(UUID("018f0000-0000-7000-8000-000000000001"))
@@ -25,9 +25,9 @@ FINISH = Finish(
 )
 
 
-def rendering(**fields: object) -> ChatRendering:
+def rendering(**fields: object) -> ChatEncoder:
     body = {"model": "example/model-a", "messages": [{"role": "user", "content": "Hi"}], **fields}
-    return ChatRendering(msgspec.convert(body, ChatRequest), REQUEST_ID, NOW)
+    return ChatEncoder(msgspec.convert(body, ChatRequest), REQUEST_ID, NOW)
 
 
 def chunk(**choice: object) -> UpstreamChunk:

@@ -8,13 +8,15 @@ import pytest
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.chat import ChatRequest, check
 from tollhouse.inference.content_parts import (
+    data_media_type,
     forwarded_part,
+    is_base64,
+    is_http_address,
     misplaced_media,
     unsafe_member,
     with_forwarded_parts,
 )
-from tollhouse.inference.media import data_media_type, is_base64, is_http_address
-from tollhouse.ledger.prompts import of_chat
+from tollhouse.ledger.bounds import chat_prompt
 
 ADDRESS = "http://169.254.169.254/latest"
 DATA = "data:image/png;base64,AAAA"
@@ -249,7 +251,7 @@ def test_the_parts_of_a_prediction_are_objects(parts: list[Any]) -> None:
 def test_whatever_is_forwarded_as_an_image_is_priced_as_one(part: dict[str, Any]) -> None:
     request = chat(messages=[{"role": "user", "content": [part]}])
 
-    prompt = of_chat(request)
+    prompt = chat_prompt(request)
 
     assert request.messages[0].content == [IMAGE]
     assert (prompt.images, prompt.is_open) == (1, False)

@@ -5,8 +5,15 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from tests.support.shop import COMPLETION_PICO_USD, MODEL, Shop, chat, offering, open_shop
-from tests.support.world import World
+from tests.support.deployment import (
+    COMPLETION_PICO_USD,
+    MODEL,
+    Deployment,
+    chat,
+    offering,
+    open_deployment,
+)
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import QuotaSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -15,13 +22,15 @@ BYTES_PER_MINUTE = 100_000
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     """Little is counted for an organization, and this one has no credit."""
     bounded = msgspec.structs.replace(
         offering(settings, upstream.base_url),
         quotas=QuotaSettings(counted_bytes_per_minute=BYTES_PER_MINUTE),
     )
-    async with open_shop(bounded, upstream, world) as opened:
+    async with open_deployment(bounded, upstream, org) as opened:
         await opened.leave_credit(0)
         yield opened
 
@@ -30,12 +39,14 @@ def message(characters: int) -> dict[str, object]:
     return {"model": MODEL, "messages": [{"role": "user", "content": "x" * characters}]}
 
 
-async def test_bytes_beyond_the_rate_are_not_counted(shop: Shop, other_world: World) -> None:
-    neighbour = await other_world.project_key(await other_world.project())
-    async with shop.customer() as client:
+async def test_bytes_beyond_the_rate_are_not_counted(
+    deployment: Deployment, other_org: OrganizationFixture
+) -> None:
+    neighbour = await other_org.project_key(await other_org.project())
+    async with deployment.customer() as client:
         counted = [await client.post(PATH, json=message(40_000)) for _ in range(2)]
         refused = await client.post(PATH, json=message(40_000))
-        async with shop.gateway.client(neighbour.value) as other:
+        async with deployment.gateway.client(neighbour.value) as other:
             others = await other.post(PATH, json=message(40_000))
 
     assert [answer.status_code for answer in counted] == [200, 200]
@@ -47,15 +58,18 @@ async def test_bytes_beyond_the_rate_are_not_counted(shop: Shop, other_world: Wo
 
 
 async def test_a_request_that_is_refused_for_want_of_credit_is_not_counted_without_end(
-    settings: Settings, upstream: ScriptedUpstream, world: World
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
 ) -> None:
     """Near the end of credit the engine counts the prompt, and whoever is refused paid nothing."""
     bounded = msgspec.structs.replace(
         offering(settings, upstream.base_url, counts_tokens_by="tokenize", counts_exactly=True),
         quotas=QuotaSettings(counted_bytes_per_minute=BYTES_PER_MINUTE),
     )
-    async with open_shop(bounded, upstream, world) as shop, shop.customer() as client:
-        await shop.leave_credit(10 * COMPLETION_PICO_USD)
+    async with (
+        open_deployment(bounded, upstream, org) as deployment,
+        deployment.customer() as client,
+    ):
+        await deployment.leave_credit(10 * COMPLETION_PICO_USD)
         body = chat("word " * 1_500, max_tokens=2)
         answers = [await client.post("/v1/chat/completions", json=body) for _ in range(30)]
 

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from tests.ledger.invariants import assert_conserved
-from tests.support.shop import Shop, customer_of, model, offering, open_shop
-from tests.support.world import World, new_world
+from tests.support.deployment import Deployment, customer_of, model, offering, open_deployment
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.storage.database import Database
@@ -32,7 +32,7 @@ DEADLINES = {
     "total": "total_seconds",
 }
 SURFACES = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
-EACH_SURFACE = pytest.mark.parametrize("surface", SURFACES)
+EACH_SURFACE = pytest.mark.parametrize("endpoint", SURFACES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +86,9 @@ def deaf_replica() -> Iterator[str]:
 
 
 @pytest.fixture
-async def shop(
-    settings: Settings, upstream: ScriptedUpstream, world: World, deaf_replica: str
-) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, deaf_replica: str
+) -> AsyncIterator[Deployment]:
     """A model for each deadline, whose backend has no other that could pass."""
     offered = offering(
         settings,
@@ -105,16 +105,16 @@ async def shop(
     offered = msgspec.structs.replace(
         offered, backends=offered.backends | backends, inference=inference
     )
-    async with open_shop(offered, upstream, world) as opened:
+    async with open_deployment(offered, upstream, org) as opened:
         yield opened
 
 
 def asked(
-    surface: str, model_id: str, script: dict[str, Any], *, is_stream: bool
+    endpoint: str, model_id: str, script: dict[str, Any], *, is_stream: bool
 ) -> dict[str, Any]:
     text = json.dumps({"script": script})
     content = {"messages": [{"role": "user", "content": text}]}
-    said: dict[str, Any] = content if surface == "chat" else {"input": text}
+    said: dict[str, Any] = content if endpoint == "chat" else {"input": text}
     return {"model": model_id, "max_tokens": 4_000, "stream": is_stream, **said}
 
 
@@ -129,23 +129,23 @@ def error_of(answer: httpx2.Response) -> dict[str, Any]:
 
 @EACH_SURFACE
 async def test_a_deadline_that_passes_is_told_and_settled_once(
-    shop: Shop, database: Database, peppers: Peppers, surface: str
+    deployment: Deployment, database: Database, peppers: Peppers, endpoint: str
 ) -> None:
     """Each by a customer of its own and none after the other, so that they take as long as one."""
     async with asyncio.TaskGroup() as group:
         for late in CASES.values():
-            world = await new_world(database, peppers)
-            customer = await customer_of(shop.gateway, shop.upstream, world)
-            group.create_task(pass_by(customer, surface, late))
+            org = await new_organization_fixture(database, peppers)
+            customer = await customer_of(deployment.gateway, deployment.upstream, org)
+            group.create_task(pass_by(customer, endpoint, late))
 
     await assert_conserved(database)
 
 
-async def pass_by(shop: Shop, surface: str, late: Late) -> None:
-    body = asked(surface, f"example/{late.deadline}", late.script, is_stream=late.is_stream)
+async def pass_by(deployment: Deployment, endpoint: str, late: Late) -> None:
+    body = asked(endpoint, f"example/{late.deadline}", late.script, is_stream=late.is_stream)
     begun_seconds = time.monotonic()
-    async with shop.customer() as client:
-        answer = await client.post(SURFACES[surface], json=body)
+    async with deployment.customer() as client:
+        answer = await client.post(SURFACES[endpoint], json=body)
 
     assert time.monotonic() - begun_seconds >= SHORT_SECONDS, late
     error = error_of(answer)
@@ -154,9 +154,9 @@ async def pass_by(shop: Shop, surface: str, late: Late) -> None:
         assert error["message"].startswith("The backend did not answer in time.")
     else:
         assert (answer.status_code, error["code"]) == late.told, late
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert (credit.settled_pico_usd > 0) == late.has_begun, late
-    record = await shop.record(answer.headers["x-request-id"])
+    record = await deployment.record(answer.headers["x-request-id"])
     assert record["failed_by"] == "backend", late
 
 
@@ -166,15 +166,15 @@ async def test_the_head_waits_for_the_first_event_ten_seconds_by_default() -> No
 
 @EACH_SURFACE
 async def test_the_head_leaves_before_a_first_event_that_takes_longer(
-    shop: Shop, surface: str
+    deployment: Deployment, endpoint: str
 ) -> None:
     """And nothing but comments after it, until the event comes."""
-    body = asked(surface, "example/idle", stall(0), is_stream=True)
+    body = asked(endpoint, "example/idle", stall(0), is_stream=True)
     async with (
-        shop.customer() as client,
-        client.stream("POST", SURFACES[surface], json=body) as answer,
+        deployment.customer() as client,
+        client.stream("POST", SURFACES[endpoint], json=body) as answer,
     ):
-        exchange = await shop.upstream.seen.arrival()
+        exchange = await deployment.upstream.seen.arrival()
         await exchange.stall()
         lines = answer.aiter_lines()
         read: list[str] = []
@@ -188,20 +188,20 @@ async def test_the_head_leaves_before_a_first_event_that_takes_longer(
     assert answer.status_code == httpx2.codes.OK
     assert ": keep-alive" in read
     assert "[DONE]" in read[-2] or "response.completed" in read[-2]
-    assert (await shop.settled(1)).settled_pico_usd > 0
+    assert (await deployment.settled(1)).settled_pico_usd > 0
 
 
 @EACH_SURFACE
 @pytest.mark.parametrize("is_late", [False, True])
 async def test_a_failure_keeps_its_status_only_until_the_head_has_left(
-    shop: Shop, surface: str, *, is_late: bool
+    deployment: Deployment, endpoint: str, *, is_late: bool
 ) -> None:
     waiting = {"before_head_ms": int(2_000 * HEAD_WAIT_SECONDS)} if is_late else {}
-    body = asked(surface, "example/idle", {"status": 500} | waiting, is_stream=True)
-    async with shop.customer() as client:
-        answer = await client.post(SURFACES[surface], json=body)
+    body = asked(endpoint, "example/idle", {"status": 500} | waiting, is_stream=True)
+    async with deployment.customer() as client:
+        answer = await client.post(SURFACES[endpoint], json=body)
 
     expected = httpx2.codes.OK if is_late else httpx2.codes.BAD_GATEWAY
     assert answer.status_code == expected
     assert error_of(answer)["message"].startswith("The backend failed to answer.")
-    assert (await shop.settled(1)).settled_pico_usd == 0
+    assert (await deployment.settled(1)).settled_pico_usd == 0

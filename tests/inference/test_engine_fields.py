@@ -5,8 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.judging.coverage import FINISH, chat_rendering, response_rendering
+from tests.judge.coverage import FINISH, chat_rendering, response_rendering
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion, UpstreamMessage
+from tollhouse.evaluation.content.rendering import completion_content
+from tollhouse.evaluation.errors import NotEvaluable
+from tollhouse.inference.endpoint import AnswerEncoder
 from tollhouse.inference.engine_fields import (
     LEAST_LOGPROB,
     asked_chunks,
@@ -17,9 +20,6 @@ from tollhouse.inference.engine_fields import (
     service_tier,
     system_fingerprint,
 )
-from tollhouse.inference.surface import Rendering
-from tollhouse.judging.content import of_completion
-from tollhouse.judging.errors import NotEvaluable
 
 HIDDEN = "zebra"
 HIDDEN_BYTES = list(HIDDEN.encode())
@@ -112,11 +112,11 @@ def test_the_bytes_of_a_part_of_a_character_are_dropped() -> None:
 
 
 @pytest.fixture(params=["chat", "responses"])
-def rendering(request: pytest.FixtureRequest) -> Rendering:
+def rendering(request: pytest.FixtureRequest) -> AnswerEncoder:
     return chat_rendering() if request.param == "chat" else response_rendering()
 
 
-def test_a_held_answer_shows_nothing_that_only_its_engine_said(rendering: Rendering) -> None:
+def test_a_held_answer_shows_nothing_that_only_its_engine_said(rendering: AnswerEncoder) -> None:
     told = rendering.complete(judged_completion(completion(logprobs())), FINISH).decode()
 
     assert '"w"' in told
@@ -124,7 +124,7 @@ def test_a_held_answer_shows_nothing_that_only_its_engine_said(rendering: Render
     assert ",".join(map(str, HIDDEN_BYTES)) not in told
 
 
-def test_a_held_stream_shows_nothing_that_only_its_engine_said(rendering: Rendering) -> None:
+def test_a_held_stream_shows_nothing_that_only_its_engine_said(rendering: AnswerEncoder) -> None:
     held = judged_chunks([chunk(logprobs()), chunk(None)])
 
     closing = b"".join(rendering.closing(FINISH))
@@ -232,4 +232,4 @@ def test_a_part_that_is_no_text_is_left_for_the_judge_to_refuse() -> None:
     said = msgspec.convert({"choices": [{"message": {"content": [picture]}}]}, UpstreamCompletion)
 
     with pytest.raises(NotEvaluable):
-        of_completion(judged_completion(said))
+        completion_content(judged_completion(said))

@@ -11,7 +11,7 @@ from tollhouse.contract.errors import UnsupportedOption
 from tollhouse.contract.messages import CountTokens
 from tollhouse.inference.content_parts import with_forwarded_parts
 from tollhouse.inference.forwarded_tools import with_forwarded_tools
-from tollhouse.inference.message_options import with_forwarded_options
+from tollhouse.inference.messages.blocks import with_forwarded_options
 
 ADDRESS = "http://169.254.169.254/latest"
 HIDDEN = {"image_url": {"url": ADDRESS}, "server_url": ADDRESS}

@@ -7,14 +7,14 @@ import httpx2
 import msgspec
 import pytest
 
+from tests.support.deployment import MODEL, Deployment, model, offering
+from tests.support.shared_deployment import deployment, gateway, upstream
 from tests.support.shared_gateway import database, database_url, peppers, settings
-from tests.support.shared_shop import gateway, shop, upstream
-from tests.support.shop import MODEL, Shop, model, offering
 from tollhouse.settings import Settings
 from tollhouse.testing.rendering import FINGERPRINT
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "gateway", "peppers", "settings", "shop", "upstream"]
+__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,15 +79,15 @@ def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
 
 
 async def post(
-    shop: Shop, path: str, headers: dict[str, str] | None = None, **fields: object
+    deployment: Deployment, path: str, headers: dict[str, str] | None = None, **fields: object
 ) -> httpx2.Response:
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         return await client.post(path, json=BODIES[path] | fields, headers=headers or {})
 
 
-def received(shop: Shop) -> dict[str, Any]:
+def received(deployment: Deployment) -> dict[str, Any]:
     """Return the last body that the backend was sent."""
-    return json.loads(shop.upstream.seen[-1].body)
+    return json.loads(deployment.upstream.seen[-1].body)
 
 
 def refusal(answer: httpx2.Response) -> tuple[int, str, str | None]:
@@ -102,37 +102,37 @@ def refusal(answer: httpx2.Response) -> tuple[int, str, str | None]:
 @pytest.mark.parametrize("name", SESSION_HEADERS)
 @pytest.mark.parametrize("value", ["", "a" * 513])
 async def test_a_session_header_out_of_bounds_is_400_on_every_route(
-    shop: Shop, path: str, name: str, value: str
+    deployment: Deployment, path: str, name: str, value: str
 ) -> None:
-    seen = len(shop.upstream.seen)
+    seen = len(deployment.upstream.seen)
 
-    answer = await post(shop, path, {name: value})
+    answer = await post(deployment, path, {name: value})
 
     assert refusal(answer) == (400, "invalid_value", name)
-    assert len(shop.upstream.seen) == seen
+    assert len(deployment.upstream.seen) == seen
 
 
 @pytest.mark.parametrize("path", ROUTES)
 @pytest.mark.parametrize("name", SESSION_HEADERS)
 @pytest.mark.parametrize("value", ["a", "a" * 512])
 async def test_a_session_header_within_bounds_is_taken_on_every_route(
-    shop: Shop, path: str, name: str, value: str
+    deployment: Deployment, path: str, name: str, value: str
 ) -> None:
-    assert (await post(shop, path, {name: value})).status_code == 200
+    assert (await post(deployment, path, {name: value})).status_code == 200
 
 
 @pytest.mark.parametrize(("length", "status"), [(512, 200), (513, 400)])
 async def test_a_session_header_is_measured_in_characters(
-    shop: Shop, length: int, status: int
+    deployment: Deployment, length: int, status: int
 ) -> None:
-    key = shop.key.value
+    key = deployment.key.value
     headers = [
         (b"Authorization", f"Bearer {key}".encode()),
         (b"X-Service-Session-ID", ("д" * length).encode()),
     ]
     async with httpx2.AsyncClient() as client:
         answer = await client.post(
-            f"{shop.gateway.base_url}{CHAT}", json=BODIES[CHAT], headers=headers
+            f"{deployment.gateway.base_url}{CHAT}", json=BODIES[CHAT], headers=headers
         )
 
     assert answer.status_code == status
@@ -170,9 +170,9 @@ TYPING_ERRORS: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("fields", "code", "param"), TYPING_ERRORS)
 async def test_a_typing_error_gets_no_estimate(
-    shop: Shop, fields: dict[str, Any], code: str, param: str
+    deployment: Deployment, fields: dict[str, Any], code: str, param: str
 ) -> None:
-    assert refusal(await post(shop, COUNTING, **fields)) == (400, code, param)
+    assert refusal(await post(deployment, COUNTING, **fields)) == (400, code, param)
 
 
 # Reasoning
@@ -190,29 +190,33 @@ async def test_a_typing_error_gets_no_estimate(
     ],
 )
 async def test_a_budget_of_reasoning_is_lowered_to_fit_the_output_bound(
-    shop: Shop, fields: dict[str, Any], sent: int
+    deployment: Deployment, fields: dict[str, Any], sent: int
 ) -> None:
-    assert (await post(shop, CHAT, **fields)).status_code == 200
-    assert received(shop)["reasoning"] == {"max_tokens": sent}
+    assert (await post(deployment, CHAT, **fields)).status_code == 200
+    assert received(deployment)["reasoning"] == {"max_tokens": sent}
 
 
-async def test_a_bound_of_one_token_leaves_no_budget_to_send(shop: Shop) -> None:
-    answer = await post(shop, CHAT, reasoning={"max_tokens": 9}, max_tokens=1)
-
-    assert answer.status_code == 200
-    assert "reasoning" not in received(shop)
-
-
-async def test_a_budget_beside_the_output_bound_is_sent_as_it_is(shop: Shop) -> None:
-    answer = await post(shop, CHAT, model=OUTSIDE, reasoning={"max_tokens": 2000}, max_tokens=9)
+async def test_a_bound_of_one_token_leaves_no_budget_to_send(deployment: Deployment) -> None:
+    answer = await post(deployment, CHAT, reasoning={"max_tokens": 9}, max_tokens=1)
 
     assert answer.status_code == 200
-    assert received(shop)["reasoning"] == {"max_tokens": 2000}
+    assert "reasoning" not in received(deployment)
+
+
+async def test_a_budget_beside_the_output_bound_is_sent_as_it_is(deployment: Deployment) -> None:
+    answer = await post(
+        deployment, CHAT, model=OUTSIDE, reasoning={"max_tokens": 2000}, max_tokens=9
+    )
+
+    assert answer.status_code == 200
+    assert received(deployment)["reasoning"] == {"max_tokens": 2000}
 
 
 @pytest.mark.parametrize("fields", [{}, {"max_tokens": 4096}])
-async def test_a_budget_above_the_models_maximum_is_400(shop: Shop, fields: dict[str, Any]) -> None:
-    answer = await post(shop, CHAT, reasoning={"max_tokens": 4097}, **fields)
+async def test_a_budget_above_the_models_maximum_is_400(
+    deployment: Deployment, fields: dict[str, Any]
+) -> None:
+    answer = await post(deployment, CHAT, reasoning={"max_tokens": 4097}, **fields)
 
     assert refusal(answer) == (400, "integer_above_max_value", "reasoning.max_tokens")
     assert "4096" in answer.json()["error"]["message"]
@@ -225,47 +229,51 @@ async def test_a_budget_above_the_models_maximum_is_400(shop: Shop, fields: dict
 @pytest.mark.parametrize("path", GENERATING)
 @pytest.mark.parametrize("fields", NEUTRAL)
 async def test_a_value_that_asks_for_nothing_is_served_by_every_model(
-    shop: Shop, name: str, path: str, fields: dict[str, Any]
+    deployment: Deployment, name: str, path: str, fields: dict[str, Any]
 ) -> None:
-    assert (await post(shop, path, model=name, **fields)).status_code == 200
+    assert (await post(deployment, path, model=name, **fields)).status_code == 200
     if name == BARE:
-        assert not set(fields) & set(received(shop))
+        assert not set(fields) & set(received(deployment))
 
 
 @pytest.mark.parametrize("path", [RESPONSES, COUNTING])
-async def test_an_empty_option_that_no_model_has_asks_for_nothing(shop: Shop, path: str) -> None:
-    assert (await post(shop, path, **EMPTY[path])).status_code == 200
+async def test_an_empty_option_that_no_model_has_asks_for_nothing(
+    deployment: Deployment, path: str
+) -> None:
+    assert (await post(deployment, path, **EMPTY[path])).status_code == 200
 
 
 @pytest.mark.parametrize("name", [MODEL, BARE])
 @pytest.mark.parametrize("fields", NEUTRAL_IN_CHAT)
 async def test_a_value_that_asks_for_nothing_is_served_in_a_chat(
-    shop: Shop, name: str, fields: dict[str, Any]
+    deployment: Deployment, name: str, fields: dict[str, Any]
 ) -> None:
-    assert (await post(shop, CHAT, model=name, **fields)).status_code == 200
+    assert (await post(deployment, CHAT, model=name, **fields)).status_code == 200
     if name == BARE:
-        assert not set(fields) & set(received(shop))
+        assert not set(fields) & set(received(deployment))
 
 
 @pytest.mark.parametrize("path", GENERATING)
 @pytest.mark.parametrize("tier", ["auto", "default", "flex"])
 async def test_a_tier_is_forwarded_to_a_model_that_has_tiers(
-    shop: Shop, path: str, tier: str
+    deployment: Deployment, path: str, tier: str
 ) -> None:
-    assert (await post(shop, path, service_tier=tier)).status_code == 200
-    assert received(shop)["service_tier"] == tier
+    assert (await post(deployment, path, service_tier=tier)).status_code == 200
+    assert received(deployment)["service_tier"] == tier
 
 
 @pytest.mark.parametrize("path", GENERATING)
-async def test_a_tier_that_asks_for_more_is_501_without_tiers(shop: Shop, path: str) -> None:
-    answer = await post(shop, path, model=BARE, service_tier="priority")
+async def test_a_tier_that_asks_for_more_is_501_without_tiers(
+    deployment: Deployment, path: str
+) -> None:
+    answer = await post(deployment, path, model=BARE, service_tier="priority")
 
     assert refusal(answer) == (501, "unsupported_parameter", "service_tier")
 
 
 @pytest.mark.parametrize("path", GENERATING)
-async def test_a_choice_that_demands_a_tool_needs_one(shop: Shop, path: str) -> None:
-    answer = await post(shop, path, tool_choice="required")
+async def test_a_choice_that_demands_a_tool_needs_one(deployment: Deployment, path: str) -> None:
+    answer = await post(deployment, path, tool_choice="required")
 
     assert refusal(answer) == (400, "invalid_parameter_combination", "tool_choice")
 
@@ -273,56 +281,58 @@ async def test_a_choice_that_demands_a_tool_needs_one(shop: Shop, path: str) -> 
 @pytest.mark.parametrize("path", GENERATING)
 @pytest.mark.parametrize("likeliest", [2, 20])
 async def test_the_likeliest_tokens_alone_ask_for_log_probabilities(
-    shop: Shop, path: str, likeliest: int
+    deployment: Deployment, path: str, likeliest: int
 ) -> None:
-    assert (await post(shop, path, top_logprobs=likeliest)).status_code == 200
-    assert received(shop)["logprobs"] is True
-    assert received(shop)["top_logprobs"] == likeliest
+    assert (await post(deployment, path, top_logprobs=likeliest)).status_code == 200
+    assert received(deployment)["logprobs"] is True
+    assert received(deployment)["top_logprobs"] == likeliest
 
 
 @pytest.mark.parametrize("path", GENERATING)
-async def test_log_probabilities_are_501_by_the_name_that_was_sent(shop: Shop, path: str) -> None:
-    answer = await post(shop, path, model=BARE, top_logprobs=2)
+async def test_log_probabilities_are_501_by_the_name_that_was_sent(
+    deployment: Deployment, path: str
+) -> None:
+    answer = await post(deployment, path, model=BARE, top_logprobs=2)
 
     assert refusal(answer) == (501, "unsupported_parameter", "top_logprobs")
 
 
 @pytest.mark.parametrize("likeliest", [-1, 1])
 async def test_no_number_turns_on_log_probabilities_that_were_turned_off(
-    shop: Shop, likeliest: int
+    deployment: Deployment, likeliest: int
 ) -> None:
-    answer = await post(shop, CHAT, logprobs=False, top_logprobs=likeliest)
+    answer = await post(deployment, CHAT, logprobs=False, top_logprobs=likeliest)
 
     assert refusal(answer) == (400, "invalid_parameter_combination", "top_logprobs")
 
 
 @pytest.mark.parametrize("path", GENERATING)
-async def test_web_search_needs_its_own_feature_alone(shop: Shop, path: str) -> None:
+async def test_web_search_needs_its_own_feature_alone(deployment: Deployment, path: str) -> None:
     tools = [{"type": "web_search"}]
 
-    lacking = await post(shop, path, model=BARE, tools=tools)
+    lacking = await post(deployment, path, model=BARE, tools=tools)
     assert refusal(lacking) == (501, "unsupported_parameter", "tools[0].type")
-    assert (await post(shop, path, model=SEARCHING, tools=tools)).status_code == 200
+    assert (await post(deployment, path, model=SEARCHING, tools=tools)).status_code == 200
 
 
-async def test_options_of_a_stream_have_no_effect_without_one(shop: Shop) -> None:
-    answer = await post(shop, CHAT, stream_options={"include_usage": False})
+async def test_options_of_a_stream_have_no_effect_without_one(deployment: Deployment) -> None:
+    answer = await post(deployment, CHAT, stream_options={"include_usage": False})
 
     assert answer.json()["usage"]["prompt_tokens"] > 0
-    assert "stream_options" not in received(shop)
+    assert "stream_options" not in received(deployment)
 
 
 # Truncation
 
 
-async def test_an_input_that_fits_needs_no_truncation(shop: Shop) -> None:
-    answer = await post(shop, RESPONSES, truncation="auto")
+async def test_an_input_that_fits_needs_no_truncation(deployment: Deployment) -> None:
+    answer = await post(deployment, RESPONSES, truncation="auto")
 
     assert answer.json()["truncation"] == "auto"
 
 
-async def test_an_input_that_may_not_fit_is_not_cut(shop: Shop) -> None:
-    answer = await post(shop, RESPONSES, truncation="auto", input="x" * 8192)
+async def test_an_input_that_may_not_fit_is_not_cut(deployment: Deployment) -> None:
+    answer = await post(deployment, RESPONSES, truncation="auto", input="x" * 8192)
 
     assert refusal(answer) == (501, "unsupported_parameter", "truncation")
     assert "8192 tokens" in answer.json()["error"]["message"]
@@ -331,8 +341,8 @@ async def test_an_input_that_may_not_fit_is_not_cut(shop: Shop) -> None:
 # Streams
 
 
-async def test_all_records_of_a_stream_have_the_engines_fingerprint(shop: Shop) -> None:
-    answer = await post(shop, CHAT, stream=True, stream_options={"include_usage": True})
+async def test_all_records_of_a_stream_have_the_engines_fingerprint(deployment: Deployment) -> None:
+    answer = await post(deployment, CHAT, stream=True, stream_options={"include_usage": True})
 
     records = [
         json.loads(line.removeprefix("data: "))

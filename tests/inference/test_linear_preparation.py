@@ -14,11 +14,11 @@ from tollhouse.contract import decoding
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.messages import CountTokens
 from tollhouse.contract.responses import ResponseRequest
-from tollhouse.inference.chat import ChatSurface
-from tollhouse.inference.counting import estimate
-from tollhouse.inference.message_blocks import forwarded_input
-from tollhouse.inference.responses import ResponsesSurface
-from tollhouse.inference.text_tokens import prompt_characters
+from tollhouse.inference.chat import ChatEndpoint
+from tollhouse.inference.messages.blocks import forwarded_input
+from tollhouse.inference.messages.token_counter import estimate
+from tollhouse.inference.meter import prompt_characters
+from tollhouse.inference.responses.endpoint import ResponsesEndpoint
 from tollhouse.ledger import bounds
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
 
@@ -65,16 +65,16 @@ def calls(size: int) -> list[Body]:
 
 def prepare_chat(body: Body) -> None:
     request = decoding.decode(body, ChatRequest)
-    surface = ChatSurface()
-    translated = surface.translate(request, request_id=RequestId(UUID(int=1)), now=NOW)
+    endpoint = ChatEndpoint()
+    translated = endpoint.translate(request, request_id=RequestId(UUID(int=1)), now=NOW)
     bounds.of_chat_request(translated.request, MODEL)
     prompt_characters(translated.request)
 
 
 def prepare_response(body: Body) -> None:
     request = decoding.decode(body, ResponseRequest)
-    surface = ResponsesSurface()
-    translated = surface.translate(request, request_id=RequestId(UUID(int=1)), now=NOW)
+    endpoint = ResponsesEndpoint()
+    translated = endpoint.translate(request, request_id=RequestId(UUID(int=1)), now=NOW)
     bounds.of_chat_request(translated.request, MODEL)
     prompt_characters(translated.request)
 

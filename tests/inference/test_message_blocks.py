@@ -8,7 +8,7 @@ import pytest
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.errors import MediaTypeRefused, RemoteMediaRefused, UnsupportedOption
 from tollhouse.contract.messages import CountTokens
-from tollhouse.inference.message_blocks import forwarded_input
+from tollhouse.inference.messages.blocks import forwarded_input
 
 ADDRESS = "http://169.254.169.254/latest"
 DATA = {"type": "base64", "media_type": "image/png", "data": "AAAA"}

@@ -71,6 +71,15 @@ def test_reports_of_single_choices_are_added_until_the_total_comes() -> None:
     assert seen.usage(is_complete=True).usage.completion_tokens == 8
 
 
+def test_a_report_of_one_choice_after_that_of_all_leaves_the_others_counted() -> None:
+    seen = meter()
+    seen.see([said("x" * 40), chunk(usage={"prompt_tokens": 7, "completion_tokens": 10})])
+    usage = {"prompt_tokens": 7, "completion_tokens": 10}
+    seen.see([chunk(choices=[{"index": 1, "delta": {"content": "y" * 40}}], usage=usage)])
+
+    assert seen.usage(is_complete=True).usage.completion_tokens == 20
+
+
 def test_without_a_report_text_is_counted_and_the_prompt_is_never_free() -> None:
     seen = meter()
     seen.see([said("12345678"), said("9")])

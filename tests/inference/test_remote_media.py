@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.shop import MODEL, Shop, model, offering, open_shop
-from tests.support.world import World
+from tests.support.deployment import MODEL, Deployment, model, offering, open_deployment
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -18,13 +18,15 @@ COUNT_TOKENS = "/v1/messages/count_tokens"
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     """A model that takes every kind of media, with a counter, and no declared fetcher."""
     media = model(input_modalities=["text", "image", "audio", "video", "file"])
     offered = offering(
         settings, upstream.base_url, models={MODEL: media}, counts_tokens_by="messages"
     )
-    async with open_shop(offered, upstream, world) as opened:
+    async with open_deployment(offered, upstream, org) as opened:
         yield opened
 
 
@@ -50,16 +52,16 @@ def body(path: str, content: list[dict[str, Any]]) -> dict[str, Any]:
     ],
 )
 async def test_an_address_is_answered_501_and_reaches_no_backend(
-    shop: Shop, path: str, part: dict[str, Any], member: str
+    deployment: Deployment, path: str, part: dict[str, Any], member: str
 ) -> None:
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(path, json=body(path, [part]))
 
     error = answer.json()["error"]
     place = "input" if path == RESPONSES else "messages"
     assert (answer.status_code, error["code"]) == (501, "unsupported_parameter")
     assert error["param"] == f"{place}[0].content[0].{member}"
-    assert not len(shop.upstream.seen)
+    assert not len(deployment.upstream.seen)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +75,9 @@ async def test_an_address_is_answered_501_and_reaches_no_backend(
     ],
 )
 async def test_data_of_another_kind_is_answered_501_with_its_media_type(
-    shop: Shop, path: str, part: dict[str, Any], member: str
+    deployment: Deployment, path: str, part: dict[str, Any], member: str
 ) -> None:
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(path, json=body(path, [part]))
 
     error = answer.json()["error"]
@@ -83,7 +85,7 @@ async def test_data_of_another_kind_is_answered_501_with_its_media_type(
     assert (answer.status_code, error["code"]) == (501, "unsupported_parameter")
     assert error["param"] == f"{place}[0].content[0].{member}"
     assert "'text/html'" in error["message"] or "'image/png'" in error["message"]
-    assert not len(shop.upstream.seen)
+    assert not len(deployment.upstream.seen)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +99,11 @@ async def test_data_of_another_kind_is_answered_501_with_its_media_type(
     ],
 )
 async def test_unknown_members_are_accepted_and_not_forwarded(
-    shop: Shop, path: str, part: dict[str, Any]
+    deployment: Deployment, path: str, part: dict[str, Any]
 ) -> None:
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(path, json=body(path, [part]))
 
     assert answer.status_code == 200, answer.text
-    (exchange,) = shop.upstream.seen
+    (exchange,) = deployment.upstream.seen
     assert ADDRESS.encode() not in exchange.body

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.inference.test_chat import records
-from tests.support.shop import Shop, chat
-from tollhouse.inference.text_tokens import tokens_of
-from tollhouse.testing.scripts import Cut, Script
+from tests.support.deployment import Deployment, chat
+from tollhouse.inference.meter import tokens_of
+from tollhouse.testing.scripts import Cut, UpstreamScript
 
 PATH = "/v1/chat/completions"
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -18,11 +18,13 @@ LARGE = 50
 """More tokens than the text has characters by four, and below the bound."""
 
 
-def script(report: dict[str, int] | None, *, after: int, **ending: Any) -> Script:  # noqa: ANN401 - fields of a script
+def script(report: dict[str, int] | None, *, after: int, **ending: Any) -> UpstreamScript:  # noqa: ANN401 - fields of a script
     """A stream whose only report comes after so many events."""
     usage: dict[str, Any] = {"choices": [], "usage": report}
     inserted = None if report is None else f"data: {json.dumps(usage)}\n\n"
-    return Script(text=TEXT, usage=None, inserted=inserted, inserted_after_events=after, **ending)
+    return UpstreamScript(
+        text=TEXT, usage=None, inserted=inserted, inserted_after_events=after, **ending
+    )
 
 
 FORMS: dict[str, tuple[dict[str, int] | None, int | None]] = {
@@ -41,50 +43,52 @@ def content(told: list[Any]) -> str:
     return "".join(choice["delta"].get("content") or "" for choice in choices)
 
 
-async def charged(shop: Shop) -> int:
+async def charged(deployment: Deployment) -> int:
     """The output tokens of the only settled request."""
-    await shop.settled(1)
-    (row,) = await shop.world.database.fetch_all(
+    await deployment.settled(1)
+    (row,) = await deployment.org.database.fetch_all(
         "SELECT output_tokens FROM ledger_entries WHERE organization_id = $1 AND phase = 1",
-        shop.world.organization_id,
+        deployment.org.organization_id,
     )
     return row["output_tokens"]
 
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("after", [1, 3])
-async def test_a_complete_stream_with_an_early_report(shop: Shop, name: str, after: int) -> None:
+async def test_a_complete_stream_with_an_early_report(
+    deployment: Deployment, name: str, after: int
+) -> None:
     report, expected = FORMS[name]
-    shop.upstream.queue(script(report, after=after))
-    async with shop.customer() as client:
+    deployment.upstream.queue(script(report, after=after))
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=chat(stream=True, max_tokens=BOUND))
 
     assert content(records(answer.text)[:-1]) == TEXT
-    assert await charged(shop) == (expected or tokens_of(len(TEXT)))
+    assert await charged(deployment) == (expected or tokens_of(len(TEXT)))
 
 
 @pytest.mark.parametrize("name", FORMS)
-async def test_a_stream_that_fails_after_a_report(shop: Shop, name: str) -> None:
+async def test_a_stream_that_fails_after_a_report(deployment: Deployment, name: str) -> None:
     report, expected = FORMS[name]
     failing = {"error": {"message": "out of memory"}, "error_after_events": EVENTS}
-    shop.upstream.queue(script(report, after=1, **failing))
-    async with shop.customer() as client:
+    deployment.upstream.queue(script(report, after=1, **failing))
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=chat(stream=True, max_tokens=BOUND))
 
     told = records(answer.text)
     assert told[-1]["error"]["code"] == "backend_error"
     received = content(told)
     assert 0 < len(received) < len(TEXT)
-    assert await charged(shop) == (expected or tokens_of(len(received)))
+    assert await charged(deployment) == (expected or tokens_of(len(received)))
 
 
 @pytest.mark.parametrize("name", [name for name in FORMS if name != "missing"])
-async def test_a_caller_who_leaves_after_a_report(shop: Shop, name: str) -> None:
+async def test_a_caller_who_leaves_after_a_report(deployment: Deployment, name: str) -> None:
     """Without any report the gateway reads on to the end of the answer, as if it were complete."""
     report, expected = FORMS[name]
-    shop.upstream.queue(script(report, after=1, cut=Cut(how="stall", after=EVENTS)))
+    deployment.upstream.queue(script(report, after=1, cut=Cut(how="stall", after=EVENTS)))
     received = ""
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         asked = chat(stream=True, max_tokens=BOUND)
         async with client.stream("POST", PATH, json=asked) as answer:
             async for line in answer.aiter_lines():
@@ -93,7 +97,7 @@ async def test_a_caller_who_leaves_after_a_report(shop: Shop, name: str) -> None
                 if len(received) >= len("one two three"):
                     break
 
-    output_tokens = await charged(shop)
+    output_tokens = await charged(deployment)
     if expected is None:
         assert tokens_of(len(received)) <= output_tokens <= tokens_of(len(TEXT))
     else:

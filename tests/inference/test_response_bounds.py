@@ -7,7 +7,7 @@ import pytest
 
 from tollhouse.contract.decoding import decode
 from tollhouse.contract.responses import ResponseRequest
-from tollhouse.inference.response_translation import translate
+from tollhouse.inference.responses.translation import translate
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily, of_chat_request
 from tollhouse.ledger.pricing import TokenBound
 

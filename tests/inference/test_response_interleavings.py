@@ -32,6 +32,8 @@ pieces = st.one_of(
     st.tuples(st.just("call"), st.tuples(st.integers(0, 3), TEXTS)),
 )
 answers = st.lists(pieces, max_size=20)
+CUTS = st.lists(st.integers(0, 30))
+PLACES = st.integers(0, 20)
 FINISHES = st.sampled_from([None, "stop", "tool_calls", "length", "content_filter"])
 
 
@@ -127,10 +129,13 @@ class Caller:
         return self._item(event)["content"][event["content_index"]]
 
 
-def chunks(said: list[Piece], finish_reason: str | None) -> Iterator[UpstreamChunk]:
-    """One piece in each; the first of a call has its ID and name, as it must."""
+def chunks(said: list[Piece], finish_reason: str | None, finish_at: int) -> Iterator[UpstreamChunk]:
+    """One piece in each; the first of a call has its ID and name, as it must.
+
+    The end is told by the record of a piece, also of one that is not the last, or by its own.
+    """
     begun: set[int] = set()
-    for kind, value in said:
+    for place, (kind, value) in enumerate(said):
         choice: dict[str, Any] = {"delta": {kind: value}}
         if kind == "content" and value:
             choice["logprobs"] = {"content": [TOKEN]}
@@ -142,15 +147,20 @@ def chunks(said: list[Piece], finish_reason: str | None) -> Iterator[UpstreamChu
                 piece["id"] = f"call_{index}"
                 piece["function"]["name"] = f"f{index}"
             choice = {"delta": {"tool_calls": [piece]}}
+        if place == finish_at:
+            choice["finish_reason"] = finish_reason
         yield msgspec.convert({"choices": [choice]}, UpstreamChunk)
-    last: dict[str, Any] = {"choices": [{"delta": {}, "finish_reason": finish_reason}]}
-    yield msgspec.convert(last, UpstreamChunk)
+    if finish_at >= len(said):
+        last: dict[str, Any] = {"choices": [{"delta": {}, "finish_reason": finish_reason}]}
+        yield msgspec.convert(last, UpstreamChunk)
 
 
-def told(said: list[Piece], finish_reason: str | None, cuts: list[int]) -> list[dict[str, Any]]:
+def told(
+    said: list[Piece], finish_reason: str | None, cuts: list[int], finish_at: int
+) -> list[dict[str, Any]]:
     """The events of a stream whose records arrived in groups."""
     answer = rendering(stream=True, top_logprobs=1)
-    found = list(chunks(said, finish_reason))
+    found = list(chunks(said, finish_reason, finish_at))
     data = answer.opening(())
     edges = sorted({0, *(cut % len(found) for cut in cuts), len(found)})
     for begin, end in pairwise(edges):
@@ -159,11 +169,11 @@ def told(said: list[Piece], finish_reason: str | None, cuts: list[int]) -> list[
 
 
 @settings(max_examples=EXAMPLES)
-@given(said=answers, finish_reason=FINISHES, cuts=st.lists(st.integers(0, 30)))
+@given(said=answers, finish_reason=FINISHES, cuts=CUTS, finish_at=PLACES)
 def test_the_last_event_is_what_all_events_add_up_to(
-    said: list[Piece], finish_reason: str | None, cuts: list[int]
+    said: list[Piece], finish_reason: str | None, cuts: list[int], finish_at: int
 ) -> None:
-    stream = told(said, finish_reason, cuts)
+    stream = told(said, finish_reason, cuts, finish_at)
 
     caller = Caller()
     for event in stream:
@@ -179,12 +189,12 @@ def test_the_last_event_is_what_all_events_add_up_to(
 
 
 @settings(max_examples=EXAMPLES)
-@given(said=answers, cuts=st.lists(st.integers(0, 30)))
-def test_the_sdk_adds_it_up_to_the_same(said: list[Piece], cuts: list[int]) -> None:
+@given(said=answers, cuts=CUTS, finish_at=PLACES)
+def test_the_sdk_adds_it_up_to_the_same(said: list[Piece], cuts: list[int], finish_at: int) -> None:
     state: ResponseStreamState[Any] = ResponseStreamState(input_tools=omit, text_format=omit)
 
     heard: list[Any] = []
-    for event in told(said, "stop", cuts):
+    for event in told(said, "stop", cuts, finish_at):
         heard += state.handle_event(sdk_events().validate_python(event))
 
     assert heard[-1].type == "response.completed"

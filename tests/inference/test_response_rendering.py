@@ -20,7 +20,7 @@ from tests.inference.answers import (
 from tollhouse.backends.types import UpstreamCompletion
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.inference.errors import AnswerTooLong
-from tollhouse.inference.responses import KEPT_BYTES_MAX
+from tollhouse.inference.responses.endpoint import KEPT_BYTES_MAX
 
 HEX = REQUEST_ID.hex
 BEGUN: dict[str, Any] = {
@@ -353,6 +353,35 @@ def test_an_answer_that_was_cut_is_incomplete_and_so_is_its_last_item(
     assert last["response"]["completed_at"] is None
     assert last["response"]["usage"] == USAGE
     assert [item["status"] for item in last["response"]["output"]] == ["completed", "incomplete"]
+
+
+TEXT_DELTA = {"content": "Hello"}
+CALL_DELTA = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]}
+REASONING_DELTA = {"reasoning": "Because"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (TEXT_DELTA, CALL_DELTA),
+        (TEXT_DELTA, REASONING_DELTA),
+        (CALL_DELTA, TEXT_DELTA),
+        (CALL_DELTA, REASONING_DELTA),
+    ],
+)
+def test_of_items_that_grow_in_turns_the_one_that_grew_last_is_incomplete(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    told = streamed(
+        rendering(),
+        chunk(delta=first),
+        chunk(delta=second),
+        chunk(delta=first),
+        chunk(finish_reason="length"),
+    )
+
+    output = told[-1]["response"]["output"]
+    assert [item["status"] for item in output] == ["incomplete", "completed"]
 
 
 def test_an_answer_without_a_word_is_an_empty_message() -> None:

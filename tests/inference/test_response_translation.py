@@ -8,8 +8,8 @@ import pytest
 from tollhouse.contract.chat import ChatRequest, check
 from tollhouse.contract.responses import ResponseRequest
 from tollhouse.contract.responses import check as check_response
-from tollhouse.inference.response_translation import translate
-from tollhouse.inference.surface import NameOf
+from tollhouse.inference.endpoint import NameOf
+from tollhouse.inference.responses.translation import translate
 
 FUNCTION: dict[str, Any] = {
     "type": "function",

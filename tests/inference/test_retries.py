@@ -11,8 +11,16 @@ import openai
 import pytest
 from openai import OpenAI
 
-from tests.support.shop import COMPLETION_PICO_USD, MODEL, Shop, chat, model, offering, open_shop
-from tests.support.world import World
+from tests.support.deployment import (
+    COMPLETION_PICO_USD,
+    MODEL,
+    Deployment,
+    chat,
+    model,
+    offering,
+    open_deployment,
+)
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -27,7 +35,9 @@ SLOW = {"tokens": TOKENS, "before_head_ms": SLOW_MS}
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     models = {MODEL: model(), QUICK: model(backend="quick", features=[])}
     offered = offering(settings, upstream.base_url, models=models)
     quick = {"replicas": [upstream.base_url], "total_seconds": 0.3}
@@ -36,7 +46,7 @@ async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> 
         backends=offered.backends | {"quick": quick},
         inference=InferenceSettings(head_wait_seconds=0.2, keep_alive_seconds=0.2),
     )
-    async with open_shop(offered, upstream, world) as opened:
+    async with open_deployment(offered, upstream, org) as opened:
         yield opened
 
 
@@ -44,7 +54,7 @@ async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> 
 class Asking:
     """A client of the SDK with its settings, in a thread: the gateway runs on this loop."""
 
-    shop: Shop
+    deployment: Deployment
     timeout: float = TIMEOUT_SECONDS
     max_retries: int = 2
 
@@ -67,8 +77,8 @@ class Asking:
     async def _do(self, work: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - the SDK's
         def run() -> Any:  # noqa: ANN401 - the SDK's
             with OpenAI(
-                api_key=self.shop.key.value,
-                base_url=f"{self.shop.gateway.base_url}/v1",
+                api_key=self.deployment.key.value,
+                base_url=f"{self.deployment.gateway.base_url}/v1",
                 timeout=self.timeout,
                 max_retries=self.max_retries,
             ) as client:
@@ -77,85 +87,85 @@ class Asking:
         return await asyncio.to_thread(run)
 
 
-async def paid(shop: Shop, requests: int) -> int:
+async def paid(deployment: Deployment, requests: int) -> int:
     """What was charged for the output of so many requests, and for nothing else."""
-    await shop.settled(requests)
-    async with shop.world.database.transaction() as tx:
+    await deployment.settled(requests)
+    async with deployment.org.database.transaction() as tx:
         tokens = await tx.fetch_value(
             "SELECT coalesce(sum(output_tokens), 0) FROM cost_daily WHERE organization_id = $1",
-            shop.world.organization_id,
+            deployment.org.organization_id,
         )
     return int(tokens) * COMPLETION_PICO_USD
 
 
 @pytest.mark.parametrize(("max_retries", "times"), [(0, 1), (1, 2), (2, 3)])
 async def test_every_attempt_that_times_out_at_the_client_is_paid(
-    shop: Shop, max_retries: int, times: int
+    deployment: Deployment, max_retries: int, times: int
 ) -> None:
     with pytest.raises(openai.APITimeoutError):
-        await Asking(shop, max_retries=max_retries).ask(SLOW)
+        await Asking(deployment, max_retries=max_retries).ask(SLOW)
 
-    assert await paid(shop, times) == times * ONE_ANSWER
+    assert await paid(deployment, times) == times * ONE_ANSWER
 
 
 @pytest.mark.clock
 async def test_a_stream_that_pauses_longer_than_the_timeout_is_read_and_paid_once(
-    shop: Shop,
+    deployment: Deployment,
 ) -> None:
-    text = await Asking(shop).read(SLOW)
+    text = await Asking(deployment).read(SLOW)
 
     assert len(text.split()) == TOKENS
-    assert await paid(shop, 1) == ONE_ANSWER
+    assert await paid(deployment, 1) == ONE_ANSWER
 
 
 async def test_a_timeout_above_the_backends_deadline_is_answered_once_and_costs_nothing(
-    shop: Shop,
+    deployment: Deployment,
 ) -> None:
     """The gateway gives up first, and tells the SDK not to try again."""
     with pytest.raises(openai.APIStatusError) as failed:
-        await Asking(shop, timeout=120).ask(SLOW, model=QUICK)
+        await Asking(deployment, timeout=120).ask(SLOW, model=QUICK)
 
     assert (failed.value.status_code, failed.value.code) == (504, "deadline_exceeded")
     assert failed.value.response.headers["x-should-retry"] == "false"
-    assert await paid(shop, 1) == 0
+    assert await paid(deployment, 1) == 0
 
 
 async def test_a_backend_that_fails_before_its_answer_is_tried_again_and_costs_nothing(
-    shop: Shop,
+    deployment: Deployment,
 ) -> None:
     with pytest.raises(openai.InternalServerError) as failed:
-        await Asking(shop, timeout=120).ask({"status": 500})
+        await Asking(deployment, timeout=120).ask({"status": 500})
 
     assert failed.value.status_code == 502
-    assert await paid(shop, 3) == 0
+    assert await paid(deployment, 3) == 0
 
 
 async def test_a_stream_that_fails_after_output_is_paid_so_far_and_not_tried_again(
-    shop: Shop,
+    deployment: Deployment,
 ) -> None:
     script = {"tokens": TOKENS, "cut": {"how": "reset", "after": 6}}
 
     with pytest.raises(openai.APIError):
-        await Asking(shop, timeout=120).read(script)
+        await Asking(deployment, timeout=120).read(script)
 
-    assert 0 < await paid(shop, 1) < ONE_ANSWER
+    assert 0 < await paid(deployment, 1) < ONE_ANSWER
 
 
-async def test_a_refusal_for_want_of_credit_is_not_tried_again(shop: Shop) -> None:
-    await shop.leave_credit(1)
+async def test_a_refusal_for_want_of_credit_is_not_tried_again(deployment: Deployment) -> None:
+    await deployment.leave_credit(1)
 
     with pytest.raises(openai.APIStatusError) as refused:
-        await Asking(shop, timeout=120).ask({"tokens": 1})
+        await Asking(deployment, timeout=120).ask({"tokens": 1})
 
     assert refused.value.status_code == 402
-    assert await shop.admitted() == 0
+    assert await deployment.admitted() == 0
 
 
-async def test_an_idempotency_key_does_not_make_two_calls_one(shop: Shop) -> None:
+async def test_an_idempotency_key_does_not_make_two_calls_one(deployment: Deployment) -> None:
     headers = {"Idempotency-Key": "the same call twice"}
-    asking = Asking(shop, timeout=120)
+    asking = Asking(deployment, timeout=120)
 
     for _ in range(2):
         await asking.ask({"tokens": TOKENS}, extra_headers=headers)
 
-    assert await paid(shop, 2) == 2 * ONE_ANSWER
+    assert await paid(deployment, 2) == 2 * ONE_ANSWER

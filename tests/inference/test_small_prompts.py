@@ -7,18 +7,18 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.shop import (
+from tests.support.deployment import (
     COMPLETION_PICO_USD,
     MODEL,
     PROMPT_PICO_USD,
-    Shop,
+    Deployment,
     model,
     offering,
-    open_shop,
+    open_deployment,
 )
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
 OUTPUT_TOKENS_DEFAULT = 1_024
@@ -44,20 +44,24 @@ SURFACES: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
     "responses": ("/v1/responses", {"input": "Hi"}),
 }
-EACH_SURFACE = pytest.mark.parametrize("surface", SURFACES)
+EACH_SURFACE = pytest.mark.parametrize("endpoint", SURFACES)
 EACH_MODEL = pytest.mark.parametrize("model_id", MODELS)
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     offered = offering(settings, upstream.base_url, models=MODELS)
-    async with open_shop(offered, upstream, world) as opened:
+    async with open_deployment(offered, upstream, org) as opened:
         yield opened
 
 
-async def ask(shop: Shop, surface: str, model_id: str, **fields: object) -> httpx2.Response:
-    path, body = SURFACES[surface]
-    async with shop.customer() as client:
+async def ask(
+    deployment: Deployment, endpoint: str, model_id: str, **fields: object
+) -> httpx2.Response:
+    path, body = SURFACES[endpoint]
+    async with deployment.customer() as client:
         return await client.post(path, json=body | {"model": model_id} | fields)
 
 
@@ -72,36 +76,38 @@ def in_usd(pico_usd: int) -> str:
 @EACH_SURFACE
 @EACH_MODEL
 async def test_a_pico_dollar_less_than_the_bound_is_402(
-    shop: Shop, surface: str, model_id: str
+    deployment: Deployment, endpoint: str, model_id: str
 ) -> None:
     needed = price(PROMPT_TOKENS[model_id])
-    await shop.leave_credit(needed - 1)
+    await deployment.leave_credit(needed - 1)
 
-    refused = await ask(shop, surface, model_id)
+    refused = await ask(deployment, endpoint, model_id)
 
     assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED, refused.text
     assert f"{in_usd(needed)} USD needed" in refused.json()["error"]["message"]
-    assert len(shop.upstream.seen) == 0
+    assert len(deployment.upstream.seen) == 0
 
 
 @EACH_SURFACE
 @EACH_MODEL
 async def test_what_is_held_for_two_bytes_is_exactly_the_bound(
-    shop: Shop, surface: str, model_id: str
+    deployment: Deployment, endpoint: str, model_id: str
 ) -> None:
-    await shop.leave_credit(price(PROMPT_TOKENS[model_id]))
+    await deployment.leave_credit(price(PROMPT_TOKENS[model_id]))
 
-    answer = await ask(shop, surface, model_id)
+    answer = await ask(deployment, endpoint, model_id)
 
     assert answer.is_success, answer.text
-    assert (await shop.settled(1)).settled_pico_usd < price(PROMPT_TOKENS[model_id])
+    assert (await deployment.settled(1)).settled_pico_usd < price(PROMPT_TOKENS[model_id])
 
 
 @EACH_SURFACE
-async def test_the_hold_grows_with_messages_and_tools(shop: Shop, surface: str) -> None:
+async def test_the_hold_grows_with_messages_and_tools(
+    deployment: Deployment, endpoint: str
+) -> None:
     said = {"role": "user", "content": "Hi"}
-    tool = TOOL if surface == "chat" else FLAT_TOOL
-    field = "messages" if surface == "chat" else "input"
+    tool = TOOL if endpoint == "chat" else FLAT_TOOL
+    field = "messages" if endpoint == "chat" else "input"
     bodies: list[dict[str, Any]] = [
         {field: [said]},
         {field: [said] * 2},
@@ -110,9 +116,9 @@ async def test_the_hold_grows_with_messages_and_tools(shop: Shop, surface: str) 
         {field: [said], "tools": [tool] * 2},
         {field: [said], "tools": [tool] * 3},
     ]
-    await shop.leave_credit(0)
+    await deployment.leave_credit(0)
 
-    answers = [await ask(shop, surface, MODEL, **body, max_tokens=1) for body in bodies]
+    answers = [await ask(deployment, endpoint, MODEL, **body, max_tokens=1) for body in bodies]
 
     one, two, three, tool_one, tool_two, tool_three = map(needed_tokens, answers)
     assert two - one == three - two > 16
@@ -128,15 +134,17 @@ def needed_tokens(answer: httpx2.Response) -> int:
 
 
 @EACH_SURFACE
-async def test_a_template_longer_than_declared_crosses_no_cap(shop: Shop, surface: str) -> None:
+async def test_a_template_longer_than_declared_crosses_no_cap(
+    deployment: Deployment, endpoint: str
+) -> None:
     """The caller pays for what was held; the operator pays the rest."""
-    await shop.leave_credit(price(PROMPT_TOKENS[MODEL]))
+    await deployment.leave_credit(price(PROMPT_TOKENS[MODEL]))
     usage = {"prompt_tokens": 1_376, "completion_tokens": 5, "total_tokens": 1_381}
-    shop.upstream.queue(Script(text="Yes.", usage=usage), times=None)
+    deployment.upstream.queue(UpstreamScript(text="Yes.", usage=usage), times=None)
 
-    answer = await ask(shop, surface, MODEL)
+    answer = await ask(deployment, endpoint, MODEL)
 
     assert answer.is_success, answer.text
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd == price(PROMPT_TOKENS[MODEL], 5)
-    assert credit.absorbed_excess_pico_usd == (1_376 - PROMPT_TOKENS[MODEL]) * PROMPT_PICO_USD
+    assert credit.written_off_excess_pico_usd == (1_376 - PROMPT_TOKENS[MODEL]) * PROMPT_PICO_USD

@@ -9,13 +9,13 @@ import pytest
 
 from tests.inference.answers import events
 from tests.inference.test_chat import records
+from tests.support.deployment import MODEL, Deployment, chat, model, offering
+from tests.support.shared_deployment import deployment, gateway, upstream
 from tests.support.shared_gateway import database, database_url, peppers, settings
-from tests.support.shared_shop import gateway, shop, upstream
-from tests.support.shop import MODEL, Shop, chat, model, offering
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "gateway", "peppers", "settings", "shop", "upstream"]
+__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,26 +45,26 @@ async def told_by_chat(client: httpx2.AsyncClient, **more: object) -> list[Any]:
     return told
 
 
-async def stream_length(shop: Shop) -> int:
+async def stream_length(deployment: Deployment) -> int:
     """Of what the backend itself sends, in bytes."""
-    body = json.loads(shop.upstream.seen[-1].body)
+    body = json.loads(deployment.upstream.seen[-1].body)
     async with httpx2.AsyncClient(trust_env=False) as client:
-        answer = await client.post(f"{shop.upstream.base_url}/chat/completions", json=body)
+        answer = await client.post(f"{deployment.upstream.base_url}/chat/completions", json=body)
     assert "\u2028".encode() in answer.content
     assert answer.content.endswith(b"data: [DONE]\r\n\r\n")
     return len(answer.content)
 
 
-async def test_a_stream_cut_at_every_byte_gives_the_same_events(shop: Shop) -> None:
+async def test_a_stream_cut_at_every_byte_gives_the_same_events(deployment: Deployment) -> None:
     room = asyncio.Semaphore(AT_ONCE)
 
     async def cut(client: httpx2.AsyncClient, at_byte: int) -> list[Any]:
         async with room:
             return await told_by_chat(client, split_at_byte=at_byte)
 
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         whole = await told_by_chat(client)
-        length = await stream_length(shop)
+        length = await stream_length(deployment)
         cuts = await asyncio.gather(*(cut(client, at_byte) for at_byte in range(1, length)))
 
     said = [record["choices"][0]["delta"].get("content") or "" for record in whole[:-2]]
@@ -72,13 +72,13 @@ async def test_a_stream_cut_at_every_byte_gives_the_same_events(shop: Shop) -> N
     assert whole[-1] == "[DONE]"
     assert {at for at, told in enumerate(cuts, start=1) if told != whole} == set()
     assert len(cuts) > 900
-    exchanges = [exchange.events_sent for exchange in shop.upstream.seen]
+    exchanges = [exchange.events_sent for exchange in deployment.upstream.seen]
     assert len(set(exchanges)) == 1
 
 
-async def test_a_response_byte_by_byte_gives_the_same_events(shop: Shop) -> None:
+async def test_a_response_byte_by_byte_gives_the_same_events(deployment: Deployment) -> None:
     told: list[list[tuple[str, Any]]] = []
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         for more in ({}, {"split_bytes": 1}):
             body = {"model": MODEL, "input": scripted(**more), "stream": True}
             answer = await client.post("/v1/responses", json=body)

@@ -12,11 +12,11 @@ import pytest
 from tests.identity.waiting import until
 from tests.inference.staging import PATH, SILENT, Stage, offered, staged
 from tests.inference.walk import EXCLUSIVE, FAULTS, UNKNOWN_POLICY, Told, spoilt
+from tests.support.deployment import Deployment, chat, open_deployment
 from tests.support.limits import set_limit
-from tests.support.shop import Shop, chat, open_shop
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.contract.statuses import CHAT
+from tollhouse.contract.operation import CHAT
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -35,21 +35,23 @@ OF_THE_BACKEND = 4
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     served = offered(settings, upstream.base_url, silent_replica=SILENT_REPLICA)
-    async with open_shop(served, upstream, world) as opened:
+    async with open_deployment(served, upstream, org) as opened:
         yield opened
 
 
 @pytest.fixture
-async def stage(shop: Shop) -> AsyncIterator[Stage]:
-    await until(lambda: is_known_as_silent(shop))
-    async with staged(shop) as set_up:
+async def stage(deployment: Deployment) -> AsyncIterator[Stage]:
+    await until(lambda: is_known_as_silent(deployment))
+    async with staged(deployment) as set_up:
         yield set_up
 
 
-async def is_known_as_silent(shop: Shop) -> bool:
-    async with shop.customer() as client:
+async def is_known_as_silent(deployment: Deployment) -> bool:
+    async with deployment.customer() as client:
         return not (await client.get(f"/v1/models/{SILENT}")).json()["is_ready"]
 
 
@@ -61,8 +63,8 @@ def told(answer: httpx2.Response) -> Told:
 
 async def test_each_fault_is_told_and_of_two_the_earlier_one(stage: Stage) -> None:
     """A backend hears only of its own faults, each alone."""
-    shop, room = stage.shop, asyncio.Semaphore(AT_ONCE)
-    admitted, asked = await shop.admitted(), len(shop.upstream.seen)
+    deployment, room = stage.deployment, asyncio.Semaphore(AT_ONCE)
+    admitted, asked = await deployment.admitted(), len(deployment.upstream.seen)
 
     async def tell(names: tuple[str, ...]) -> Told:
         async with room:
@@ -73,8 +75,8 @@ async def test_each_fault_is_told_and_of_two_the_earlier_one(stage: Stage) -> No
 
     assert len(PAIRS) > 250
     assert dict(zip(TRIED, answers, strict=True)) == {names: FAULTS[names[0]][1] for names in TRIED}
-    assert await shop.admitted() - admitted == OF_THE_BACKEND
-    assert len(shop.upstream.seen) - asked == OF_THE_BACKEND
+    assert await deployment.admitted() - admitted == OF_THE_BACKEND
+    assert len(deployment.upstream.seen) - asked == OF_THE_BACKEND
     assert (await spoilt(stage).send(stage)).is_success
 
 
@@ -84,8 +86,10 @@ async def test_with_the_rest_every_status_of_the_table_is_reached() -> None:
     assert {status for _, (status, *_) in FAULTS.values()} | elsewhere == {*CHAT, 405}
 
 
-async def test_a_bug_of_ours_is_500_and_costs_nothing(shop: Shop, database_url: str) -> None:
-    async with shop.customer() as client:
+async def test_a_bug_of_ours_is_500_and_costs_nothing(
+    deployment: Deployment, database_url: str
+) -> None:
+    async with deployment.customer() as client:
         sound = await client.post(PATH, json=chat())
         connection = await asyncpg.connect(database_url)
         await connection.execute("ALTER TABLE policies RENAME TO gone")
@@ -94,31 +98,35 @@ async def test_a_bug_of_ours_is_500_and_costs_nothing(shop: Shop, database_url: 
 
     assert sound.is_success
     assert told(answer) == (500, "server_error", "server_error", None)
-    assert len(shop.upstream.seen) == 1
-    assert await shop.admitted() == 1
+    assert len(deployment.upstream.seen) == 1
+    assert await deployment.admitted() == 1
 
 
-async def test_a_key_that_is_none_is_401_and_one_of_an_administrator_403(shop: Shop) -> None:
+async def test_a_key_that_is_none_is_401_and_one_of_an_administrator_403(
+    deployment: Deployment,
+) -> None:
     answers: list[Told] = []
-    for key in ("nonsense", shop.admin.value):
-        async with shop.gateway.client(key) as client:
+    for key in ("nonsense", deployment.admin.value):
+        async with deployment.gateway.client(key) as client:
             answers.append(told(await client.post(PATH, json=chat())))
 
     kind = "invalid_request_error"
     assert answers == [(401, kind, "invalid_api_key", None), (403, kind, "wrong_key_type", None)]
 
 
-async def test_without_credit_402_says_so(shop: Shop, other_world: World) -> None:
-    poor = await other_world.project_key(await other_world.project())
-    async with shop.gateway.client(poor.value) as client:
+async def test_without_credit_402_says_so(
+    deployment: Deployment, other_org: OrganizationFixture
+) -> None:
+    poor = await other_org.project_key(await other_org.project())
+    async with deployment.gateway.client(poor.value) as client:
         answer = await client.post(PATH, json=chat())
 
     assert told(answer) == (402, "insufficient_quota", "credit_balance_exhausted", None)
 
 
-async def test_a_request_too_many_in_a_minute_is_429(shop: Shop) -> None:
-    await set_limit(shop.world, TrafficLimits(requests_per_minute=1))
-    async with shop.customer() as client:
+async def test_a_request_too_many_in_a_minute_is_429(deployment: Deployment) -> None:
+    await set_limit(deployment.org, TrafficLimits(requests_per_minute=1))
+    async with deployment.customer() as client:
         answers = [await client.post(PATH, json=chat()) for _ in range(2)]
 
     assert answers[0].is_success

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.inference.meter import Meter
-from tollhouse.inference.text_tokens import OutputCount, prompt_characters, tokens_of
+from tollhouse.inference.meter import Meter, OutputCount, prompt_characters, tokens_of
 from tollhouse.ledger.pricing import TokenBound
 
 BOUND = TokenBound(prompt_tokens=1_000, images=0, output_tokens=4_000, completions=4)

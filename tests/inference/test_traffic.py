@@ -2,8 +2,8 @@
 
 import httpx2
 
+from tests.support.deployment import Deployment, chat
 from tests.support.limits import set_limit
-from tests.support.shop import Shop, chat
 from tollhouse.base.traffic import TrafficLimits
 
 PATH = "/v1/chat/completions"
@@ -14,9 +14,9 @@ def rate_headers(answer: httpx2.Response) -> list[str]:
     return [name for name, _ in answer.headers.multi_items() if name.startswith("x-ratelimit")]
 
 
-async def test_tokens_that_were_not_used_are_given_back(shop: Shop) -> None:
-    await set_limit(shop.world, TrafficLimits(tokens_per_minute=TOKENS_MAX))
-    async with shop.customer() as client:
+async def test_tokens_that_were_not_used_are_given_back(deployment: Deployment) -> None:
+    await set_limit(deployment.org, TrafficLimits(tokens_per_minute=TOKENS_MAX))
+    async with deployment.customer() as client:
         first = await client.post(PATH, json=chat(max_tokens=4_000))
         second = await client.post(PATH, json=chat(max_tokens=4_000))
         third = await client.post(PATH, json=chat(max_tokens=4_000))
@@ -25,9 +25,9 @@ async def test_tokens_that_were_not_used_are_given_back(shop: Shop) -> None:
     assert int(third.headers["x-ratelimit-remaining-tokens"]) > TOKENS_MAX // 2
 
 
-async def test_a_request_that_cannot_be_paid_takes_no_tokens(shop: Shop) -> None:
-    await set_limit(shop.world, TrafficLimits(tokens_per_minute=TOKENS_MAX))
-    async with shop.customer() as client:
+async def test_a_request_that_cannot_be_paid_takes_no_tokens(deployment: Deployment) -> None:
+    await set_limit(deployment.org, TrafficLimits(tokens_per_minute=TOKENS_MAX))
+    async with deployment.customer() as client:
         refused = await client.post(PATH, json=chat(n=128, max_tokens=4_000))
         accepted = await client.post(PATH, json=chat(max_tokens=4_000))
 
@@ -35,9 +35,9 @@ async def test_a_request_that_cannot_be_paid_takes_no_tokens(shop: Shop) -> None
     assert accepted.is_success
 
 
-async def test_a_refusal_for_tokens_says_each_header_once(shop: Shop) -> None:
-    await set_limit(shop.world, TrafficLimits(requests_per_minute=100, tokens_per_minute=1_000))
-    async with shop.customer() as client:
+async def test_a_refusal_for_tokens_says_each_header_once(deployment: Deployment) -> None:
+    await set_limit(deployment.org, TrafficLimits(requests_per_minute=100, tokens_per_minute=1_000))
+    async with deployment.customer() as client:
         await client.post(PATH, json=chat(max_tokens=900))
         refused = await client.post(PATH, json=chat(max_tokens=1_000))
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.inference.test_chat import records
-from tests.support.shop import COMPLETION_PICO_USD, PROMPT_PICO_USD, Shop, chat
-from tollhouse.observability import metrics
+from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD, Deployment, chat
+from tollhouse.observability import registry
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
@@ -21,16 +21,16 @@ def scripted(**script: object) -> str:
 
 
 def estimated_requests() -> float:
-    lines = metrics.exposition(None).decode().splitlines()
+    lines = registry.exposition(None).decode().splitlines()
     return next((float(line.split()[-1]) for line in lines if line.startswith(ESTIMATED)), 0.0)
 
 
-async def resolution(shop: Shop) -> dict[str, Any]:
+async def resolution(deployment: Deployment) -> dict[str, Any]:
     """What the ledger says about the end of the only request."""
-    await shop.settled(1)
-    (row,) = await shop.world.database.fetch_all(
+    await deployment.settled(1)
+    (row,) = await deployment.org.database.fetch_all(
         "SELECT * FROM ledger_entries WHERE organization_id = $1 AND phase = 1",
-        shop.world.organization_id,
+        deployment.org.organization_id,
     )
     return dict(row)
 
@@ -38,58 +38,60 @@ async def resolution(shop: Shop) -> dict[str, Any]:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("usage", [None, "nonsense", {"completion_tokens": -1}])
 async def test_usage_that_no_engine_reported_is_null_and_recorded_as_an_estimate(
-    shop: Shop, *, stream: bool, usage: object
+    deployment: Deployment, *, stream: bool, usage: object
 ) -> None:
     content, before = scripted(usage=usage), estimated_requests()
     options: dict[str, Any] = {"stream_options": {"include_usage": True}} if stream else {}
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(CHAT, json=chat(content, stream=stream, **options))
 
     shown = records(answer.text)[-2] if stream else answer.json()
     assert shown["usage"] is None
     assert shown["choices"] == [] or not stream
-    entry = await resolution(shop)
+    entry = await resolution(deployment)
     assert (entry["input_tokens"], entry["output_tokens"]) == (-(-len(content) // 4), TEXT_TOKENS)
     assert entry["is_estimated"]
-    record = await shop.record(answer.headers["x-request-id"])
+    record = await deployment.record(answer.headers["x-request-id"])
     assert record["estimated"]
     assert record["tokens"]["output"] == TEXT_TOKENS
     assert estimated_requests() - before == 1
 
 
-async def test_reported_usage_is_no_estimate(shop: Shop) -> None:
-    async with shop.customer() as client:
+async def test_reported_usage_is_no_estimate(deployment: Deployment) -> None:
+    async with deployment.customer() as client:
         answer = await client.post(CHAT, json=chat(scripted()))
 
     assert answer.json()["usage"]["completion_tokens"] > 0
-    assert not (await resolution(shop))["is_estimated"]
-    assert not (await shop.record(answer.headers["x-request-id"]))["estimated"]
+    assert not (await resolution(deployment))["is_estimated"]
+    assert not (await deployment.record(answer.headers["x-request-id"]))["estimated"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_responses_show_the_estimate_that_is_charged(shop: Shop, *, stream: bool) -> None:
+async def test_responses_show_the_estimate_that_is_charged(
+    deployment: Deployment, *, stream: bool
+) -> None:
     body = chat(stream=stream) | {"input": scripted(usage=None)}
     del body["messages"]
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(RESPONSES, json=body)
 
     events = answer.text.strip().split("\ndata: ")
     shown = json.loads(events[-1])["response"] if stream else answer.json()
-    entry = await resolution(shop)
+    entry = await resolution(deployment)
     assert shown["usage"]["output_tokens"] == entry["output_tokens"] == TEXT_TOKENS
     assert shown["usage"]["input_tokens"] == entry["input_tokens"]
-    assert (await shop.record(answer.headers["x-request-id"]))["estimated"]
+    assert (await deployment.record(answer.headers["x-request-id"]))["estimated"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_report_above_the_bound_is_charged_at_the_bound_and_the_excess_recorded(
-    shop: Shop, *, stream: bool
+    deployment: Deployment, *, stream: bool
 ) -> None:
     content = scripted(usage={"prompt_tokens": 9, "completion_tokens": 900})
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         await client.post(CHAT, json=chat(content, stream=stream, max_tokens=20))
 
-    entry = await resolution(shop)
+    entry = await resolution(deployment)
     assert entry["output_tokens"] == 20
     assert entry["posted_pico"] == 9 * PROMPT_PICO_USD + 20 * COMPLETION_PICO_USD
     assert entry["excess_pico"] == 880 * COMPLETION_PICO_USD

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx2
 
-from tests.inference.staging import BODY_BYTES_MAX, HASTY, LOCKED, PATH, SILENT, Stage
-from tests.support.shop import chat
+from tests.inference.staging import BODY_BYTES_MAX, IMPATIENT, LOCKED, PATH, SILENT, Stage
+from tests.support.deployment import chat
 
 Told = tuple[int, str, str, str | None]
 """Status, type, code and parameter."""
@@ -159,7 +159,7 @@ fault(
 )
 fault(
     *("backend is late", 504, "server_error", "deadline_exceeded", None),
-    lambda r, _: r.having(model=HASTY, messages=scripted(cut={"how": "stall"})),
+    lambda r, _: r.having(model=IMPATIENT, messages=scripted(cut={"how": "stall"})),
 )
 
 EXCLUSIVE = (

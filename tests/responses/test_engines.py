@@ -10,18 +10,18 @@ from openai.types.responses import ResponseUsage
 from pydantic import BaseModel
 
 from tests.responses.test_sdk import options
-from tests.support.engine import Engine
-from tests.support.gateway import Gateway, running_gateway
-from tests.support.shop import (
+from tests.support.deployment import (
     CACHED_PICO_USD,
     COMPLETION_PICO_USD,
     MODEL,
     PROMPT_PICO_USD,
-    Shop,
+    Deployment,
     chat,
     model,
     offering,
 )
+from tests.support.engine import Engine
+from tests.support.gateway import Gateway, running_gateway
 from tests.support.vllm import NAME
 from tollhouse.settings import Settings
 from tollhouse.testing.llama import SLOT_TOKENS
@@ -85,9 +85,9 @@ def cost(usage: ResponseUsage | None) -> int:
 
 
 async def test_an_answer_has_the_engine_s_tokens_and_their_price(
-    shop: Shop, engine: Engine
+    deployment: Deployment, engine: Engine
 ) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer = await client.responses.create(
             model=MODEL, input="Say hello.", max_output_tokens=ANSWER_TOKENS, temperature=0
         )
@@ -98,15 +98,15 @@ async def test_an_answer_has_the_engine_s_tokens_and_their_price(
         engine, {"role": "user", "content": "Say hello."}
     )
     assert answer.usage.output_tokens <= ANSWER_TOKENS
-    assert (await shop.settled(1)).settled_pico_usd == cost(answer.usage)
+    assert (await deployment.settled(1)).settled_pico_usd == cost(answer.usage)
 
 
-async def test_a_stream_has_the_words_tokens_and_cost_of_a_chat(shop: Shop) -> None:
+async def test_a_stream_has_the_words_tokens_and_cost_of_a_chat(deployment: Deployment) -> None:
     asked: Any = {"temperature": 0, "max_completion_tokens": ANSWER_TOKENS}
-    async with shop.customer() as caller:
+    async with deployment.customer() as caller:
         completion = (await caller.post("/v1/chat/completions", json=chat("Hi!", **asked))).json()
-    spent = (await shop.settled(1)).settled_pico_usd
-    async with AsyncOpenAI(**options(shop)) as client:
+    spent = (await deployment.settled(1)).settled_pico_usd
+    async with AsyncOpenAI(**options(deployment)) as client:
         stream = await client.responses.create(
             model=MODEL, input="Hi!", stream=True, temperature=0, max_output_tokens=ANSWER_TOKENS
         )
@@ -117,16 +117,18 @@ async def test_a_stream_has_the_words_tokens_and_cost_of_a_chat(shop: Shop) -> N
     assert "".join(deltas) == final.output_text == completion["choices"][0]["message"]["content"]
     assert final.usage.input_tokens == completion["usage"]["prompt_tokens"]
     assert final.usage.output_tokens == completion["usage"]["completion_tokens"]
-    assert (await shop.settled(2)).settled_pico_usd == spent + cost(final.usage)
+    assert (await deployment.settled(2)).settled_pico_usd == spent + cost(final.usage)
     # What the engine had in its cache by the second time is cheaper.
     details = completion["usage"]["prompt_tokens_details"]
     more = final.usage.input_tokens_details.cached_tokens - details["cached_tokens"]
     assert spent == cost(final.usage) + more * (PROMPT_PICO_USD - CACHED_PICO_USD)
 
 
-async def test_a_conversation_goes_on_from_its_own_output(shop: Shop, engine: Engine) -> None:
+async def test_a_conversation_goes_on_from_its_own_output(
+    deployment: Deployment, engine: Engine
+) -> None:
     asked: Any = {"model": MODEL, "instructions": "Be brief.", "max_output_tokens": ANSWER_TOKENS}
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         responses: Any = client.responses
         first = await responses.create(input="Hi!", **asked)
         history: list[Any] = [
@@ -146,8 +148,8 @@ async def test_a_conversation_goes_on_from_its_own_output(shop: Shop, engine: En
     )
 
 
-async def test_the_bound_cuts_the_answer(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_the_bound_cuts_the_answer(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer = await client.responses.create(
             model=MODEL, input="Tell me a long story.", max_output_tokens=4
         )
@@ -157,8 +159,8 @@ async def test_the_bound_cuts_the_answer(shop: Shop) -> None:
     assert answer.usage.output_tokens == 4
 
 
-async def test_log_probabilities_are_those_of_the_text(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_log_probabilities_are_those_of_the_text(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer: Any = await client.responses.create(
             model=MODEL,
             input="Hi!",
@@ -172,8 +174,8 @@ async def test_log_probabilities_are_those_of_the_text(shop: Shop) -> None:
     assert all(len(token.top_logprobs) >= 2 for token in part.logprobs)
 
 
-async def test_an_answer_fits_its_schema(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_an_answer_fits_its_schema(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer = await client.responses.parse(
             model=MODEL, input="Which color?", text_format=Paint, max_output_tokens=64
         )
@@ -183,7 +185,7 @@ async def test_an_answer_fits_its_schema(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("engine", [VLLM], indirect=True, scope="module")
-async def test_a_function_is_called_the_same_whole_and_streamed(shop: Shop) -> None:
+async def test_a_function_is_called_the_same_whole_and_streamed(deployment: Deployment) -> None:
     """By an engine that makes even this model call one."""
     asked: Any = {
         "model": MODEL,
@@ -193,7 +195,7 @@ async def test_a_function_is_called_the_same_whole_and_streamed(shop: Shop) -> N
         "max_output_tokens": 128,
         "temperature": 0,
     }
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         responses: Any = client.responses
         whole = await responses.create(**asked)
         async with responses.stream(**asked) as stream:

@@ -9,9 +9,9 @@ import pytest
 from tests.faults.upstream_faults import ANSWERED, BROKEN, FAULTS, cut
 from tests.inference.answers import events
 from tests.responses.conftest import RESTLESS_MODEL
-from tests.support.gateway import PATIENCE_SECONDS
-from tests.support.shop import MODEL, Shop
-from tollhouse.testing.exchanges import Outcome
+from tests.support.deployment import MODEL, Deployment
+from tests.support.gateway import TIMEOUT_SECONDS
+from tollhouse.testing.exchanges import ExchangeOutcome
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -25,9 +25,9 @@ def scripted(script: dict[str, Any], model: str = MODEL) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", BEGUN)
-async def test_a_stream_that_began_has_one_end(shop: Shop, name: str) -> None:
+async def test_a_stream_that_began_has_one_end(deployment: Deployment, name: str) -> None:
     fault = BEGUN[name]
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=scripted(fault.script))
 
     told = events(answer.content)
@@ -36,8 +36,10 @@ async def test_a_stream_that_began_has_one_end(shop: Shop, name: str) -> None:
     assert [event["sequence_number"] for event in told] == list(range(len(told)))
 
 
-async def test_a_failure_after_the_first_byte_says_why_and_repeats_nothing(shop: Shop) -> None:
-    async with shop.customer() as client:
+async def test_a_failure_after_the_first_byte_says_why_and_repeats_nothing(
+    deployment: Deployment,
+) -> None:
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=scripted(cut("close", 3, inside=True)))
 
     last = events(answer.content)[-1]["response"]
@@ -47,8 +49,10 @@ async def test_a_failure_after_the_first_byte_says_why_and_repeats_nothing(shop:
     assert last["usage"] is None
 
 
-async def test_a_backend_that_pauses_too_long_in_its_answer_has_failed(shop: Shop) -> None:
-    async with shop.customer() as client:
+async def test_a_backend_that_pauses_too_long_in_its_answer_has_failed(
+    deployment: Deployment,
+) -> None:
+    async with deployment.customer() as client:
         answer = await client.post(PATH, json=scripted(cut("stall", 3), RESTLESS_MODEL))
 
     last = events(answer.content)[-1]
@@ -57,16 +61,16 @@ async def test_a_backend_that_pauses_too_long_in_its_answer_has_failed(shop: Sho
     assert message.startswith("The backend did not answer in time. Ask for less")
 
 
-async def test_a_caller_who_leaves_is_charged_for_what_was_used(shop: Shop) -> None:
+async def test_a_caller_who_leaves_is_charged_for_what_was_used(deployment: Deployment) -> None:
     body = scripted(cut("stall", 5))
-    async with shop.customer() as client, client.stream("POST", PATH, json=body) as answer:
+    async with deployment.customer() as client, client.stream("POST", PATH, json=body) as answer:
         async for line in answer.aiter_lines():
             if "output_text.delta" in line:
                 break
-    exchange = list(shop.upstream.seen)[-1]
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    exchange = list(deployment.upstream.seen)[-1]
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await exchange.stall()
         exchange.release()
-        assert await exchange.end() in (Outcome.COMPLETE, Outcome.CALLER_LEFT)
+        assert await exchange.end() in (ExchangeOutcome.COMPLETE, ExchangeOutcome.CALLER_LEFT)
 
-    assert (await shop.settled(1)).settled_pico_usd > 0
+    assert (await deployment.settled(1)).settled_pico_usd > 0

@@ -17,9 +17,9 @@ from tests.contract.test_responses_fields import (
     TEXT_FORMAT,
 )
 from tests.responses.conftest import PLAIN_MODEL
+from tests.support.deployment import MODEL, customer_of
 from tests.support.gateway import Gateway
-from tests.support.shop import MODEL, customer_of
-from tests.support.world import new_world
+from tests.support.organization_fixture import new_organization_fixture
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -45,8 +45,10 @@ async def client(
     gateway: Gateway, upstream: ScriptedUpstream, database: Database, peppers: Peppers
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """One customer for all cases."""
-    shop = await customer_of(gateway, upstream, await new_world(database, peppers))
-    async with shop.customer() as opened:
+    deployment = await customer_of(
+        gateway, upstream, await new_organization_fixture(database, peppers)
+    )
+    async with deployment.customer() as opened:
         yield opened
 
 

@@ -13,7 +13,7 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from tests.support.shop import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD, Shop, chat
+from tests.support.deployment import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD, Deployment, chat
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,20 +38,20 @@ class Toll(BaseModel):
     cents: int
 
 
-def options(shop: Shop) -> dict[str, Any]:
+def options(deployment: Deployment) -> dict[str, Any]:
     return {
-        "api_key": shop.key.value,
-        "base_url": f"{shop.gateway.base_url}/v1",
+        "api_key": deployment.key.value,
+        "base_url": f"{deployment.gateway.base_url}/v1",
         "max_retries": 0,
         "_strict_response_validation": True,
     }
 
 
-async def in_thread(shop: Shop, work: Callable[[OpenAI], Any]) -> Any:  # noqa: ANN401 - what the SDK returns
+async def in_thread(deployment: Deployment, work: Callable[[OpenAI], Any]) -> Any:  # noqa: ANN401 - what the SDK returns
     """The blocking client must not block the loop that the gateway runs on."""
 
     def run() -> Any:  # noqa: ANN401 - what the SDK returns
-        with OpenAI(**options(shop)) as client:
+        with OpenAI(**options(deployment)) as client:
             return work(client)
 
     return await asyncio.to_thread(run)
@@ -62,9 +62,9 @@ def scripted(**fields: object) -> str:
     return json.dumps({"script": fields})
 
 
-def asked(shop: Shop) -> dict[str, Any]:
+def asked(deployment: Deployment) -> dict[str, Any]:
     """What the upstream was sent last."""
-    return json.loads(list(shop.upstream.seen)[-1].body)
+    return json.loads(list(deployment.upstream.seen)[-1].body)
 
 
 def cost(answer: Response) -> int:
@@ -78,32 +78,36 @@ def cost(answer: Response) -> int:
 # Whole
 
 
-async def test_an_answer_is_paid_for_to_the_last_token_and_written_down(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_an_answer_is_paid_for_to_the_last_token_and_written_down(
+    deployment: Deployment,
+) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer = await client.responses.create(model=MODEL, input="Say something.")
 
     assert answer.status == "completed"
     assert answer.model == MODEL
     assert answer.output_text
     assert answer.completed_at is not None
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd == cost(answer) > 0
     request_id = str(UUID(answer.id.removeprefix("resp_")))
     assert getattr(answer, "_request_id") == request_id  # noqa: B009 - where the SDK keeps it
-    record = await shop.record(request_id)
+    record = await deployment.record(request_id)
     assert record["status"] == httpx2.codes.OK
     assert record["model"] == MODEL
     assert record["operation"] == "createResponse"
 
 
-async def test_the_blocking_client_gets_the_same(shop: Shop) -> None:
-    answer = await in_thread(shop, lambda client: client.responses.create(model=MODEL, input="Hi"))
+async def test_the_blocking_client_gets_the_same(deployment: Deployment) -> None:
+    answer = await in_thread(
+        deployment, lambda client: client.responses.create(model=MODEL, input="Hi")
+    )
 
     assert answer.output_text
 
 
-async def test_an_answer_that_meets_its_bound_is_incomplete(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_an_answer_that_meets_its_bound_is_incomplete(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer = await client.responses.create(model=MODEL, input="Hi", max_output_tokens=3)
 
     assert answer.status == "incomplete"
@@ -114,25 +118,25 @@ async def test_an_answer_that_meets_its_bound_is_incomplete(shop: Shop) -> None:
     assert answer.usage.output_tokens == 3
 
 
-async def test_an_answer_can_be_parsed_and_sent_back(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_an_answer_can_be_parsed_and_sent_back(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer = await client.responses.parse(model=MODEL, input="Hi", text_format=Toll)
-        form = asked(shop)["response_format"]
+        form = asked(deployment)["response_format"]
         history: list[Any] = [*answer.output, {"role": "user", "content": "Go on."}]
         await client.responses.create(model=MODEL, input=history)
 
     assert isinstance(answer.output_parsed, Toll)
     assert form["type"] == "json_schema"
     assert form["json_schema"]["strict"] is True
-    assert asked(shop)["messages"] == [
+    assert asked(deployment)["messages"] == [
         {"role": "assistant", "content": answer.output_text},
         {"role": "user", "content": "Go on."},
     ]
 
 
-async def test_a_function_is_called_and_its_output_is_sent_back(shop: Shop) -> None:
+async def test_a_function_is_called_and_its_output_is_sent_back(deployment: Deployment) -> None:
     question: Any = {"role": "user", "content": "How is the weather?"}
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         first: Any = await client.responses.create(
             model=MODEL, input=[question], tools=[WEATHER], tool_choice="required"
         )
@@ -149,7 +153,7 @@ async def test_a_function_is_called_and_its_output_is_sent_back(shop: Shop) -> N
     assert call.name == "get_weather"
     assert set(json.loads(call.arguments)) == {"city"}
     assert second.output_text
-    assert asked(shop)["messages"] == [
+    assert asked(deployment)["messages"] == [
         {"role": "system", "content": "Be brief."},
         question,
         {
@@ -166,10 +170,10 @@ async def test_a_function_is_called_and_its_output_is_sent_back(shop: Shop) -> N
     ]
 
 
-async def test_the_whole_output_can_be_the_next_input(shop: Shop) -> None:
+async def test_the_whole_output_can_be_the_next_input(deployment: Deployment) -> None:
     """As a caller does who keeps the conversation itself."""
     script = scripted(reasoning_tokens=3, tool_calls=2)
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         first = await client.responses.create(model=MODEL, input=script, tools=[WEATHER])
         history: list[Any] = [item.to_dict() for item in first.output]
         history += [
@@ -181,14 +185,14 @@ async def test_the_whole_output_can_be_the_next_input(shop: Shop) -> None:
             model=MODEL, input=[*history, {"role": "user", "content": "Go on."}]
         )
 
-    sent = asked(shop)["messages"]
+    sent = asked(deployment)["messages"]
     assert [message["role"] for message in sent] == ["assistant", "tool", "tool", "user"]
     assert len(sent[0]["tool_calls"]) == 2
     assert sent[0]["reasoning"] == sent[0]["reasoning_content"] != ""
 
 
-async def test_reasoning_is_an_item_of_its_own(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_reasoning_is_an_item_of_its_own(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer: Any = await client.responses.create(
             model=MODEL, input="Hi", reasoning={"effort": "low", "summary": "auto"}
         )
@@ -198,11 +202,11 @@ async def test_reasoning_is_an_item_of_its_own(shop: Shop) -> None:
     assert reasoning.content[0].text
     assert message.type == "message"
     assert answer.usage.output_tokens_details.reasoning_tokens > 0
-    assert asked(shop)["reasoning_effort"] == "low"
+    assert asked(deployment)["reasoning_effort"] == "low"
 
 
-async def test_log_probabilities_and_sources_come_with_the_text(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_log_probabilities_and_sources_come_with_the_text(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer: Any = await client.responses.create(
             model=MODEL,
             input="Hi",
@@ -215,11 +219,11 @@ async def test_log_probabilities_and_sources_come_with_the_text(shop: Shop) -> N
     assert "".join(token.token for token in text.logprobs) == text.text
     assert all(len(token.top_logprobs) == 2 for token in text.logprobs)
     assert text.annotations[0].type == "url_citation"
-    assert asked(shop)["web_search_options"] == {"search_context_size": "low"}
+    assert asked(deployment)["web_search_options"] == {"search_context_size": "low"}
 
 
-async def test_a_refusal_is_told_as_one(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_a_refusal_is_told_as_one(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         answer: Any = await client.responses.create(model=MODEL, input=scripted(refuses=True))
 
     (part,) = answer.output[0].content
@@ -227,16 +231,16 @@ async def test_a_refusal_is_told_as_one(shop: Shop) -> None:
     assert part.refusal
 
 
-async def test_a_picture_and_a_file_reach_the_backend_as_parts(shop: Shop) -> None:
+async def test_a_picture_and_a_file_reach_the_backend_as_parts(deployment: Deployment) -> None:
     content: list[Any] = [
         {"type": "input_text", "text": "What is this?"},
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"},
         {"type": "input_file", "file_data": "data:application/pdf;base64,AAAA", "filename": "a"},
     ]
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         await client.responses.create(model=MODEL, input=[{"role": "user", "content": content}])
 
-    assert [part["type"] for part in asked(shop)["messages"][0]["content"]] == [
+    assert [part["type"] for part in asked(deployment)["messages"][0]["content"]] == [
         "text",
         "image_url",
         "file",
@@ -246,8 +250,8 @@ async def test_a_picture_and_a_file_reach_the_backend_as_parts(shop: Shop) -> No
 # Streamed
 
 
-async def test_a_stream_says_the_same_and_costs_the_same(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_a_stream_says_the_same_and_costs_the_same(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         whole = await client.responses.create(model=MODEL, input="Hi")
         stream = await client.responses.create(model=MODEL, input="Hi", stream=True)
         told = [event async for event in stream]
@@ -259,25 +263,25 @@ async def test_a_stream_says_the_same_and_costs_the_same(shop: Shop) -> None:
     assert last.type == "response.completed"
     assert "".join(deltas) == whole.output_text == last.response.output_text
     assert last.response.usage == whole.usage
-    credit = await shop.settled(2)
+    credit = await deployment.settled(2)
     assert credit.settled_pico_usd == 2 * cost(whole)
 
 
-async def test_the_blocking_client_reads_a_stream(shop: Shop) -> None:
+async def test_the_blocking_client_reads_a_stream(deployment: Deployment) -> None:
     def work(client: OpenAI) -> list[str]:
         return [
             event.type for event in client.responses.create(model=MODEL, input="x", stream=True)
         ]
 
-    kinds = await in_thread(shop, work)
+    kinds = await in_thread(deployment, work)
 
     assert kinds[0] == "response.created"
     assert kinds[-1] == "response.completed"
 
 
-async def test_the_helper_adds_a_stream_up(shop: Shop) -> None:
+async def test_the_helper_adds_a_stream_up(deployment: Deployment) -> None:
     async with (
-        AsyncOpenAI(**options(shop)) as client,
+        AsyncOpenAI(**options(deployment)) as client,
         client.responses.stream(
             model=MODEL,
             input=scripted(reasoning_tokens=3, text='{"place":"here","cents":5}'),
@@ -291,9 +295,9 @@ async def test_the_helper_adds_a_stream_up(shop: Shop) -> None:
     assert "response.reasoning_text.delta" in kinds
 
 
-async def test_the_helper_adds_several_calls_up(shop: Shop) -> None:
+async def test_the_helper_adds_several_calls_up(deployment: Deployment) -> None:
     async with (
-        AsyncOpenAI(**options(shop)) as client,
+        AsyncOpenAI(**options(deployment)) as client,
         client.responses.stream(
             model=MODEL, input=scripted(tool_calls=3), tools=[WEATHER]
         ) as stream,
@@ -305,8 +309,8 @@ async def test_the_helper_adds_several_calls_up(shop: Shop) -> None:
     assert all(set(json.loads(item.arguments)) == {"city"} for item in final.output)
 
 
-async def test_a_stream_that_meets_its_bound_ends_incomplete(shop: Shop) -> None:
-    async with AsyncOpenAI(**options(shop)) as client:
+async def test_a_stream_that_meets_its_bound_ends_incomplete(deployment: Deployment) -> None:
+    async with AsyncOpenAI(**options(deployment)) as client:
         stream = await client.responses.create(
             model=MODEL, input="Hi", max_output_tokens=3, stream=True
         )
@@ -318,9 +322,9 @@ async def test_a_stream_that_meets_its_bound_ends_incomplete(shop: Shop) -> None
     assert told[-1].response.usage.output_tokens == 3
 
 
-async def test_what_breaks_after_the_first_byte_ends_failed(shop: Shop) -> None:
+async def test_what_breaks_after_the_first_byte_ends_failed(deployment: Deployment) -> None:
     script = scripted(error={"message": "out of memory"}, error_after_events=3)
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         stream = await client.responses.create(model=MODEL, input=script, stream=True)
         told: list[Any] = [event async for event in stream]
 
@@ -328,7 +332,7 @@ async def test_what_breaks_after_the_first_byte_ends_failed(shop: Shop) -> None:
     assert told[-1].response.status == "failed"
     assert told[-1].response.error.code == "server_error"
     assert [event.sequence_number for event in told] == list(range(len(told)))
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd > 0
 
 
@@ -336,13 +340,15 @@ async def test_what_breaks_after_the_first_byte_ends_failed(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
-async def test_both_surfaces_cost_the_same_and_ask_the_same(shop: Shop, *, is_stream: bool) -> None:
-    async with shop.customer() as client:
+async def test_both_surfaces_cost_the_same_and_ask_the_same(
+    deployment: Deployment, *, is_stream: bool
+) -> None:
+    async with deployment.customer() as client:
         body = {"model": MODEL, "input": "Say something.", "stream": is_stream}
         response = await client.post("/v1/responses", json=body)
-        as_response, asked_by_response = await shop.settled(1), asked(shop)
+        as_response, asked_by_response = await deployment.settled(1), asked(deployment)
         completion = await client.post("/v1/chat/completions", json=chat(stream=is_stream))
-        both, asked_by_chat = await shop.settled(2), asked(shop)
+        both, asked_by_chat = await deployment.settled(2), asked(deployment)
 
     assert response.status_code == completion.status_code == httpx2.codes.OK
     assert asked_by_response == asked_by_chat
@@ -383,7 +389,7 @@ async def test_both_surfaces_cost_the_same_and_ask_the_same(shop: Shop, *, is_st
 )
 @pytest.mark.parametrize("is_stream", [False, True])
 async def test_the_sdk_raises_what_went_wrong_before_the_first_byte(
-    shop: Shop,
+    deployment: Deployment,
     fields: dict[str, Any],
     error: type[openai.APIStatusError],
     code: str,
@@ -392,7 +398,7 @@ async def test_the_sdk_raises_what_went_wrong_before_the_first_byte(
     is_stream: bool,
 ) -> None:
     body = {"model": MODEL, "input": "Hi", "stream": is_stream, **fields}
-    async with AsyncOpenAI(**options(shop)) as client:
+    async with AsyncOpenAI(**options(deployment)) as client:
         with pytest.raises(error) as raised:
             await client.post("/responses", body=body, cast_to=object)
 

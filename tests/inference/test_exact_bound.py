@@ -9,27 +9,26 @@ import httpx2
 import msgspec
 import pytest
 
-from tests.support.policies import CONTENT, new_policy
-from tests.support.shop import (
+from tests.support.deployment import (
     COMPLETION_PICO_USD,
     MODEL,
     PROMPT_PICO_USD,
-    Shop,
+    Deployment,
     chat,
     offering,
-    open_shop,
+    open_deployment,
 )
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
+from tests.support.policies import CONTENT, new_policy
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.policies import Direction, Mode
 from tollhouse.catalog.types import Counter
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.inference.tightening import counting_body
+from tollhouse.inference.exact_bound import counting_body
 from tollhouse.ledger import service as ledger
-from tollhouse.ledger.types import CapPlace, Period
-from tollhouse.ledger.types import Scope as CapScope
-from tollhouse.policies.types import Direction, Mode
+from tollhouse.ledger.types import CapId, CapScope, Period
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
 PATH = "/v1/chat/completions"
@@ -45,14 +44,14 @@ def question(**fields: object) -> dict[str, Any]:
     return chat(WORDS, max_tokens=OUTPUT_TOKENS, **fields)
 
 
-async def asked(shop: Shop, **fields: object) -> httpx2.Response:
-    async with shop.customer() as client:
+async def asked(deployment: Deployment, **fields: object) -> httpx2.Response:
+    async with deployment.customer() as client:
         return await client.post(PATH, json=question(**fields))
 
 
-def paths(shop: Shop) -> list[str]:
+def paths(deployment: Deployment) -> list[str]:
     """What the upstream was asked, in order."""
-    return [exchange.path for exchange in shop.upstream.seen]
+    return [exchange.path for exchange in deployment.upstream.seen]
 
 
 @pytest.fixture
@@ -62,11 +61,14 @@ async def backend(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def shop(
-    settings: Settings, upstream: ScriptedUpstream, world: World, backend: dict[str, Any]
-) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    org: OrganizationFixture,
+    backend: dict[str, Any],
+) -> AsyncIterator[Deployment]:
     shelf = offering(settings, upstream.base_url, **backend)
-    async with open_shop(shelf, upstream, world) as opened:
+    async with open_deployment(shelf, upstream, org) as opened:
         yield opened
 
 
@@ -77,51 +79,51 @@ async def shop(
     indirect=True,
 )
 async def test_the_last_credit_pays_for_what_it_covers_exactly(
-    shop: Shop, backend: dict[str, Any], stream: bool
+    deployment: Deployment, backend: dict[str, Any], stream: bool
 ) -> None:
-    await shop.leave_credit(NEEDED)
+    await deployment.leave_credit(NEEDED)
 
-    answer = await asked(shop, stream=stream)
+    answer = await asked(deployment, stream=stream)
 
     assert answer.is_success, answer.text
-    assert paths(shop) == [COUNTERS[backend["counts_tokens_by"]], PATH]
-    credit = await shop.settled(1)
+    assert paths(deployment) == [COUNTERS[backend["counts_tokens_by"]], PATH]
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd == NEEDED
     assert credit.available_pico_usd == 0
 
 
-async def test_one_pico_dollar_less_is_refused_by_the_exact_price(shop: Shop) -> None:
-    await shop.leave_credit(NEEDED - 1)
+async def test_one_pico_dollar_less_is_refused_by_the_exact_price(deployment: Deployment) -> None:
+    await deployment.leave_credit(NEEDED - 1)
 
-    refused = await asked(shop)
+    refused = await asked(deployment)
 
     assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
     assert "0.000023 USD needed" in refused.json()["error"]["message"]
-    assert PATH not in paths(shop)
-    assert (await shop.credit()).reserved_pico_usd == 0
+    assert PATH not in paths(deployment)
+    assert (await deployment.credit()).reserved_pico_usd == 0
 
 
-async def test_a_cap_is_held_as_tightly_as_credit(shop: Shop) -> None:
-    world = shop.world
-    place = CapPlace(scope=CapScope.KEY, scope_id=shop.key.key.id, period=Period.MONTH)
-    async with world.database.mutation(world.authority()) as tx:
+async def test_a_cap_is_held_as_tightly_as_credit(deployment: Deployment) -> None:
+    org = deployment.org
+    place = CapId(scope=CapScope.KEY, scope_id=deployment.key.key.id, period=Period.MONTH)
+    async with org.database.mutation(org.authority()) as tx:
         await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(NEEDED), alert_percent=80)
 
-    answers = [await asked(shop), await asked(shop)]
+    answers = [await asked(deployment), await asked(deployment)]
 
     assert [answer.status_code for answer in answers] == [200, 402]
     assert answers[1].json()["error"]["code"] == "api_key_spend_limit_exceeded"
-    assert (await shop.settled(1)).settled_pico_usd == NEEDED
+    assert (await deployment.settled(1)).settled_pico_usd == NEEDED
 
 
-async def test_many_at_once_share_the_last_credit_and_no_more(shop: Shop) -> None:
-    await shop.leave_credit(3 * NEEDED)
+async def test_many_at_once_share_the_last_credit_and_no_more(deployment: Deployment) -> None:
+    await deployment.leave_credit(3 * NEEDED)
 
-    answers = await asyncio.gather(*(asked(shop) for _ in range(20)))
+    answers = await asyncio.gather(*(asked(deployment) for _ in range(20)))
 
     statuses = sorted(answer.status_code for answer in answers)
     assert statuses == [200] * 3 + [402] * 17
-    assert (await shop.settled(3)).available_pico_usd == 0
+    assert (await deployment.settled(3)).available_pico_usd == 0
 
 
 @pytest.mark.parametrize(
@@ -131,11 +133,11 @@ async def test_many_at_once_share_the_last_credit_and_no_more(shop: Shop) -> Non
 )
 @pytest.mark.parametrize(("missing", "status"), [(0, 200), (1, 402)])
 async def test_a_prompt_that_is_billed_for_each_choice_is_held_for_each(
-    shop: Shop, missing: int, status: int
+    deployment: Deployment, missing: int, status: int
 ) -> None:
-    await shop.leave_credit(2 * NEEDED - missing)
+    await deployment.leave_credit(2 * NEEDED - missing)
 
-    answer = await asked(shop, n=2)
+    answer = await asked(deployment, n=2)
 
     assert answer.status_code == status, answer.text
 
@@ -148,61 +150,61 @@ async def test_a_prompt_that_is_billed_for_each_choice_is_held_for_each(
     [{}, {"counts_tokens_by": "messages"}, {"counts_tokens_by": "tokenize"}],
     indirect=True,
 )
-async def test_a_count_that_is_not_declared_to_be_exact_is_no_bound(shop: Shop) -> None:
-    await shop.leave_credit(NEEDED)
+async def test_a_count_that_is_not_declared_to_be_exact_is_no_bound(deployment: Deployment) -> None:
+    await deployment.leave_credit(NEEDED)
 
-    refused = await asked(shop)
-
-    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
-    assert paths(shop) == []
-
-
-async def test_who_has_too_little_for_any_prompt_makes_nobody_count(shop: Shop) -> None:
-    await shop.leave_credit(OUTPUT_TOKENS * COMPLETION_PICO_USD)
-
-    refused = await asked(shop)
+    refused = await asked(deployment)
 
     assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
-    assert paths(shop) == []
+    assert paths(deployment) == []
+
+
+async def test_who_has_too_little_for_any_prompt_makes_nobody_count(deployment: Deployment) -> None:
+    await deployment.leave_credit(OUTPUT_TOKENS * COMPLETION_PICO_USD)
+
+    refused = await asked(deployment)
+
+    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+    assert paths(deployment) == []
 
 
 @pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.BOTH])
 async def test_what_a_policy_must_judge_first_is_shown_to_no_counter(
-    shop: Shop, direction: Direction
+    deployment: Deployment, direction: Direction
 ) -> None:
     content = replace(CONTENT, mode=Mode.ENFORCING, direction=direction)
-    await new_policy(shop.world, ("publish",), content=content)
-    await shop.leave_credit(NEEDED)
+    await new_policy(deployment.org, ("publish",), content=content)
+    await deployment.leave_credit(NEEDED)
 
-    refused = await asked(shop)
+    refused = await asked(deployment)
 
     assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
-    assert paths(shop) == []
+    assert paths(deployment) == []
 
 
 @pytest.mark.parametrize(
     "script",
     [
-        Script(status=500),
-        Script(status=400),
-        Script(body={"input_tokens": 0}),
-        Script(body={"input_tokens": -1}),
-        Script(body={}),
-        Script(body="no JSON"),
+        UpstreamScript(status=500),
+        UpstreamScript(status=400),
+        UpstreamScript(body={"input_tokens": 0}),
+        UpstreamScript(body={"input_tokens": -1}),
+        UpstreamScript(body={}),
+        UpstreamScript(body="no JSON"),
     ],
     ids=["fails", "refuses", "zero", "negative", "nothing", "nonsense"],
 )
 async def test_a_counter_that_says_nothing_sound_changes_nothing(
-    shop: Shop, script: Script
+    deployment: Deployment, script: UpstreamScript
 ) -> None:
-    await shop.leave_credit(NEEDED)
-    shop.upstream.queue(script, path=COUNTERS["messages"], times=None)
+    await deployment.leave_credit(NEEDED)
+    deployment.upstream.queue(script, path=COUNTERS["messages"], times=None)
 
-    refused = await asked(shop)
+    refused = await asked(deployment)
 
     assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
     assert "credit" in refused.json()["error"]["message"]
-    assert PATH not in paths(shop)
+    assert PATH not in paths(deployment)
 
 
 # What a counter is shown

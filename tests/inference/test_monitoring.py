@@ -4,14 +4,16 @@ import asyncio
 
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
-from tollhouse.inference.watching import Watcher
-from tollhouse.judging.slots import PendingEvaluations
+from tollhouse.evaluation.judge.quotas import PendingEvaluations
+from tollhouse.evaluation.monitoring_queue import MonitoringQueue
 
 
 async def test_one_organization_does_not_fill_the_room() -> None:
     greedy, other = (OrganizationId(time_ordered_uuid()) for _ in range(2))
     tasks = Tasks()
-    watcher = Watcher(tasks, PendingEvaluations(100), waiting_max=8, bytes_max=8_000)
+    monitoring_queue = MonitoringQueue(
+        tasks, PendingEvaluations(100), waiting_max=8, bytes_max=8_000
+    )
     may_go_on = asyncio.Event()
     looked_at: list[OrganizationId] = []
 
@@ -20,7 +22,7 @@ async def test_one_organization_does_not_fill_the_room() -> None:
         looked_at.append(organization_id)
 
     def take(organization_id: OrganizationId, size_bytes: int) -> None:
-        watcher.take(
+        monitoring_queue.submit(
             organization_id, lambda: look(organization_id), policies=1, size_bytes=size_bytes
         )
 
@@ -37,7 +39,9 @@ async def test_one_organization_does_not_fill_the_room() -> None:
 async def test_one_organization_does_not_take_all_turns() -> None:
     greedy, other = (OrganizationId(time_ordered_uuid()) for _ in range(2))
     tasks = Tasks()
-    watcher = Watcher(tasks, PendingEvaluations(1_000), waiting_max=1_000, bytes_max=1_000)
+    monitoring_queue = MonitoringQueue(
+        tasks, PendingEvaluations(1_000), waiting_max=1_000, bytes_max=1_000
+    )
     may_go_on, has_looked = asyncio.Event(), asyncio.Event()
 
     async def wait() -> None:
@@ -47,8 +51,8 @@ async def test_one_organization_does_not_take_all_turns() -> None:
         has_looked.set()
 
     for _ in range(200):
-        watcher.take(greedy, wait, policies=1, size_bytes=1)
-    watcher.take(other, look, policies=1, size_bytes=1)
+        monitoring_queue.submit(greedy, wait, policies=1, size_bytes=1)
+    monitoring_queue.submit(other, look, policies=1, size_bytes=1)
 
     async with asyncio.timeout(30):
         await has_looked.wait()

@@ -1,0 +1,60 @@
+"""Requests of one session, or with one cache key, go to the same replica."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.deployment import Deployment, chat, offering, open_deployment
+from tests.support.organization_fixture import OrganizationFixture
+from tests.support.upstream import running_upstream
+from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+PATH = "/v1/chat/completions"
+REQUESTS = 30
+
+
+@dataclass(frozen=True)
+class Replicas:
+    deployment: Deployment
+    upstreams: tuple[ScriptedUpstream, ScriptedUpstream]
+
+    async def seen(self, hints: list[tuple[dict[str, str], dict[str, str]]]) -> list[int]:
+        """How many of these requests, each with headers and fields, each replica has seen."""
+        before = [len(upstream.seen) for upstream in self.upstreams]
+        async with self.deployment.customer() as client:
+            for headers, fields in hints:
+                answer = await client.post(PATH, json=chat(**fields), headers=headers)
+                assert answer.is_success
+        return sorted(
+            len(upstream.seen) - count
+            for upstream, count in zip(self.upstreams, before, strict=True)
+        )
+
+
+@pytest.fixture
+async def replicas(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Replicas]:
+    async with running_upstream() as second:
+        offered = offering(settings, upstream.base_url, second.base_url)
+        async with open_deployment(offered, upstream, org) as deployment:
+            yield Replicas(deployment, (upstream, second))
+
+
+async def test_one_hint_draws_to_one_replica(replicas: Replicas) -> None:
+    session, key = {"x-service-session-id": "one"}, {"prompt_cache_key": "one"}
+
+    assert await replicas.seen([(session, {})] * REQUESTS) == [0, REQUESTS]
+    assert await replicas.seen([({}, key)] * REQUESTS) == [0, REQUESTS]
+
+
+async def test_a_session_says_more_than_a_cache_key(replicas: Replicas) -> None:
+    keys = [{"prompt_cache_key": str(number)} for number in range(REQUESTS)]
+
+    apart = await replicas.seen([({}, key) for key in keys])
+    together = await replicas.seen([({"x-service-session-id": "one"}, key) for key in keys])
+
+    assert apart[0] > 0
+    assert together == [0, REQUESTS]

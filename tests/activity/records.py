@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.activity.types import RequestRecord
 from tollhouse.base.ids import (
     OrganizationId,
@@ -71,10 +71,10 @@ class Customer:
         )
 
 
-async def customer_of(world: World) -> Customer:
-    project = await world.project()
-    held = await world.project_key(project)
-    return Customer(world.organization_id, project.id, held.key.id)
+async def customer_of(org: OrganizationFixture) -> Customer:
+    project = await org.project()
+    held = await org.project_key(project)
+    return Customer(org.organization_id, project.id, held.key.id)
 
 
 def stranger() -> Customer:

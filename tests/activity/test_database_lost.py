@@ -9,7 +9,7 @@ from tests.activity.records import Customer
 from tests.identity.waiting import until
 from tests.storage.cluster import Cluster, running_cluster
 from tests.support.gateway import settings_for
-from tollhouse.activity.recorder import Recorder
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.app import connect
 from tollhouse.base.ids import RequestId
 from tollhouse.base.tasks import Tasks, repeated
@@ -17,7 +17,7 @@ from tollhouse.storage import schema
 from tollhouse.storage.database import Database
 
 CRASHES = 3
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def test_crashes_of_the_server_lose_no_record_and_count_none_twice(
 ) -> None:
     """Without fsync: a crash of the processes is no crash of the machine."""
     tasks = Tasks()
-    recorder = Recorder(database, waiting_records_max=100_000)
+    recorder = RequestRecorder(database, waiting_records_max=100_000)
     writing = tasks.start("activity", repeated("activity", recorder.write, every_seconds=0.01))
     noted: list[RequestId] = []
 
@@ -48,7 +48,7 @@ async def test_crashes_of_the_server_lose_no_record_and_count_none_twice(
         while True:
             for _ in range(5):
                 record = customer.record()
-                recorder.note(record)
+                recorder.record(record)
                 noted.append(record.request_id)
             await asyncio.sleep(0.001)
 
@@ -60,8 +60,8 @@ async def test_crashes_of_the_server_lose_no_record_and_count_none_twice(
         await cluster.start()
     serving.cancel()
     writing.cancel()
-    await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
-    await recorder.flush(deadline_seconds=PATIENCE_SECONDS)
+    await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
+    await recorder.flush(deadline_seconds=TIMEOUT_SECONDS)
 
     rows = await database.fetch_all("SELECT request_id FROM requests")
     assert {row["request_id"] for row in rows} == set(noted)

@@ -13,22 +13,22 @@ import pytest_asyncio
 
 from tests.activity.records import Customer, customer_of, days_ago, make_days
 from tests.support.gateway import Gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_gateway import (
     database,
     database_url,
     gateway,
-    other_world,
+    org,
+    other_org,
     peppers,
     settings,
-    world,
 )
-from tests.support.world import World
-from tollhouse.activity.recorder import Recorder
-from tollhouse.activity.types import Culprit, RequestRecord
+from tollhouse.activity.recorder import RequestRecorder
+from tollhouse.activity.types import FailureSource, RequestRecord
 from tollhouse.base.ids import time_ordered_uuid
 from tollhouse.storage.database import Database
 
-__all__ = ["database", "database_url", "gateway", "other_world", "peppers", "settings", "world"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,14 +41,14 @@ HOUR = 3_600
 class Side:
     """An organization, its requests, and an Admin key of its own."""
 
-    world: World
+    org: OrganizationFixture
     customer: Customer
     client: httpx2.AsyncClient
 
     async def write(self, *records: RequestRecord) -> None:
-        recorder = Recorder(self.world.database, waiting_records_max=len(records))
+        recorder = RequestRecorder(self.org.database, waiting_records_max=len(records))
         for record in records:
-            recorder.note(record)
+            recorder.record(record)
         await recorder.write()
 
     async def page(self, **query: str) -> dict[str, Any]:
@@ -66,24 +66,24 @@ class Side:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def side(world: World, gateway: Gateway) -> AsyncIterator[Side]:
-    key = await world.admin_key(("activity:read",))
+async def side(org: OrganizationFixture, gateway: Gateway) -> AsyncIterator[Side]:
+    key = await org.admin_key(("activity:read",))
     async with gateway.client(key.value) as client:
-        yield Side(world, await customer_of(world), client)
+        yield Side(org, await customer_of(org), client)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def foreign(other_world: World, gateway: Gateway) -> AsyncIterator[Side]:
-    key = await other_world.admin_key(("activity:read",))
+async def foreign(other_org: OrganizationFixture, gateway: Gateway) -> AsyncIterator[Side]:
+    key = await other_org.admin_key(("activity:read",))
     async with gateway.client(key.value) as client:
-        yield Side(other_world, await customer_of(other_world), client)
+        yield Side(other_org, await customer_of(other_org), client)
 
 
 async def test_a_request_is_shown_whole(side: Side) -> None:
     record = side.customer.record(
         status=502,
         error_code="backend_error",
-        culprit=Culprit.BACKEND,
+        failed_by=FailureSource.BACKEND,
         is_stream=True,
         is_estimated=True,
         output_tokens=None,
@@ -243,12 +243,11 @@ class Mixture:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def mixture(side: Side) -> Mixture:
-    project, owner = await side.world.project(), side.world.organization_id
+    project, owner = await side.org.project(), side.org.organization_id
     first, third = [
-        Customer(owner, project.id, (await side.world.project_key(project)).key.id)
-        for _ in range(2)
+        Customer(owner, project.id, (await side.org.project_key(project)).key.id) for _ in range(2)
     ]
-    customers = {"first": first, "second": await customer_of(side.world), "third": third}
+    customers = {"first": first, "second": await customer_of(side.org), "third": third}
     records = [
         customer.record(status=status, model=model, operation=operation)
         for customer in customers.values()
@@ -318,7 +317,7 @@ async def test_unknown_and_foreign_projects_and_keys_are_not_found(
     side: Side, foreign: Side
 ) -> None:
     await foreign.write(foreign.customer.record())
-    admin = await side.world.admin_key()
+    admin = await side.org.admin_key()
     for project in (foreign.customer.project_id, side.customer.api_key_id, uuid4(), "x"):
         found = await side.refusal(REQUESTS, project_id=str(project))
         assert found == (404, "project_not_found", "project_id"), project
@@ -428,7 +427,7 @@ async def test_a_month_of_hours_fits_into_one_answer(side: Side) -> None:
 
 
 async def test_more_groups_than_an_answer_holds_are_refused(side: Side) -> None:
-    async with side.world.database.transaction() as tx:
+    async with side.org.database.transaction() as tx:
         await tx.execute(
             """
             INSERT INTO request_hours
@@ -436,7 +435,7 @@ async def test_more_groups_than_an_answer_holds_are_refused(side: Side) -> None:
                    0, 0, 0, 1, '{1,0,0,0,0,0,0,0,0,0}'
               FROM generate_series(1, 10001)
             """,
-            side.world.organization_id,
+            side.org.organization_id,
         )
     hour = {"start_time": "1767225600", "end_time": "1767225601"}
 

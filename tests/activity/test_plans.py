@@ -15,11 +15,11 @@ import pytest_asyncio
 from tests.activity.records import Customer, customer_of, make_days
 from tests.storage.cluster import Cluster, running_cluster
 from tests.support.gateway import settings_for
-from tests.support.world import new_world
+from tests.support.organization_fixture import new_organization_fixture
 from tollhouse.activity import rules, service
-from tollhouse.activity.recorder import Recorder
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.activity.search import EXAMINED_MAX
-from tollhouse.activity.types import Filter, Grouping, RecordPage, RequestRecord
+from tollhouse.activity.types import RecordFilter, RecordGrouping, RecordPage, RequestRecord
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import schema
@@ -80,10 +80,10 @@ async def archive() -> AsyncIterator[Archive]:
         database = await connect(settings)
         try:
             worlds = [
-                await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+                await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
                 for _ in range(ORGANIZATIONS)
             ]
-            customers = [await customer_of(world) for world in worlds]
+            customers = [await customer_of(org) for org in worlds]
             yield await _filled(cluster, database, customers)
         finally:
             await database.close()
@@ -98,9 +98,9 @@ async def _filled(cluster: Cluster, database: Database, customers: list[Customer
         at = first + timedelta(milliseconds=number * DAYS * 86_400_000 // ROWS)
         status = 503 if number % 1_000 < ORGANIZATIONS else 200
         records.append(customers[number % ORGANIZATIONS].record(at, status=status))
-    recorder = Recorder(database, waiting_records_max=ROWS)
+    recorder = RequestRecorder(database, waiting_records_max=ROWS)
     for record in records:
-        recorder.note(record)
+        recorder.record(record)
     await recorder.write()
     connection = await asyncpg.connect(cluster.url)
     await connection.execute("ALTER SYSTEM SET auto_explain.log_analyze = on")
@@ -124,7 +124,7 @@ class Log:
 
 
 async def page(
-    archive: Archive, customer: Customer, only: Filter, after: RequestRecord | None = None
+    archive: Archive, customer: Customer, only: RecordFilter, after: RequestRecord | None = None
 ) -> RecordPage:
     async with archive.database.transaction() as tx:
         return await service.page(
@@ -159,7 +159,7 @@ async def test_the_latest_are_read_from_the_end_of_an_index(archive: Archive, ti
     log = Log(archive.cluster)
     latest = archive.of(customer)[:20]
     for _ in range(times):
-        found = await page(archive, customer, Filter())
+        found = await page(archive, customer, RecordFilter())
         assert list(found.records) == latest
 
     plan = log.plan()
@@ -175,7 +175,7 @@ async def test_a_page_in_the_past_does_not_visit_the_days_after_it(archive: Arch
     after = records[len(records) // 2]
     log = Log(archive.cluster)
 
-    found = await page(archive, customer, Filter(), after)
+    found = await page(archive, customer, RecordFilter(), after)
 
     position = records.index(after)
     assert list(found.records) == records[position + 1 : position + 21]
@@ -187,14 +187,14 @@ async def test_failures_and_keys_are_found_along_their_own_indexes(archive: Arch
     failures = [record for record in archive.of(customer) if record.status == 503]
     log = Log(archive.cluster)
 
-    failed = await page(archive, customer, Filter(statuses=rules.statuses("5xx")))
+    failed = await page(archive, customer, RecordFilter(statuses=rules.statuses("5xx")))
     plan = log.plan()
 
     assert list(failed.records) == failures[:20]
     assert "organization_id_day_request_id_idx" in plan.text
     assert not plan.has_sort
     log = Log(archive.cluster)
-    of_key = await page(archive, customer, Filter(api_key_id=customer.api_key_id))
+    of_key = await page(archive, customer, RecordFilter(api_key_id=customer.api_key_id))
     plan = log.plan()
     assert list(of_key.records) == archive.of(customer)[:20]
     assert "organization_id_api_key_id_day_request_id_idx" in plan.text
@@ -207,7 +207,7 @@ async def test_a_search_for_what_is_not_there_gives_up_and_can_be_gone_on_with(
     customer = archive.customers[3]
     records = archive.of(customer)
     log = Log(archive.cluster)
-    only = Filter(model="nobody asked for this")
+    only = RecordFilter(model="nobody asked for this")
 
     first = await page(archive, customer, only)
     assert (first.records, first.has_more) == ((), True)
@@ -225,8 +225,10 @@ async def test_a_search_for_what_is_not_there_gives_up_and_can_be_gone_on_with(
     assert "Seq" not in log.plan().kinds
 
 
-@pytest.mark.parametrize("grouping", [None, *Grouping])
-async def test_hours_are_read_by_their_index(archive: Archive, grouping: Grouping | None) -> None:
+@pytest.mark.parametrize("grouping", [None, *RecordGrouping])
+async def test_hours_are_read_by_their_index(
+    archive: Archive, grouping: RecordGrouping | None
+) -> None:
     customer = archive.customers[0]
     now = datetime.now(UTC)
     start = int((now - timedelta(days=2)).timestamp())

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -19,8 +18,9 @@ from tests.activity.records import Customer, days_ago, stranger
 from tests.identity.measures import counted
 from tests.identity.proxy import Proxy, proxied
 from tests.identity.waiting import holding, until_a_lock_is_awaited
+from tests.support import seeds
 from tests.support.gateway import settings_for
-from tollhouse.activity.recorder import BATCH_MAX, Recorder
+from tollhouse.activity.recorder import BATCH_MAX, RequestRecorder
 from tollhouse.activity.types import RequestRecord
 from tollhouse.app import connect
 from tollhouse.base.ids import RequestId
@@ -36,8 +36,8 @@ def dropped(reason: str) -> int:
 
 
 @pytest.fixture
-def recorder(database: Database) -> Recorder:
-    return Recorder(database, waiting_records_max=2_000)
+def recorder(database: Database) -> RequestRecorder:
+    return RequestRecorder(database, waiting_records_max=2_000)
 
 
 async def written(database: Database) -> set[UUID]:
@@ -51,16 +51,16 @@ async def rolled_up(database: Database) -> int:
     return rows[0]["n"]
 
 
-async def write(recorder: Recorder, *records: RequestRecord) -> None:
+async def write(recorder: RequestRecorder, *records: RequestRecord) -> None:
     for record in records:
-        recorder.note(record)
+        recorder.record(record)
     await recorder.write()
 
 
 async def test_a_record_is_kept_whole(
-    database: Database, recorder: Recorder, customer: Customer
+    database: Database, recorder: RequestRecorder, customer: Customer
 ) -> None:
-    record = customer.record(status=502, error_code="backend_error", culprit="backend")
+    record = customer.record(status=502, error_code="backend_error", failed_by="backend")
 
     await write(recorder, record)
 
@@ -75,7 +75,7 @@ async def test_a_record_is_kept_whole(
         "started_at": record.started_at,
         "status": 502,
         "error_code": "backend_error",
-        "culprit": "backend",
+        "failed_by": "backend",
         "model": "example/model",
         "backend": "pool",
         "replica": "pool-1",
@@ -94,7 +94,7 @@ async def test_a_record_is_kept_whole(
 
 
 async def test_what_waits_is_written_in_batches_and_in_one_turn(
-    database: Database, recorder: Recorder, customer: Customer
+    database: Database, recorder: RequestRecorder, customer: Customer
 ) -> None:
     records = [customer.record() for _ in range(3 * BATCH_MAX + 1)]
     before = counted(WRITTEN)
@@ -109,7 +109,7 @@ async def test_what_waits_is_written_in_batches_and_in_one_turn(
 async def test_a_full_queue_drops_the_new_record_and_counts_it(
     database: Database, customer: Customer
 ) -> None:
-    recorder = Recorder(database, waiting_records_max=3)
+    recorder = RequestRecorder(database, waiting_records_max=3)
     records = [customer.record() for _ in range(5)]
     before = dropped("no_room")
 
@@ -123,7 +123,7 @@ async def test_a_full_queue_drops_the_new_record_and_counts_it(
 
 
 async def test_a_record_that_is_noted_twice_counts_once(
-    database: Database, recorder: Recorder, customer: Customer
+    database: Database, recorder: RequestRecorder, customer: Customer
 ) -> None:
     record, other = customer.record(), customer.record()
 
@@ -149,7 +149,7 @@ async def test_a_record_that_is_noted_twice_counts_once(
     ids=str,
 )
 async def test_a_record_that_the_database_refuses_takes_no_other_with_it(
-    database: Database, recorder: Recorder, customer: Customer, facts: dict[str, object]
+    database: Database, recorder: RequestRecorder, customer: Customer, facts: dict[str, object]
 ) -> None:
     sound = [customer.record() for _ in range(40)]
     broken = msgspec.structs.replace(customer.record(), **facts)
@@ -164,7 +164,7 @@ async def test_a_record_that_the_database_refuses_takes_no_other_with_it(
 
 async def test_days_without_a_table_are_refused_in_a_bounded_number_of_tries(
     database: Database,
-    recorder: Recorder,
+    recorder: RequestRecorder,
     customer: Customer,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -199,7 +199,7 @@ async def remote(wire: Proxy, database_url: str) -> AsyncIterator[Database]:
 async def test_a_batch_whose_answer_is_lost_is_written_again_and_counted_once(
     database: Database, remote: Database, wire: Proxy, customer: Customer
 ) -> None:
-    recorder = Recorder(remote, waiting_records_max=1_000)
+    recorder = RequestRecorder(remote, waiting_records_max=1_000)
     first = [customer.record() for _ in range(10)]
     # The session and its prepared statement are there already: the next answer is the batch's.
     await write(recorder, *first)
@@ -226,7 +226,7 @@ async def test_while_the_database_is_away_records_wait_up_to_the_bound(
     customer: Customer,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    recorder = Recorder(remote, waiting_records_max=50)
+    recorder = RequestRecorder(remote, waiting_records_max=50)
     records = [customer.record() for _ in range(60)]
     before = dropped("no_room")
     await wire.cut()
@@ -244,7 +244,7 @@ async def test_while_the_database_is_away_records_wait_up_to_the_bound(
 
 
 async def test_a_turn_that_is_cancelled_loses_nothing(
-    database: Database, database_url: str, recorder: Recorder, customer: Customer
+    database: Database, database_url: str, recorder: RequestRecorder, customer: Customer
 ) -> None:
     async with holding(database_url, "LOCK TABLE request_hours IN ACCESS EXCLUSIVE MODE"):
         writing = asyncio.create_task(write(recorder, customer.record()))
@@ -259,11 +259,11 @@ async def test_a_turn_that_is_cancelled_loses_nothing(
 
 
 async def test_a_flush_ends_in_time_and_counts_what_it_gives_up(
-    database_url: str, recorder: Recorder, customer: Customer
+    database_url: str, recorder: RequestRecorder, customer: Customer
 ) -> None:
     before = dropped("stopped")
     for _ in range(7):
-        recorder.note(customer.record())
+        recorder.record(customer.record())
 
     async with holding(database_url, "LOCK TABLE request_hours IN ACCESS EXCLUSIVE MODE"):
         await recorder.flush(deadline_seconds=0.05)
@@ -272,12 +272,12 @@ async def test_a_flush_ends_in_time_and_counts_what_it_gives_up(
 
 
 async def test_a_turn_and_the_last_one_do_not_write_side_by_side(
-    database: Database, database_url: str, recorder: Recorder, customer: Customer
+    database: Database, database_url: str, recorder: RequestRecorder, customer: Customer
 ) -> None:
     async with holding(database_url, "LOCK TABLE request_hours IN ACCESS EXCLUSIVE MODE"):
         turn = asyncio.create_task(write(recorder, customer.record()))
         await until_a_lock_is_awaited(database_url)
-        recorder.note(customer.record())
+        recorder.record(customer.record())
         last = asyncio.create_task(recorder.flush(deadline_seconds=DEADLINE_SECONDS))
         rows = await database.fetch_all(
             "SELECT count(*) AS waiting FROM pg_stat_activity"
@@ -290,7 +290,7 @@ async def test_a_turn_and_the_last_one_do_not_write_side_by_side(
 
 
 async def test_hours_are_the_sums_of_their_requests(
-    database: Database, recorder: Recorder, customer: Customer
+    database: Database, recorder: RequestRecorder, customer: Customer
 ) -> None:
     at = days_ago(1).replace(minute=10)
     records = [
@@ -325,7 +325,7 @@ async def test_hours_are_the_sums_of_their_requests(
 
 @pytest.mark.parametrize("status", [400, 404])
 async def test_a_model_that_only_its_caller_knows_makes_no_row_of_its_own(
-    database: Database, recorder: Recorder, customer: Customer, status: int
+    database: Database, recorder: RequestRecorder, customer: Customer, status: int
 ) -> None:
     await write(recorder, *(customer.record(status=status, model=f"guess {n}") for n in range(20)))
 
@@ -336,7 +336,7 @@ async def test_a_model_that_only_its_caller_knows_makes_no_row_of_its_own(
 
 
 async def test_a_key_that_a_caller_pasted_as_a_model_is_not_kept(
-    database: Database, recorder: Recorder, customer: Customer
+    database: Database, recorder: RequestRecorder, customer: Customer
 ) -> None:
     await write(recorder, customer.record(status=404, model="thp_" + "Z9" * 24))
 
@@ -346,15 +346,15 @@ async def test_a_key_that_a_caller_pasted_as_a_model_is_not_kept(
 
 async def test_workers_that_write_the_same_hours_at_once_add_up(database: Database) -> None:
     """In a circle of locks one of them would be ended by the database, and write again."""
-    chance = random.Random(5)  # noqa: S311 - a seed that can be repeated
+    chance = seeds.chance()
     customers = [stranger() for _ in range(10)]
-    recorders = [Recorder(database, waiting_records_max=10_000) for _ in range(4)]
+    recorders = [RequestRecorder(database, waiting_records_max=10_000) for _ in range(4)]
     sent: Counter[UUID] = Counter()
     for recorder in recorders:
         for _ in range(1_200):
             customer = chance.choice(customers)
             sent[customer.organization_id] += 1
-            recorder.note(customer.record(status=chance.choice([200, 429, 503])))
+            recorder.record(customer.record(status=chance.choice([200, 429, 503])))
 
     await asyncio.gather(*(recorder.write() for recorder in recorders))
 
@@ -366,7 +366,7 @@ async def test_workers_that_write_the_same_hours_at_once_add_up(database: Databa
 
 
 async def test_a_batch_is_one_statement(
-    database: Database, database_url: str, recorder: Recorder, customer: Customer
+    database: Database, database_url: str, recorder: RequestRecorder, customer: Customer
 ) -> None:
     """What a request costs the database must not be a transaction."""
     await write(recorder, *(customer.record() for _ in range(BATCH_MAX)))
@@ -381,13 +381,13 @@ async def test_a_batch_is_one_statement(
 
 @pytest.mark.clock
 def test_noting_costs_a_request_less_than_5_microseconds(customer: Customer) -> None:
-    recorder = Recorder(database=None, waiting_records_max=1_000_000)  # pyright: ignore[reportArgumentType] - never reached
+    recorder = RequestRecorder(database=None, waiting_records_max=1_000_000)  # pyright: ignore[reportArgumentType] - never reached
     record = customer.record()
     rounds: list[float] = []
     for _ in range(9):
         before = perf_counter()
         for _ in range(10_000):
-            recorder.note(record)
+            recorder.record(record)
         rounds.append((perf_counter() - before) / 10_000)
 
     assert median(rounds) < 5e-6

@@ -8,9 +8,9 @@ import msgspec
 
 from tests.activity.records import Customer, days_ago, make_days
 from tests.identity.waiting import until
-from tests.support.gateway import Gateway, running_gateway
-from tollhouse.activity import retention
-from tollhouse.activity.recorder import Recorder
+from tests.support.gateway import Gateway, run_jobs, running_gateway
+from tollhouse.activity import service
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.settings import ActivitySettings, Settings
 from tollhouse.storage import partitions
 from tollhouse.storage.database import Database
@@ -20,11 +20,15 @@ RECORD_DAYS = 30
 OLD = 40
 
 
+async def remove_old_days(database: Database) -> None:
+    await partitions.remove_old(database, DailyTable.REQUESTS, days_kept=RECORD_DAYS)
+
+
 async def write(database: Database, customer: Customer, *instants: datetime) -> None:
-    recorder = Recorder(database, waiting_records_max=1_000)
+    recorder = RequestRecorder(database, waiting_records_max=1_000)
     for at in instants:
         await make_days(database, at, at)
-        recorder.note(customer.record(at))
+        recorder.record(customer.record(at))
     await recorder.write()
 
 
@@ -48,7 +52,7 @@ async def test_days_older_than_the_setting_go_with_their_requests_and_hours_stay
 ) -> None:
     await write(database, customer, days_ago(OLD), days_ago(RECORD_DAYS), days_ago(0))
 
-    await retention.remove_old_days(database, record_days=RECORD_DAYS)
+    await remove_old_days(database)
 
     assert await old_days(database) == {}
     kept = {days_ago(RECORD_DAYS).date(), days_ago(0).date()}
@@ -63,7 +67,7 @@ async def test_hours_older_than_400_days_are_forgotten(
     instants = [now - timedelta(days=days) for days in (500, 402, 399, 0)]
     await write(database, customer, *instants)
 
-    await retention.remove_old_hours(database, now)
+    await service.remove_old_hours(database, now)
 
     assert [hour.date() for hour in await hours(database)] == [at.date() for at in instants[2:]]
 
@@ -77,7 +81,7 @@ async def test_a_long_reader_stops_no_writer_and_the_day_goes_when_it_has_left(
     await reading.start()
     await reader.fetch("SELECT count(*) FROM requests")
 
-    removing = asyncio.create_task(retention.remove_old_days(database, record_days=RECORD_DAYS))
+    removing = asyncio.create_task(remove_old_days(database))
     written = 0
     while not removing.done():
         await write(database, customer, datetime.now(UTC))
@@ -86,7 +90,7 @@ async def test_a_long_reader_stops_no_writer_and_the_day_goes_when_it_has_left(
     assert await old_days(database) == {days_ago(OLD).date(): PartitionState.DETACHING}
     await reading.rollback()
     await reader.close()
-    await retention.remove_old_days(database, record_days=RECORD_DAYS)
+    await remove_old_days(database)
 
     assert written > 0
     assert await old_days(database) == {}
@@ -97,14 +101,14 @@ async def test_two_workers_that_remove_days_at_once_do_no_harm(
 ) -> None:
     await write(database, customer, *(days_ago(days) for days in range(OLD, OLD + 3)))
 
-    removals = (retention.remove_old_days(database, record_days=RECORD_DAYS) for _ in range(2))
+    removals = (remove_old_days(database) for _ in range(2))
     await asyncio.gather(*removals)
-    await retention.remove_old_days(database, record_days=RECORD_DAYS)
+    await remove_old_days(database)
 
     assert await old_days(database) == {}
 
 
-def recorder_of(gateway: Gateway) -> Recorder:
+def recorder_of(gateway: Gateway) -> RequestRecorder:
     return gateway.application._recorder  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what handlers are given
 
 
@@ -123,10 +127,9 @@ async def test_a_worker_makes_days_writes_what_is_noted_and_forgets_what_is_old(
     async with running_gateway(chosen) as gateway:
         async with database.transaction() as tx:
             assert await partitions.missing(tx, DailyTable.REQUESTS, days_ahead=7) == 0
-        recorder_of(gateway).note(customer.record())
+        recorder_of(gateway).record(customer.record())
         await until(is_written)
-        await gateway.application.keep_partitions()
-        await gateway.application.purge()
+        await run_jobs(gateway.application, "partitions", "activity-retention")
 
     assert await old_days(database) == {}
 
@@ -136,7 +139,7 @@ async def test_what_is_noted_is_there_when_the_worker_has_ended(
 ) -> None:
     async with running_gateway(settings) as gateway:
         for _ in range(5):
-            recorder_of(gateway).note(customer.record())
+            recorder_of(gateway).record(customer.record())
 
     rows = await database.fetch_all("SELECT count(*) AS written FROM requests")
     assert rows[0]["written"] == 5

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.activity.records import id_of, stranger
 from tollhouse.activity import rules
-from tollhouse.activity.types import Counted, RequestRecord, Statuses, day_of
-from tollhouse.base.ids import minted_at, time_ordered_uuid
+from tollhouse.activity.types import HourlyCount, RequestRecord, StatusRange
+from tollhouse.base.ids import day_of, minted_at, time_ordered_uuid
 
 INSTANTS = st.datetimes(
     min_value=datetime(1970, 1, 1),  # noqa: DTZ001 - the zone comes from the strategy
@@ -67,7 +67,7 @@ def test_a_status_is_exact_or_a_class(
 ) -> None:
     wanted = rules.statuses(text)
 
-    assert wanted == Statuses(lowest=lowest, highest=highest)
+    assert wanted == StatusRange(lowest=lowest, highest=highest)
     assert wanted.are_failures is are_failures
 
 
@@ -136,8 +136,8 @@ def test_a_tally_adds_up_every_outcome_and_names_the_failures() -> None:
     assert (second.hour, second.requests, second.failures) == (3_600, 1, ())
 
 
-def counted(*, hour: int, status: int, requests: int, error_code: str | None = None) -> Counted:
-    return Counted(
+def counted(*, hour: int, status: int, requests: int, error_code: str | None = None) -> HourlyCount:
+    return HourlyCount(
         hour=hour,
         group=None,
         status=status,

@@ -8,10 +8,10 @@ import pytest
 from tests.activity.records import Customer
 from tests.support.collector import Collector, collecting
 from tests.support.gateway import running_gateway
-from tollhouse.activity.recorder import Recorder
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.activity.spans import span_of
-from tollhouse.activity.types import Culprit
-from tollhouse.observability.spans import Span
+from tollhouse.activity.types import FailureSource
+from tollhouse.observability.context import Span
 from tollhouse.settings import OtelSettings, Settings
 from tollhouse.storage.database import Database
 
@@ -60,17 +60,17 @@ def test_a_streamed_chat_is_told_in_the_words_of_the_convention(customer: Custom
 
 
 def test_a_failure_says_its_code_and_who_failed(customer: Customer) -> None:
-    found = span(customer, status=502, error_code="backend_error", culprit=Culprit.BACKEND)
+    found = span(customer, status=502, error_code="backend_error", failed_by=FailureSource.BACKEND)
 
     assert found.is_failure
     assert found.attributes["error.type"] == "backend_error"
-    assert found.attributes["tollhouse.culprit"] == "backend"
+    assert found.attributes["tollhouse.failed_by"] == "backend"
     assert "gen_ai.request.stream" not in found.attributes
     assert "gen_ai.response.time_to_first_chunk" not in found.attributes
 
 
 def test_a_caller_who_left_is_a_failure_without_a_code(customer: Customer) -> None:
-    found = span(customer, status=499, culprit=Culprit.CALLER)
+    found = span(customer, status=499, failed_by=FailureSource.CALLER)
 
     assert found.attributes["error.type"] == "499"
 
@@ -110,10 +110,10 @@ async def test_a_recorder_exports_each_request_once_whatever_the_database_does(
     database: Database, customer: Customer
 ) -> None:
     exported: list[Span] = []
-    recorder = Recorder(database, waiting_records_max=2, export=exported.append)
+    recorder = RequestRecorder(database, waiting_records_max=2, export=exported.append)
     records = [customer.record(), customer.record(status=999), customer.record()]
     for record in records:
-        recorder.note(record)
+        recorder.record(record)
 
     await recorder.write()
     await recorder.write()
@@ -129,7 +129,7 @@ async def test_a_worker_sends_the_spans_of_its_requests_before_it_ends(
     with collecting(Collector()) as collector:
         chosen = msgspec.structs.replace(settings, otel=OtelSettings(endpoint=collector.url))
         async with running_gateway(chosen) as gateway:
-            gateway.application._recorder.note(record)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what handlers are given
+            gateway.application._recorder.record(record)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what handlers are given
 
     (found,) = collector.spans()
     assert found.trace_id.hex() == record.request_id.hex

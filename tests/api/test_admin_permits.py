@@ -9,7 +9,7 @@ import pytest
 
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.api import admin_permits
 from tollhouse.api.admin_permits import AdminPermit, AdminPermits, TooManyAdminRequests
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
@@ -19,12 +19,12 @@ LOCK_AUDIT = "LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE"
 PROJECTS = "/manage/v1/organization/projects"
 AUDIT = "/manage/v1/organization/audit"
 ONE, OTHER = (OrganizationId(time_ordered_uuid()) for _ in range(2))
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 @pytest.fixture
 def permits() -> AdminPermits:
-    return AdminPermits(at_once_max=2, wait_seconds=PATIENCE_SECONDS)
+    return AdminPermits(at_once_max=2, wait_seconds=TIMEOUT_SECONDS)
 
 
 async def acquired(permits: AdminPermits, count: int) -> list[AdminPermit]:
@@ -58,7 +58,7 @@ async def test_a_permit_is_released_once_however_often_it_is_asked(permits: Admi
 async def test_another_organization_does_not_wait(permits: AdminPermits) -> None:
     await acquired(permits, 2)
 
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await permits.acquire(OTHER)
 
 
@@ -83,7 +83,7 @@ async def test_a_caller_who_leaves_while_waiting_takes_no_permit(permits: AdminP
 
     first.release()
 
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await permits.acquire(ONE)
 
 
@@ -117,11 +117,11 @@ def outcome(answer: httpx2.Response) -> tuple[int, str | None, str | None]:
 
 
 async def test_a_flood_of_one_organization_is_refused_and_nobody_elses_requests(
-    narrow: Gateway, world: World, other_world: World, database_url: str
+    narrow: Gateway, org: OrganizationFixture, other_org: OrganizationFixture, database_url: str
 ) -> None:
     """The first two hold their permits as long as the test holds a table."""
-    key, other = await world.admin_key(), await other_world.admin_key()
-    customer = await world.project_key(await world.project())
+    key, other = await org.admin_key(), await other_org.admin_key()
+    customer = await org.project_key(await org.project())
     async with (
         narrow.client(key.value) as client,
         narrow.client(other.value) as neighbour,
@@ -142,10 +142,10 @@ async def test_a_flood_of_one_organization_is_refused_and_nobody_elses_requests(
 
 
 async def test_a_refused_request_has_not_been_asked_for_its_body(
-    narrow: Gateway, world: World, database_url: str
+    narrow: Gateway, org: OrganizationFixture, database_url: str
 ) -> None:
     """The body is no JSON, which nobody has noticed."""
-    key = await world.admin_key()
+    key = await org.admin_key()
     headers = {"content-type": "application/json", "idempotency-key": "creation-1"}
     async with narrow.client(key.value) as client:
         async with holding(database_url, LOCK_AUDIT):

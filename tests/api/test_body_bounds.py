@@ -11,9 +11,9 @@ import pytest
 from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.identity.waiting import until
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import World
-from tollhouse.api.body_reader import ON_LOOP_BYTES_MAX
-from tollhouse.contract.json_scan import ELEMENTS_MAX
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.api.body import ON_LOOP_BYTES_MAX
+from tollhouse.contract.decoding import ELEMENTS_MAX
 from tollhouse.settings import InvalidSettings, ServerSettings, Settings
 
 MEGABYTE = 1_048_576
@@ -68,9 +68,9 @@ async def until_held(gateway: Gateway, size_bytes: int) -> None:
 
 
 async def test_a_key_that_sends_too_many_large_bodies_at_once_is_told_when_to_try_again(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    first, second = [await world.admin_key() for _ in range(2)]
+    first, second = [await org.admin_key() for _ in range(2)]
     body = body_of(4 * ON_LOOP_BYTES_MAX)
 
     async with gateway.client(first.value) as client, gateway.client(second.value) as other:
@@ -90,11 +90,11 @@ async def test_a_key_that_sends_too_many_large_bodies_at_once_is_told_when_to_tr
 
 
 async def test_an_organization_beyond_its_share_is_unavailable_and_its_neighbour_is_not(
-    settings: Settings, world: World, other_world: World
+    settings: Settings, org: OrganizationFixture, other_org: OrganizationFixture
 ) -> None:
     server = msgspec.structs.replace(settings.server, bodies_per_key_max=8)
     settings = msgspec.structs.replace(settings, server=server)
-    greedy, neighbour = await world.admin_key(), await other_world.admin_key()
+    greedy, neighbour = await org.admin_key(), await other_org.admin_key()
     body = body_of(MEGABYTE)
 
     async with (
@@ -118,9 +118,9 @@ async def test_an_organization_beyond_its_share_is_unavailable_and_its_neighbour
 
 
 async def test_what_an_operation_without_a_body_is_sent_is_refused_unread(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     sent_pieces = 0
 
     async def endless() -> AsyncGenerator[bytes]:
@@ -136,8 +136,10 @@ async def test_what_an_operation_without_a_body_is_sent_is_refused_unread(
     assert refusal(answer) == (400, "invalid_json")
 
 
-async def test_elements_are_bounded_on_every_route(gateway: Gateway, world: World) -> None:
-    admin = await world.admin_key()
+async def test_elements_are_bounded_on_every_route(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    admin = await org.admin_key()
     bomb = b'{"name":' + b"[" + b"[]," * (ELEMENTS_MAX // 3) + b"[]]}"
 
     async with gateway.client(admin.value) as client:

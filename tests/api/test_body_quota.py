@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tollhouse.api.body_quota import (
     SMALL_BODY_COST_MAX,
+    BodyMemory,
     BodyQuota,
-    HeldBody,
     parsed_cost,
 )
 from tollhouse.api.edge_errors import BodyQuotaExceeded, OrganizationBodyQuotaExceeded
@@ -24,18 +24,18 @@ BODY_BYTES = 33_554_432
 SMALL_BYTES = SMALL_BODY_COST_MAX // 2
 
 
-def received(quota: BodyQuota, organization: OrganizationId, size_bytes: int) -> HeldBody:
-    held = quota.for_request(organization)
-    held.received(size_bytes)
+def received(quota: BodyQuota, organization: OrganizationId, size_bytes: int) -> BodyMemory:
+    held = BodyMemory(quota, organization)
+    held.count_received(size_bytes)
     return held
 
 
 def test_bytes_are_counted_in_all_and_given_back_once() -> None:
     quota = BodyQuota(WORKER_MAX)
-    held = quota.for_request(GREEDY)
+    held = BodyMemory(quota, GREEDY)
 
-    held.received(10)
-    held.received(30)
+    held.count_received(10)
+    held.count_received(30)
     counted = quota.used_bytes
     held.release()
     held.release()
@@ -59,9 +59,9 @@ def test_an_organization_that_uses_its_share_is_refused_and_others_are_not() -> 
     assert refused.value.retry_after_seconds
 
 
-def _fill(quota: BodyQuota, organization: OrganizationId, size_bytes: int) -> list[HeldBody]:
+def _fill(quota: BodyQuota, organization: OrganizationId, size_bytes: int) -> list[BodyMemory]:
     """Send bodies of a size until one is refused."""
-    bodies: list[HeldBody] = []
+    bodies: list[BodyMemory] = []
     while True:
         try:
             bodies.append(received(quota, organization, size_bytes))
@@ -91,12 +91,12 @@ def test_large_and_small_bodies_of_an_organization_have_one_share_together(
 def test_a_large_body_leaves_its_organization_room_for_small_ones() -> None:
     quota = BodyQuota(WORKER_MAX)
     large = received(quota, GREEDY, BODY_BYTES)
-    large.will_cost(SHARE + 1)
+    large.count_parsed(SHARE + 1)
 
     small = _fill(quota, GREEDY, SMALL_BYTES)
 
     assert len(small) == ALLOWANCE // SMALL_BODY_COST_MAX
-    large.will_cost(SHARE + 2)
+    large.count_parsed(SHARE + 2)
 
 
 def test_a_refused_body_is_counted_as_before() -> None:
@@ -105,7 +105,7 @@ def test_a_refused_body_is_counted_as_before() -> None:
     held = received(quota, GREEDY, SMALL_BYTES)
 
     with pytest.raises(OrganizationBodyQuotaExceeded):
-        held.received(BODY_BYTES)
+        held.count_received(BODY_BYTES)
 
     assert quota.used_bytes == 2 * (BODY_BYTES + SMALL_BYTES)
 
@@ -115,7 +115,7 @@ def test_one_body_alone_may_exceed_the_share() -> None:
     held = received(quota, GREEDY, BODY_BYTES)
     cost = parsed_cost(BODY_BYTES, character_bytes=4, elements=0)
 
-    held.will_cost(cost)
+    held.count_parsed(cost)
 
     assert cost > SHARE
     assert quota.used_bytes == cost
@@ -152,13 +152,13 @@ def test_whatever_comes_and_goes_the_bounds_hold_and_nothing_stays(
     steps: list[tuple[int, int, int]],
 ) -> None:
     quota = BodyQuota(WORKER_MAX)
-    bodies: dict[tuple[int, int], HeldBody] = {}
+    bodies: dict[tuple[int, int], BodyMemory] = {}
     for organization, number, cost in steps:
         body = bodies.setdefault(
-            (organization, number), quota.for_request(ORGANIZATIONS[organization])
+            (organization, number), BodyMemory(quota, ORGANIZATIONS[organization])
         )
         try:
-            body.will_cost(cost)
+            body.count_parsed(cost)
         except BodyQuotaExceeded:
             body.release()
         assert 0 <= quota.used_bytes <= WORKER_MAX

@@ -11,8 +11,8 @@ from tests.serving.corpus import CASES, run_case
 from tests.serving.raw import Observation, exchange
 from tests.serving.servers import get, granian
 from tests.support.gateway import running_gateway, settings_for
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import as_toml
-from tests.support.world import World
 from tollhouse.settings import Settings
 
 PATH = b"/manage/v1/organization/projects"
@@ -52,15 +52,15 @@ def headers(key: str, name: str) -> tuple[bytes, ...]:
     )
 
 
-async def projects(world: World) -> int:
-    async with world.database.transaction() as tx:
+async def projects(org: OrganizationFixture) -> int:
+    async with org.database.transaction() as tx:
         return await tx.fetch_value("SELECT count(*) FROM projects")
 
 
 async def test_no_case_of_http_ends_in_a_500_or_a_second_answer(
-    address: Address, world: World
+    address: Address, org: OrganizationFixture
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     places = asyncio.Semaphore(CONNECTIONS_MAX)
 
     async def observe(number: int) -> Observation:
@@ -75,13 +75,13 @@ async def test_no_case_of_http_ends_in_a_500_or_a_second_answer(
         expected = max(len(case.bounded), len(case.granian), 1)
         assert all(status < 500 for status in statuses), (case.name, statuses)
         assert len(statuses) <= expected, (case.name, statuses)
-    assert await projects(world) == 0
+    assert await projects(org) == 0
 
 
 async def test_no_case_of_json_ends_in_a_500_and_none_creates_anything(
-    address: Address, world: World
+    address: Address, org: OrganizationFixture
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     places = asyncio.Semaphore(CONNECTIONS_MAX)
     bodies: dict[str, bytes] = NOT_JSON | {name: case[0] for name, case in WRONG_JSON.items()}
 
@@ -96,7 +96,7 @@ async def test_no_case_of_json_ends_in_a_500_and_none_creates_anything(
 
     for name, observation in zip(bodies, observations, strict=True):
         assert [response.status for response in observation.responses] == [400], name
-    assert await projects(world) == 0
+    assert await projects(org) == 0
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ async def test_no_case_of_json_ends_in_a_500_and_none_creates_anything(
     ],
 )
 async def test_a_truncated_body_is_never_processed_though_its_json_is_whole(
-    address: Address, world: World, cut_short: bytes
+    address: Address, org: OrganizationFixture, cut_short: bytes
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     head = b"\r\n".join(
         (b"POST " + PATH + b" HTTP/1.1", b"Host: localhost", *headers(admin.value, "cut"), b"")
     )
@@ -119,7 +119,7 @@ async def test_a_truncated_body_is_never_processed_though_its_json_is_whole(
     observation = await exchange(address, head + cut_short, is_half_closed=True)
 
     assert all(400 <= response.status < 500 for response in observation.responses)
-    assert await projects(world) == 0
+    assert await projects(org) == 0
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ async def test_a_truncated_body_is_never_processed_though_its_json_is_whole(
     ],
 )
 async def test_transfer_codings_other_than_chunked_end_the_connection(
-    address: Address, world: World, codings: bytes
+    address: Address, org: OrganizationFixture, codings: bytes
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     body = b'c\r\n{"name":"x"}\r\n0\r\n\r\n'
     lines = (
         b"POST " + PATH + b" HTTP/1.1",
@@ -145,11 +145,13 @@ async def test_transfer_codings_other_than_chunked_end_the_connection(
 
     assert [response.status for response in observation.responses] == [400]
     assert observation.is_closed
-    assert await projects(world) == 0
+    assert await projects(org) == 0
 
 
-async def test_a_path_is_known_by_its_one_spelling(address: Address, world: World) -> None:
-    admin, project = await world.admin_key(), await world.project()
+async def test_a_path_is_known_by_its_one_spelling(
+    address: Address, org: OrganizationFixture
+) -> None:
+    admin, project = await org.admin_key(), await org.project()
     one = b"%b/%b" % (PATH, str(project.id).encode())
     statuses = {
         one: 200,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import ErrorSettings, Settings
 
 PROJECTS = "/manage/v1/organization/projects"
@@ -29,9 +29,9 @@ def refusal(response: httpx2.Response) -> tuple[int, str]:
     return response.status_code, body["error"]["code"]
 
 
-async def test_a_refusal_is_a_whole_envelope(gateway: Gateway, world: World) -> None:
-    admin = await world.admin_key()
-    limited = await world.admin_key(("audit:read",))
+async def test_a_refusal_is_a_whole_envelope(gateway: Gateway, org: OrganizationFixture) -> None:
+    admin = await org.admin_key()
+    limited = await org.admin_key(("audit:read",))
     named = {"Idempotency-Key": "creation-1"}
 
     async with gateway.client(admin.value) as client, gateway.client() as nobody:
@@ -62,9 +62,9 @@ async def test_a_refusal_is_a_whole_envelope(gateway: Gateway, world: World) -> 
 
 
 async def test_a_refusal_without_a_parameter_says_so_with_null(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
 
     async with gateway.client(admin.value) as client:
         answer = await client.get("/nowhere")
@@ -99,8 +99,10 @@ async def test_a_request_id_is_never_the_callers(gateway: Gateway) -> None:
     assert len({chosen, *(request_id for (request_id,) in given)}) == 5
 
 
-async def test_a_success_carries_the_same_headers(gateway: Gateway, world: World) -> None:
-    admin = await world.admin_key()
+async def test_a_success_carries_the_same_headers(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    admin = await org.admin_key()
 
     async with gateway.client(admin.value) as client:
         answer = await client.get(PROJECTS)
@@ -111,8 +113,10 @@ async def test_a_success_carries_the_same_headers(gateway: Gateway, world: World
     assert answer.headers["content-type"] == "application/json"
 
 
-async def test_no_answer_lets_a_foreign_page_read_it(gateway: Gateway, world: World) -> None:
-    admin = await world.admin_key()
+async def test_no_answer_lets_a_foreign_page_read_it(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    admin = await org.admin_key()
     origin = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "GET"}
 
     async with gateway.client(admin.value) as client:
@@ -128,10 +132,10 @@ async def test_no_answer_lets_a_foreign_page_read_it(gateway: Gateway, world: Wo
 
 
 async def test_a_messages_shaped_route_wraps_its_refusals_and_repeats_the_request_id(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    key = await world.project_key(await world.project())
-    admin = await world.admin_key()
+    key = await org.project_key(await org.project())
+    admin = await org.admin_key()
 
     async with gateway.client() as nobody, gateway.client(admin.value) as other_kind:
         answers = [

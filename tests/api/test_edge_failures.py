@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.observability.log import JsonFormatter
 
 CANARY = "a canary in the body"
@@ -21,8 +21,8 @@ async def spoil(database_url: str, statement: str) -> None:
     await connection.close()
 
 
-async def create(gateway: Gateway, world: World) -> httpx2.Response:
-    admin = await world.admin_key()
+async def create(gateway: Gateway, org: OrganizationFixture) -> httpx2.Response:
+    admin = await org.admin_key()
     async with gateway.client(admin.value) as client:
         return await client.post(
             PROJECTS, json={"name": CANARY}, headers={"Idempotency-Key": "creation-1"}
@@ -34,11 +34,11 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 async def test_an_unexpected_exception_is_500_in_the_usual_envelope(
-    gateway: Gateway, world: World, database_url: str
+    gateway: Gateway, org: OrganizationFixture, database_url: str
 ) -> None:
     await spoil(database_url, "ALTER TABLE idempotency_records RENAME TO gone")
 
-    answer = await create(gateway, world)
+    answer = await create(gateway, org)
 
     assert refusal(answer) == (500, "server_error")
     assert answer.json()["error"]["type"] == "server_error"
@@ -46,11 +46,11 @@ async def test_an_unexpected_exception_is_500_in_the_usual_envelope(
 
 
 async def test_an_unexpected_exception_is_logged_once_under_its_request_id(
-    gateway: Gateway, world: World, database_url: str, caplog: pytest.LogCaptureFixture
+    gateway: Gateway, org: OrganizationFixture, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await spoil(database_url, "ALTER TABLE idempotency_records RENAME TO gone")
 
-    answer = await create(gateway, world)
+    answer = await create(gateway, org)
 
     (record,) = failures(caplog)
     line = JsonFormatter().format(record)
@@ -60,11 +60,11 @@ async def test_an_unexpected_exception_is_logged_once_under_its_request_id(
 
 
 async def test_what_was_sent_is_not_logged_even_if_the_database_repeats_it(
-    gateway: Gateway, world: World, database_url: str, caplog: pytest.LogCaptureFixture
+    gateway: Gateway, org: OrganizationFixture, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await spoil(database_url, "ALTER TABLE projects ADD CHECK (length(name) < 3)")
 
-    answer = await create(gateway, world)
+    answer = await create(gateway, org)
 
     (record,) = failures(caplog)
     line = JsonFormatter().format(record)
@@ -74,13 +74,13 @@ async def test_what_was_sent_is_not_logged_even_if_the_database_repeats_it(
 
 
 async def test_the_gateway_serves_on_after_an_unexpected_exception(
-    gateway: Gateway, world: World, database_url: str
+    gateway: Gateway, org: OrganizationFixture, database_url: str
 ) -> None:
     await spoil(database_url, "ALTER TABLE idempotency_records RENAME TO gone")
-    failed = await create(gateway, world)
+    failed = await create(gateway, org)
     await spoil(database_url, "ALTER TABLE gone RENAME TO idempotency_records")
 
-    served = await create(gateway, world)
+    served = await create(gateway, org)
 
     assert [failed.status_code, served.status_code] == [500, 200]
     assert "idempotent-replayed" not in served.headers

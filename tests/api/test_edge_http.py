@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.support.gateway import Gateway
-from tests.support.world import HeldAdminKey, World
+from tests.support.organization_fixture import HeldAdminKey, OrganizationFixture
 from tollhouse.projects.types import Project
 
 NOT_ALLOWED = {
@@ -54,8 +54,8 @@ REFUSED_MEDIA = (
 
 
 @pytest.fixture
-async def admin(world: World) -> HeldAdminKey:
-    return await world.admin_key()
+async def admin(org: OrganizationFixture) -> HeldAdminKey:
+    return await org.admin_key()
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def client(gateway: Gateway, admin: HeldAdminKey) -> httpx2.AsyncClient:
 
 
 @pytest.fixture
-async def project(world: World) -> Project:
-    return await world.project()
+async def project(org: OrganizationFixture) -> Project:
+    return await org.project()
 
 
 async def create(

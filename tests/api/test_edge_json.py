@@ -9,9 +9,10 @@ import httpx2
 import pytest
 
 from tests.api.test_edge_envelope import PROJECTS, refusal
+from tests.support import seeds
 from tests.support.gateway import Gateway
-from tests.support.world import World
-from tollhouse.contract.json_scan import DEPTH_MAX, ELEMENTS_MAX, MEMBERS_MAX
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.contract.decoding import DEPTH_MAX, ELEMENTS_MAX, MEMBERS_MAX
 
 JSON = {"content-type": "application/json"}
 
@@ -193,8 +194,8 @@ SOUND = {
 
 
 @pytest.fixture
-async def client(gateway: Gateway, world: World) -> httpx2.AsyncClient:
-    admin = await world.admin_key()
+async def client(gateway: Gateway, org: OrganizationFixture) -> httpx2.AsyncClient:
+    admin = await org.admin_key()
     return gateway.client(admin.value)
 
 
@@ -212,9 +213,9 @@ async def send_all(
 
 
 async def test_what_is_not_json_is_refused_and_creates_nothing(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     keys = f"/v1/organization/projects/{project.id}/api_keys"
 
     async with client:
@@ -273,9 +274,8 @@ async def test_refusals_do_not_repeat_what_was_sent(client: httpx2.AsyncClient) 
         assert secret.decode() not in answer.text
 
 
-def broken_bodies(seed: int, count: int) -> Iterator[bytes]:
+def broken_bodies(chance: random.Random, count: int) -> Iterator[bytes]:
     """A sound body with a few of its bytes changed, doubled or removed."""
-    chance = random.Random(seed)  # noqa: S311 - the same cases in every run
     alphabet = b'{}[]":,\\u0n1e-+. \x00\x1f\x7f\x80\xc3\xed\xff'
     for _ in range(count):
         body = bytearray(b'{"name":"a\\u0041\\ud83d\\ude00b c"}')
@@ -291,7 +291,7 @@ def broken_bodies(seed: int, count: int) -> Iterator[bytes]:
 async def test_whatever_is_sent_is_created_as_other_readers_read_it_or_refused(
     client: httpx2.AsyncClient,
 ) -> None:
-    bodies = list(broken_bodies(seed=7, count=600))
+    bodies = list(broken_bodies(seeds.chance(), count=600))
 
     async with client:
         answers = await send_all(client, PROJECTS, bodies)

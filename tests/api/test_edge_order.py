@@ -11,7 +11,7 @@ import pytest
 
 from tests.api.test_edge_envelope import refusal
 from tests.support.gateway import Gateway, settings_for
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 
 BODY_BYTES_MAX = 1024
@@ -48,7 +48,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Stage:
-    """Keys and paths that exist in the world under test."""
+    """Keys and paths that exist in the gateway under test."""
 
     path: str
     key: str
@@ -101,13 +101,13 @@ EXCLUSIVE = (
 
 
 @pytest.fixture
-async def stage(world: World) -> Stage:
-    project, archived = await world.project(), await world.project()
-    await world.archive(archived)
+async def stage(org: OrganizationFixture) -> Stage:
+    project, archived = await org.project(), await org.project()
+    await org.archive(archived)
     return Stage(
         path=f"/v1/organization/projects/{project.id}/api_keys",
-        key=(await world.admin_key()).value,
-        powerless_key=(await world.admin_key(("audit:read",))).value,
+        key=(await org.admin_key()).value,
+        powerless_key=(await org.admin_key(("audit:read",))).value,
         archived_path=f"/v1/organization/projects/{archived.id}/api_keys",
     )
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.api.test_edge_envelope import PROJECTS
 from tests.serving.raw import Observation, exchange
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 
 BODY_BYTES_MAX = 100_000
@@ -163,15 +163,15 @@ def settings(database_url: str) -> Settings:
 
 
 @pytest.fixture
-async def stage(gateway: Gateway, world: World) -> Stage:
-    admin = await world.admin_key()
+async def stage(gateway: Gateway, org: OrganizationFixture) -> Stage:
+    admin = await org.admin_key()
     return Stage(gateway, admin.value)
 
 
 @pytest.fixture
-async def hasty(settings: Settings, world: World) -> AsyncIterator[Stage]:
+async def impatient(settings: Settings, org: OrganizationFixture) -> AsyncIterator[Stage]:
     """A gateway that gives a body up soon."""
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     server = replace(settings.server, body_seconds=HASTY_BODY_SECONDS)
     async with running_gateway(replace(settings, server=server)) as gateway:
         yield Stage(gateway, admin.value)
@@ -236,9 +236,11 @@ async def test_a_path_is_taken_as_it_is_and_nobody_is_sent_elsewhere(stage: Stag
     assert dict(zip(NO_PROJECT, unknown_projects, strict=True)) == expected
 
 
-async def test_only_a_parameter_may_be_percent_encoded(stage: Stage, world: World) -> None:
+async def test_only_a_parameter_may_be_percent_encoded(
+    stage: Stage, org: OrganizationFixture
+) -> None:
     """What else is encoded leads nowhere: see above."""
-    project = await world.project()
+    project = await org.project()
     path = f"{PROJECTS}/{project.id}".replace("-", "%2D")
 
     assert await send_all(stage, [stage.head("GET", path, b"Host: localhost")]) == [(200, None)]
@@ -319,21 +321,25 @@ async def test_a_body_is_not_waited_for_when_the_head_alone_is_refused(stage: St
 
 
 @pytest.mark.clock
-async def test_a_body_that_stalls_is_given_up_and_its_connection_closed(hasty: Stage) -> None:
-    observation = await hasty.send(hasty.creation(b"Content-Length: 100") + CREATION)
+async def test_a_body_that_stalls_is_given_up_and_its_connection_closed(impatient: Stage) -> None:
+    observation = await impatient.send(impatient.creation(b"Content-Length: 100") + CREATION)
 
     assert told(observation) == (408, "request_timeout")
     assert observation.responses[0].headers["connection"] == "close"
     assert observation.is_closed
     assert HASTY_BODY_SECONDS <= observation.seconds < 1.7 * HASTY_BODY_SECONDS
-    assert await hasty.project_count() == 0
+    assert await impatient.project_count() == 0
 
 
-async def test_a_body_that_drips_does_not_live_longer_than_one_that_stalls(hasty: Stage) -> None:
+async def test_a_body_that_drips_does_not_live_longer_than_one_that_stalls(
+    impatient: Stage,
+) -> None:
     """It would drip for minutes, which is longer than an answer is waited for."""
     drops = [b" "] * BODY_BYTES_MAX
 
-    observation = await hasty.send(hasty.creation(b"Content-Length: %d" % BODY_BYTES_MAX), *drops)
+    observation = await impatient.send(
+        impatient.creation(b"Content-Length: %d" % BODY_BYTES_MAX), *drops
+    )
 
     assert told(observation) == (408, "request_timeout")
 

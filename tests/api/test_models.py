@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from tests.support import catalogs
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -62,9 +62,9 @@ def ids_of(answer: httpx2.Response) -> list[str]:
     return [model["id"] for model in answer.json()["data"]]
 
 
-async def test_a_model_is_shown_whole(gateway: Gateway, world: World) -> None:
-    key = await world.project_key(await world.project())
-    await world.grant_check("identity")
+async def test_a_model_is_shown_whole(gateway: Gateway, org: OrganizationFixture) -> None:
+    key = await org.project_key(await org.project())
+    await org.grant_check("identity")
 
     async with gateway.client(key.value) as client:
         full = (await client.get("/v1/models/vision")).json()
@@ -130,9 +130,9 @@ async def test_a_model_is_shown_whole(gateway: Gateway, world: World) -> None:
     ],
 )
 async def test_an_id_may_be_encoded_or_not_and_is_decoded_once(
-    gateway: Gateway, world: World, path: str, model_id: str
+    gateway: Gateway, org: OrganizationFixture, path: str, model_id: str
 ) -> None:
-    key = await world.project_key(await world.project())
+    key = await org.project_key(await org.project())
 
     async with gateway.client(key.value) as client:
         answer = await client.get(f"/v1/models/{path}")
@@ -144,8 +144,8 @@ UNKNOWN = ("x", "example", "example/", "example%252Fmodel-a", "EXAMPLE/model-a",
 
 
 @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path[:20])
-async def test_another_id_is_404(gateway: Gateway, world: World, path: str) -> None:
-    key = await world.project_key(await world.project())
+async def test_another_id_is_404(gateway: Gateway, org: OrganizationFixture, path: str) -> None:
+    key = await org.project_key(await org.project())
 
     async with gateway.client(key.value) as client:
         answer = await client.get(f"/v1/models/{path}")
@@ -157,18 +157,18 @@ async def test_another_id_is_404(gateway: Gateway, world: World, path: str) -> N
 
 
 async def test_a_model_that_is_not_allowed_looks_like_one_that_is_not_there(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
     open_, narrow = (
-        await world.project(),
-        await world.allow_models(await world.project(), "vision", "example/model-a", "not/there"),
+        await org.project(),
+        await org.allow_models(await org.project(), "vision", "example/model-a", "not/there"),
     )
     lists = {
-        "neither": await world.project_key(open_),
-        "only the key": await world.project_key(open_, allowed_models=("vision",)),
-        "only the project": await world.project_key(narrow),
-        "both": await world.project_key(narrow, allowed_models=(ODD_ID, "vision")),
-        "nothing in common": await world.project_key(narrow, allowed_models=(ODD_ID,)),
+        "neither": await org.project_key(open_),
+        "only the key": await org.project_key(open_, allowed_models=("vision",)),
+        "only the project": await org.project_key(narrow),
+        "both": await org.project_key(narrow, allowed_models=(ODD_ID, "vision")),
+        "nothing in common": await org.project_key(narrow, allowed_models=(ODD_ID,)),
     }
 
     seen: dict[str, list[str]] = {}
@@ -194,11 +194,11 @@ async def test_a_model_that_is_not_allowed_looks_like_one_that_is_not_there(
 
 
 async def test_what_is_granted_or_narrowed_holds_within_a_second(
-    settings: Settings, world: World, other_world: World
+    settings: Settings, org: OrganizationFixture, other_org: OrganizationFixture
 ) -> None:
-    project = await world.project()
-    key = await world.project_key(project)
-    stranger = await other_world.project_key(await other_world.project())
+    project = await org.project()
+    key = await org.project_key(project)
+    stranger = await other_org.project_key(await other_org.project())
     clock = HeldClock(datetime.now(UTC))
 
     async with running_gateway(settings, clock) as gateway, gateway.client() as client:
@@ -216,27 +216,27 @@ async def test_what_is_granted_or_narrowed_holds_within_a_second(
             return ids_of(await client.get("/v1/models", headers=headers))
 
         assert await missing(key.value) == ["identity", "export-control"]
-        await world.grant_check("identity")
-        await world.grant_check("export-control")
+        await org.grant_check("identity")
+        await org.grant_check("export-control")
         clock.advance(A_SECOND)
         assert await missing(key.value) == []
         assert await missing(stranger.value) == ["identity", "export-control"]
-        await world.revoke_check("identity")
+        await org.revoke_check("identity")
         clock.advance(A_SECOND)
         assert await missing(key.value) == ["identity"]
 
-        await world.allow_models(project, "vision")
+        await org.allow_models(project, "vision")
         clock.advance(A_SECOND)
         assert await visible() == ["vision"]
-        await world.allow_models(project)
+        await org.allow_models(project)
         clock.advance(A_SECOND)
         assert await visible() == list(MODELS)
 
 
 async def test_the_sdk_lists_and_retrieves_in_either_spelling(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    key = await world.project_key(await world.project())
+    key = await org.project_key(await org.project())
     base_url = f"{gateway.base_url}/v1"
 
     async with AsyncOpenAI(api_key=key.value, base_url=base_url) as client:
@@ -260,8 +260,10 @@ def as_tree(raw: object) -> dict[str, Any]:
     return msgspec.convert(raw, dict[str, Any])
 
 
-async def test_the_blocking_sdk_lists_and_retrieves_too(gateway: Gateway, world: World) -> None:
-    key = await world.project_key(await world.project())
+async def test_the_blocking_sdk_lists_and_retrieves_too(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    key = await org.project_key(await org.project())
 
     def work() -> tuple[list[str], str]:
         with OpenAI(api_key=key.value, base_url=f"{gateway.base_url}/v1") as client:

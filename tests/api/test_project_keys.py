@@ -1,14 +1,14 @@
 """Creating project keys through the given operation."""
 
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 
 
 async def test_a_created_key_is_shown_once_and_listed_redacted(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    project = await world.project("search")
-    admin = await world.admin_key()
+    project = await org.project("search")
+    admin = await org.admin_key()
 
     async with gateway.client(admin.value) as client:
         created = await client.post(

@@ -7,7 +7,18 @@ from textwrap import dedent
 
 import pytest
 
-from tools.checks import handlers, log_fields, money, mutations, sizes, statements, tenancy
+from tools.checks import (
+    handlers,
+    log_fields,
+    money,
+    mutations,
+    names,
+    phrases,
+    sizes,
+    statements,
+    tables,
+    tenancy,
+)
 from tools.checks.__main__ import findings
 from tools.checks.source import Source
 
@@ -207,7 +218,7 @@ def test_a_handler_that_names_its_failure_or_lets_it_go_on_passes(handler: str) 
     assert list(handlers.check(source(text))) == []
 
 
-@pytest.mark.parametrize("module", ["api/errors", "base/tasks"])
+@pytest.mark.parametrize("module", ["api/edge", "base/tasks"])
 def test_two_modules_are_the_last_resort(module: str) -> None:
     text = "try:\n    work()\nexcept Exception:\n    pass"
     assert list(handlers.check(source(text, module))) == []
@@ -215,11 +226,11 @@ def test_two_modules_are_the_last_resort(module: str) -> None:
 
 @pytest.mark.parametrize("module", ["api/projects", "manage/projects"])
 def test_a_handler_that_changes_something_unasked_is_found(module: str) -> None:
-    text = "async with call.house.database.mutation(authority) as tx:\n    await act(tx)"
+    text = "async with self.pool.mutation(authority) as tx:\n    await act(tx)"
     assert [finding.line for finding in mutations.check(source(text, module))] == [1]
 
 
-@pytest.mark.parametrize("module", ["api/mutations", "cli/project", "settings"])
+@pytest.mark.parametrize("module", ["api/admin_database", "cli/project", "settings"])
 def test_only_handlers_have_a_caller_to_ask_for(module: str) -> None:
     assert list(mutations.check(source("database.mutation(authority)", module))) == []
     assert list(mutations.check(source("mutation(call)", "api/projects"))) == []
@@ -235,33 +246,33 @@ def test_a_fact_that_no_log_line_shows_is_found() -> None:
     assert list(log_fields.check(source("logger.info('event', extra={'job': 1})"), fields)) == []
 
 
-def test_a_file_may_have_500_lines_and_no_more() -> None:
-    assert list(sizes.check(source("x = 1\n" * 500))) == []
-    assert [finding.line for finding in sizes.check(source("x = 1\n" * 501))] == [501]
+def test_a_file_may_have_400_lines_and_no_more() -> None:
+    assert list(sizes.check(source("x = 1\n" * 400))) == []
+    assert [finding.line for finding in sizes.check(source("x = 1\n" * 401))] == [401]
 
 
 @pytest.mark.parametrize("keyword", ["def", "async def"])
-def test_a_function_may_have_70_lines_and_no_more(keyword: str) -> None:
+def test_a_function_may_have_50_lines_and_no_more(keyword: str) -> None:
     head = f"x = 1\n{keyword} long():\n"
-    assert list(sizes.check(source(head + "    x = 1\n" * 69))) == []
-    assert [finding.line for finding in sizes.check(source(head + "    x = 1\n" * 70))] == [2]
+    assert list(sizes.check(source(head + "    x = 1\n" * 49))) == []
+    assert [finding.line for finding in sizes.check(source(head + "    x = 1\n" * 50))] == [2]
 
 
 def test_every_check_reads_the_whole_package(tmp_path: Path) -> None:
-    room = tmp_path / "src" / "tollhouse" / "keys"
-    room.mkdir(parents=True)
-    (room / "store.py").write_text(
+    package = tmp_path / "src" / "tollhouse" / "keys"
+    package.mkdir(parents=True)
+    (package / "store.py").write_text(
         "async def get(tx: Transaction, name: Name) -> None:\n"
         "    price = 1.5\n"
         "    try:\n"
         "        await tx.execute(name)\n"
         "    except:\n"
-        "        pass\n" + "    x = 1\n" * 500,
+        "        pass\n" + "    x = 1\n" * 400,
         encoding="utf-8",
     )
-    found = sorted(findings(tmp_path))
+    found = sorted(each for each in findings(tmp_path) if each.path.startswith("src/"))
     assert {finding.path for finding in found} == {"src/tollhouse/keys/store.py"}
-    assert [finding.line for finding in found] == [1, 1, 2, 4, 5, 501]
+    assert [finding.line for finding in found] == [1, 1, 2, 4, 5, 401]
 
 
 def test_the_command_lists_file_and_line_and_fails(tmp_path: Path) -> None:
@@ -279,3 +290,95 @@ def test_the_command_lists_file_and_line_and_fails(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stdout.startswith("src/tollhouse/api/pay.py:1: a float literal near money")
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("class Court: ...", "evaluation/example"),
+        ("def weigh() -> None: ...", "evaluation/example"),
+        ("async def tend() -> None: ...", "limits/example"),
+        ("def enter(entrant: str) -> None: ...", "limits/example"),
+        ("courtroom = 1", "evaluation/example"),
+        ("SIZE = 1", "evaluation/courtroom"),
+    ],
+)
+def test_a_name_that_was_replaced_is_found(text: str, module: str) -> None:
+    one = source(text, module)
+
+    assert [finding.line for finding in names.check(one, names.classes([one]))] == [1]
+
+
+def test_a_class_name_that_exists_twice_is_found_in_both_places() -> None:
+    first, second = (
+        source("class Place: ...", "api/first"),
+        source("class Place: ...", "api/second"),
+    )
+    defined = names.classes([first, second])
+
+    (found,) = names.check(first, defined)
+    assert "api/second" in found.message
+    assert len([*names.check(second, defined)]) == 1
+
+
+def test_a_wire_type_may_have_the_name_of_its_noun() -> None:
+    noun = source("class Project: ...", "projects/types")
+    wire = source("class Project: ...", "contract/projects")
+    defined = names.classes([noun, wire])
+
+    assert not [*names.check(noun, defined), *names.check(wire, defined)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Ask the courtroom."""',
+        "# A secret that nobody\n# can read.\nkey = read()",
+        'MESSAGE = "The operator pays, whoever "\n"asked."',
+        'raise Refused(f"Whoever runs {name} can change it.")',
+    ],
+)
+def test_a_phrase_that_hides_who_acts_is_found(text: str) -> None:
+    assert [*phrases.check(source(text, "cli/example"))]
+
+
+@pytest.mark.parametrize(
+    "text", ['account = "nobody"', "courtroom = 1", '"""Return the houses of the city."""']
+)
+def test_a_name_or_an_honest_word_is_no_phrase(text: str) -> None:
+    assert not [*phrases.check(source(text, "cli/example"))]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM accounts WHERE organization_id = $1",
+        "SELECT 1 FROM projects p JOIN accounts a ON true",
+        "INSERT INTO accounts (organization_id) VALUES ($1)",
+        "UPDATE accounts SET credit_pico = 0",
+        "DELETE FROM accounts",
+    ],
+)
+def test_a_table_of_another_package_is_found(statement: str) -> None:
+    foreign = source(f'await tx.execute("{statement}")', "projects/store")
+    own = source(f'await tx.execute("{statement}")', "ledger/store")
+
+    (found,) = tables.check([foreign], {})
+    assert "accounts, which belongs to ledger" in found.message
+    assert "accounts" not in " ".join(map(str, tables.check([own], {})))
+
+
+def test_a_named_exception_allows_one_use_and_must_be_needed() -> None:
+    reading = source('await tx.fetch_one("SELECT 1 FROM accounts FOR UPDATE")', "projects/store")
+    exceptions = {("projects", "accounts", "read"): "shown once"}
+
+    assert not [*tables.check([reading], exceptions)]
+    (found,) = tables.check([], exceptions)
+    assert "not needed" in found.message
+
+
+def test_a_table_without_an_owner_is_found() -> None:
+    migration = source('run("CREATE TABLE orphans (id uuid)")', "storage/migrations/versions/r1")
+
+    (found,) = tables.check([migration], {})
+    assert "orphans" in found.message

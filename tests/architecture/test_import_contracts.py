@@ -49,13 +49,13 @@ PLANTS = [
     ),
     Plant(contract="layers", module="helpers/planted.py", line="", named="- tollhouse.helpers"),
     Plant(
-        contract="room",
+        contract="package",
         module="projects/rules.py",
         line="import tollhouse.projects.store",
         named="tollhouse.projects.rules -> tollhouse.projects.store",
     ),
     Plant(
-        contract="room",
+        contract="package",
         module="projects/types.py",
         line="import tollhouse.projects.errors",
         named="tollhouse.projects.types -> tollhouse.projects.errors",
@@ -77,6 +77,12 @@ PLANTS = [
         module="api/planted.py",
         line="import tollhouse.projects.store",
         named="tollhouse.api.planted -> tollhouse.projects.store",
+    ),
+    Plant(
+        contract="evaluation",
+        module="api/planted.py",
+        line="import tollhouse.evaluation.judge.client",
+        named="tollhouse.api.planted -> tollhouse.evaluation.judge.client",
     ),
     Plant(
         contract="settings",

@@ -26,14 +26,14 @@ def test_a_lock_that_holds_what_is_asked_for_passes() -> None:
 @pytest.mark.parametrize(
     ("lock", "requirements", "fault"),
     [
-        (LOCK, ["click", "uvloop", "rich"], "rich is asked for and not locked"),
-        (LOCK, ["click>=9", "uvloop"], "click is locked at 8.5.1, asked for is >=9"),
-        (LOCK, ["click"], "uvloop is locked and no longer asked for"),
+        (LOCK, ["click", "uvloop", "rich"], "rich is required and not locked"),
+        (LOCK, ["click>=9", "uvloop"], "click is locked at 8.5.1, required is >=9"),
+        (LOCK, ["click"], "uvloop is locked and no longer required"),
         (f"{LOCK}idna==3.10\n", ["click", "uvloop"], "idna has no hash"),
         (
             f"--index-url https://localhost/simple\n{LOCK}",
             ["click", "uvloop"],
-            "names the place that packages come from",
+            "names the index that packages come from",
         ),
     ],
 )

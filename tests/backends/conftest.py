@@ -9,19 +9,19 @@ import pytest
 import uvloop
 
 from tests.backends.wire import Upstream, running_upstream
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
 from tollhouse.base.clock import HeldClock
-from tollhouse.observability import metrics
+from tollhouse.observability import registry
 
 Build = Callable[..., OpenAiBackend]
 API_KEY = "sk-upstream-0123456789abcdef"
 PATIENT = {
     "api_key": API_KEY,
-    "connect_seconds": PATIENCE_SECONDS,
-    "total_seconds": PATIENCE_SECONDS,
+    "connect_seconds": TIMEOUT_SECONDS,
+    "total_seconds": TIMEOUT_SECONDS,
 }
 
 
@@ -55,7 +55,7 @@ async def transport() -> AsyncIterator[Transport]:
     yield opened
     await opened.close()
     if left := asyncio.all_tasks() - before - {asyncio.current_task()}:
-        _, running = await asyncio.wait(left, timeout=PATIENCE_SECONDS)
+        _, running = await asyncio.wait(left, timeout=TIMEOUT_SECONDS)
         assert not running
 
 
@@ -77,7 +77,7 @@ def build(transport: Transport, clock: HeldClock) -> Iterator[Build]:
 
 def counted(series: str) -> float:
     """What a metric of backends shows, or zero."""
-    page = metrics.exposition(None).decode()
+    page = registry.exposition(None).decode()
     found = re.search(rf"^tollhouse_backend_{re.escape(series)} (\S+)$", page, re.MULTILINE)
     return float(found[1]) if found else 0.0
 

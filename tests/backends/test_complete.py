@@ -21,20 +21,20 @@ from tests.backends.wire import (
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendBusy,
-    BackendDeniedUs,
     BackendDown,
     BackendError,
     BackendFailed,
     BackendHungUp,
-    BackendNonsense,
+    BackendMalformed,
     BackendRejected,
     BackendTimedOut,
+    BackendUnauthorized,
     BackendUnreachable,
 )
 from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.types import Ask, UpstreamUsage
+from tollhouse.backends.types import UpstreamRequest, UpstreamUsage
 
-ASK = Ask(path="/chat/completions", body=b'{"model":"m"}')
+ASK = UpstreamRequest(path="/chat/completions", body=b'{"model":"m"}')
 
 
 async def failure(backend: OpenAiBackend) -> BackendError:
@@ -97,24 +97,24 @@ TOO_LONG = "This model's maximum context length is 2048 tokens."
         (json_answer(REFUSED, status=400), BackendRejected, 422, False),
         (json_answer(REFUSED, status=413), BackendRejected, 422, False),
         (json_answer(REFUSED, status=422), BackendRejected, 422, False),
-        (json_answer({}, status=401), BackendDeniedUs, 502, False),
-        (json_answer({}, status=402), BackendDeniedUs, 502, False),
-        (json_answer({}, status=403), BackendDeniedUs, 502, False),
-        (json_answer({}, status=404), BackendDeniedUs, 502, False),
+        (json_answer({}, status=401), BackendUnauthorized, 502, False),
+        (json_answer({}, status=402), BackendUnauthorized, 502, False),
+        (json_answer({}, status=403), BackendUnauthorized, 502, False),
+        (json_answer({}, status=404), BackendUnauthorized, 502, False),
         (json_answer({}, status=429), BackendBusy, 503, False),
         (json_answer({}, status=500), BackendFailed, 502, True),
         (json_answer({}, status=503), BackendDown, 502, True),
         (json_answer(COMPLETION, status=206), BackendFailed, 502, True),
-        (json_answer({"error": {"message": "no"}}), BackendNonsense, 502, True),
-        (json_answer({"error": "no", **COMPLETION}), BackendNonsense, 502, True),
-        (json_answer({"choices": []}), BackendNonsense, 502, True),
-        (json_answer({"choices": [{"index": "0"}]}), BackendNonsense, 502, True),
-        (json_answer([]), BackendNonsense, 502, True),
-        (raw_answer(whole(b'{"choices": [')), BackendNonsense, 502, True),
-        (raw_answer(whole(b'{"choices": "\xff"}')), BackendNonsense, 502, True),
-        (raw_answer(whole(b"[" * 100_000)), BackendNonsense, 502, True),
-        (raw_answer(whole(b"<html>", kind="text/html")), BackendNonsense, 502, True),
-        (cut_answer(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), BackendNonsense, 502, True),
+        (json_answer({"error": {"message": "no"}}), BackendMalformed, 502, True),
+        (json_answer({"error": "no", **COMPLETION}), BackendMalformed, 502, True),
+        (json_answer({"choices": []}), BackendMalformed, 502, True),
+        (json_answer({"choices": [{"index": "0"}]}), BackendMalformed, 502, True),
+        (json_answer([]), BackendMalformed, 502, True),
+        (raw_answer(whole(b'{"choices": [')), BackendMalformed, 502, True),
+        (raw_answer(whole(b'{"choices": "\xff"}')), BackendMalformed, 502, True),
+        (raw_answer(whole(b"[" * 100_000)), BackendMalformed, 502, True),
+        (raw_answer(whole(b"<html>", kind="text/html")), BackendMalformed, 502, True),
+        (cut_answer(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), BackendMalformed, 502, True),
         (cut_answer(), BackendHungUp, 502, True),
         (reset_answer(), BackendHungUp, 502, True),
         (cut_answer(b"HTTP/1.1 200 OK\r\ncontent-"), BackendHungUp, 502, True),
@@ -161,7 +161,7 @@ async def test_redirects_are_not_followed(
     backend = build(upstream)
     upstream.answers(json_answer({}, status=status, headers=f"location: {other_upstream.url}\r\n"))
 
-    assert type(await failure(backend)) is BackendDeniedUs
+    assert type(await failure(backend)) is BackendUnauthorized
 
     assert other_upstream.received == []
 
@@ -172,14 +172,14 @@ async def test_a_compressed_answer_is_refused_unopened(
     body = gzip.compress(msgspec.json.encode(COMPLETION))
     upstream.answers(raw_answer(whole(body, headers="content-encoding: gzip\r\n")))
 
-    assert type(await failure(backend)) is BackendNonsense
+    assert type(await failure(backend)) is BackendMalformed
 
 
 async def test_an_answer_of_any_size_is_bounded(backend: OpenAiBackend, upstream: Upstream) -> None:
     endless = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"
     upstream.answers(stalled_answer(endless, *[b" " * 1_048_576] * 65))
 
-    assert type(await failure(backend)) is BackendNonsense
+    assert type(await failure(backend)) is BackendMalformed
     await upstream.no_answer_under_way()
 
 
@@ -342,7 +342,7 @@ async def test_more_calls_than_connections_are_refused(build: Build, upstream: U
 async def test_a_large_request_arrives_whole(backend: OpenAiBackend, upstream: Upstream) -> None:
     body = bytes(range(256)) * 40_000
 
-    await backend.complete(Ask(path="/chat/completions", body=body))
+    await backend.complete(UpstreamRequest(path="/chat/completions", body=body))
 
     assert upstream.received[0].body == body
     assert upstream.received[0].headers["content-length"] == str(len(body))
@@ -356,7 +356,7 @@ async def test_other_questions_may_go_to_the_host_itself(
     backend: OpenAiBackend, upstream: Upstream
 ) -> None:
     upstream.answers(json_answer({"count": 7, "max_model_len": 2048}))
-    ask = Ask(path="/tokenize", body=b"{}", is_at_host=True)
+    ask = UpstreamRequest(path="/tokenize", body=b"{}", is_at_host=True)
 
     counted, replica = await backend.fetch(ask, Counted)
 
@@ -370,5 +370,5 @@ async def test_another_question_with_an_answer_of_another_form_is_nonsense(
 ) -> None:
     upstream.answers(json_answer({"count": "seven"}))
 
-    with pytest.raises(BackendNonsense):
+    with pytest.raises(BackendMalformed):
         await backend.fetch(ASK, Counted)

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,10 +18,14 @@ from tests.backends.wire import (
     stalled_answer,
     whole,
 )
-from tests.support.gateway import PATIENCE_SECONDS
-from tollhouse.backends.connection import BUFFERED_BYTES_MAX
+from tests.support.gateway import TIMEOUT_SECONDS
+from tollhouse.backends.connection import (
+    BUFFERED_BYTES_MAX,
+    SENT_AT_ONCE_BYTES,
+    UpstreamConnection,
+)
+from tollhouse.backends.errors import ConnectionBroken, NotHttp, TookTooLong
 from tollhouse.backends.transport import Transport
-from tollhouse.backends.transport_errors import ConnectionBroken, NotHttp, TookTooLong
 
 READ_AT_ONCE_BYTES = 262_144
 """What an event loop reads from a socket before anybody can tell it to pause."""
@@ -146,12 +150,12 @@ async def test_whoever_waits_can_be_told_that_it_took_too_long(
     waiting = asyncio.create_task(response.next_bytes())
     await asyncio.sleep(0)
 
-    response.give_up()
+    response.time_out()
 
     with pytest.raises(TookTooLong):
         await waiting
     response.close()
-    response.give_up()
+    response.time_out()
     await upstream.no_connection()
 
 
@@ -161,7 +165,7 @@ async def test_who_gave_up_at_the_last_moment_leaves_nothing_to_the_next(
     response = await sent(transport, upstream.url)
     assert await response.read(1_000_000)
 
-    response.give_up()
+    response.time_out()
     response.close()
 
     assert await asked(transport, upstream)
@@ -229,7 +233,7 @@ async def test_what_was_given_up_is_never_used_again_however_whole_it_is(
     """The end of an answer may arrive at the very moment at which its deadline rings."""
     response = await sent(transport, upstream.url)
     assert await response.read(1_000_000)
-    response.give_up()
+    response.time_out()
     response.close()
 
     assert await asked(transport, upstream)
@@ -253,5 +257,80 @@ async def test_who_gives_up_a_whole_answer_unread_leaves_a_connection_that_is_re
     assert await asked(transport, upstream) == b'"another\'s"'
     response.close()
 
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         assert await asked(transport, upstream) == b'"second"'
+
+
+class SilentTransport(asyncio.Transport):
+    """Accepts everything and sends nothing."""
+
+    def write(self, data: object) -> None:
+        del data
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        pass
+
+
+async def idle() -> UpstreamConnection:
+    connection = UpstreamConnection(lambda _: None)
+    connection.connection_made(SilentTransport())
+    return connection
+
+
+async def sending() -> UpstreamConnection:
+    connection = await idle()
+    connection.pause_writing()
+    waiting = asyncio.create_task(connection.send(b"", b"x" * (SENT_AT_ONCE_BYTES + 1)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    return connection
+
+
+async def receiving() -> UpstreamConnection:
+    connection = await idle()
+    waiting = asyncio.create_task(connection.send(b"", None))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    return connection
+
+
+def lose(connection: UpstreamConnection) -> None:
+    connection.connection_lost(None)
+
+
+@pytest.mark.parametrize("reach", [idle, sending, receiving])
+@pytest.mark.parametrize(
+    ("fail", "failure"),
+    [
+        (UpstreamConnection.abort, ConnectionBroken),
+        (UpstreamConnection.time_out, TookTooLong),
+        (lose, ConnectionBroken),
+    ],
+    ids=["abort", "time_out", "connection_lost"],
+)
+async def test_a_connection_that_failed_stays_failed(
+    reach: Callable[[], Awaitable[UpstreamConnection]],
+    fail: Callable[[UpstreamConnection], None],
+    failure: type[Exception],
+) -> None:
+    connection = await reach()
+    fail(connection)
+
+    connection.set_idle()
+    connection.time_out()
+
+    assert not connection.is_reusable
+    with pytest.raises(failure):
+        await connection.send(b"", None)
+
+
+@pytest.mark.parametrize(
+    ("reach", "is_reusable"), [(idle, True), (sending, False), (receiving, False)]
+)
+async def test_only_an_idle_connection_takes_another_request(
+    reach: Callable[[], Awaitable[UpstreamConnection]], is_reusable: bool
+) -> None:
+    assert (await reach()).is_reusable is is_reusable

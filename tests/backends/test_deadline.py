@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.support.gateway import PATIENCE_SECONDS
-from tollhouse.backends.deadline import Deadline
+from tests.support.gateway import TIMEOUT_SECONDS
+from tollhouse.backends.connection import Deadline
 
 SOON_SECONDS = 0.02
 LATER_SECONDS = 0.06
@@ -23,7 +23,7 @@ class Bell:
         self.rang.set()
 
     async def heard(self) -> float:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await self.rang.wait()
         return self.rung_at_seconds[-1]
 
@@ -38,7 +38,7 @@ async def test_it_rings_at_the_instant() -> None:
     bell = Bell()
     until_seconds = bell.loop.time() + SOON_SECONDS
 
-    bell.deadline.move(until_seconds)
+    bell.deadline.set(until_seconds)
 
     assert await bell.heard() >= until_seconds
 
@@ -47,8 +47,8 @@ async def test_a_later_instant_replaces_an_earlier_one() -> None:
     bell = Bell()
     until_seconds = bell.loop.time() + LATER_SECONDS
 
-    bell.deadline.move(bell.loop.time() + SOON_SECONDS)
-    bell.deadline.move(until_seconds)
+    bell.deadline.set(bell.loop.time() + SOON_SECONDS)
+    bell.deadline.set(until_seconds)
 
     assert await bell.heard() >= until_seconds
     assert len(bell.rung_at_seconds) == 1
@@ -57,27 +57,27 @@ async def test_a_later_instant_replaces_an_earlier_one() -> None:
 async def test_an_earlier_instant_replaces_a_later_one() -> None:
     bell = Bell()
 
-    bell.deadline.move(bell.loop.time() + PATIENCE_SECONDS)
-    bell.deadline.move(bell.loop.time() + SOON_SECONDS)
+    bell.deadline.set(bell.loop.time() + TIMEOUT_SECONDS)
+    bell.deadline.set(bell.loop.time() + SOON_SECONDS)
 
     await bell.heard()
 
 
 async def test_nobody_who_rests_is_rung_for() -> None:
     bell = Bell()
-    bell.deadline.move(bell.loop.time() + SOON_SECONDS)
-    bell.deadline.rest()
+    bell.deadline.set(bell.loop.time() + SOON_SECONDS)
+    bell.deadline.suspend()
     await bell.passed(bell.loop.time() + LATER_SECONDS)
     assert bell.rung_at_seconds == []
 
-    bell.deadline.move(bell.loop.time() + SOON_SECONDS)
+    bell.deadline.set(bell.loop.time() + SOON_SECONDS)
 
     await bell.heard()
 
 
 async def test_a_cancelled_one_never_rings() -> None:
     bell = Bell()
-    bell.deadline.move(bell.loop.time() + SOON_SECONDS)
+    bell.deadline.set(bell.loop.time() + SOON_SECONDS)
 
     bell.deadline.cancel()
 

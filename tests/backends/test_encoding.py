@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollhouse.backends.encoding import Forwarding, encode
+from tollhouse.backends.openai_json import Forwarding, encode
 from tollhouse.contract.chat import ChatRequest, check
 
 FORWARD = Forwarding(

@@ -34,24 +34,24 @@ from tollhouse.backends.errors import (
     NoReplica,
 )
 from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.rules import FAILURES_MAX, PAUSE_SECONDS
-from tollhouse.backends.types import Ask
+from tollhouse.backends.replicas import FAILURES_MAX, PAUSE_SECONDS
+from tollhouse.backends.types import UpstreamRequest
 from tollhouse.base.clock import HeldClock
 
 PAUSE = timedelta(seconds=PAUSE_SECONDS)
 
 
-def ask(affinity: bytes | None = None) -> Ask:
-    return Ask(path="/chat/completions", body=b"{}", affinity=affinity)
+def ask(affinity: bytes | None = None) -> UpstreamRequest:
+    return UpstreamRequest(path="/chat/completions", body=b"{}", affinity=affinity)
 
 
-async def failure(backend: OpenAiBackend, asked: Ask) -> BackendError:
+async def failure(backend: OpenAiBackend, asked: UpstreamRequest) -> BackendError:
     with pytest.raises(BackendError) as caught:
         await backend.complete(asked)
     return caught.value
 
 
-async def streamed(backend: OpenAiBackend, asked: Ask) -> str:
+async def streamed(backend: OpenAiBackend, asked: UpstreamRequest) -> str:
     """Read a stream to its end; which replica gave it."""
     async with backend.stream(asked) as stream:
         while await stream.next():

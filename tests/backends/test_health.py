@@ -12,9 +12,10 @@ from tests.backends.wire import (
     raw_answer,
     stalled_answer,
 )
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
+from tollhouse.backends.health import HealthChecks
 from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.routing import Replicas
+from tollhouse.backends.replicas import Replicas
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
 from tollhouse.base.clock import HeldClock
@@ -28,39 +29,39 @@ Watch = Callable[..., Replicas]
 async def watch(transport: Transport, clock: HeldClock) -> AsyncIterator[Watch]:
     """Replicas that are checked in quick succession."""
     tasks = Tasks()
-    watched: list[Replicas] = []
+    running: list[HealthChecks] = []
 
     def watching(
         *upstreams: Upstream,
         every_seconds: float = 0.01,
-        answer_seconds: float = PATIENCE_SECONDS,
+        answer_seconds: float = TIMEOUT_SECONDS,
         path: str = "/health",
     ) -> Replicas:
         config = BackendConfig(
             name="checked", replicas=tuple(each.url for each in upstreams), health_path=path
         )
-        replicas = Replicas(
+        replicas = Replicas(config, clock, BackendMetrics("checked"))
+        checks = HealthChecks(
             config,
             transport,
-            clock,
-            BackendMetrics("checked"),
-            health_every_seconds=every_seconds,
-            health_answer_seconds=answer_seconds,
+            replicas,
+            every_seconds=every_seconds,
+            answer_seconds=answer_seconds,
         )
-        replicas.start(tasks)
-        watched.append(replicas)
+        checks.start(tasks)
+        running.append(checks)
         return replicas
 
     yield watching
-    for replicas in watched:
-        await replicas.stop()
-    assert await tasks.drain(deadline_seconds=PATIENCE_SECONDS) == 0
+    for checks in running:
+        await checks.stop()
+    assert await tasks.drain(deadline_seconds=TIMEOUT_SECONDS) == 0
 
 
 async def test_all_are_believed_before_the_first_check(watch: Watch, upstream: Upstream) -> None:
     upstream.health(json_answer({}, status=503))
 
-    assert watch(upstream, every_seconds=PATIENCE_SECONDS).is_ready
+    assert watch(upstream, every_seconds=TIMEOUT_SECONDS).is_ready
 
 
 @pytest.mark.parametrize("status", [200, 204, 301, 401, 404, 405, 429])
@@ -115,8 +116,8 @@ async def test_one_healthy_replica_is_enough_and_gets_the_calls(
     replicas = watch(upstream, other_upstream)
     await upstream.checks(4)
 
-    leases = [replicas.take(b"session-%d" % number) for number in range(20)]
-    assert {lease.replica.url for lease in leases if lease} == {other_upstream.url}
+    acquired = [replicas.acquire(b"session-%d" % number) for number in range(20)]
+    assert {replica.url for replica in acquired if replica} == {other_upstream.url}
     assert replicas.is_ready
 
 
@@ -140,4 +141,4 @@ async def test_a_backend_checks_from_its_start_to_its_stop(
     await upstream.checks(1)
     await backend.stop()
 
-    assert await tasks.drain(deadline_seconds=PATIENCE_SECONDS) == 0
+    assert await tasks.drain(deadline_seconds=TIMEOUT_SECONDS) == 0

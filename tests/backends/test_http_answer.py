@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollhouse.backends.http_answer import HEAD_BYTES_MAX, AnswerParser
-from tollhouse.backends.transport_errors import ConnectionBroken, NotHttp
+from tollhouse.backends.errors import ConnectionBroken, NotHttp
+from tollhouse.backends.http1 import HEAD_BYTES_MAX, AnswerParser
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Kind: a\r\nx-kind: b\r\n\r\nhello"
 CHUNKED = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tollhouse.backends.http_request import NotSendable, Origin, request_head
+from tollhouse.backends.http1 import NotSendable, Origin, request_head
 
 
 def test_a_head_says_where_and_how_much() -> None:

@@ -18,10 +18,10 @@ from tests.backends.wire import (
 )
 from tollhouse.backends.errors import BackendError
 from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.rules import FAILURES_MAX
-from tollhouse.backends.types import Ask
+from tollhouse.backends.replicas import FAILURES_MAX
+from tollhouse.backends.types import UpstreamRequest
 
-ASK = Ask(path="/chat/completions", body=b"{}")
+ASK = UpstreamRequest(path="/chat/completions", body=b"{}")
 
 
 def calls(outcome: str) -> float:

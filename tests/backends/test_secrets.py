@@ -16,10 +16,10 @@ from tests.backends.wire import (
     whole,
 )
 from tollhouse.backends.errors import BackendError
-from tollhouse.backends.types import Ask, BackendConfig
+from tollhouse.backends.types import BackendConfig, UpstreamRequest
 from tollhouse.observability.log import JsonFormatter
 
-ASK = Ask(path="/chat/completions", body=b"{}")
+ASK = UpstreamRequest(path="/chat/completions", body=b"{}")
 
 TELLTALE = "key {key} at http://{host}/v1, {host}, https://inner.example/x?y=1 says no"
 FAULTS: list[Answer] = [

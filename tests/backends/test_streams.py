@@ -27,19 +27,20 @@ from tests.backends.wire import (
     stalled_answer,
     whole,
 )
+from tollhouse.backends.call import LINGER_SECONDS
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendError,
     BackendHungUp,
-    BackendNonsense,
+    BackendMalformed,
     BackendRejected,
     BackendTimedOut,
 )
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.port import BackendPort
-from tollhouse.backends.types import Ask, UpstreamChunk, UpstreamUsage
+from tollhouse.backends.types import UpstreamChunk, UpstreamRequest, UpstreamUsage
 
-ASK = Ask(path="/chat/completions", body=b'{"stream":true}')
+ASK = UpstreamRequest(path="/chat/completions", body=b'{"stream":true}')
 UNTIL_CLOSED = EVENTS_HEAD + b"connection: close\r\n\r\n"
 
 
@@ -110,6 +111,21 @@ async def test_a_finished_stream_gives_its_connection_back(
     assert upstream.connections == 1
 
 
+async def test_a_finished_stream_may_be_closed_late(
+    backend: OpenAiBackend, upstream: Upstream
+) -> None:
+    """A buffered answer is judged and sent before its call is closed."""
+    upstream.answers(raw_answer(chunked(STREAM, is_ended=False), b"0\r\n\r\n"))
+
+    for _ in range(2):
+        async with backend.stream(ASK) as stream:
+            while await stream.next():
+                pass
+            await asyncio.sleep(2 * LINGER_SECONDS)
+
+    assert upstream.connections == 1
+
+
 async def test_asking_again_after_the_end_is_the_end(
     backend: OpenAiBackend, upstream: Upstream
 ) -> None:
@@ -173,20 +189,20 @@ BROKEN: list[tuple[Answer, type[BackendError], str]] = [
     (cut_answer(chunked(said("Hel"), is_ended=False)), BackendBroke, "Hel"),
     (cut_answer(chunked(said("Hel"), said("lo"))[:-20]), BackendBroke, "Hel"),
     (reset_answer(chunked(said("Hel"), is_ended=False)), BackendBroke, "Hel"),
-    (raw_answer(chunked(said("Hel") + b'data: {"error":{}}\n\n')), BackendNonsense, "Hel"),
-    (raw_answer(chunked(said("Hel") + b"event: error\ndata: oops\n\n")), BackendNonsense, "Hel"),
-    (raw_answer(chunked(said("Hel") + b'data: {"choices":[\n\n')), BackendNonsense, "Hel"),
-    (raw_answer(chunked(said("Hel") + b'data: {"choices":7}\n\n')), BackendNonsense, "Hel"),
-    (raw_answer(chunked(said("Hel") + b'data: "\xff"\n\n')), BackendNonsense, "Hel"),
-    (raw_answer(chunked(b'data: {"error":"no"}\n\n')), BackendNonsense, ""),
-    (raw_answer(chunked(b"data: " + b"[" * 100_000 + b"\n\n")), BackendNonsense, ""),
+    (raw_answer(chunked(said("Hel") + b'data: {"error":{}}\n\n')), BackendMalformed, "Hel"),
+    (raw_answer(chunked(said("Hel") + b"event: error\ndata: oops\n\n")), BackendMalformed, "Hel"),
+    (raw_answer(chunked(said("Hel") + b'data: {"choices":[\n\n')), BackendMalformed, "Hel"),
+    (raw_answer(chunked(said("Hel") + b'data: {"choices":7}\n\n')), BackendMalformed, "Hel"),
+    (raw_answer(chunked(said("Hel") + b'data: "\xff"\n\n')), BackendMalformed, "Hel"),
+    (raw_answer(chunked(b'data: {"error":"no"}\n\n')), BackendMalformed, ""),
+    (raw_answer(chunked(b"data: " + b"[" * 100_000 + b"\n\n")), BackendMalformed, ""),
     (stalled_answer(UNTIL_CLOSED, *[b"x" * 1_048_576] * 9), BackendBroke, ""),
-    (json_answer({"error": {"message": "no"}}), BackendNonsense, ""),
-    (json_answer(COMPLETION), BackendNonsense, ""),
-    (raw_answer(whole(STREAM, kind="text/plain")), BackendNonsense, ""),
+    (json_answer({"error": {"message": "no"}}), BackendMalformed, ""),
+    (json_answer(COMPLETION), BackendMalformed, ""),
+    (raw_answer(whole(STREAM, kind="text/plain")), BackendMalformed, ""),
     (
         raw_answer(whole(STREAM, kind="text/event-stream", headers="content-encoding: br\r\n")),
-        BackendNonsense,
+        BackendMalformed,
         "",
     ),
     (json_answer({"message": "too hot"}, status=400), BackendRejected, ""),
@@ -220,7 +236,7 @@ async def test_bytes_that_are_not_http_fail_the_stream(
 
     _, failed = await until_failure(backend)
 
-    assert type(failed) in {BackendBroke, BackendNonsense}
+    assert type(failed) in {BackendBroke, BackendMalformed}
     await upstream.no_answer_under_way()
 
 
@@ -231,7 +247,7 @@ async def test_a_failure_is_raised_again_when_asked_again(
 
     async with backend.stream(ASK) as stream:
         for _ in range(2):
-            with pytest.raises(BackendNonsense):
+            with pytest.raises(BackendMalformed):
                 await stream.next()
 
 

@@ -32,19 +32,19 @@ from tests.backends.wire import (
     stalled_answer,
     whole,
 )
-from tests.support.gateway import PATIENCE_SECONDS
-from tollhouse.backends.transport import Response, Transport
-from tollhouse.backends.transport_errors import (
-    BodyTooLarge,
+from tests.support import seeds
+from tests.support.gateway import TIMEOUT_SECONDS
+from tollhouse.backends.errors import (
     ConnectionBroken,
     NotConnected,
     NotHttp,
     TransportError,
+    UpstreamBodyTooLarge,
 )
+from tollhouse.backends.transport import Response, Transport
 
 REPOSITORY = Path(__file__).parents[2]
 FAULTS = int(os.environ.get("TOLLHOUSE_FAULTS", "200"))
-SEED = int(os.environ.get("TOLLHOUSE_SEED", "1"))
 
 
 async def sent(
@@ -52,9 +52,9 @@ async def sent(
     url: str,
     body: bytes = b"{}",
     *,
-    connect_seconds: float = PATIENCE_SECONDS,
+    connect_seconds: float = TIMEOUT_SECONDS,
 ) -> Response:
-    return await transport.open(
+    return await transport.send(
         "POST",
         url,
         headers={"authorization": "Bearer x"},
@@ -70,7 +70,7 @@ def sockets() -> int:
 
 async def until_sockets(count: int) -> None:
     """Closing takes a few turns of the loop."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while sockets() > count:  # noqa: ASYNC110 - the kernel has no event for it
             await asyncio.sleep(0)
 
@@ -82,7 +82,7 @@ async def test_a_body_is_read_up_to_its_bound(transport: Transport, upstream: Up
     assert await exact.read(1_000) == b"x" * 1_000
     exact.close()
     over = await sent(transport, upstream.url)
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(UpstreamBodyTooLarge):
         await over.read(999)
     over.close()
 
@@ -132,12 +132,12 @@ async def test_failures_carry_nothing_of_the_request(
 ONE_CALL = """
 import asyncio, sys
 from tollhouse.backends.transport import Transport
-from tollhouse.backends.transport_errors import TransportError
+from tollhouse.backends.errors import TransportError
 
 async def main():
     transport = Transport()
     try:
-        response = await transport.open(
+        response = await transport.send(
             "POST", sys.argv[1], headers={}, body=b"", connect_seconds=60.0
         )
         print(response.status)
@@ -254,7 +254,7 @@ def anything(draws: random.Random) -> Answer:
 
 
 async def test_whatever_an_upstream_does_nothing_is_left_open(upstream: Upstream) -> None:
-    draws = random.Random(SEED)  # noqa: S311 - no secret
+    draws = seeds.chance()
     before = sockets()
     transport = Transport()
     upstream.answers(*[anything(draws) for _ in range(FAULTS)], json_answer({}))

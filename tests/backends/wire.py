@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 
 Members = dict[str, object]
 FINISHED: Members = {"index": 0, "delta": {}, "finish_reason": "stop"}
@@ -94,7 +94,7 @@ class Upstream:
     async def checks(self, count: int) -> None:
         """Wait for this many further health checks; all but the last were then answered."""
         enough = len(self.checked) + count
-        async with asyncio.timeout(PATIENCE_SECONDS), self._quiet:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._quiet:
             await self._quiet.wait_for(lambda: len(self.checked) >= enough)
 
     async def start(self, context: ssl.SSLContext | None = None) -> None:
@@ -112,16 +112,16 @@ class Upstream:
         await self.no_connection()
 
     async def no_answer_under_way(self) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS), self._quiet:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._quiet:
             await self._quiet.wait_for(lambda: not self._answering)
 
     async def no_connection(self) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS), self._quiet:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._quiet:
             await self._quiet.wait_for(lambda: not self._open)
 
     async def requests(self, count: int) -> None:
         """Wait until this many requests have arrived whole."""
-        async with asyncio.timeout(PATIENCE_SECONDS), self._quiet:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._quiet:
             await self._quiet.wait_for(lambda: len(self.received) >= count)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

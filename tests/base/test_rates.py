@@ -23,56 +23,56 @@ def rate(clock: HeldClock) -> OrganizationRate:
 
 
 def test_a_minutes_worth_passes_at_once_and_no_more(rate: OrganizationRate) -> None:
-    assert [rate.take(ONE, 20) for _ in range(3)] == [0, 0, 0]
-    assert rate.take(ONE, 1) == SECOND_US
+    assert [rate.acquire(ONE, 20) for _ in range(3)] == [0, 0, 0]
+    assert rate.acquire(ONE, 1) == SECOND_US
 
 
 def test_what_is_refused_takes_nothing(rate: OrganizationRate, clock: HeldClock) -> None:
-    rate.take(ONE, 60)
-    assert rate.take(ONE, 10) == rate.take(ONE, 10) == 10 * SECOND_US
+    rate.acquire(ONE, 60)
+    assert rate.acquire(ONE, 10) == rate.acquire(ONE, 10) == 10 * SECOND_US
 
     clock.advance(timedelta(seconds=10))
-    assert rate.take(ONE, 10) == 0
+    assert rate.acquire(ONE, 10) == 0
 
 
 def test_organizations_do_not_share(rate: OrganizationRate) -> None:
-    rate.take(ONE, 60)
+    rate.acquire(ONE, 60)
 
-    assert rate.take(OTHER, 60) == 0
+    assert rate.acquire(OTHER, 60) == 0
 
 
 def test_more_than_a_minutes_worth_passes_when_the_bucket_is_full(
     rate: OrganizationRate, clock: HeldClock
 ) -> None:
-    assert rate.take(ONE, 120) == 0
-    assert rate.take(ONE, 1) == 61 * SECOND_US
+    assert rate.acquire(ONE, 120) == 0
+    assert rate.acquire(ONE, 1) == 61 * SECOND_US
 
     clock.advance(timedelta(seconds=119))
-    assert rate.take(ONE, 120) == SECOND_US
+    assert rate.acquire(ONE, 120) == SECOND_US
     clock.advance(timedelta(seconds=1))
-    assert rate.take(ONE, 120) == 0
+    assert rate.acquire(ONE, 120) == 0
 
 
 def test_a_charge_is_never_refused_and_leaves_a_debt(rate: OrganizationRate) -> None:
-    rate.take(ONE, 60)
+    rate.acquire(ONE, 60)
     rate.charge(ONE, 30)
 
     assert rate.wait_us(ONE, 1) == 31 * SECOND_US
 
 
 def test_what_is_given_back_never_exceeds_a_full_bucket(rate: OrganizationRate) -> None:
-    rate.take(ONE, 10)
+    rate.acquire(ONE, 10)
     rate.charge(ONE, -50)
 
-    assert rate.take(ONE, 60) == 0
-    assert rate.take(ONE, 1) == SECOND_US
+    assert rate.acquire(ONE, 60) == 0
+    assert rate.acquire(ONE, 1) == SECOND_US
 
 
 def test_the_organization_that_used_longest_ago_is_forgotten(rate: OrganizationRate) -> None:
-    rate.take(ONE, 60)
-    rate.take(OTHER, 60)
+    rate.acquire(ONE, 60)
+    rate.acquire(OTHER, 60)
     for _ in range(ORGANIZATIONS_MAX - 1):
-        rate.take(OrganizationId(time_ordered_uuid()), 1)
+        rate.acquire(OrganizationId(time_ordered_uuid()), 1)
 
     assert rate.wait_us(ONE, 1) == 0
     assert rate.wait_us(OTHER, 1) == SECOND_US

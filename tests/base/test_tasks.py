@@ -8,11 +8,17 @@ import pytest
 from tollhouse.base.errors import ServiceUnavailable
 from tollhouse.base.tasks import Tasks, repeated
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Lost(Exception):
     """What a task fails with here."""
+
+
+class NotThere(ServiceUnavailable):
+    """What a task retries after."""
+
+    template = "The service is not there."
 
 
 async def fail() -> None:
@@ -39,7 +45,7 @@ async def test_a_started_task_has_its_name_and_gives_its_result() -> None:
 
 
 async def test_draining_nothing_returns_at_once() -> None:
-    assert await Tasks().drain(deadline_seconds=PATIENCE_SECONDS) == 0
+    assert await Tasks().drain(deadline_seconds=TIMEOUT_SECONDS) == 0
 
 
 async def test_draining_waits_for_what_is_under_way() -> None:
@@ -51,7 +57,7 @@ async def test_draining_waits_for_what_is_under_way() -> None:
         is_finished.set()
 
     tasks.start("work", work())
-    cancelled = await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
+    cancelled = await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
     assert is_finished.is_set()
     assert cancelled == 0
@@ -95,7 +101,7 @@ async def test_draining_also_waits_for_what_a_task_starts_meanwhile() -> None:
         tasks.start("second", second())
 
     tasks.start("first", first())
-    await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
+    await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
     assert is_finished.is_set()
 
@@ -105,7 +111,7 @@ async def test_a_failure_is_logged_once_with_its_task(caplog: pytest.LogCaptureF
 
     with caplog.at_level(logging.ERROR):
         tasks.start("doomed", fail())
-        await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
+        await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
     assert failures(caplog) == [("doomed", "Lost")]
 
@@ -123,7 +129,7 @@ async def test_a_failure_does_not_disturb_others_or_the_draining(
     with caplog.at_level(logging.ERROR):
         tasks.start("doomed", fail())
         tasks.start("work", work())
-        cancelled = await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
+        cancelled = await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
     assert cancelled == 0
     assert is_finished.is_set()
@@ -171,7 +177,7 @@ async def test_a_task_that_nobody_holds_is_not_collected() -> None:
         is_finished.set()
 
     tasks.start("unheld", work())
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await is_finished.wait()
 
 
@@ -186,20 +192,19 @@ async def test_what_is_repeated_goes_on_after_any_failure_and_tells_each(
         if len(turns) == 1:
             raise Lost
         if len(turns) == 2:
-            message = "Nobody is there."
-            raise ServiceUnavailable(message)
+            raise NotThere
         has_recovered.set()
 
     tasks = Tasks()
     with caplog.at_level(logging.WARNING):
         task = tasks.start("turning", repeated("turning", work, every_seconds=0.01))
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await has_recovered.wait()
         task.cancel()
-        await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
+        await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
     assert failures(caplog) == [("turning", "Lost")]
     unavailable = caplog.records[1]
     assert (unavailable.levelname, unavailable.getMessage()) == ("WARNING", "task_failed")
-    assert unavailable.__dict__["reason"] == "Nobody is there."
+    assert unavailable.__dict__["reason"] == "The service is not there."
     assert task.cancelled()

@@ -11,7 +11,7 @@ from tests.cli.documents import read
 from tests.support.catalogs import BACKENDS
 from tollhouse.catalog import rules
 from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.catalog.types import Judge
+from tollhouse.catalog.types import CatalogJudge
 
 JUDGE: dict[str, Any] = {"backend": "engine", "model": "m", "context_length": 8_192}
 GUIDE = read("docs/guides/judging.md")
@@ -47,6 +47,10 @@ def test_a_minimal_judge_is_completed_by_defaults() -> None:
             {"held_request_bytes_max": 2**28},
             "judge: Object contains unknown field `held_request_bytes_max`. Set inference.buffer_",
         ),
+        (
+            {"watched_max": 5},
+            "judge: Object contains unknown field `watched_max`. Set judge.monitoring_queue_size",
+        ),
         ({"coverage_min_basis_points": 0}, "judge.coverage_min_basis_points: Expected `int` >= 1"),
         ({"modle": "m"}, "judge: Object contains unknown field `modle`. Did you mean `model`?"),
         ({"api_key": "sk"}, "judge: Object contains unknown field `api_key`"),
@@ -59,7 +63,7 @@ def test_what_is_wrong_is_named(changes: dict[str, object], told: str) -> None:
 def test_the_guide_has_every_setting_with_its_default_and_its_words() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", GUIDE, re.MULTILINE)
     told = {name: (default, text) for name, default, text in rows if "tollhouse" not in name}
-    info = inspect.type_info(Judge)
+    info = inspect.type_info(CatalogJudge)
     assert isinstance(info, inspect.StructType)
 
     for field in info.fields:

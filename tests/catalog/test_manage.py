@@ -8,14 +8,14 @@ import pytest
 
 from tests.identity.audit_rows import audit_rows
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 
 PROJECTS = "/manage/v1/organization/projects"
 
 
 @pytest.fixture
-async def client(gateway: Gateway, world: World) -> AsyncIterator[httpx2.AsyncClient]:
-    async with gateway.client((await world.admin_key()).value) as opened:
+async def client(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
+    async with gateway.client((await org.admin_key()).value) as opened:
         yield opened
 
 
@@ -26,11 +26,11 @@ async def edited(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) ->
 
 
 async def test_an_edit_changes_what_it_names_and_null_allows_every_model(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    project = await world.project("search")
+    project = await org.project("search")
     path = f"{PROJECTS}/{project.id}"
-    rows_before = len(await audit_rows(world))
+    rows_before = len(await audit_rows(org))
 
     models = ["b", "a", "b"]
     narrowed = await edited(client, path, {"allowed_models": models})
@@ -46,7 +46,7 @@ async def test_an_edit_changes_what_it_names_and_null_allows_every_model(
     assert nothing == renamed
     assert (both["name"], both["allowed_models"]) == ("seek", None)
     assert again == both == read == listed[0]
-    entries = (await audit_rows(world))[rows_before:]
+    entries = (await audit_rows(org))[rows_before:]
     assert [entry["action"] for entry in entries] == 3 * ["project.edit"]
 
 
@@ -62,9 +62,9 @@ async def test_an_edit_changes_what_it_names_and_null_allows_every_model(
     ],
 )
 async def test_a_list_that_is_none_is_refused(
-    client: httpx2.AsyncClient, world: World, models: object, code: str
+    client: httpx2.AsyncClient, org: OrganizationFixture, models: object, code: str
 ) -> None:
-    project = await world.project()
+    project = await org.project()
 
     answer = await client.patch(f"{PROJECTS}/{project.id}", json={"allowed_models": models})
 
@@ -74,10 +74,10 @@ async def test_a_list_that_is_none_is_refused(
 
 
 async def test_an_archived_project_keeps_its_models(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    project = await world.allow_models(await world.project(), "a")
-    await world.archive(project)
+    project = await org.allow_models(await org.project(), "a")
+    await org.archive(project)
 
     answer = await client.patch(f"{PROJECTS}/{project.id}", json={"allowed_models": None})
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from tests.support import catalogs
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, as_toml, running_service
-from tests.support.world import World
 from tollhouse.settings import Settings
 
 CREDENTIAL = "sk-hunter2"
@@ -19,7 +19,7 @@ async def offered(service: Service, key: str) -> list[str]:
 
 
 async def test_a_bad_catalog_is_refused_with_a_reason_and_a_good_one_is_taken(
-    settings: Settings, world: World, tmp_path: Path
+    settings: Settings, org: OrganizationFixture, tmp_path: Path
 ) -> None:
     with_one = msgspec.structs.replace(settings, backends=catalogs.BACKENDS, models=catalogs.MODELS)
     bad = msgspec.structs.replace(with_one, models=catalogs.model(backend="absent"))
@@ -30,7 +30,7 @@ async def test_a_bad_catalog_is_refused_with_a_reason_and_a_good_one_is_taken(
         backends=catalogs.backend(api_key_file=str(place)),
         models=catalogs.MODELS | {"another": catalogs.MODELS["example/model-a"]},
     )
-    key = await world.project_key(await world.project())
+    key = await org.project_key(await org.project())
 
     def exchange(service: Service, other: Settings) -> None:
         (tmp_path / "tollhouse.toml").write_text(as_toml(other), encoding="utf-8")

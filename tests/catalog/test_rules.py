@@ -118,9 +118,12 @@ REFUSED_MODELS: dict[str, tuple[Tables, str]] = {
     "nothing to put out": (model(output_modalities=[]), f"{A}.output_modalities: at least one"),
     "a modality twice": (
         model(input_modalities=["text", "text"]),
-        f"{A}.input_modalities: each may stand here once",
+        f"{A}.input_modalities: contains a value twice",
     ),
-    "an output twice": (model(output_modalities=["text", "text"]), f"{A}.output_modalities: each"),
+    "an output twice": (
+        model(output_modalities=["text", "text"]),
+        f"{A}.output_modalities: contains",
+    ),
     "an unknown modality": (
         model(input_modalities=["smell"]),
         f"{A}.input_modalities[0]: Invalid enum value 'smell'",
@@ -132,7 +135,7 @@ REFUSED_MODELS: dict[str, tuple[Tables, str]] = {
     ),
     "tokens of a template without a tokenizer": (
         model(template_tokens=32),
-        f"{A}.template_tokens: it needs tokenizer",
+        f"{A}.template_tokens: needs tokenizer",
     ),
     "fewer tokens than none of a template": (
         model(template_tokens=-1, tokenizer="bytes"),
@@ -160,7 +163,10 @@ REFUSED_MODELS: dict[str, tuple[Tables, str]] = {
     "an empty effort": (model(effort_names={"high": ""}), f"{A}.effort_names[...]: Expected `str`"),
     "an unknown quantization": (model(quantization="q4"), f"{A}.quantization: Invalid enum"),
     "an unknown tokenizer": (model(tokenizer="bpe"), f"{A}.tokenizer: Invalid enum value"),
-    "a check twice": (model(required_checks=["kyc", "kyc"]), f"{A}.required_checks: each may"),
+    "a check twice": (
+        model(required_checks=["kyc", "kyc"]),
+        f"{A}.required_checks: contains a value",
+    ),
     "a check with a space": (model(required_checks=["k y c"]), f"{A}.required_checks[0]: "),
     "a check in capitals": (model(required_checks=["KYC"]), f"{A}.required_checks[0]: "),
     "an empty check": (model(required_checks=[""]), f"{A}.required_checks[0]: "),
@@ -208,7 +214,7 @@ REFUSED_BACKENDS: dict[str, tuple[Tables, str]] = {
     "an unknown counter": (backend(counts_tokens_by="hand"), f"{E}.counts_tokens_by: "),
     "an exact count by nobody": (
         backend(counts_exactly=True),
-        f"{E}.counts_exactly: it needs counts_tokens_by",
+        f"{E}.counts_exactly: needs counts_tokens_by",
     ),
     "no connections": (backend(connections_max=0), f"{E}.connections_max: Expected `int` >= 1"),
     "no time": (backend(idle_seconds=0), f"{E}.idle_seconds: Expected `float` > 0"),

@@ -19,8 +19,8 @@ import pytest
 from tollhouse.base.errors import GatewayError
 from tollhouse.cli import session
 from tollhouse.cli.main import tollhouse
-from tollhouse.cli.org import create_organization
-from tollhouse.cli.project import create_project
+from tollhouse.cli.organizations.org import create_organization
+from tollhouse.cli.organizations.project import create_project
 from tollhouse.cli.session import Session
 from tollhouse.projects.types import Project
 from tollhouse.settings import load

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.commands import Operator, environment, free_port, install
 from tests.support import databases
 from tests.support.judge import ScriptedJudge, running_judge
-from tollhouse.cli.configuration import put_in_place, write_draft
-from tollhouse.cli.trial.place import Place
+from tollhouse.cli.deployment.configuration_file import put_in_place, write_draft
+from tollhouse.cli.trial.folder import TrialFolder
 from tollhouse.settings import load
 
 
@@ -56,7 +56,7 @@ def curious(tools: Path, bytecode: Path, tmp_path: Path) -> Generator[Operator]:
     """Somebody who tries it with the scripted engine, and leaves nothing behind."""
     operator = without_demo(tmp_path, environment(tools, bytecode))
     yield operator
-    if Place(operator.settings_path).folder.exists():
+    if TrialFolder(operator.settings_path).path.exists():
         operator.run("reset", "--yes")
 
 

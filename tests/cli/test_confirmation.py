@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from tests.cli.commands import Operator, at_a_terminal, refusal
-from tollhouse.cli.org import create_organization
+from tollhouse.cli.organizations.org import create_organization
 
 DESTRUCTIVE = [
     ("org", "close"),
@@ -20,7 +20,7 @@ DESTRUCTIVE = [
 @pytest.mark.parametrize("verb", DESTRUCTIVE)
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_who_cannot_be_asked_must_say_yes(verb: tuple[str, ...], form: tuple[str, ...]) -> None:
-    assert "needs --yes" in refusal(*verb, str(uuid4()), *form)
+    assert "Pass --yes" in refusal(*verb, str(uuid4()), *form)
 
 
 def test_saying_nothing_is_a_usage_error(operator: Operator) -> None:

@@ -9,7 +9,7 @@ from tests.cli.commands import Operator, refusal
 from tests.cli.documents import read, scripts
 from tests.reports import events
 from tests.reports.events import Keys
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import load
@@ -25,25 +25,25 @@ async def spend(operator: Operator, count: int) -> str:
     database = await connect(settings)
     connection = await asyncpg.connect(settings.database.url)
     try:
-        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-        await _use(connection, world, count)
-        return (await world.admin_key()).value
+        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        await _use(connection, org, count)
+        return (await org.admin_key()).value
     finally:
         await connection.close()
         await database.close()
 
 
-async def _use(connection: asyncpg.Connection, world: World, count: int) -> None:
-    project = await world.project()
-    held = [(await world.project_key(project)).key.id for _ in range(2)]
+async def _use(connection: asyncpg.Connection, org: OrganizationFixture, count: int) -> None:
+    project = await org.project()
+    held = [(await org.project_key(project)).key.id for _ in range(2)]
     await events.make_partitions(connection, SINCE.date(), UNTIL.date())
     await events.hold(
-        *(connection, world.organization_id, Keys([project.id] * 2, held), count),
+        *(connection, org.organization_id, Keys([project.id] * 2, held), count),
         since=SINCE,
         until=UNTIL,
     )
-    await events.resolve(connection, world.organization_id)
-    await events.mark_unsettled(connection, world.organization_id)
+    await events.resolve(connection, org.organization_id)
+    await events.mark_unsettled(connection, org.organization_id)
 
 
 def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) -> None:
@@ -56,7 +56,7 @@ def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) 
     amounts = [result["amount"]["value"] for bucket in page["data"] for result in bucket["results"]]
     lines = [line.split() for line in shown.splitlines()]
     assert page["estimated_requests"] > 0
-    assert f"reported no usage: {page['estimated_requests']} requests." in shown
+    assert f"The cost of {page['estimated_requests']} request" in shown
     assert lines[0] == ["day", "usd", "bar"]
     assert [line[:2] for line in lines[1:4]] == [
         ["2026-08-30", amounts[0]],
@@ -69,14 +69,15 @@ def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) 
     assert "example/large, cached input" in by_item
     assert page["unsettled_requests"] > 0
     assert (page["has_more"], page["next_page"]) == (False, None)
-    assert f"Not settled yet, and in no amount: {page['unsettled_requests']} requests." in shown
+    assert f"{page['unsettled_requests']} request" in shown
+    assert "no final cost yet. The amounts above do not include them." in shown
 
 
 def test_a_deployment_without_usage_shows_its_days(patient: Operator) -> None:
     async def create() -> None:
         settings = load(patient.settings_path, environment={})
         database: Database = await connect(settings)
-        await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+        await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
         await database.close()
 
     asyncio.run(create())
@@ -103,7 +104,7 @@ def test_more_days_than_are_shown_are_refused(patient: Operator) -> None:
     ended = patient.run("costs", "--from", "1970-01-01", "--json", exit_code=2)
 
     assert ended.error["code"] == "usage"
-    assert "at most 10000 are shown" in ended.error["message"]
+    assert "at most 10000 can be shown" in ended.error["message"]
 
 
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:

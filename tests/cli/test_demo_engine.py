@@ -38,7 +38,7 @@ def test_a_download_that_fails_says_what_to_do(newcomer: Operator) -> None:
         PIP_CONFIG_FILE=os.devnull,
     )
 
-    assert "name it with --model-file" in refused.stderr
+    assert "with --model-file" in refused.stderr
     assert list((newcomer.directory / ".cache/tollhouse/models").iterdir()) == []
 
 

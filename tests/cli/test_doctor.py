@@ -11,14 +11,14 @@ from tests.cli.commands import Operator, execute, free_port
 from tests.cli.conftest import deployed
 from tests.cli.pooler import running_pooler
 from tests.support.redis_server import running_redis
-from tollhouse.cli.database_checks import (
-    judge_clocks,
-    judge_connections,
-    judge_durability,
-    judge_version,
+from tollhouse.cli.doctor.database import (
+    clock_finding,
+    connections_finding,
+    durability_finding,
+    version_finding,
 )
-from tollhouse.cli.findings import Outcome
-from tollhouse.cli.redis_checks import judge_redis
+from tollhouse.cli.doctor.findings import FindingOutcome
+from tollhouse.cli.doctor.redis import redis_finding
 from tollhouse.limits.health import RedisHealth
 
 EVERY_CHECK = [
@@ -127,11 +127,11 @@ def test_what_a_purge_has_left_and_a_stranger_on_our_port_are_failures(
         findings = examined(patient)
 
     assert findings["listener"]["outcome"] == "failure"
-    assert findings["listener"]["found"].endswith("is held by something else")
+    assert findings["listener"]["found"].endswith("is used by another program")
     assert findings["data keys"]["found"] == "1 data keys are older than 48 hours"
     assert findings["sealed values"]["found"] == "1 sealed values are older than 25 hours"
     assert findings["workers"]["outcome"] == "warning"
-    assert findings["workers"]["found"] == "1 live, accepting pepper versions [1, 2]"
+    assert findings["workers"]["found"] == "1 running, accepting pepper versions [1, 2]"
     assert findings["job leases"]["outcome"] == "warning"
 
 
@@ -161,7 +161,7 @@ def test_a_day_without_its_table_is_a_failure(patient: Operator, database_url: s
     findings = examined(patient)
 
     assert findings["request days"]["outcome"] == "failure"
-    assert findings["request days"]["found"] == "1 of today and the next 2 days have no table"
+    assert findings["request days"]["found"] == "no table for 1 of today and the next 2 days"
     assert findings["ledger days"]["outcome"] == "ok"
 
 
@@ -201,56 +201,67 @@ def test_a_redis_that_answers_is_described_and_one_that_does_not_is_a_failure(
 @pytest.mark.parametrize(
     ("version", "policy", "memory_bytes_max", "outcome"),
     [
-        ("7.0.15", "noeviction", 10**9, Outcome.OK),
-        ("8.1.3", "allkeys-lru", 0, Outcome.OK),
-        ("7.0.15", "allkeys-lru", 10**9, Outcome.WARNING),
-        ("7.2.4", "volatile-ttl", 10**9, Outcome.WARNING),
-        ("6.2.14", "noeviction", 0, Outcome.WARNING),
+        ("7.0.15", "noeviction", 10**9, FindingOutcome.OK),
+        ("8.1.3", "allkeys-lru", 0, FindingOutcome.OK),
+        ("7.0.15", "allkeys-lru", 10**9, FindingOutcome.WARNING),
+        ("7.2.4", "volatile-ttl", 10**9, FindingOutcome.WARNING),
+        ("6.2.14", "noeviction", 0, FindingOutcome.WARNING),
     ],
 )
 def test_a_redis_that_is_old_or_forgets_is_worth_a_look(
-    version: str, policy: str, memory_bytes_max: int, outcome: Outcome
+    version: str, policy: str, memory_bytes_max: int, outcome: FindingOutcome
 ) -> None:
     found = RedisHealth(version=version, eviction_policy=policy, memory_bytes_max=memory_bytes_max)
 
-    assert judge_redis(found).outcome is outcome
+    assert redis_finding(found).outcome is outcome
 
 
 @pytest.mark.parametrize(
     ("difference_seconds", "outcome"),
-    [(0.0, Outcome.OK), (0.9, Outcome.OK), (1.1, Outcome.WARNING), (-1.1, Outcome.WARNING)],
+    [
+        (0.0, FindingOutcome.OK),
+        (0.9, FindingOutcome.OK),
+        (1.1, FindingOutcome.WARNING),
+        (-1.1, FindingOutcome.WARNING),
+    ],
 )
-def test_clocks_may_differ_by_a_second(difference_seconds: float, outcome: Outcome) -> None:
+def test_clocks_may_differ_by_a_second(difference_seconds: float, outcome: FindingOutcome) -> None:
     before = datetime(2026, 1, 1, tzinfo=UTC)
     after = before + timedelta(seconds=4)
     theirs = before + timedelta(seconds=2 + difference_seconds)
 
-    assert judge_clocks(before, theirs, after).outcome is outcome
+    assert clock_finding(before, theirs, after).outcome is outcome
 
 
-@pytest.mark.parametrize(("major", "outcome"), [(14, Outcome.FAILURE), (15, Outcome.OK)])
-def test_postgresql_15_is_needed(major: int, outcome: Outcome) -> None:
-    assert judge_version(major).outcome is outcome
+@pytest.mark.parametrize(
+    ("major", "outcome"), [(14, FindingOutcome.FAILURE), (15, FindingOutcome.OK)]
+)
+def test_postgresql_15_is_needed(major: int, outcome: FindingOutcome) -> None:
+    assert version_finding(major).outcome is outcome
 
 
 @pytest.mark.parametrize(
     ("fsync", "synchronous_commit", "outcome"),
     [
-        ("on", "on", Outcome.OK),
-        ("on", "remote_apply", Outcome.OK),
-        ("on", "off", Outcome.WARNING),
-        ("off", "on", Outcome.FAILURE),
+        ("on", "on", FindingOutcome.OK),
+        ("on", "remote_apply", FindingOutcome.OK),
+        ("on", "off", FindingOutcome.WARNING),
+        ("off", "on", FindingOutcome.FAILURE),
     ],
 )
 def test_what_a_crash_can_undo_is_said(
-    fsync: str, synchronous_commit: str, outcome: Outcome
+    fsync: str, synchronous_commit: str, outcome: FindingOutcome
 ) -> None:
-    assert judge_durability(fsync, synchronous_commit).outcome is outcome
+    assert durability_finding(fsync, synchronous_commit).outcome is outcome
 
 
-@pytest.mark.parametrize(("needed", "outcome"), [(97, Outcome.OK), (98, Outcome.WARNING)])
-def test_more_connections_than_the_server_takes_are_told(needed: int, outcome: Outcome) -> None:
-    finding = judge_connections(needed, 97)
+@pytest.mark.parametrize(
+    ("needed", "outcome"), [(97, FindingOutcome.OK), (98, FindingOutcome.WARNING)]
+)
+def test_more_connections_than_the_server_takes_are_told(
+    needed: int, outcome: FindingOutcome
+) -> None:
+    finding = connections_finding(needed, 97)
 
     assert finding.outcome is outcome
     assert str(needed) in finding.found

@@ -11,8 +11,8 @@ import pytest
 
 from tests.cli.commands import Operator, free_port
 from tests.support.judge import Fault, ScriptedJudge, running_judge
-from tollhouse.cli.catalog_checks import judge_replicas
-from tollhouse.cli.findings import Outcome
+from tollhouse.cli.doctor.catalog import replicas_finding
+from tollhouse.cli.doctor.findings import FindingOutcome
 
 MODEL = """
 [models."example/model-a"]
@@ -117,7 +117,7 @@ def test_every_replica_is_asked_and_the_bad_ones_are_named(
     assert findings["backend stale"]["outcome"] == "failure"
     assert "answers 401 to GET /health" in findings["backend stale"]["found"]
     assert findings["backend down"]["outcome"] == "failure"
-    assert "replicas, health_path or credential" in findings["backend down"]["remedy"]
+    assert "replicas, health_path or the credential" in findings["backend down"]["remedy"]
 
 
 def test_a_bad_catalog_is_explained_and_the_rest_is_examined_all_the_same(
@@ -160,14 +160,14 @@ def test_a_long_list_of_faults_is_cut() -> None:
     faults: list[str | None] = ["is down"] * 8
 
     most, all_ = (
-        judge_replicas("backend x", urls, [None, *faults]),
-        judge_replicas("backend x", urls[1:], faults),
+        replicas_finding("backend x", urls, [None, *faults]),
+        replicas_finding("backend x", urls[1:], faults),
     )
 
-    assert most.outcome is Outcome.WARNING
+    assert most.outcome is FindingOutcome.WARNING
     assert most.found.startswith("1 of 9 replicas answer: http://engine-1 is down; http://engine-2")
     assert most.found.endswith("http://engine-5 is down; and 3 more")
-    assert all_.outcome is Outcome.FAILURE
+    assert all_.outcome is FindingOutcome.FAILURE
 
 
 def configure_judge(patient: Operator, judge: ScriptedJudge, *lines: str) -> None:
@@ -194,7 +194,7 @@ async def test_the_judge_is_asked_for_its_tokens_and_one_question(patient: Opera
         silent = (await asyncio.to_thread(examined, patient, exit_code=1))["judge"]
 
     assert found["outcome"] == "ok"
-    assert found["found"] == "spellings that count: 3; of its answer 98.00 % is yes or no"
+    assert found["found"] == "3 spellings of yes and no are used; they are 98.00 % of its answer"
     assert wary["outcome"] == "warning"
     assert silent["outcome"] == "failure"
     assert silent["found"] == "cannot be asked: garbled"
@@ -231,10 +231,10 @@ def test_a_template_that_adds_more_than_is_reserved_is_told_with_what_to_declare
     enough = examined(patient, exit_code=1)[TEMPLATE]
 
     assert short["outcome"] == "warning"
-    assert short["found"] == "the engine counts 1376 tokens for a word, and 304 are reserved"
+    assert short["found"] == "the engine counts 1376 tokens for one word, and 304 are reserved"
     assert short["remedy"].startswith("Set template_tokens = 1376 for the model.")
     assert enough["outcome"] == "ok"
-    assert enough["found"] == "the engine counts 1376 tokens for a word, and 1424 are reserved"
+    assert enough["found"] == "the engine counts 1376 tokens for one word, and 1424 are reserved"
 
 
 def test_an_engine_that_counts_no_chats_says_nothing_about_its_template(
@@ -246,5 +246,5 @@ def test_an_engine_that_counts_no_chats_says_nothing_about_its_template(
 
     assert (found["outcome"], found["found"]) == (
         "ok",
-        "not compared: the engine counts no whole chats",
+        "not compared: the engine does not count tokens of chats",
     )

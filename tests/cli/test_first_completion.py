@@ -11,7 +11,7 @@ import pytest
 from tests.cli.commands import ROOT, Operator, free_port
 from tests.cli.documents import read, scripts
 from tests.cli.engines import running
-from tollhouse.cli.demo_engine import configuration
+from tollhouse.cli.trial.demo_engine import configuration
 from tollhouse.testing.model_file import model_file
 from tools import sdks
 
@@ -63,7 +63,7 @@ def test_a_new_reader_gets_from_a_migrated_database_to_a_paid_answer(patient: Op
     here = ("--port", "0", "--model-file", str(model_file()))
     lines = configuration("").count("\n") + WORDS_AROUND
     with running(patient, *words, *here, lines=lines) as printed:
-        tables = printed[printed.index("[backends") : printed.index("CTRL-C")]
+        tables = printed[printed.index("[backends") : printed.index("Press CTRL-C")]
         with patient.settings_path.open("a", encoding="utf-8") as file:
             file.write(tables)
         assert "failure" not in patient.bash(doctor).stdout

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import Operator, call, execute, free_port, remember_secrets
 from tests.support import databases
-from tollhouse.cli.provisioning import CreationRefused
+from tollhouse.cli.deployment.provisioning import CreationRefused
 from tollhouse.settings import load
 from tollhouse.storage import revisions
 

@@ -12,13 +12,13 @@ from tests.cli.documents import read, scripts
 from tests.cli.engines import offered, running
 from tests.cli.test_readme import json_documents
 from tests.identity.waiting import until
-from tests.support.judge import P_NO, P_YES, Heard, ScriptedJudge
+from tests.support.judge import P_NO, P_YES, ReceivedQuestion, ScriptedJudge
 
 RULE = "Does the text name a person?"
 
 
-def finds_person(heard: Heard) -> float:
-    return P_YES if re.search("Mary|John", heard.said) else P_NO
+def finds_person(question: ReceivedQuestion) -> float:
+    return P_YES if re.search("Mary|John", question.content) else P_NO
 
 
 def prepare(reader: Operator) -> str:

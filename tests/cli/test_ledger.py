@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.commands import Operator, execute, refusal
 from tests.cli.documents import read, scripts
-from tests.ledger.till import Till, open_till
-from tests.support.world import new_world
+from tests.ledger.direct_ledger import DirectLedger, open_ledger
+from tests.support.organization_fixture import new_organization_fixture
 from tollhouse.base.ids import ReservationId
 from tollhouse.cli.session import Session
 from tollhouse.ledger import reaper
@@ -25,18 +25,18 @@ def with_unsettled(operator: Operator, url: str, holds: int) -> tuple[UUID, list
     """A key of a new organization, and its reservations that nobody settled."""
 
     async def prepare(session: Session) -> tuple[UUID, list[ReservationId]]:
-        world = await new_world(session.database, session.peppers)
-        till = await open_till(world, url)
-        found = [await _unsettled(till) for _ in range(holds)]
+        org = await new_organization_fixture(session.database, session.peppers)
+        ledger = await open_ledger(org, url)
+        found = [await _unsettled(ledger) for _ in range(holds)]
         await reaper.run(session.database)
-        return till.key_id, found
+        return ledger.key_id, found
 
     return operator.do(prepare)
 
 
-async def _unsettled(till: Till) -> ReservationId:
-    hold = await till.hold(1_000)
-    await till.let_pass(hold, timedelta(seconds=70))
+async def _unsettled(ledger: DirectLedger) -> ReservationId:
+    hold = await ledger.hold(1_000)
+    await ledger.let_pass(hold, timedelta(seconds=70))
     return hold.reservation_id
 
 
@@ -53,7 +53,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator, database_url: s
         }
     )
 
-    assert "nothing differs" in patient.bash(verify).stdout
+    assert "Every number follows from its entries" in patient.bash(verify).stdout
     listed = patient.bash(unsettled).stdout
     assert str(first) in listed
     assert str(second) in listed
@@ -61,7 +61,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator, database_url: s
     assert "void" in patient.bash(release).stdout
     assert "12.5" in patient.bash(backfill).stdout
     ended = patient.bash(last).stdout
-    assert "nothing differs" in ended
+    assert "Every number follows from its entries" in ended
     for action in ("ledger.settle", "ledger.release", "ledger.backfill"):
         assert action in ended
 
@@ -75,15 +75,15 @@ def test_differences_are_shown_and_end_with_1(patient: Operator, database_url: s
         "data": [],
     }
 
-    asyncio.run(execute(database_url, "UPDATE accounts SET absorbed_excess_pico = 7"))
+    asyncio.run(execute(database_url, "UPDATE accounts SET written_off_excess_pico = 7"))
     found = patient.json("ledger", "verify", exit_code=1)
     shown = patient.run("ledger", "verify", exit_code=1).stdout
 
     assert found["sound"] is False
     (difference,) = found["data"]
-    assert difference["name"] == "account.absorbed_excess_pico"
+    assert difference["name"] == "account.written_off_excess_pico"
     assert (difference["expected"], difference["found"]) == (0, 7)
-    assert "account.absorbed_excess_pico" in shown
+    assert "account.written_off_excess_pico" in shown
     organization = difference["organization_id"]
     assert patient.json("ledger", "verify", "--org", organization, exit_code=1) == found
 
@@ -123,7 +123,7 @@ def test_a_decision_without_a_reason_is_refused(verb: tuple[str, ...], reason: s
 def test_a_day_that_no_report_reaches_is_refused(day: str) -> None:
     refused = refusal("ledger", *BACKFILL, "--day", day, "--reason", "a test")
 
-    assert "No report reaches back beyond 1970-01-01." in refused
+    assert "Reports begin at 1970-01-01." in refused
 
 
 @pytest.mark.parametrize("amount", ["1e3", "0.0000000000001", "a lot", ""])

@@ -62,7 +62,7 @@ def test_a_check_is_granted_listed_and_revoked(operator: Operator, organization:
 def test_a_name_that_no_model_could_require_is_refused(name: str) -> None:
     for verb in ("grant", "revoke"):
         said = refusal("org", "checks", verb, str(uuid4()), "--", name)
-        assert "It is not the name of a check" in said
+        assert "is not the name of a check" in said
 
 
 def test_an_unknown_organization_is_a_failure(operator: Operator) -> None:
@@ -111,7 +111,7 @@ def test_a_project_is_narrowed_to_one_model_at_least_and_a_hundred_at_most() -> 
     many = [f"model-{number}" for number in range(101)]
 
     assert "Missing argument" in refusal("project", "models", "set", project)
-    assert "at most 100 models" in refusal("project", "models", "set", project, *many)
+    assert "at most 100." in refusal("project", "models", "set", project, *many)
     assert "expected" in refusal("project", "models", "set", project, "x" * 201)
 
 

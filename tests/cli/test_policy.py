@@ -89,7 +89,7 @@ def test_a_policy_may_end_answers_early_and_a_dubious_one_is_warned_of(
     assert sound["draft"]["ends_answer_early"]
     assert refused.error["code"] == "invalid_parameter_combination"
     assert "Warning: " not in quiet
-    assert "Warning: the rule seems to ask whether something is absent" in warned
+    assert "Warning: the rule seems to ask whether something is missing" in warned
     assert operator.json("policy", "show", absent)["published"]["ends_answer_early"]
     assert not operator.json("policy", "edit", absent, "--no-end-early")["draft"][
         "ends_answer_early"
@@ -103,7 +103,7 @@ def test_whoever_publishes_what_sees_nothing_is_told(operator: Operator, project
 
     told = operator.run("policy", "publish", made).stdout
     edit, publish = told.splitlines()[-2:]
-    assert "sees nothing but requests that name it in `policy_ids`" in told
+    assert "applies only to requests that name it in `policy_ids`" in told
     operator.bash(edit)
     quiet = operator.bash(publish).stdout
 
@@ -120,7 +120,7 @@ def test_whoever_publishes_what_is_paused_is_told(operator: Operator, project: s
     told = operator.run("policy", "publish", made).stdout
     resumed = operator.bash(told.splitlines()[-1]).stdout
 
-    assert "does not apply before it is resumed" in told
+    assert "applies after you resume it" in told
     assert "resumed" not in applying
     assert rows(resumed)["state"] == "monitoring"
 
@@ -177,7 +177,7 @@ def test_a_diff_has_the_lines_of_the_rule_and_the_other_fields(
         "+a person?",
     ]
     assert [one["field"] for one in first["fields"]] == ["direction", "mode", "scope"]
-    assert same == "The draft says what is published.\n"
+    assert same == "The draft equals the published version.\n"
     assert edited == {
         "object": "policy.diff",
         "id": made,

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.cli.output import JsonValue, visible
-from tollhouse.cli.policy_arguments import checked
-from tollhouse.cli.policy_text import NewDraft, new_form, read
+from tollhouse.cli.policy.arguments import checked
+from tollhouse.cli.policy.draft_text import NewDraft, new_form, read
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 awkward = st.text('"\\\n\r\t\x7f\x1b{}?#', max_size=20)

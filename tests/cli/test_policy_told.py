@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import Operator, refusal
 from tests.cli.test_policy_trying import RULE, drafted, labelled, miscalibrated, run, write
-from tests.judging.cases import asks_for
+from tests.judge.cases import asks_for
 from tests.support.judge import Fault, ScriptedJudge
 from tollhouse.base.ids import (
     OrganizationId,
@@ -19,16 +19,16 @@ from tollhouse.base.ids import (
     parse_policy_id,
     time_ordered_uuid,
 )
-from tollhouse.cli.policy_calibrating import answered
-from tollhouse.cli.policy_reasons import SENTENCES
-from tollhouse.cli.policy_trying import show_verdicts
-from tollhouse.cli.sample_texts import LabelledSample
+from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
+from tollhouse.cli.policy.authoring_judge import SENTENCES
+from tollhouse.cli.policy.calibrate import answered
+from tollhouse.cli.policy.draft_checks import show_verdicts
+from tollhouse.cli.policy.sample_texts import LabelledSample
 from tollhouse.cli.session import Session
 from tollhouse.contract.policy_trials import PolicyVerdict, PolicyVerdictList
 from tollhouse.decisions import store
-from tollhouse.decisions.types import Direction, Examination, Mode, PolicyDecision
-from tollhouse.decisions.types import Outcome as Recorded
-from tollhouse.judging.types import Decision, FailureReason, Outcome, Score
+from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
+from tollhouse.evaluation.types import EvaluationDecision, FailureReason, Score
 
 UNDECIDED = Score(
     basis_points=6_000,
@@ -88,7 +88,7 @@ async def test_lines_have_the_numbers_that_an_editor_gives_them(
 
     found = await run(patient, "policy", "backtest", policy, str(file))
 
-    assert [heard.said for heard in judge.heard].count("bread") == 2
+    assert [question.content for question in judge.received].count("bread") == 2
     assert [(one["line"], one["text"]) for one in found["disagreements"]] == [(5, "bread")]
 
 
@@ -100,11 +100,11 @@ async def test_a_backtest_says_what_it_compared(patient: Operator, judge: Script
     alone = await told(patient, *backtest, file)
     await run(patient, "policy", "publish", policy)
     alike = await told(patient, *backtest, file)
-    judge.fails = lambda heard: Fault.ERROR_500 if heard.said == "water" else None
+    judge.fails = lambda question: Fault.ERROR_500 if question.content == "water" else None
     failed = await told(patient, *backtest, file)
 
-    assert "Nothing is published" in alone
-    assert "Draft and publication decide every text alike." in alike
+    assert "no published version" in alone
+    assert "The draft and the published version decide every text alike." in alike
     assert "unreachable (2 times): the judge could not be reached, or failed" in failed
 
 
@@ -120,7 +120,7 @@ async def test_a_calibration_names_what_each_threshold_is_for(
     shown = await told(patient, *calibrate)
 
     named = {
-        "as the draft is": found["present"],
+        "the draft's threshold": found["present"],
         "best F1": found["best_f1"],
         "most recall, 15 % false positives": found["best_recall"],
     }
@@ -132,7 +132,7 @@ async def test_a_calibration_names_what_each_threshold_is_for(
             rf" {threshold['match_threshold_basis_points']} +{threshold['f1']:.2f} ", row
         )
         assert share in row
-    assert "With less than 30" in shown
+    assert "With fewer than 30" in shown
 
 
 async def test_a_threshold_that_there_is_not_is_explained(
@@ -147,10 +147,10 @@ async def test_a_threshold_that_there_is_not_is_explained(
     troubled = await told(patient, "policy", "calibrate", policy, both)
     unwanted = await told(patient, "policy", "calibrate", policy, innocents)
 
-    assert "There is no threshold with at most 1 % false positives" in troubled
+    assert "No threshold has at most 1 % false positives" in troubled
     assert re.search("^most recall", troubled, re.MULTILINE) is None
     assert re.search("^best F1 ", troubled, re.MULTILINE)
-    assert "no text that should match was answered" in unwanted
+    assert "answered for no text that should match" in unwanted
     assert re.search("^best F1 ", unwanted, re.MULTILINE) is None
 
 
@@ -163,7 +163,7 @@ async def test_a_calibration_without_answers_says_why(
 
     refused = await told(patient, "policy", "calibrate", policy, file, exit_code=1)
 
-    assert "uncovered: the judge would rather have said something else" in refused
+    assert "uncovered: yes and no together are too improbable" in refused
 
 
 def test_a_score_counts_for_other_thresholds_than_the_one_it_leaves_open() -> None:
@@ -175,7 +175,9 @@ def test_a_score_counts_for_other_thresholds_than_the_one_it_leaves_open() -> No
         coverage_basis_points=9_000,
     )
     failed = [
-        Decision(policy=policy, outcome=Outcome.FAILED, reason=reason, score=score)
+        EvaluationDecision(
+            policy=policy, outcome=EvaluationOutcome.FAILED, reason=reason, score=score
+        )
         for reason, score in (
             (FailureReason.UNDECIDED, UNDECIDED),
             (FailureReason.UNDECIDED, other_part),
@@ -220,25 +222,25 @@ async def test_a_picture_that_is_there_stays_until_another_is_drawn(
     assert not new.exists()
 
 
-def failure_of(policy: str, organization_id: OrganizationId) -> Examination:
+def failure_of(policy: str, organization_id: OrganizationId) -> EvaluationRecord:
     found = parse_policy_id(policy)
     assert found is not None
     decision = PolicyDecision(
         policy_id=found,
         version=1,
         mode=Mode.MONITORING,
-        outcome=Recorded.FAILED,
+        outcome=EvaluationOutcome.FAILED,
         threshold=5_000,
         reason="unreachable",
     )
-    return Examination(
+    return EvaluationRecord(
         organization_id=organization_id,
         request_id=RequestId(time_ordered_uuid()),
         project_id=ProjectId(uuid4()),
         api_key_id=ProjectKeyId(uuid4()),
         direction=Direction.REQUEST,
         mode=Mode.MONITORING,
-        examined_at=datetime.now(UTC),
+        evaluated_at=datetime.now(UTC),
         judging_ms=1.0,
         decisions=(decision,),
     )
@@ -259,7 +261,7 @@ def test_what_failed_is_counted_where_nothing_can_be_told(patient: Operator) -> 
     shown = patient.run("policy", "whatif", policy).stdout
 
     assert patient.json("policy", "whatif", policy)["failures"] == 2
-    assert "nothing was judged by this version" in quiet
+    assert "this version judged nothing" in quiet
     assert "Version 1: 0 scores and 2 failures in 30 days." in shown
-    assert "Without scores nothing can be told" in shown
+    assert "There are no scores" in shown
     assert "matches_min" not in shown

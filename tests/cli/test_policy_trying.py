@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import Operator
-from tests.support.judge import Fault, Heard, ScriptedJudge
+from tests.support.judge import Fault, ReceivedQuestion, ScriptedJudge
 
 RULE = 'Does it say "bread"?'
 TRUE_THRESHOLD = 1_800
@@ -42,7 +42,7 @@ async def test_a_draft_is_tried_on_a_text(patient: Operator, judge: ScriptedJudg
     assert (verdict["of"], verdict["outcome"]) == ("draft", "match")
     assert verdict["lowest_basis_points"] <= verdict["score_basis_points"]
     assert other["data"][0]["outcome"] == "no_match"
-    assert judge.heard[0].said == "Some bread."
+    assert judge.received[0].content == "Some bread."
 
 
 async def test_draft_and_publication_are_told_apart(
@@ -76,9 +76,9 @@ async def test_a_judge_that_fails_is_told(patient: Operator, judge: ScriptedJudg
     assert found["data"][0]["reason"]
 
 
-def miscalibrated(heard: Heard) -> float:
+def miscalibrated(question: ReceivedQuestion) -> float:
     """Knows the answer, and says so much too low: what should match scores from 1,800 on."""
-    level = re.search(r"level=(\d+)", heard.said)
+    level = re.search(r"level=(\d+)", question.content)
     assert level is not None
     return int(level[1]) / 10_000
 
@@ -135,7 +135,7 @@ async def test_few_positives_are_warned_of(patient: Operator, judge: ScriptedJud
 
     found = await run(patient, "policy", "calibrate", policy, file)
 
-    assert "With less than 30" in found["warnings"][0]
+    assert "With fewer than 30" in found["warnings"][0]
 
 
 def test_without_a_judge_nobody_is_asked(patient: Operator) -> None:
@@ -168,7 +168,7 @@ def test_a_rule_is_linted_alone_or_as_a_draft(patient: Operator) -> None:
 
     assert [one["weakness"] for one in alone["data"]] == ["not_a_question"]
     assert [one["weakness"] for one in draft["data"]] == ["vague"]
-    assert "Nothing to remark" in patient.run("policy", "lint", "--rule", RULE).stdout
+    assert "Nothing found" in patient.run("policy", "lint", "--rule", RULE).stdout
     patient.run("policy", "lint", exit_code=2)
 
 

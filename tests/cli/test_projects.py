@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from tests.cli.commands import Operator, refusal
-from tollhouse.cli.org import create_organization
+from tollhouse.cli.organizations.org import create_organization
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from msgspec import NODEFAULT, UNSET, inspect
 
 from tests.cli.commands import ROOT, Operator, free_port, remember_secrets
 from tests.cli.documents import read, scripts
-from tollhouse.cli.main import VERBS
+from tollhouse.cli.doctor.deployment import JOBS
+from tollhouse.cli.main import COMMANDS
 from tollhouse.settings import Settings
 
 README = read("README.md")
@@ -50,9 +51,9 @@ def test_setting_up_works_and_so_does_what_init_prints(newcomer: Operator, fresh
     assert created["name"] == "search"
     assert models == {"object": "list", "data": []}
     assert f"project {created['id']}" in looked
-    assert looked.count("is held by a live Tollhouse") == 2
-    assert "1 live, accepting pepper versions [1]" in looked
-    assert "held: alerts, partitions, purge, reaper" in looked
+    assert looked.count("is used by a running Tollhouse") == 2
+    assert "1 running, accepting pepper versions [1]" in looked
+    assert f"held: {', '.join(JOBS)}" in looked
     assert "failure" not in looked
     newcomer.bash(f"{complete}complete -p tollhouse")
 
@@ -111,7 +112,7 @@ def default_of(field: inspect.Field) -> str:
 
 
 def test_the_overview_names_every_verb_and_every_link_leads_somewhere() -> None:
-    assert re.findall(r"^\| `tollhouse ([\w-]+)`", README, re.MULTILINE) == list(VERBS)
+    assert re.findall(r"^\| `tollhouse ([\w-]+)`", README, re.MULTILINE) == list(COMMANDS)
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []

@@ -12,15 +12,16 @@ from tests.activity.records import Customer, customer_of, stranger
 from tests.cli.commands import Operator, refusal
 from tests.cli.documents import read, scripts
 from tests.cli.test_readme import json_documents
+from tests.support.organization_fixture import new_organization_fixture
 from tests.support.policies import new_policy
-from tests.support.world import new_world
-from tollhouse.activity.recorder import Recorder
-from tollhouse.activity.types import Culprit, RequestRecord
+from tollhouse.activity.recorder import RequestRecorder
+from tollhouse.activity.types import FailureSource, RequestRecord
 from tollhouse.app import connect
 from tollhouse.base.ids import PolicyId, time_ordered_uuid
-from tollhouse.cli.request import bar, steps
+from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
+from tollhouse.cli.requests import bar, steps
 from tollhouse.decisions.recorder import DecisionRecorder
-from tollhouse.decisions.types import Direction, Examination, Mode, Outcome, PolicyDecision
+from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import load
 
@@ -43,14 +44,14 @@ async def lived(operator: Operator, count: int) -> Past:
     settings = load(operator.settings_path, environment={})
     database = await connect(settings)
     try:
-        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-        customer = await customer_of(world)
+        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        customer = await customer_of(org)
         records = [_request(customer, number, count) for number in range(count)]
-        recorder = Recorder(database, waiting_records_max=count)
+        recorder = RequestRecorder(database, waiting_records_max=count)
         for record in records:
-            recorder.note(record)
+            recorder.record(record)
         await recorder.write()
-        return Past(customer, (await world.admin_key()).value, records)
+        return Past(customer, (await org.admin_key()).value, records)
     finally:
         await database.close()
 
@@ -60,7 +61,11 @@ def _request(customer: Customer, number: int, count: int) -> RequestRecord:
     if number % 10:
         return customer.record(at)
     return customer.record(
-        at, status=502, error_code="backend_error", culprit=Culprit.BACKEND, first_byte_ms=None
+        at,
+        status=502,
+        error_code="backend_error",
+        failed_by=FailureSource.BACKEND,
+        first_byte_ms=None,
     )
 
 
@@ -106,7 +111,7 @@ def test_an_unknown_request_is_not_found(operator: Operator, identifier: object)
 
 
 def test_what_is_no_id_or_status_is_refused() -> None:
-    assert "It is not an ID" in refusal("request", "yesterday")
+    assert "'yesterday' is not an ID" in refusal("request", "yesterday")
     assert "a class such as 5xx" in refusal("requests", "--status", "bad")
 
 
@@ -216,40 +221,45 @@ async def refused_by_policy(operator: Operator) -> RequestRecord:
     settings = load(operator.settings_path, environment={})
     database = await connect(settings)
     try:
-        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()), "refused")
-        customer = await customer_of(world)
-        policy = await new_policy(world, ("publish",), name="No bread")
-        record = customer.record(
-            datetime.now(UTC), status=403, error_code="policy_violation", culprit=Culprit.CALLER
+        org = await new_organization_fixture(
+            database, Peppers(settings.secrets.pepper_bytes()), "refused"
         )
-        recorder = Recorder(database, waiting_records_max=1)
-        recorder.note(record)
+        customer = await customer_of(org)
+        policy = await new_policy(org, ("publish",), name="No bread")
+        record = customer.record(
+            datetime.now(UTC),
+            status=403,
+            error_code="policy_violation",
+            failed_by=FailureSource.CALLER,
+        )
+        recorder = RequestRecorder(database, waiting_records_max=1)
+        recorder.record(record)
         await recorder.write()
         decisions = DecisionRecorder(database, waiting_decisions_max=1)
-        decisions.note(_examination(record, policy.id))
+        decisions.record(_examination(record, policy.id))
         await decisions.write()
         return record
     finally:
         await database.close()
 
 
-def _examination(record: RequestRecord, policy_id: PolicyId) -> Examination:
+def _examination(record: RequestRecord, policy_id: PolicyId) -> EvaluationRecord:
     matched = PolicyDecision(
         policy_id=policy_id,
         version=1,
         mode=Mode.ENFORCING,
-        outcome=Outcome.MATCH,
+        outcome=EvaluationOutcome.MATCH,
         threshold=5_000,
         score=9_000,
     )
-    return Examination(
+    return EvaluationRecord(
         organization_id=record.organization_id,
         request_id=record.request_id,
         project_id=record.project_id,
         api_key_id=record.api_key_id,
         direction=Direction.REQUEST,
         mode=Mode.ENFORCING,
-        examined_at=record.started_at,
+        evaluated_at=record.started_at,
         judging_ms=1.0,
         decisions=(matched,),
     )

@@ -10,7 +10,7 @@ from openai import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Timeout
 from tests.cli.commands import ROOT, Operator, call, free_port
 from tests.cli.documents import read, scripts
 from tests.cli.engines import running
-from tollhouse.catalog.types import Backend, Judge
+from tollhouse.catalog.types import Backend, CatalogJudge
 from tollhouse.settings import InferenceSettings
 
 GUIDE = read("docs/guides/retries-and-timeouts.md")
@@ -53,7 +53,7 @@ def test_the_defaults_that_it_tells_are_the_true_ones() -> None:
     """Where one of them changes, the guide's advice has to be read again."""
     inference = InferenceSettings()
     backend = Backend(replicas=("http://127.0.0.1:8000/v1",))
-    judge = Judge(backend="judge", model="judge", context_length=8192)
+    judge = CatalogJudge(backend="judge", model="judge", context_length=8192)
 
     assert f"`inference.head_wait_seconds` ({inference.head_wait_seconds:g})" in GUIDE
     assert f"`inference.keep_alive_seconds` ({inference.keep_alive_seconds:g})" in GUIDE

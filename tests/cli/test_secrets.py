@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import Operator, call, execute, remember_secrets
-from tollhouse.cli.secrets_file import (
+from tollhouse.cli.keys.secrets_file import (
     RotationNotFinished,
     SecretsNotEditable,
     replace_master,

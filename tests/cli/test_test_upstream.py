@@ -27,7 +27,10 @@ def test_what_people_read_can_be_pasted(newcomer: Operator) -> None:
         introduction, configuration = announced.split("\n\n", 1)
 
     assert f"http://127.0.0.1:{port}/v1" in introduction
-    assert set(tomllib.loads(configuration.partition("\n\nCTRL-C")[0])) == {"backends", "models"}
+    assert set(tomllib.loads(configuration.partition("\n\nPress CTRL-C")[0])) == {
+        "backends",
+        "models",
+    }
 
 
 def test_a_port_that_is_taken_is_said_to_be(newcomer: Operator) -> None:

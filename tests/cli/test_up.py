@@ -15,7 +15,7 @@ from tests.cli.commands import SECONDS_MAX, Operator, environment
 from tests.cli.conftest import without_demo
 from tests.identity.waiting import until
 from tests.support import databases
-from tollhouse.cli.trial.place import Place, Trial
+from tollhouse.cli.trial.folder import Trial, TrialFolder
 from tollhouse.cli.trial.processes import is_running
 
 HIDING_POSTGRES = "mount -t tmpfs none /usr/lib/postgresql && exec "
@@ -42,7 +42,7 @@ def keys_of(made: dict[str, Any]) -> dict[str, str]:
 
 
 def state(operator: Operator) -> Trial:
-    found = Place(operator.settings_path).read()
+    found = TrialFolder(operator.settings_path).read()
     assert found is not None
     return found
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import asyncpg
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 
 PROJECTS: Final = 10
 KEYS: Final = 200
@@ -50,7 +50,7 @@ SELECT make_day_partition('requests', $1::date - ago)
 _REQUESTS: Final = """
 INSERT INTO requests (
     organization_id, day, request_id, project_id, api_key_id, operation, started_at, status,
-    error_code, culprit, model, backend, is_stream, input_tokens, cached_input_tokens,
+    error_code, failed_by, model, backend, is_stream, input_tokens, cached_input_tokens,
     output_tokens, cost_pico, total_ms)
 SELECT $1, (at AT TIME ZONE 'UTC')::date, pg_temp.minted(at, made), project_id, id,
        'createChatCompletion', at, CASE WHEN made % 50 = 0 THEN 502 ELSE 200 END,
@@ -72,11 +72,11 @@ SELECT organization_id, date_trunc('hour', started_at, 'UTC'), project_id, api_k
 """
 
 
-async def crowd(world: World, url: str) -> None:
+async def crowd(org: OrganizationFixture, url: str) -> None:
     """Keys, days of costs and requests by the ten thousand, before anybody traded."""
     connection = await asyncpg.connect(url, command_timeout=FILLING_SECONDS_MAX)
     today: date = datetime.now(UTC).date()
-    owner = world.organization_id
+    owner = org.organization_id
     try:
         async with connection.transaction():
             await connection.execute(_MINTED)

@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from tests.support.judge import Fault, Heard, ScriptedJudge
-from tests.support.world import World
+from tests.support.judge import Fault, ReceivedQuestion, ScriptedJudge
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import PolicyId
 
 PAST_DAYS: Final = 40
@@ -19,21 +19,29 @@ def new_judge() -> ScriptedJudge:
     return ScriptedJudge(answers=_probability, fails=_fault)
 
 
-def _probability(heard: Heard) -> float:
-    if "card number" in heard.rule:
-        return 0.97 if _CARD_NUMBER.search(heard.said) else 0.42 if "card" in heard.said else 0.03
-    if "legal advice" in heard.rule:
-        return 0.86 if _LAW.search(heard.said) else 0.05
+def _probability(question: ReceivedQuestion) -> float:
+    if "card number" in question.rule:
+        return (
+            0.97
+            if _CARD_NUMBER.search(question.content)
+            else 0.42
+            if "card" in question.content
+            else 0.03
+        )
+    if "legal advice" in question.rule:
+        return 0.86 if _LAW.search(question.content) else 0.05
     return 0.02
 
 
-def _fault(heard: Heard) -> Fault | None:
-    return Fault.NEITHER_SIDE if RIDDLE in heard.said else None
+def _fault(question: ReceivedQuestion) -> Fault | None:
+    return Fault.NEITHER_SIDE if RIDDLE in question.content else None
 
 
-async def enter_past_scores(world: World, policy_id: PolicyId, *, threshold: int) -> None:
+async def enter_past_scores(
+    org: OrganizationFixture, policy_id: PolicyId, *, threshold: int
+) -> None:
     """Many that are surely no, a hill that is nearly yes, the same on every run; none of today."""
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         await tx.execute(
             """
             INSERT INTO policy_days (
@@ -46,7 +54,7 @@ async def enter_past_scores(world: World, policy_id: PolicyId, *, threshold: int
                                     * (5 + ago * 3 % 7) / 8)::integer AS decisions) AS sum
              WHERE decisions > 0
             """,
-            world.organization_id,
+            org.organization_id,
             policy_id,
             threshold,
             PAST_DAYS,

@@ -14,11 +14,11 @@ from tests.console.judging import new_judge
 from tests.console.seeding import seed
 from tests.console.trading import be_judged, on_shelf, silent_address, trade
 from tests.support import databases
-from tests.support.courthouse import judged_by
-from tests.support.gateway import running_gateway, settings_for
+from tests.support.gateway import run_jobs, running_gateway, settings_for
 from tests.support.judge import running_judge
+from tests.support.judged_deployment import judged_by
+from tests.support.organization_fixture import new_organization_fixture
 from tests.support.upstream import running_upstream
-from tests.support.world import new_world
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
@@ -33,24 +33,24 @@ async def main() -> None:
         running_judge(new_judge()) as judge,
     ):
         await schema.migrate(url)
-        hasty = f"{url}?options=-csynchronous_commit%3Doff"
+        impatient = f"{url}?options=-csynchronous_commit%3Doff"
         with silent_address() as silent_url:
-            settings = on_shelf(settings_for(hasty), upstream.base_url, silent_url)
+            settings = on_shelf(settings_for(impatient), upstream.base_url, silent_url)
             await serve(settings, upstream, judge.base_url)
 
 
 async def serve(settings: Settings, upstream: ScriptedUpstream, judge_url: str) -> None:
     database = await connect(settings)
-    world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-    seeded = await seed(world)
+    org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+    seeded = await seed(org)
     if "--crowded" in sys.argv:
-        await crowd(world, settings.database.url)
+        await crowd(org, settings.database.url)
     await database.close()
     async with (
         running_gateway(judged_by(settings, judge_url)) as gateway,
         running_gateway(settings) as unjudged,
     ):
-        await gateway.application.reap()
+        await run_jobs(gateway.application, "reaper")
         failed_id = await trade(gateway, upstream, seeded.project_key, seeded.admin_key)
         await be_judged(gateway, seeded)
         told = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.gateway import PATIENCE_SECONDS, Gateway
+from tests.support.gateway import TIMEOUT_SECONDS, Gateway
 from tollhouse.base.clock import SystemClock
 from tollhouse.console import files
 from tollhouse.console.site import CONTENT_SECURITY_POLICY, Site
@@ -50,7 +50,7 @@ async def base_url(folder: Path) -> AsyncIterator[str]:
 @pytest.fixture
 async def client(base_url: str) -> AsyncIterator[httpx2.AsyncClient]:
     async with httpx2.AsyncClient(
-        base_url=base_url, timeout=PATIENCE_SECONDS, trust_env=False
+        base_url=base_url, timeout=TIMEOUT_SECONDS, trust_env=False
     ) as opened:
         yield opened
 
@@ -182,7 +182,7 @@ async def test_nothing_but_the_build_can_be_reached(base_url: str, path: str) ->
     host, _, port = base_url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         answer = await reader.read()
     writer.close()
 

@@ -11,10 +11,10 @@ from httpx2 import AsyncClient
 from tests.console.judging import RIDDLE
 from tests.console.seeding import Seeded
 from tests.identity.waiting import until
+from tests.support.deployment import model
 from tests.support.gateway import Gateway
-from tests.support.shop import model
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
 LARGE: Final = "example/large"
@@ -61,7 +61,9 @@ async def trade(gateway: Gateway, upstream: ScriptedUpstream, key: str, admin_ke
             assert answer.status_code == 200, answer.text
         await client.post(path, json=_asked("example/unknown"))
         await client.post(path, json=_asked(UNAVAILABLE))
-        upstream.queue(Script(status=500, body={"error": {"message": "out of memory"}}), times=9)
+        upstream.queue(
+            UpstreamScript(status=500, body={"error": {"message": "out of memory"}}), times=9
+        )
         failed = await client.post(path, json=_asked(LARGE))
         upstream.scripts.clear()
     await _written(gateway, admin_key, count=ANSWERED + REFUSED_TWICE + 1)

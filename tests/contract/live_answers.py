@@ -9,8 +9,8 @@ import httpx2
 from tests.contract.document_lines import Json
 from tests.contract.live_lines import CHAT, COUNTING, POLICIES, RESPONSES, Server
 from tests.contract.tables import MESSAGE, RULE
-from tests.support.shop import Shop
-from tollhouse.testing.scripts import Script
+from tests.support.deployment import Deployment
+from tollhouse.testing.scripts import UpstreamScript
 
 DAY_SECONDS = 86_400
 MANAGE = "/manage/v1/organization"
@@ -39,12 +39,12 @@ FULL_COMPLETION: Json = {
 }
 
 
-async def collect(server: Server, shop: Shop) -> None:
+async def collect(server: Server, deployment: Deployment) -> None:
     """Ask for everything once; the order matters, because the last requests end things."""
-    await _inference(server, shop)
+    await _inference(server, deployment)
     await _policies(server)
-    await _keys(server, shop)
-    await _reports(server, shop)
+    await _keys(server, deployment)
+    await _reports(server, deployment)
     await _failures(server)
 
 
@@ -59,18 +59,18 @@ def _keep(server: Server, schema: str, answer: httpx2.Response, status: int) -> 
     return answer.json()
 
 
-async def _inference(server: Server, shop: Shop) -> None:
+async def _inference(server: Server, deployment: Deployment) -> None:
     chat = {"model": server.ids["model"], "messages": [MESSAGE]}
     everything = {"n": 2, "logprobs": True, "top_logprobs": 2, "prompt_logprobs": 1}
     searching: Json = {"web_search_options": {}}
     await _kept(server, "ChatCompletion", "POST", CHAT, chat | everything | searching)
     for script, fields in (
-        (Script(tool_calls=1), {"tools": [TOOL]}),
-        (Script(reasoning_tokens=3), {"reasoning_effort": "low"}),
-        (Script(refuses=True), {}),
-        (Script(body=FULL_COMPLETION), {"functions": [{"name": "f"}]}),
+        (UpstreamScript(tool_calls=1), {"tools": [TOOL]}),
+        (UpstreamScript(reasoning_tokens=3), {"reasoning_effort": "low"}),
+        (UpstreamScript(refuses=True), {}),
+        (UpstreamScript(body=FULL_COMPLETION), {"functions": [{"name": "f"}]}),
     ):
-        shop.upstream.queue(script)
+        deployment.upstream.queue(script)
         await _kept(server, "ChatCompletion", "POST", CHAT, chat | fields)
     response = {"model": server.ids["model"], "input": "Hello"}
     await _kept(server, "ResponseResult", "POST", RESPONSES, response)
@@ -101,20 +101,20 @@ async def _policies(server: Server) -> None:
     await _kept(server, "Policy", "POST", f"{path}/pause", at)
 
 
-async def _keys(server: Server, shop: Shop) -> None:
+async def _keys(server: Server, deployment: Deployment) -> None:
     await _kept(server, "ProjectKey", "POST", f"{PROJECT}/api_keys", {"name": "ci"})
     expires_at = datetime.now(UTC) + timedelta(days=1)
-    doomed = await shop.world.admin_key(expires_at=expires_at)
+    doomed = await deployment.org.admin_key(expires_at=expires_at)
     await _kept(server, "AdminKeyList", "GET", "/v1/organization/admin_api_keys")
     path = f"/v1/organization/admin_api_keys/{doomed.key.id}"
     await _kept(server, "AdminKeyDeleted", "DELETE", path)
-    project = await shop.world.project()
+    project = await deployment.org.project()
     path = f"/v1/organization/projects/{project.id}/archive"
     await _kept(server, "ProjectDeleted", "POST", path)
 
 
-async def _reports(server: Server, shop: Shop) -> None:
-    await shop.settled(await shop.admitted())
+async def _reports(server: Server, deployment: Deployment) -> None:
+    await deployment.settled(await deployment.admitted())
     start = int(time.time()) - DAY_SECONDS
     query = f"start_time={start}&group_by=project_id,api_key_id,line_item"
     path = f"/v1/organization/costs?{query}"

@@ -11,7 +11,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tollhouse.contract.openapi import document
-from tollhouse.contract.operations import OPERATIONS, Credential
+from tollhouse.contract.operation import Credential
+from tollhouse.contract.operations import OPERATIONS
 
 SOURCE = Path(__file__).parents[2] / "src"
 DOCS = Path(__file__).parents[2] / "docs"

@@ -27,8 +27,8 @@ from schemathesis.checks import (
 )
 
 from tests.support.policies import new_policy
+from tests.support.routes import ROUTES
 from tests.support.threads import Served, served
-from tollhouse.app import ROUTES
 from tollhouse.base.ids import policy_id_text
 from tollhouse.contract.operation import Credential
 
@@ -97,13 +97,13 @@ def running(migrated_template: str) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def target(running: Served) -> Iterator[Target]:
-    world = running.new_world()
-    project = running.do(world.project())
-    policy = running.do(new_policy(world, ["publish", "publish", "publish"]))
+    org = running.new_organization_fixture()
+    project = running.do(org.project())
+    policy = running.do(new_policy(org, ["publish", "publish", "publish"]))
     # The one that is asked about may be revoked meanwhile.
-    own_key, other_key = (running.do(world.project_key(project)) for _ in range(2))
+    own_key, other_key = (running.do(org.project_key(project)) for _ in range(2))
     with (
-        session_with(running.do(world.admin_key()).value) as session,
+        session_with(running.do(org.admin_key()).value) as session,
         session_with(own_key.value) as customer,
     ):
         yield Target(
@@ -117,7 +117,7 @@ def target(running: Served) -> Iterator[Target]:
                 "policy_id": policy_id_text(policy.id),
                 "version": "2",
             },
-            admin_key_id=str(running.do(world.admin_key()).key.id),
+            admin_key_id=str(running.do(org.admin_key()).key.id),
         )
 
 

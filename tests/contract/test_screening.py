@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tollhouse.base.errors import InvalidRequest
-from tollhouse.contract import decoding, json_scan
-from tollhouse.contract.json_scan import DEPTH_MAX, ELEMENTS_MAX, OBJECTS_IN_ARRAYS_MAX
+from tollhouse.contract import decoding
+from tollhouse.contract.decoding import DEPTH_MAX, ELEMENTS_MAX, OBJECTS_IN_ARRAYS_MAX
 
 BACKSLASH = b"\\"
 
@@ -188,7 +188,7 @@ def test_depth_is_exact_however_many_stand_beside_each_other(width: int, opening
 def test_the_width_of_characters_is_never_told_too_low(body: bytes, character_bytes: int) -> None:
     text = json.loads(body)
 
-    assert json_scan.character_bytes(body) == character_bytes
+    assert decoding.character_bytes(body) == character_bytes
     assert sys.getsizeof(text * 1_000) <= 100 + 1_000 * len(text) * character_bytes
 
 
@@ -328,7 +328,7 @@ def test_the_bound_of_elements_is_never_too_low(body: bytes) -> None:
         tree = decoding.screen(body)
     except InvalidRequest:
         return
-    assert len(json_scan.structure(body)) <= json_scan.elements_bound(body), tree
+    assert len(decoding.structure(body)) <= decoding.elements_bound(body), tree
 
 
 @pytest.mark.parametrize(
@@ -350,6 +350,6 @@ def test_the_members_of_all_objects_are_bounded() -> None:
     def document(members: int) -> bytes:
         return b"{%b}" % b",".join(b'"%d":0' % number for number in range(members))
 
-    assert len(json_scan.structure(document(json_scan.MEMBERS_MAX))) > json_scan.MEMBERS_MAX
+    assert len(decoding.structure(document(decoding.MEMBERS_MAX))) > decoding.MEMBERS_MAX
     with pytest.raises(InvalidRequest, match="more than 25000 members"):
-        json_scan.structure(document(json_scan.MEMBERS_MAX + 1))
+        decoding.structure(document(decoding.MEMBERS_MAX + 1))

@@ -14,15 +14,15 @@ from tests.contract.kinds import Row
 from tests.contract.live_answers import collect
 from tests.contract.live_lines import Server
 from tests.contract.tables import ANSWERS, PARAMETERS, REQUESTS, Parameters, Resource
+from tests.support.deployment import MODEL, Deployment, model, offering
 from tests.support.policies import new_policy
+from tests.support.shared_deployment import deployment, gateway, upstream
 from tests.support.shared_gateway import database, database_url, peppers, settings
-from tests.support.shared_shop import gateway, shop, upstream
-from tests.support.shop import MODEL, Shop, model, offering
 from tollhouse.base.ids import policy_id_text
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "gateway", "peppers", "settings", "shop", "upstream"]
+__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -60,17 +60,17 @@ def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def server(shop: Shop) -> AsyncIterator[Server]:
+async def server(deployment: Deployment) -> AsyncIterator[Server]:
     """One customer and one administrator for all lines, and one answer of every kind."""
-    policy = await new_policy(shop.world, ["publish"])
+    policy = await new_policy(deployment.org, ["publish"])
     ids = {
         "model": MODEL,
         "policy_id": policy_id_text(policy.id),
-        "project_id": str(shop.project.id),
+        "project_id": str(deployment.project.id),
     }
-    async with shop.customer() as customer, shop.administrator() as administrator:
+    async with deployment.customer() as customer, deployment.administrator() as administrator:
         made = Server(document=DOCUMENT, customer=customer, administrator=administrator, ids=ids)
-        await collect(made, shop)
+        await collect(made, deployment)
         yield made
 
 

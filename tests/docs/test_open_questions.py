@@ -8,9 +8,9 @@ SOURCE = Path(__file__).parents[2] / "src" / "tollhouse"
 LAST_OF_THE_SPECIFICATION = 146
 CELLS = 5
 ROOMS = "organizations projects keys policies catalog ledger limits activity reports"
-UPPER = "backends judging inference api serving manage cli"
+UPPER = "backends evaluation inference api serving manage cli settings"
 FOLDERS = set(f"base contract observability storage {ROOMS} {UPPER}".split())
-TOP_MODULES = {"app.py", "settings.py"}
+TOP_MODULES = {"app.py"}
 MODULE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import fields
 
-from tollhouse.app import ROUTES
+from tests.support.routes import ROUTES
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.chat import ChatMessage
 from tollhouse.contract.operations import OPERATIONS

@@ -10,8 +10,8 @@ import httpx2
 import msgspec
 import pytest
 
-from tests.support.gateway import PATIENCE_SECONDS, Gateway, running_gateway
-from tests.support.world import World
+from tests.support.gateway import TIMEOUT_SECONDS, Gateway, running_gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.documentation import error_pages
 from tollhouse.documentation.site import CONTENT_SECURITY_POLICY
 from tollhouse.settings import ErrorSettings, Settings
@@ -160,7 +160,7 @@ async def test_the_page_of_an_unknown_code_leads_to_the_index_from_any_depth(
 async def test_an_unknown_code_is_404_with_a_way_to_the_index(gateway: Gateway, path: str) -> None:
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         answer = await reader.read()
     writer.close()
 
@@ -210,9 +210,9 @@ async def test_another_place_may_have_the_pages(settings: Settings) -> None:
 
 
 async def test_without_a_public_address_there_is_none_in_errors(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    key = await world.project_key(await world.project())
+    key = await org.project_key(await org.project())
 
     async with gateway.client(key.value) as client:
         answers = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import NoReturn
 
-from tests.ledger.money import PATIENCE, Payer, posted, voided
+from tests.ledger.money import WAIT_MAX, Payer, posted, voided
 from tests.storage.processes import next_word, running
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
@@ -18,7 +18,7 @@ from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.errors import AdmissionUndecided, Uncovered
-from tollhouse.ledger.types import Resolved
+from tollhouse.ledger.types import ResolutionResult
 from tollhouse.storage import instances
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
@@ -84,13 +84,13 @@ async def _announced(database_url: str, instance_id: InstanceId) -> Database:
 async def _serve(line: Connection, batcher: Batcher, payer: Payer, chance: random.Random) -> None:
     hold = payer.hold(chance.randrange(CHARGE_MAX, HOLD_MAX))
     try:
-        await batcher.admit(hold, patience=PATIENCE)
+        await batcher.admit(hold, wait_max=WAIT_MAX)
     except (Uncovered, AdmissionUndecided):
         return
     await asyncio.sleep(chance.random() * SECONDS_UPSTREAM_MAX)
     is_void = chance.random() < 1 / 3
     end = voided(hold) if is_void else posted(hold, chance.randrange(CHARGE_MAX + 1))
-    if await batcher.resolve(end) is Resolved.NO_HOLD:
+    if await batcher.resolve(end) is ResolutionResult.NO_HOLD:
         line.send(f"{hold.reservation_id} was admitted and is lost")
 
 

@@ -25,7 +25,7 @@ class Money:
 async def money(database: Database, payer: Payer) -> Money:
     rows = await database.fetch_all(
         """
-        SELECT settled_pico, reserved_pico, absorbed_unknown_pico,
+        SELECT settled_pico, reserved_pico, written_off_unknown_pico,
                (SELECT coalesce(sum(u.held_pico), 0)
                   FROM unsettled_holds u
                  WHERE u.organization_id = a.organization_id) AS unsettled_pico
@@ -39,7 +39,7 @@ async def money(database: Database, payer: Payer) -> Money:
         settled=int(row["settled_pico"]),
         reserved=int(row["reserved_pico"]),
         unsettled=int(row["unsettled_pico"]),
-        unknown=int(row["absorbed_unknown_pico"]),
+        unknown=int(row["written_off_unknown_pico"]),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.faults.recovery import LOCK_ACCOUNT, Money, money
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.ledger.invariants import assert_conserved
-from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, posted
+from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, posted
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import reaper
 from tollhouse.ledger.batcher import Batcher
@@ -49,7 +49,7 @@ async def test_a_request_cancelled_while_it_is_admitted_holds_nothing(
     database: Database, database_url: str, payer: Payer, batcher: Batcher, tasks: Tasks
 ) -> None:
     async with holding(database_url, LOCK_ACCOUNT, payer.organization_id):
-        request = asyncio.create_task(batcher.admit(payer.hold(60), patience=PATIENCE))
+        request = asyncio.create_task(batcher.admit(payer.hold(60), wait_max=WAIT_MAX))
         await until_a_lock_is_awaited(database_url)
         await cancel(request)
 
@@ -63,7 +63,7 @@ async def test_a_request_cancelled_while_it_is_settled_is_charged(
     database: Database, database_url: str, payer: Payer, batcher: Batcher, tasks: Tasks
 ) -> None:
     hold = payer.hold(60)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
     async with holding(database_url, LOCK_ACCOUNT, payer.organization_id):
         request = asyncio.create_task(settle(batcher, hold))
         await until_a_lock_is_awaited(database_url)

@@ -13,7 +13,7 @@ from tests.faults.worker import Point, Worker, working
 from tests.identity.proxy import Proxy, proxied
 from tests.identity.waiting import holding, until, until_a_lock_is_awaited
 from tests.ledger.money import Payer, new_payer, posted
-from tollhouse.ledger.types import Resolved
+from tollhouse.ledger.types import ResolutionResult
 from tollhouse.storage.database import Database
 
 CREDIT = 100
@@ -103,7 +103,7 @@ async def test_2_an_admission_whose_answer_was_lost_is_asked_for_again(
     assert await far_worker.answer() == "admitted"
 
     assert await money(database, payer) == Money(reserved=60)
-    assert await far_worker.do(posted(hold, 25)) is Resolved.NOW
+    assert await far_worker.do(posted(hold, 25)) is ResolutionResult.NOW
     await reap(database, far_worker.instance_id)
     assert await money(database, payer) == Money(settled=25)
 
@@ -116,7 +116,7 @@ async def test_2_death_after_an_admission_whose_answer_was_lost_leaves_it_held(
     await until_money(database, payer, Money(reserved=60))
     await far_worker.die()
 
-    await assert_held_then_absorbed(database, database_url, payer, far_worker)
+    await assert_held_then_written_off(database, database_url, payer, far_worker)
 
 
 async def test_2_an_admission_that_commits_after_its_worker_died_stays_held(
@@ -128,7 +128,7 @@ async def test_2_an_admission_that_commits_after_its_worker_died_stays_held(
         await worker.die()
     await until_money(database, payer, Money(reserved=60))
 
-    await assert_held_then_absorbed(database, database_url, payer, worker)
+    await assert_held_then_written_off(database, database_url, payer, worker)
 
 
 @pytest.mark.parametrize("point", [Point.ADMITTED, Point.BEFORE_SETTLEMENT])
@@ -144,7 +144,7 @@ async def test_3_and_4_death_between_admission_and_settlement_leaves_it_held(
         worker.begin(posted(hold, 25))
     await worker.has_died()
 
-    await assert_held_then_absorbed(database, database_url, payer, worker)
+    await assert_held_then_written_off(database, database_url, payer, worker)
 
 
 async def test_4_a_settlement_that_commits_after_its_worker_died_counts(
@@ -175,7 +175,7 @@ async def test_5_a_settlement_whose_answer_was_lost_counts_once(
     proxy.hear_answers()
     await proxy.open()
 
-    assert await far_worker.answer() is Resolved.BEFORE
+    assert await far_worker.answer() is ResolutionResult.BEFORE
 
     await reap(database, far_worker.instance_id)
     assert await money(database, payer) == Money(settled=25)
@@ -196,7 +196,7 @@ async def test_5_death_after_the_settlement_leaves_it_settled(
     assert await money(database, payer) == Money(settled=25)
 
 
-async def assert_held_then_absorbed(
+async def assert_held_then_written_off(
     database: Database, database_url: str, payer: Payer, dead: Worker
 ) -> None:
     """Nobody else may spend what may have been billed, until it is decided."""

@@ -13,9 +13,9 @@ from tests.identity.waiting import until
 from tests.inference.test_chat import PATH, cost, records
 from tests.ledger.invariants import assert_conserved
 from tests.storage.cluster import Cluster
-from tests.support.gateway import PATIENCE_SECONDS, settings_for
-from tests.support.shop import Shop, chat, offering, open_shop
-from tests.support.world import World
+from tests.support.deployment import Deployment, chat, offering, open_deployment
+from tests.support.gateway import TIMEOUT_SECONDS, settings_for
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -37,8 +37,10 @@ def settings(cluster: Cluster) -> Settings:
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
-    async with open_shop(offering(settings, upstream.base_url), upstream, world) as opened:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
+    async with open_deployment(offering(settings, upstream.base_url), upstream, org) as opened:
         yield opened
 
 
@@ -46,45 +48,47 @@ def stalling(after: int | str, **script: object) -> str:
     return json.dumps({"script": {"cut": {"how": "stall", "after": after}, **script}})
 
 
-async def under_way(shop: Shop, client: httpx2.AsyncClient) -> "list[asyncio.Task[Any]]":
+async def under_way(
+    deployment: Deployment, client: httpx2.AsyncClient
+) -> "list[asyncio.Task[Any]]":
     """Streams in their middle, whole answers, and streams that will break; all stand still."""
     bodies = [chat(stalling(3), stream=True, stream_options=USAGE)] * STREAMS
     bodies += [chat(stalling("request"))] * WHOLE
     breaking = stalling(3, error={"message": "out of memory"}, error_after_events=5)
     bodies += [chat(breaking, stream=True)] * BROKEN
     asked = [asyncio.create_task(client.post(PATH, json=body)) for body in bodies]
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         for number in range(len(bodies)):
-            exchange = await shop.upstream.seen.arrival(nth=number + 1)
+            exchange = await deployment.upstream.seen.arrival(nth=number + 1)
             await exchange.stall()
     return asked
 
 
-async def is_back(shop: Shop) -> bool:
+async def is_back(deployment: Deployment) -> bool:
     try:
-        await shop.admitted()
+        await deployment.admitted()
     except DatabaseUnavailable:
         return False
     return True
 
 
 async def test_what_was_admitted_goes_on_and_is_settled_once_when_the_database_is_back(
-    shop: Shop, cluster: Cluster
+    deployment: Deployment, cluster: Cluster
 ) -> None:
-    stranger = await shop.world.project_key(shop.project)
-    async with shop.customer() as client, shop.gateway.client(stranger.value) as other:
-        asked = await under_way(shop, client)
+    stranger = await deployment.org.project_key(deployment.project)
+    async with deployment.customer() as client, deployment.gateway.client(stranger.value) as other:
+        asked = await under_way(deployment, client)
 
         await cluster.kill()
         refused = [await client.post(PATH, json=chat()), await other.post(PATH, json=chat())]
-        for exchange in shop.upstream.seen:
+        for exchange in deployment.upstream.seen:
             exchange.release()
         answers = await asyncio.gather(*asked)
         await cluster.start()
-        await until(lambda: is_back(shop))
+        await until(lambda: is_back(deployment))
         # Whose key was still believed was on the way to be admitted, and is then given back.
         undecided = "could not be admitted in time" in refused[0].text
-        credit = await shop.settled(len(asked) + undecided)
+        credit = await deployment.settled(len(asked) + undecided)
 
         served = await client.post(PATH, json=chat())
 
@@ -102,5 +106,5 @@ async def test_what_was_admitted_goes_on_and_is_settled_once_when_the_database_i
     assert of_broken > 0
     assert of_broken % BROKEN == 0, "both broke at the same place"
     assert served.is_success
-    await shop.settled(len(asked) + undecided + 1)
-    await assert_conserved(shop.world.database)
+    await deployment.settled(len(asked) + undecided + 1)
+    await assert_conserved(deployment.org.database)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import random
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,24 +12,24 @@ import msgspec
 import pytest
 
 from tests.ledger.invariants import assert_conserved
-from tests.support.shop import (
+from tests.support import seeds
+from tests.support.deployment import (
     COMPLETION_PICO_USD,
     MODEL,
     PROMPT_PICO_USD,
-    Shop,
+    Deployment,
     chat,
     model,
     offering,
-    open_shop,
+    open_deployment,
 )
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.upstream import running_upstream
-from tests.support.world import World
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 DISCONNECTS = int(os.environ.get("TOLLHOUSE_DISCONNECTS", "60"))
 """Over all tests here; the full run has a thousand."""
-SEED = int(os.environ.get("TOLLHOUSE_SEED", "5"))
 DISCONNECTS_EACH = DISCONNECTS // 6
 """Of the tests that have a part; the first one has the rest."""
 AT_ONCE = 8
@@ -49,7 +48,9 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     base = {"replicas": [upstream.base_url]}
     offered = offering(
         settings,
@@ -63,65 +64,65 @@ async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> 
     draining = base | {"stops_when_cancelled": False, "takes": ["continuous_usage_stats"]}
     backends = offered.backends | {"draining": draining, "late": base}
     offered = msgspec.structs.replace(offered, backends=backends)
-    async with open_shop(offered, upstream, world) as opened:
+    async with open_deployment(offered, upstream, org) as opened:
         yield opened
 
 
-async def ask(shop: Shop, body: dict[str, Any]) -> tuple[StreamReader, StreamWriter]:
-    address = urlsplit(shop.gateway.base_url)
+async def ask(deployment: Deployment, body: dict[str, Any]) -> tuple[StreamReader, StreamWriter]:
+    address = urlsplit(deployment.gateway.base_url)
     assert address.hostname is not None
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     content = json.dumps(body).encode()
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n"
-        f"authorization: Bearer {shop.key.value}\r\n"
+        f"authorization: Bearer {deployment.key.value}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n"
     )
     writer.write(head.encode() + content)
     return reader, writer
 
 
-async def leave(shop: Shop, body: dict[str, Any], *, after_bytes: int) -> None:
+async def leave(deployment: Deployment, body: dict[str, Any], *, after_bytes: int) -> None:
     """Ask, read so much of the answer, and cut the connection."""
-    reader, writer = await ask(shop, body)
+    reader, writer = await ask(deployment, body)
     left_bytes = after_bytes
     while left_bytes > 0 and (piece := await reader.read(left_bytes)):
         left_bytes -= len(piece)
     writer.transport.abort()
 
 
-async def crowd(shop: Shop, body: dict[str, Any], count: int) -> None:
+async def crowd(deployment: Deployment, body: dict[str, Any], count: int) -> None:
     """So many callers, each leaving after a random number of bytes of the answer."""
-    choices = random.Random(SEED)  # noqa: S311 - not for secrets
+    choices = seeds.chance()
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(after_bytes: int) -> None:
         async with room:
-            await leave(shop, body, after_bytes=after_bytes)
+            await leave(deployment, body, after_bytes=after_bytes)
 
     await asyncio.gather(*(one(choices.randrange(1, 9_000)) for _ in range(count)))
 
 
-async def charges(shop: Shop) -> list[tuple[int, int, int]]:
+async def charges(deployment: Deployment) -> list[tuple[int, int, int]]:
     """Input tokens, output tokens and cost of everything that was posted; all of it is sound."""
-    await assert_conserved(shop.world.database)
-    rows = await shop.world.database.fetch_all(
+    await assert_conserved(deployment.org.database)
+    rows = await deployment.org.database.fetch_all(
         """
         SELECT input_tokens + cached_input_tokens AS input, output_tokens, posted_pico AS cost
           FROM ledger_entries
          WHERE organization_id = $1 AND phase = 1
         """,
-        shop.world.organization_id,
+        deployment.org.organization_id,
     )
     return [(row["input"], row["output_tokens"], int(row["cost"])) for row in rows]
 
 
-async def test_a_backend_that_stops_bills_what_it_said_last(shop: Shop) -> None:
+async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployment) -> None:
     count = DISCONNECTS - 3 * DISCONNECTS_EACH
-    await crowd(shop, chat(stream=True), count)
+    await crowd(deployment, chat(stream=True), count)
 
-    await shop.settled(count)
-    paid = await charges(shop)
+    await deployment.settled(count)
+    paid = await charges(deployment)
     assert len({completion for _, completion, _ in paid}) > 1, "nobody left in the middle"
     for prompt, completion, cost in paid:
         assert prompt > 0
@@ -130,25 +131,25 @@ async def test_a_backend_that_stops_bills_what_it_said_last(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("name", [DRAINING, LATE_USAGE])
-async def test_a_call_that_is_drained_is_paid_to_its_end(shop: Shop, name: str) -> None:
+async def test_a_call_that_is_drained_is_paid_to_its_end(deployment: Deployment, name: str) -> None:
     count = DISCONNECTS_EACH
-    await crowd(shop, chat(stream=True) | {"model": name}, count)
+    await crowd(deployment, chat(stream=True) | {"model": name}, count)
 
-    await shop.settled(count)
-    paid = await charges(shop)
+    await deployment.settled(count)
+    paid = await charges(deployment)
     assert {completion for _, completion, _ in paid} == {TOKENS}
     assert all(prompt > 0 for prompt, _, _ in paid)
 
 
-async def test_who_leaves_before_a_whole_answer_pays_for_it(shop: Shop) -> None:
+async def test_who_leaves_before_a_whole_answer_pays_for_it(deployment: Deployment) -> None:
     count = DISCONNECTS_EACH
     script = json.dumps({"script": {"cut": {"how": "stall", "after": "request"}}})
     for number in range(count):
-        _, writer = await ask(shop, chat(script))
-        exchange = await shop.upstream.seen.arrival(nth=number + 1)
+        _, writer = await ask(deployment, chat(script))
+        exchange = await deployment.upstream.seen.arrival(nth=number + 1)
         await exchange.stall()
         writer.transport.abort()
         exchange.release()
 
-    await shop.settled(count)
-    assert {completion for _, completion, _ in await charges(shop)} == {TOKENS}
+    await deployment.settled(count)
+    assert {completion for _, completion, _ in await charges(deployment)} == {TOKENS}

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import random
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -14,25 +13,25 @@ import httpx2
 import pytest
 
 from tests.cli.commands import free_port
-from tests.support.courthouse import (
+from tests.support import seeds
+from tests.support.deployment import customer_of, offering, open_deployment
+from tests.support.judge import Fault, ReceivedQuestion, ScriptedJudge
+from tests.support.judged_deployment import (
     BODIES,
     CHAT,
     RESPONSES,
-    Courthouse,
-    courthouse_of,
+    JudgedDeployment,
     judged_by,
-    open_courthouse,
+    judged_deployment_of,
+    open_judged_deployment,
 )
-from tests.support.judge import Fault, Heard, ScriptedJudge
-from tests.support.shop import customer_of, offering, open_shop
-from tests.support.world import World
-from tollhouse.policies.types import Direction, Mode
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 FAULTS_IN_A_ROW = int(os.environ.get("TOLLHOUSE_JUDGE_FAULTS", "150"))
 AT_ONCE = 6
-SEED = int(os.environ.get("TOLLHOUSE_SEED", "7"))
 STAGES = ("asked", "told", "watched")
 """Where the judge fails: on the request, on the answer, or where only monitoring asks."""
 _MARK = re.compile(r"\[\[(\w+) (\w+)\]\]")
@@ -59,21 +58,21 @@ class Case:
         return BODIES[self.path](f"{script}\n{mark}", stream=self.is_stream)
 
 
-def fails_as_marked(heard: Heard) -> Fault | None:
+def fails_as_marked(question: ReceivedQuestion) -> Fault | None:
     """By what the content says, at the stage whose rule is asked."""
-    found = _MARK.search(heard.said)
-    if found is None or f'"{found[2]} secret"' not in heard.rule:
+    found = _MARK.search(question.content)
+    if found is None or f'"{found[2]} secret"' not in question.rule:
         return None
     return Fault[found[1]]
 
 
 @pytest.fixture
-async def courthouse(
-    settings: Settings, upstream: ScriptedUpstream, world: World
-) -> AsyncIterator[Courthouse]:
+async def judged(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[JudgedDeployment]:
     judge = ScriptedJudge(fails=fails_as_marked)
-    async with open_courthouse(
-        settings, upstream, world, judge, deadline_seconds=1.0, request_questions_max=2
+    async with open_judged_deployment(
+        settings, upstream, org, judge, deadline_seconds=1.0, request_questions_max=2
     ) as opened:
         await opened.forbid("asked secret", direction=Direction.REQUEST)
         await opened.forbid("told secret", direction=Direction.RESPONSE)
@@ -82,11 +81,11 @@ async def courthouse(
 
 
 @pytest.fixture
-async def watched(courthouse: Courthouse, other_world: World) -> Courthouse:
+async def watched(judged: JudgedDeployment, other_org: OrganizationFixture) -> JudgedDeployment:
     """Another customer before the same judge, to whom nothing but monitoring applies."""
-    shop = courthouse.shop
-    opened = courthouse_of(
-        await customer_of(shop.gateway, shop.upstream, other_world), courthouse.judge
+    deployment = judged.deployment
+    opened = judged_deployment_of(
+        await customer_of(deployment.gateway, deployment.upstream, other_org), judged.judge
     )
     await opened.forbid("watched secret", mode=Mode.MONITORING)
     return opened
@@ -101,9 +100,9 @@ def outcome(answer: httpx2.Response) -> str:
 
 
 async def test_no_fault_of_a_judge_lets_anything_through_or_stops_what_is_watched(
-    courthouse: Courthouse, watched: Courthouse
+    judged: JudgedDeployment, watched: JudgedDeployment
 ) -> None:
-    chance = random.Random(SEED)  # noqa: S311 - a test
+    chance = seeds.chance()
     cases = [
         Case(
             number=number,
@@ -120,9 +119,9 @@ async def test_no_fault_of_a_judge_lets_anything_through_or_stops_what_is_watche
     async def run(case: Case) -> None:
         async with turns:
             # One sound answer forgives a replica what it did: else most faults would never happen.
-            sound = await courthouse.send(CHAT, BODIES[CHAT](f"sound {case.number}"))
+            sound = await judged.send(CHAT, BODIES[CHAT](f"sound {case.number}"))
             assert sound.status_code in {200, 503}
-            customer = watched if case.stage == "watched" else courthouse
+            customer = watched if case.stage == "watched" else judged
             answer = await customer.send(case.path, case.body())
         counted[case.stage, outcome(answer)] += 1
         has_answer = f"answer-number-{case.number}." in answer.text
@@ -130,7 +129,7 @@ async def test_no_fault_of_a_judge_lets_anything_through_or_stops_what_is_watche
 
     await asyncio.gather(*map(run, cases))
 
-    met = [heard.rule for heard in courthouse.judge.heard if fails_as_marked(heard)]
+    met = [question.rule for question in judged.judge.received if fails_as_marked(question)]
     assert all(any(stage in rule for rule in met) for stage in STAGES), "it fails everywhere"
     drawn = Counter(case.stage for case in cases)
     assert counted == {
@@ -141,10 +140,12 @@ async def test_no_fault_of_a_judge_lets_anything_through_or_stops_what_is_watche
 
 
 async def test_faults_that_only_monitoring_meets_are_felt_by_nobody(
-    settings: Settings, upstream: ScriptedUpstream, world: World
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
 ) -> None:
     judge = ScriptedJudge(fails=fails_as_marked)
-    async with open_courthouse(settings, upstream, world, judge, deadline_seconds=1.0) as opened:
+    async with open_judged_deployment(
+        settings, upstream, org, judge, deadline_seconds=1.0
+    ) as opened:
         await opened.forbid("watched secret", mode=Mode.MONITORING)
         cases = [
             Case(number=number, fault=fault, stage="watched", path=path, is_stream=is_stream)
@@ -163,16 +164,16 @@ async def test_faults_that_only_monitoring_meets_are_felt_by_nobody(
 
 @pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
 async def test_a_judge_that_is_not_there_lets_nothing_through(
-    settings: Settings, upstream: ScriptedUpstream, world: World, direction: Direction
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, direction: Direction
 ) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/v1"
     absent = judged_by(offering(settings, upstream.base_url), nowhere, deadline_seconds=1.0)
-    async with open_shop(absent, upstream, world) as shop:
-        courthouse = Courthouse(shop=shop, judge=ScriptedJudge())
-        await courthouse.forbid("bread", direction=direction)
+    async with open_deployment(absent, upstream, org) as deployment:
+        judged = JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
+        await judged.forbid("bread", direction=direction)
         for path in (CHAT, RESPONSES):
             for is_stream in (False, True):
-                answer = await courthouse.send(path, BODIES[path]("Hi", stream=is_stream))
+                answer = await judged.send(path, BODIES[path]("Hi", stream=is_stream))
                 assert answer.status_code == 503
                 assert answer.headers["x-should-retry"] == "false"
-        assert (await shop.settled(4)).settled_pico_usd == 0
+        assert (await deployment.settled(4)).settled_pico_usd == 0

@@ -1,10 +1,9 @@
 """Random kills in one long run: of a worker, of a server's process, of the whole server.
 
-`TOLLHOUSE_KILLS` says how many, `TOLLHOUSE_SEED` repeats a run's choices.
+`TOLLHOUSE_KILLS` says how many.
 """
 
 import os
-import random
 from collections.abc import Awaitable, Callable, Sequence
 
 from tests.faults.nursery import Nursery, nursery
@@ -13,6 +12,7 @@ from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
 from tests.ledger.money import Payer, give, new_payer
 from tests.storage.cluster import Cluster
+from tests.support import seeds
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
 from tollhouse.ledger import reaper
@@ -20,7 +20,6 @@ from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
 KILLS = int(os.environ.get("TOLLHOUSE_KILLS", "6"))
-SEED = int(os.environ.get("TOLLHOUSE_SEED", "1"))
 WORKERS = 3
 ORGANIZATIONS = 12
 CREDIT = 1_000
@@ -29,7 +28,6 @@ ENTRIES_BETWEEN = 40
 
 
 async def test_random_kills_lose_nothing_and_overspend_nothing() -> None:
-    print(f"TOLLHOUSE_SEED={SEED}")  # noqa: T201 - shown if it fails
     async with own_server() as cluster:
         database = await connect(settings_for(cluster.url))
         payers = [await new_payer(database, credit=CREDIT) for _ in range(ORGANIZATIONS)]
@@ -57,7 +55,7 @@ class Run:
         self._database = database
         self._payers = payers
         self._workers = workers
-        self._chance = random.Random(SEED)  # noqa: S311 - a seed that can be repeated
+        self._chance = seeds.chance()
 
     async def run(self) -> None:
         for _ in range(WORKERS):

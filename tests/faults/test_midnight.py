@@ -18,8 +18,8 @@ from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import batches, partitions
 from tollhouse.ledger.batches import BatchResult
-from tollhouse.ledger.counters import separate_counter_keys
-from tollhouse.ledger.types import Hold, Resolved, Verdict
+from tollhouse.ledger.rules import separate_counter_keys
+from tollhouse.ledger.types import AdmissionVerdict, Hold, ResolutionResult
 from tollhouse.storage import instances
 from tollhouse.storage.database import Database
 
@@ -135,7 +135,7 @@ async def test_a_retry_after_midnight_finds_the_hold_of_the_day_before(
     results = [await retry(database, hold) for _ in range(2)]
 
     codes = [decision.code for result in results for decision in result.decisions if decision]
-    assert codes == [Verdict.ADMITTED, Verdict.ADMITTED]
+    assert codes == [AdmissionVerdict.ADMITTED, AdmissionVerdict.ADMITTED]
     assert await money(database, payer) == Money(reserved=60)
     assert (await months(database, payer))[last_day.replace(day=1)] == (0, 60)
     await assert_conserved(database)
@@ -148,7 +148,9 @@ async def test_a_retry_of_what_was_never_stored_makes_no_hold_on_another_day(
 
     result = await retry(database, never_stored)
 
-    assert [decision.code for decision in result.decisions if decision] == [Verdict.WRONG_CLOCK]
+    assert [decision.code for decision in result.decisions if decision] == [
+        AdmissionVerdict.WRONG_CLOCK
+    ]
     assert await money(database, payer) == Money(reserved=60)
     await assert_conserved(database)
 
@@ -159,7 +161,7 @@ async def test_settlements_after_midnight_count_once_and_in_the_month_of_admissi
     """Two workers settle it at once, beside a request of the present month."""
     one, other = new_batcher(database, tasks), new_batcher(database, tasks)
     present = payer.hold(10)
-    await one.admit(present, patience=timedelta(minutes=1))
+    await one.admit(present, wait_max=timedelta(minutes=1))
 
     outcomes = await asyncio.gather(
         one.resolve(posted(hold, 25)),
@@ -167,7 +169,7 @@ async def test_settlements_after_midnight_count_once_and_in_the_month_of_admissi
         one.resolve(posted(present, 3)),
     )
 
-    assert sorted(outcomes) == [Resolved.NOW, Resolved.NOW, Resolved.BEFORE]
+    assert sorted(outcomes) == [ResolutionResult.NOW, ResolutionResult.NOW, ResolutionResult.BEFORE]
     assert await months(database, payer) == {
         last_day.replace(day=1): (25, 0),
         present.admitted_day.replace(day=1): (3, 0),

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from tests.ledger.invariants import assert_conserved
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.deployment import MODEL, Deployment, chat, customer_of, offering
+from tests.support.gateway import TIMEOUT_SECONDS
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, running_service
 from tests.support.raw_streams import CHAT, RESPONSES, Stream, idle_connection, open_stream
-from tests.support.shop import MODEL, Shop, chat, customer_of, offering
-from tests.support.world import World
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -41,15 +41,15 @@ async def serving(
         yield service
 
 
-async def opened(service: Service, shop: Shop, count: int) -> list[Stream]:
+async def opened(service: Service, deployment: Deployment, count: int) -> list[Stream]:
     """So many that stand in the middle of their answers, on both surfaces in turns."""
     paths = [(CHAT, RESPONSES)[number % 2] for number in range(count)]
     streams = await asyncio.gather(
-        *(open_stream(service.address, shop.key.value, path, BODIES[path]) for path in paths)
+        *(open_stream(service.address, deployment.key.value, path, BODIES[path]) for path in paths)
     )
     assert {stream.status for stream in streams} == {200}
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        await asyncio.gather(*(exchange.stall() for exchange in shop.upstream.seen))
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        await asyncio.gather(*(exchange.stall() for exchange in deployment.upstream.seen))
     return streams
 
 
@@ -63,23 +63,23 @@ def is_whole(payloads: list[str]) -> bool:
 
 
 async def test_a_rolling_restart_cuts_no_stream_within_the_drain_time(
-    settings: Settings, upstream: ScriptedUpstream, world: World, tmp_path: Path
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:
     """One worker, so that all of them are with the one that is replaced."""
     async with serving(
         settings, upstream, tmp_path, workers=1, drain_seconds=DRAIN_SECONDS_LONG
     ) as service:
-        shop = await customer_of(service, upstream, world)
-        streams = await opened(service, shop, STREAMS)
+        deployment = await customer_of(service, upstream, org)
+        streams = await opened(service, deployment, STREAMS)
         (old,) = service.started_workers()
         idle = await idle_connection(service.address)
 
         service.process.send_signal(signal.SIGHUP)
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             # A worker that stops lets idle connections go: its streams are open meanwhile.
             await idle
         assert "worker_retired" not in service.log()
-        fresh = await open_stream(service.address, shop.key.value, CHAT, chat())
+        fresh = await open_stream(service.address, deployment.key.value, CHAT, chat())
         served_meanwhile = await fresh.payloads()
         release(upstream)
         told = await asyncio.gather(*(stream.payloads() for stream in streams))
@@ -89,17 +89,17 @@ async def test_a_rolling_restart_cuts_no_stream_within_the_drain_time(
 
     assert is_whole(served_meanwhile)
     assert [is_whole(payloads) for payloads in told] == [True] * STREAMS
-    await shop.settled(STREAMS + 1)
-    await assert_conserved(world.database)
+    await deployment.settled(STREAMS + 1)
+    await assert_conserved(org.database)
 
 
 async def test_a_stop_ends_by_an_event_what_its_drain_did_not_see_end(
-    settings: Settings, upstream: ScriptedUpstream, world: World, tmp_path: Path
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:
     """Half of them go on and come to their end; the others stand still."""
     async with serving(settings, upstream, tmp_path, workers=1, drain_seconds=1.0) as service:
-        shop = await customer_of(service, upstream, world)
-        streams = await opened(service, shop, 2 * ENDED_BY_STOP)
+        deployment = await customer_of(service, upstream, org)
+        streams = await opened(service, deployment, 2 * ENDED_BY_STOP)
         for exchange in list(upstream.seen)[:ENDED_BY_STOP]:
             exchange.release()
 
@@ -112,9 +112,9 @@ async def test_a_stop_ends_by_an_event_what_its_drain_did_not_see_end(
     for last in broken:
         error = error_in(json.loads(last))
         assert error["message"] == "The gateway is shutting down. Try again."
-    credit = await shop.settled(2 * ENDED_BY_STOP)
+    credit = await deployment.settled(2 * ENDED_BY_STOP)
     assert credit.settled_pico_usd > 0
-    await assert_conserved(world.database)
+    await assert_conserved(org.database)
 
 
 def error_in(event: dict[str, Any]) -> dict[str, Any]:
@@ -127,14 +127,14 @@ def error_in(event: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_a_stop_refuses_by_its_status_what_has_not_begun(
-    settings: Settings, upstream: ScriptedUpstream, world: World, tmp_path: Path
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:
     """The backend has said nothing yet, so that no head has left."""
     body = chat(json.dumps({"script": {"cut": {"how": "stall"}}}))
     async with serving(settings, upstream, tmp_path, workers=1, drain_seconds=1.0) as service:
-        shop = await customer_of(service, upstream, world)
-        asked = asyncio.create_task(open_stream(service.address, shop.key.value, CHAT, body))
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        deployment = await customer_of(service, upstream, org)
+        asked = asyncio.create_task(open_stream(service.address, deployment.key.value, CHAT, body))
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await (await upstream.seen.arrival()).stall()
 
         exit_code = await service.stop()
@@ -145,4 +145,4 @@ async def test_a_stop_refuses_by_its_status_what_has_not_begun(
     assert exit_code == 0
     assert refused.status == 503
     assert told["error"]["code"] == "service_unavailable"
-    assert (await shop.settled(1)).settled_pico_usd == 0
+    assert (await deployment.settled(1)).settled_pico_usd == 0

@@ -13,7 +13,7 @@ from tests.faults.worker import Worker, working
 from tests.identity.proxy import proxied
 from tests.identity.waiting import holding, until, until_a_lock_is_awaited
 from tests.ledger.money import Payer, new_payer, posted
-from tollhouse.ledger.types import Resolved
+from tollhouse.ledger.types import ResolutionResult
 from tollhouse.storage.database import Database
 
 
@@ -38,7 +38,7 @@ async def test_its_settlement_wins_if_nothing_was_decided(
     assert await money(database, payer) == Money(reserved=60, unsettled=60)
     worker.resume()
 
-    assert await worker.do(posted(hold, 25)) is Resolved.NOW
+    assert await worker.do(posted(hold, 25)) is ResolutionResult.NOW
 
     await decide(database)
     assert await money(database, payer) == Money(settled=25)
@@ -54,7 +54,7 @@ async def test_its_settlement_has_no_effect_once_the_hold_was_decided(
     await decide(database)
     worker.resume()
 
-    assert await worker.do(posted(hold, 25)) is Resolved.BEFORE
+    assert await worker.do(posted(hold, 25)) is ResolutionResult.BEFORE
 
     await decide(database)
     assert await money(database, payer) == Money(unknown=60)
@@ -77,7 +77,7 @@ async def test_a_settlement_that_was_under_way_counts_once(
     await reap(database, worker.instance_id)
     worker.resume()
 
-    assert await worker.answer() is Resolved.NOW
+    assert await worker.answer() is ResolutionResult.NOW
     assert await money(database, payer) == Money(settled=25)
 
 

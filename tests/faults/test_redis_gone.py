@@ -13,13 +13,13 @@ from tests.identity.waiting import until
 from tests.inference.test_chat import PATH, cost, records
 from tests.ledger.invariants import assert_conserved
 from tests.limits.test_redis_lost import is_alone, slots_taken
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.deployment import Deployment, chat, offering, open_deployment
+from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.limits import set_limit
+from tests.support.organization_fixture import HeldProjectKey, OrganizationFixture
 from tests.support.redis_server import RedisServer, running_redis
-from tests.support.shop import Shop, chat, offering, open_shop
-from tests.support.world import HeldProjectKey, World
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.limits.types import Scope
+from tollhouse.limits.types import LimitScope
 from tollhouse.settings import RedisSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -39,14 +39,17 @@ def redis_server() -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-async def shop(
-    settings: Settings, upstream: ScriptedUpstream, world: World, redis_server: RedisServer
-) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    org: OrganizationFixture,
+    redis_server: RedisServer,
+) -> AsyncIterator[Deployment]:
     """A Redis that is slow because the machine is does not count as lost here."""
-    redis = RedisSettings(url=redis_server.url, answer_seconds=PATIENCE_SECONDS)
+    redis = RedisSettings(url=redis_server.url, answer_seconds=TIMEOUT_SECONDS)
     offered = msgspec.structs.replace(offering(settings, upstream.base_url), redis=redis)
-    async with open_shop(offered, upstream, world) as opened:
-        await set_limit(world, AMPLE)
+    async with open_deployment(offered, upstream, org) as opened:
+        await set_limit(org, AMPLE)
         yield opened
 
 
@@ -93,19 +96,19 @@ async def turned(*, alone: bool) -> None:
     await until(is_so)
 
 
-async def narrow_key(shop: Shop) -> HeldProjectKey:
-    held = await shop.world.project_key(shop.project)
-    await set_limit(shop.world, TWO_AT_ONCE, scope=Scope.KEY, scope_id=held.key.id)
+async def narrow_key(deployment: Deployment) -> HeldProjectKey:
+    held = await deployment.org.project_key(deployment.project)
+    await set_limit(deployment.org, TWO_AT_ONCE, scope=LimitScope.KEY, scope_id=held.key.id)
     return held
 
 
-async def assert_two_at_once(shop: Shop, redis_server: RedisServer) -> None:
+async def assert_two_at_once(deployment: Deployment, redis_server: RedisServer) -> None:
     """Counted in Redis: another worker would be refused too."""
-    held = await narrow_key(shop)
+    held = await narrow_key(deployment)
     before, body = slots_taken(redis_server), chat(STALL, stream=True)
-    shop.upstream.seen.clear()
+    deployment.upstream.seen.clear()
     async with (
-        shop.gateway.client(held.value) as client,
+        deployment.gateway.client(held.value) as client,
         client.stream("POST", PATH, json=body) as first,
         client.stream("POST", PATH, json=body) as second,
     ):
@@ -113,7 +116,7 @@ async def assert_two_at_once(shop: Shop, redis_server: RedisServer) -> None:
         assert second.is_success
         refused = await client.post(PATH, json=body)
         taken = slots_taken(redis_server) - before
-        for exchange in shop.upstream.seen:
+        for exchange in deployment.upstream.seen:
             exchange.release()
         await first.aread()
         await second.aread()
@@ -129,12 +132,12 @@ async def assert_two_at_once(shop: Shop, redis_server: RedisServer) -> None:
 
 
 async def test_money_does_not_drift_and_limits_return(
-    shop: Shop, redis_server: RedisServer
+    deployment: Deployment, redis_server: RedisServer
 ) -> None:
-    await assert_two_at_once(shop, redis_server)
-    spent = (await shop.settled(2)).settled_pico_usd
+    await assert_two_at_once(deployment, redis_server)
+    spent = (await deployment.settled(2)).settled_pico_usd
 
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         load = Load(client)
         await load.go_on()
         with redis_server.client() as redis:
@@ -149,7 +152,7 @@ async def test_money_does_not_drift_and_limits_return(
         await load.go_on()
         usages = await load.stop()
 
-    credit = await shop.settled(2 + len(usages))
+    credit = await deployment.settled(2 + len(usages))
     assert credit.settled_pico_usd - spent == sum(map(cost, usages))
-    await assert_conserved(shop.world.database)
-    await assert_two_at_once(shop, redis_server)
+    await assert_conserved(deployment.org.database)
+    await assert_two_at_once(deployment, redis_server)

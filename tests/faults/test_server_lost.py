@@ -9,14 +9,14 @@ from tests.faults.recovery import Money, money
 from tests.faults.server import kill_a_backend, own_server
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
-from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, posted
+from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, posted
 from tests.storage.cluster import Cluster
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import reaper
 from tollhouse.ledger.batcher import Batcher
-from tollhouse.ledger.types import Resolved
+from tollhouse.ledger.types import ResolutionResult
 from tollhouse.storage.database import Database
 
 Crash = Callable[[Cluster, Database], Awaitable[None]]
@@ -52,10 +52,10 @@ class Clients:
     async def _send(self) -> None:
         while not self._is_over:
             hold = self._payer.hold(10)
-            await self._batcher.admit(hold, patience=PATIENCE)
+            await self._batcher.admit(hold, wait_max=WAIT_MAX)
             outcome = await self._batcher.resolve(posted(hold, 3))
             # Settled before: the crash took only the answer.
-            assert outcome in {Resolved.NOW, Resolved.BEFORE}
+            assert outcome in {ResolutionResult.NOW, ResolutionResult.BEFORE}
             self.served += 1
 
     async def go_on(self) -> None:

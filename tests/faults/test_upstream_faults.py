@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from itertools import product
@@ -18,20 +17,20 @@ from tests.faults.upstream_faults import (
     ANSWERED,
     BROKEN,
     FAULTS,
-    HASTY_MODEL,
+    IMPATIENT_MODEL,
     Fault,
     Refusal,
 )
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
-from tests.support.shop import MODEL, TAKES, Shop, model, open_shop
-from tests.support.world import World
+from tests.support import seeds
+from tests.support.deployment import MODEL, TAKES, Deployment, model, open_deployment
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 FAULTS_IN_A_ROW = int(os.environ.get("TOLLHOUSE_FAULTS", "120"))
 """The full run has ten thousand."""
-SEED = int(os.environ.get("TOLLHOUSE_SEED", "3"))
 LANES = 6
 """So many at once, each with backends of its own: a sound answer after every fault closes their
 breakers, which would otherwise keep most faults from happening."""
@@ -41,21 +40,23 @@ PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
 
 
 @pytest.fixture
-async def shop(settings: Settings, upstream: ScriptedUpstream, world: World) -> AsyncIterator[Shop]:
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
     lanes = range(LANES)
     patient = {"replicas": [upstream.base_url], "takes": TAKES}
-    hasty = {"replicas": [upstream.base_url], "first_event_seconds": 0.2, "total_seconds": 0.5}
+    impatient = {"replicas": [upstream.base_url], "first_event_seconds": 0.2, "total_seconds": 0.5}
     offered = msgspec.structs.replace(
         settings,
         backends={f"patient-{lane}": patient for lane in lanes}
-        | {f"hasty-{lane}": hasty for lane in lanes},
+        | {f"impatient-{lane}": impatient for lane in lanes},
         models={in_lane(MODEL, lane): model(backend=f"patient-{lane}") for lane in lanes}
         | {
-            in_lane(HASTY_MODEL, lane): model(backend=f"hasty-{lane}", features=[])
+            in_lane(IMPATIENT_MODEL, lane): model(backend=f"impatient-{lane}", features=[])
             for lane in lanes
         },
     )
-    async with open_shop(offered, upstream, world) as opened:
+    async with open_deployment(offered, upstream, org) as opened:
         yield opened
 
 
@@ -63,9 +64,9 @@ def in_lane(model_id: str, lane: int) -> str:
     return f"{model_id}-{lane}"
 
 
-def body(surface: str, content: str, *, model_id: str, is_stream: bool) -> dict[str, Any]:
+def body(endpoint: str, content: str, *, model_id: str, is_stream: bool) -> dict[str, Any]:
     shared = {"model": model_id, "stream": is_stream}
-    if surface == "chat":
+    if endpoint == "chat":
         return shared | {"messages": [{"role": "user", "content": content}]}
     return shared | {"input": content}
 
@@ -80,60 +81,60 @@ def ending(answer: httpx2.Response) -> Refusal | str:
 
 
 async def suffer(
-    client: httpx2.AsyncClient, fault: Fault, surface: str, *, is_stream: bool, lane: int = 0
+    client: httpx2.AsyncClient, fault: Fault, endpoint: str, *, is_stream: bool, lane: int = 0
 ) -> httpx2.Response:
     """The fault, and then a sound answer, which forgives the replica; lateness needs no pardon."""
     script = json.dumps({"script": fault.script})
-    asked = body(surface, script, model_id=in_lane(fault.model, lane), is_stream=is_stream)
-    answer = await client.post(PATHS[surface], json=asked)
-    sound = body(surface, "Hi", model_id=in_lane(MODEL, lane), is_stream=is_stream)
-    assert ending(await client.post(PATHS[surface], json=sound)) == ANSWERED
+    asked = body(endpoint, script, model_id=in_lane(fault.model, lane), is_stream=is_stream)
+    answer = await client.post(PATHS[endpoint], json=asked)
+    sound = body(endpoint, "Hi", model_id=in_lane(MODEL, lane), is_stream=is_stream)
+    assert ending(await client.post(PATHS[endpoint], json=sound)) == ANSWERED
     return answer
 
 
-@pytest.mark.parametrize("surface", PATHS)
+@pytest.mark.parametrize("endpoint", PATHS)
 async def test_each_fault_ends_as_it_should_and_blames_whom_it_should(
-    shop: Shop, surface: str
+    deployment: Deployment, endpoint: str
 ) -> None:
     requests = 0
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         for name, fault in FAULTS.items():
             for is_stream in (False, True):
-                answer = await suffer(client, fault, surface, is_stream=is_stream)
+                answer = await suffer(client, fault, endpoint, is_stream=is_stream)
 
                 assert ending(answer) == fault.ending(is_stream=is_stream), (name, is_stream)
                 requests += 2
                 if ending(answer) != ANSWERED:
-                    record = await shop.record(answer.headers["x-request-id"])
+                    record = await deployment.record(answer.headers["x-request-id"])
                     expected = "caller" if name == "refuses the request" else "backend"
                     assert record["failed_by"] == expected, name
 
-    await shop.settled(requests)
+    await deployment.settled(requests)
 
 
-async def test_many_faults_leave_no_task_socket_or_hold_behind(shop: Shop) -> None:
+async def test_many_faults_leave_no_task_socket_or_hold_behind(deployment: Deployment) -> None:
     waiting = many_faults()
     tasks_before, sockets_before = running_tasks(), open_sockets()
 
     async def run(client: httpx2.AsyncClient, lane: int) -> None:
         # All lanes draw from the same many.
-        for name, surface, is_stream in waiting:
+        for name, endpoint, is_stream in waiting:
             fault = FAULTS[name]
-            answer = await suffer(client, fault, surface, is_stream=is_stream, lane=lane)
+            answer = await suffer(client, fault, endpoint, is_stream=is_stream, lane=lane)
             told = ending(answer)
-            assert told == fault.ending(is_stream=is_stream), (name, surface, is_stream)
+            assert told == fault.ending(is_stream=is_stream), (name, endpoint, is_stream)
 
-    async with shop.customer() as client:
+    async with deployment.customer() as client:
         await asyncio.gather(*(run(client, lane) for lane in range(LANES)))
 
-    await shop.settled(2 * FAULTS_IN_A_ROW)
-    await assert_conserved(shop.world.database)
+    await deployment.settled(2 * FAULTS_IN_A_ROW)
+    await assert_conserved(deployment.org.database)
     await until(lambda: nothing_is_left(tasks_before, sockets_before))
 
 
 def many_faults() -> Iterator[tuple[str, str, bool]]:
     """Every fault on every surface in both forms, again and again, each time in another order."""
-    chance = random.Random(SEED)  # noqa: S311 - a seed that can be repeated
+    chance = seeds.chance()
     combinations = list(product(sorted(set(FAULTS) - SLOW_FAULTS), PATHS, (False, True)))
     drawn: list[tuple[str, str, bool]] = []
     while len(drawn) < FAULTS_IN_A_ROW:

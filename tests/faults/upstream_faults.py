@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.shop import MODEL
+from tests.support.deployment import MODEL
 
 Refusal = tuple[int, str]
 ANSWERED = "answered"
 BROKEN = "broken"
 """It ended by an error after the first byte."""
-HASTY_MODEL = "example/hasty"
+IMPATIENT_MODEL = "example/impatient"
 """Whose backend is given no time to begin."""
 BACKEND: Refusal = (502, "backend_error")
 BUSY: Refusal = (503, "server_is_overloaded")
@@ -64,10 +64,10 @@ FAULTS = {
         streamed=BROKEN,
     ),
     "stands still before its answer": Fault(
-        script=cut("stall", "request"), whole=LATE, streamed=LATE, model=HASTY_MODEL
+        script=cut("stall", "request"), whole=LATE, streamed=LATE, model=IMPATIENT_MODEL
     ),
     "stands still after its head": Fault(
-        script=cut("stall", 0), whole=LATE, streamed=LATE, model=HASTY_MODEL
+        script=cut("stall", 0), whole=LATE, streamed=LATE, model=IMPATIENT_MODEL
     ),
     "counts nothing": Fault(script={"usage": None}, whole=ANSWERED, streamed=ANSWERED),
     "counts nonsense": Fault(

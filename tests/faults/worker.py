@@ -10,7 +10,7 @@ from enum import StrEnum
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-from tests.ledger.money import PATIENCE, Payer, voided
+from tests.ledger.money import WAIT_MAX, Payer, voided
 from tests.storage.processes import ended, next_word, running
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
@@ -60,7 +60,7 @@ async def _work(line: Connection, database_url: str, instance_id: InstanceId) ->
 async def _admit(line: Connection, batcher: Batcher, hold: Hold, last_point: Point | None) -> None:
     _die_at(Point.BEFORE_ADMISSION, last_point)
     try:
-        await batcher.admit(hold, patience=PATIENCE)
+        await batcher.admit(hold, wait_max=WAIT_MAX)
     except GatewayError as refusal:
         line.send(refusal.code)
         return

@@ -4,15 +4,15 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from tests.hostile.clients import LOOK_EVERY_SECONDS
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.policies import CONTENT, new_policy
-from tests.support.world import World, new_world
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.policies import Mode
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger import verification
 from tollhouse.ledger.types import GrantKind
-from tollhouse.policies.types import Mode
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
@@ -34,27 +34,27 @@ _ADMITTED = "SELECT count(*) FROM ledger_entries WHERE organization_id = $1 AND 
 class Customer:
     """An organization with a project's key and an Admin key."""
 
-    world: World
+    org: OrganizationFixture
     key: str
     admin_key: str
 
     async def forbid(self, word: str, mode: Mode) -> None:
         """Publish a policy about both directions that the scripted judge understands."""
         content = replace(CONTENT, rule=f'Does it say "{word}"?', mode=mode)
-        await new_policy(self.world, ("publish",), content=content)
+        await new_policy(self.org, ("publish",), content=content)
 
     async def admitted(self) -> int:
         """Count the requests that were ever admitted."""
-        rows = await self.world.database.fetch_all(_ADMITTED, self.world.organization_id)
+        rows = await self.org.database.fetch_all(_ADMITTED, self.org.organization_id)
         return rows[0][0]
 
     async def charged_tokens(self) -> list[int]:
         """Return the output tokens charged for each resolved request, fewest first."""
-        rows = await self.world.database.fetch_all(_RESOLVED, self.world.organization_id)
+        rows = await self.org.database.fetch_all(_RESOLVED, self.org.organization_id)
         return [int(row["output_tokens"]) for row in rows]
 
     async def reserved(self) -> int:
-        rows = await self.world.database.fetch_all(_RESERVED, self.world.organization_id)
+        rows = await self.org.database.fetch_all(_RESERVED, self.org.organization_id)
         return int(rows[0]["reserved_pico"]) if rows else 0
 
     async def is_settled(self) -> bool:
@@ -83,16 +83,16 @@ class Customer:
         pairs = zip(received, charged, strict=False)
         assert len(received) <= len(charged), (received, charged)
         assert all(tokens <= paid for tokens, paid in pairs), (received, charged)
-        assert await verification.verify(self.world.database, self.world.organization_id) == []
+        assert await verification.verify(self.org.database, self.org.organization_id) == []
 
 
 async def new_customer(
     database: Database, settings: Settings, *, credit: PicoUsd = CREDIT, mode: Mode | None = None
 ) -> Customer:
     """Make an organization; with a policy if `mode` says so."""
-    world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+    org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
     if credit:
-        async with database.mutation(world.authority()) as tx:
+        async with database.mutation(org.authority()) as tx:
             await ledger.grant(
                 tx,
                 grant_id=GrantId(time_ordered_uuid()),
@@ -100,9 +100,9 @@ async def new_customer(
                 amount=credit,
                 reason="to be spent",
             )
-    key = await world.project_key(await world.project())
-    admin_key = await world.admin_key()
-    customer = Customer(world=world, key=key.value, admin_key=admin_key.value)
+    key = await org.project_key(await org.project())
+    admin_key = await org.admin_key()
+    customer = Customer(org=org, key=key.value, admin_key=admin_key.value)
     if mode is not None:
         await customer.forbid("forbidden", mode)
     return customer

@@ -17,16 +17,16 @@ from tests.hostile.customers import CREDIT, Customer, new_customer
 from tests.hostile.memory import MemoryWatch
 from tests.hostile.neighbour import FACTOR_MAX, Neighbour, running_neighbour, slowdown
 from tests.support import databases
-from tests.support.courthouse import judged_by
+from tests.support.deployment import TAKES, chat, model
 from tests.support.engine import COMMAND
 from tests.support.gateway import settings_for
 from tests.support.judge import ScriptedJudge, running_judge
+from tests.support.judged_deployment import judged_by
 from tests.support.processes import Service, running_service
-from tests.support.shop import TAKES, chat, model
 from tests.support.upstream import upstream_process
 from tollhouse.app import connect
 from tollhouse.base.money import PicoUsd
-from tollhouse.policies.types import Mode
+from tollhouse.base.policies import Mode
 from tollhouse.settings import DatabaseSettings, InferenceSettings, Settings
 from tollhouse.storage.database import Database
 

@@ -11,9 +11,9 @@ import pytest
 from tests.hostile.answers import long_answer
 from tests.hostile.clients import Caller, open_ports, request_bytes, request_head
 from tests.hostile.deployment import MEGABYTE, SERVER, SLACK_SECONDS, STEADY, Customer, Deployment
+from tests.support.deployment import chat
 from tests.support.raw_streams import CHAT, RESPONSES
-from tests.support.shop import chat
-from tollhouse.policies.types import Mode
+from tollhouse.base.policies import Mode
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock]
 

@@ -19,7 +19,7 @@ from tests.hostile.deployment import (
     Deployment,
 )
 from tests.support.raw_streams import CHAT, RESPONSES
-from tollhouse.policies.types import Mode
+from tollhouse.base.policies import Mode
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock]
 

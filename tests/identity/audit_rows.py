@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 
 
-async def audit_rows(world: World) -> list[dict[str, Any]]:
+async def audit_rows(org: OrganizationFixture) -> list[dict[str, Any]]:
     """In the order of their instants: IDs of the same millisecond have none."""
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         found = await tx.fetch_all(
             "SELECT * FROM audit_log WHERE organization_id = $1 ORDER BY occurred_at, id",
-            world.organization_id,
+            org.organization_id,
         )
     return [dict(row) for row in found]

@@ -15,8 +15,8 @@ from tests.identity.proxy import Proxy
 from tests.identity.raw import connected
 from tests.identity.waiting import until
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, unknown_key
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service
-from tests.support.world import World
 
 LIST = "/v1/organization/admin_api_keys"
 PROJECTS = "/manage/v1/organization/projects"
@@ -34,7 +34,7 @@ class Run:
     """`secrets` may be found nowhere; `sent` nowhere but in the database and in its own answer."""
 
     service: Service
-    world: World
+    org: OrganizationFixture
     client: httpx2.AsyncClient
     secrets: dict[str, str] = field(default_factory=dict[str, str])
     sent: dict[str, str] = field(default_factory=dict[str, str])
@@ -71,7 +71,7 @@ def _named(name: str) -> str:
 
 async def succeed(run: Run) -> None:
     """Keys are made, replayed, rotated, used and ended."""
-    project = await run.world.project()
+    project = await run.org.project()
     path = keys_path(project.id)
     run.sent["idempotency key"] = canary()
     made = await create(run.client, path, run.sent["idempotency key"])
@@ -104,10 +104,10 @@ async def fail_at_the_door(run: Run) -> None:
     await run.ask("GET", LIST, {"authorization": f"Basic {run.secret('basic credentials')}"})
     await run.ask("GET", LIST, {"authorization": run.secret("bare authorization")})
     await run.ask("GET", "/v1/models", {"x-api-key": run.secret("x-api-key")})
-    project_key = await run.world.project_key(await run.world.project())
+    project_key = await run.org.project_key(await run.org.project())
     value = run.secret("project key", project_key.value)
     await run.ask("GET", LIST, {"authorization": f"Bearer {value}"})
-    narrow = await run.world.admin_key(("billing:read",))
+    narrow = await run.org.admin_key(("billing:read",))
     value = run.secret("narrow Admin key", narrow.value)
     await run.ask("GET", LIST, {"authorization": f"Bearer {value}"})
     for name in ("cookie", "user-agent", "x-request-id", "traceparent", "x-forwarded-for"):
@@ -139,8 +139,8 @@ async def fail_on_the_body(run: Run) -> None:
     text = {"content-type": f"text/{run.secret('media type')}"}
     await run.ask("POST", PROJECTS, text, run.secret("body of another type"))
     await run.ask("POST", PROJECTS, {"idempotency-key": run.secret("long key") + 200 * "x"}, "{}")
-    project = await run.world.project()
-    await run.world.archive(project)
+    project = await run.org.project()
+    await run.org.archive(project)
     named = {"idempotency-key": run.secret("key of a refused creation")}
     refused = _named(run.secret("name of a refused key"))
     await run.ask("POST", keys_path(project.id), named, refused)
@@ -152,7 +152,7 @@ async def fail_on_the_body(run: Run) -> None:
 
 async def fail_on_the_wire(run: Run) -> None:
     """What is not HTTP, does not fit, or never ends."""
-    admin = await run.world.admin_key()
+    admin = await run.org.admin_key()
     value = run.secret("key of a broken request", admin.value)
     head = f"authorization: Bearer {value}\r\nhost: gateway\r\n"
     broken = {

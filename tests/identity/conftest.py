@@ -15,7 +15,7 @@ import uvloop
 from tests.identity.creations import START
 from tests.support import catalogs, databases
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.keys.secrets import Peppers
@@ -23,7 +23,7 @@ from tollhouse.projects.types import Project
 from tollhouse.settings import LedgerSettings, Settings
 from tollhouse.storage.database import Database
 
-HASTY = "?options=-csynchronous_commit%3Doff"
+IMPATIENT = "?options=-csynchronous_commit%3Doff"
 """No test here pulls the plug on PostgreSQL, so none needs to wait for its disk."""
 
 
@@ -35,7 +35,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def database_url(migrated_template: str) -> AsyncIterator[str]:
     async with databases.temporary(template=migrated_template) as url:
-        yield url + HASTY
+        yield url + IMPATIENT
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +68,13 @@ async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def world(database: Database, peppers: Peppers) -> World:
-    return await new_world(database, peppers)
+async def org(database: Database, peppers: Peppers) -> OrganizationFixture:
+    return await new_organization_fixture(database, peppers)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def other_world(database: Database, peppers: Peppers) -> World:
-    return await new_world(database, peppers, "another organization")
+async def other_org(database: Database, peppers: Peppers) -> OrganizationFixture:
+    return await new_organization_fixture(database, peppers, "another organization")
 
 
 @pytest.fixture
@@ -90,12 +90,12 @@ async def held(settings: Settings, clock: HeldClock) -> AsyncIterator[Gateway]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def client(held: Gateway, world: World) -> AsyncIterator[httpx2.AsyncClient]:
+async def client(held: Gateway, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
     """An Admin key with all permissions, at the gateway whose time the test holds."""
-    async with held.client((await world.admin_key()).value) as opened:
+    async with held.client((await org.admin_key()).value) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def project(world: World) -> Project:
-    return await world.project()
+async def project(org: OrganizationFixture) -> Project:
+    return await org.project()

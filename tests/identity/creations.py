@@ -6,7 +6,7 @@ from uuid import UUID
 
 import httpx2
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import ProjectId
 
 START = datetime(2031, 5, 4, 12, 0, tzinfo=UTC)
@@ -46,29 +46,29 @@ async def create(
     return await client.post(path, json=body, headers=headers)
 
 
-async def keys_of(world: World) -> int:
+async def keys_of(org: OrganizationFixture) -> int:
     """Project keys of the organization, whatever their state."""
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         return await tx.fetch_value(
-            "SELECT count(*) FROM project_keys WHERE organization_id = $1", world.organization_id
+            "SELECT count(*) FROM project_keys WHERE organization_id = $1", org.organization_id
         )
 
 
-async def secrets_of(world: World) -> int:
+async def secrets_of(org: OrganizationFixture) -> int:
     """Secrets of project keys in the directory."""
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         return await tx.fetch_value(
             """
             SELECT count(*) FROM key_directory
              WHERE organization_id = $1 AND key_kind = 'project'
             """,
-            world.organization_id,
+            org.organization_id,
         )
 
 
-async def records_of(world: World) -> int:
-    async with world.database.transaction() as tx:
+async def records_of(org: OrganizationFixture) -> int:
+    async with org.database.transaction() as tx:
         return await tx.fetch_value(
             "SELECT count(*) FROM idempotency_records WHERE organization_id = $1",
-            world.organization_id,
+            org.organization_id,
         )

@@ -7,14 +7,14 @@ import asyncpg
 import pytest
 
 from tests.identity.waiting import until
-from tollhouse.observability import metrics
+from tollhouse.observability import registry
 
 BATCHES = "tollhouse_key_lookup_batches_total"
 
 
 def counted(series: str) -> int:
     """The value of one series as the exposition shows it; 0 while it has none."""
-    for line in metrics.exposition(None).decode().splitlines():
+    for line in registry.exposition(None).decode().splitlines():
         name, _, value = line.rpartition(" ")
         if name == series:
             return int(float(value))

@@ -8,15 +8,19 @@ from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
 from tests.support.limits import set_limit
+from tests.support.organization_fixture import (
+    HeldProjectKey,
+    OrganizationFixture,
+    new_organization_fixture,
+)
 from tests.support.policies import STEPS, new_policy
-from tests.support.world import HeldProjectKey, World, new_world
-from tollhouse.activity.recorder import Recorder
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
-from tollhouse.ledger.types import CapPlace, Period, Scope
+from tollhouse.ledger.types import CapId, CapScope, Period
 from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.storage.database import Database
 
@@ -31,8 +35,8 @@ class Stage:
 
     gateway: Gateway
     database: Database
-    home: World
-    foreign: World
+    home: OrganizationFixture
+    foreign: OrganizationFixture
     keys: dict[tuple[str, str], str]
     targets: dict[str, str]
 
@@ -70,24 +74,24 @@ class Stage:
     async def _recorded(self, held: HeldProjectKey) -> str:
         customer = Customer(self.home.organization_id, held.key.project_id, held.key.id)
         record = customer.record()
-        recorder = Recorder(self.database, waiting_records_max=1)
-        recorder.note(record)
+        recorder = RequestRecorder(self.database, waiting_records_max=1)
+        recorder.record(record)
         await recorder.write()
         return str(record.request_id)
 
     async def set_caps(self) -> None:
         """On both organizations, so that either can clear its own."""
-        for world in (self.home, self.foreign):
-            async with self.database.mutation(world.authority()) as tx:
-                place = CapPlace(
-                    scope=Scope.ORGANIZATION, scope_id=world.organization_id, period=Period.MONTH
+        for org in (self.home, self.foreign):
+            async with self.database.mutation(org.authority()) as tx:
+                place = CapId(
+                    scope=CapScope.ORGANIZATION, scope_id=org.organization_id, period=Period.MONTH
                 )
                 await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
 
     async def set_limits(self) -> None:
         """On both organizations, so that either can clear its own."""
-        for world in (self.home, self.foreign):
-            await set_limit(world, TrafficLimits(requests_per_minute=1))
+        for org in (self.home, self.foreign):
+            await set_limit(org, TrafficLimits(requests_per_minute=1))
 
     async def audit_rows(self) -> int:
         async with self.database.transaction() as tx:
@@ -102,14 +106,14 @@ def path_of(row: Row, targets: dict[str, str]) -> str:
 
 
 async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> Stage:
-    home = await new_world(database, peppers)
+    home = await new_organization_fixture(database, peppers)
     keys = await _keys_of_home(home)
-    foreign = await new_world(database, peppers)
+    foreign = await new_organization_fixture(database, peppers)
     keys |= await _right_keys("foreign", foreign)
     for status in (OrganizationStatus.SUSPENDED, OrganizationStatus.CLOSED):
-        world = await new_world(database, peppers)
-        keys |= await _right_keys(f"{status} organization", world)
-        await world.set_status(status)
+        org = await new_organization_fixture(database, peppers)
+        keys |= await _right_keys(f"{status} organization", org)
+        await org.set_status(status)
     for kind, prefix in PREFIXES.items():
         keys["malformed", kind] = malformed_keys(prefix)["wrong checksum"]
         keys["unknown", kind] = unknown_key(prefix)
@@ -120,7 +124,7 @@ async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> S
     return stage
 
 
-async def _keys_of_home(home: World) -> dict[tuple[str, str], str]:
+async def _keys_of_home(home: OrganizationFixture) -> dict[tuple[str, str], str]:
     keys = await _right_keys("right", home)
     for kind, permissions in PERMISSIONS.items():
         for permission in permissions:
@@ -130,21 +134,21 @@ async def _keys_of_home(home: World) -> dict[tuple[str, str], str]:
     return keys | await _ended_keys(home)
 
 
-async def _right_keys(name: str, world: World) -> dict[tuple[str, str], str]:
-    project = await world.project()
+async def _right_keys(name: str, org: OrganizationFixture) -> dict[tuple[str, str], str]:
+    project = await org.project()
     return {
-        (name, "customer"): (await world.project_key(project)).value,
-        (name, "admin"): (await world.admin_key()).value,
+        (name, "customer"): (await org.project_key(project)).value,
+        (name, "admin"): (await org.admin_key()).value,
     }
 
 
-async def _narrow_key(world: World, kind: str, permissions: tuple[str, ...]) -> str:
+async def _narrow_key(org: OrganizationFixture, kind: str, permissions: tuple[str, ...]) -> str:
     if kind == "admin":
-        return (await world.admin_key(permissions)).value
-    return (await world.project_key(await world.project(), permissions)).value
+        return (await org.admin_key(permissions)).value
+    return (await org.project_key(await org.project(), permissions)).value
 
 
-async def _ended_keys(home: World) -> dict[tuple[str, str], str]:
+async def _ended_keys(home: OrganizationFixture) -> dict[tuple[str, str], str]:
     past = datetime.now(UTC) - timedelta(seconds=1)
     project, archived = await home.project(), await home.project()
     revoked, suspended = await home.project_key(project), await home.project_key(project)

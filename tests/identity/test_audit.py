@@ -14,8 +14,12 @@ import pytest_asyncio
 from tests.identity.audit_rows import audit_rows
 from tests.identity.table import ASKING, BODIES, QUERIES, ROWS, Row
 from tests.support.gateway import Gateway
+from tests.support.organization_fixture import (
+    HeldAdminKey,
+    OrganizationFixture,
+    new_organization_fixture,
+)
 from tests.support.policies import STEPS, new_policy
-from tests.support.world import HeldAdminKey, World, new_world
 from tollhouse.base.ids import policy_id_text
 from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
@@ -73,8 +77,8 @@ async def test_the_table_names_an_action_for_every_operation_that_changes_someth
     assert set(ACTIONS) == {row.id for row in CHANGING if not row.needs_model}
 
 
-async def _last_row(world: World, rows_before: int) -> dict[str, Any]:
-    rows = await audit_rows(world)
+async def _last_row(org: OrganizationFixture, rows_before: int) -> dict[str, Any]:
+    rows = await audit_rows(org)
     assert len(rows) == rows_before + 1
     return rows[-1]
 
@@ -83,7 +87,7 @@ async def _last_row(world: World, rows_before: int) -> dict[str, Any]:
 class Scene:
     """An organization with something of each kind, and an Admin key that acts."""
 
-    world: World
+    org: OrganizationFixture
     acting: HeldAdminKey
     client: httpx2.AsyncClient
     targets: dict[str, str]
@@ -94,7 +98,7 @@ class Scene:
             if other.id == PREPARATIONS.get(row.id):
                 await self.act(other, "preparation")
         if row.id in REVISED:
-            policy = await new_policy(self.world, STEPS.get(row.id, ()))
+            policy = await new_policy(self.org, STEPS.get(row.id, ()))
             self.targets["policy_id"] = policy_id_text(policy.id)
 
     async def act(self, row: Row, idempotency_key: str) -> httpx2.Response:
@@ -111,32 +115,32 @@ class Scene:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def scene(gateway: Gateway, world: World) -> AsyncIterator[Scene]:
-    acting, project = await world.admin_key(), await world.project()
-    project_key = await world.project_key(project)
-    other_admin_key = await world.admin_key()
+async def scene(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[Scene]:
+    acting, project = await org.admin_key(), await org.project()
+    project_key = await org.project_key(project)
+    other_admin_key = await org.admin_key()
     targets = {
         "project_id": str(project.id),
         "api_key_id": str(project_key.key.id),
         "admin_key_id": str(other_admin_key.key.id),
     }
     async with gateway.client(acting.value) as client:
-        yield Scene(world, acting, client, targets)
+        yield Scene(org, acting, client, targets)
 
 
 @pytest.mark.parametrize("row", CHANGING, ids=lambda row: row.id)
 async def test_a_change_leaves_one_row_and_its_repetition_none(scene: Scene, row: Row) -> None:
     await scene.prepare(row)
-    rows_before = len(await audit_rows(scene.world))
+    rows_before = len(await audit_rows(scene.org))
 
     answer = await scene.act(row, "the change")
 
     if row.needs_model:
         assert answer.status_code == 403, "only customers generate"
-        assert len(await audit_rows(scene.world)) == rows_before
+        assert len(await audit_rows(scene.org)) == rows_before
         return
     assert answer.status_code == 200, answer.text
-    entry = await _last_row(scene.world, rows_before)
+    entry = await _last_row(scene.org, rows_before)
     action, resource_type = ACTIONS[row.id]
     assert entry["action"] == action
     assert (entry["resource_type"], entry["resource_id"]) == (resource_type, answer.json()["id"])
@@ -152,11 +156,11 @@ async def test_a_change_leaves_one_row_and_its_repetition_none(scene: Scene, row
     repeated = await scene.act(row, "the change")
     expected = 404 if row.id in DELETIONS else 409 if row.id in REVISED else 200
     assert repeated.status_code == expected
-    assert len(await audit_rows(scene.world)) == rows_before + 1
+    assert len(await audit_rows(scene.org)) == rows_before + 1
 
 
 async def test_twenty_identical_changes_at_once_leave_one_row(scene: Scene) -> None:
-    rows_before = len(await audit_rows(scene.world))
+    rows_before = len(await audit_rows(scene.org))
     for operation in ("suspendProjectKey", "editProject", "archiveProject"):
         row = next(row for row in ROWS if row.id == operation)
         answers = await asyncio.gather(*(scene.act(row, "unused") for _ in range(20)))
@@ -164,11 +168,11 @@ async def test_twenty_identical_changes_at_once_leave_one_row(scene: Scene) -> N
 
         assert {answer.status_code for answer in answers} == {200}
         assert len({answer.content for answer in answers}) == 1
-        assert len(await audit_rows(scene.world)) == rows_before, operation
+        assert len(await audit_rows(scene.org)) == rows_before, operation
 
 
 async def test_refused_changes_leave_no_row(scene: Scene) -> None:
-    rows_before = len(await audit_rows(scene.world))
+    rows_before = len(await audit_rows(scene.org))
     refused = [
         await scene.client.post("/manage/v1/organization/projects", json={"name": "x"}),
         await scene.client.patch(
@@ -179,15 +183,15 @@ async def test_refused_changes_leave_no_row(scene: Scene) -> None:
     ]
 
     assert [answer.status_code for answer in refused] == [400, 404, 404, 404]
-    assert len(await audit_rows(scene.world)) == rows_before
+    assert len(await audit_rows(scene.org)) == rows_before
 
 
 async def test_digests_chain_from_one_change_to_the_next(scene: Scene) -> None:
     """Suspending and resuming leads back to the very state, so to the very digest."""
-    rows_before = len(await audit_rows(scene.world))
+    rows_before = len(await audit_rows(scene.org))
     for verb in ("suspendProjectKey", "resumeProjectKey", "revokeProjectKey"):
         await scene.act(next(row for row in ROWS if row.id == verb), "unused")
-    suspended, resumed, revoked = (await audit_rows(scene.world))[rows_before:]
+    suspended, resumed, revoked = (await audit_rows(scene.org))[rows_before:]
 
     assert suspended["digest_after"] == resumed["digest_before"]
     assert resumed["digest_after"] == suspended["digest_before"]
@@ -197,30 +201,30 @@ async def test_digests_chain_from_one_change_to_the_next(scene: Scene) -> None:
 
 async def test_what_changes_unaudited_is_in_no_digest(scene: Scene) -> None:
     """A key that was used and a project that was renamed: the key's next row fits its last."""
-    rows_before = len(await audit_rows(scene.world))
+    rows_before = len(await audit_rows(scene.org))
     await scene.act(next(row for row in ROWS if row.id == "suspendProjectKey"), "unused")
-    async with scene.world.database.transaction() as tx:
+    async with scene.org.database.transaction() as tx:
         await tx.execute(
             "UPDATE project_keys SET last_used_at = now() WHERE organization_id = $1",
-            scene.world.organization_id,
+            scene.org.organization_id,
         )
     await scene.act(next(row for row in ROWS if row.id == "editProject"), "unused")
     await scene.act(next(row for row in ROWS if row.id == "resumeProjectKey"), "unused")
-    suspended, _, resumed = (await audit_rows(scene.world))[rows_before:]
+    suspended, _, resumed = (await audit_rows(scene.org))[rows_before:]
 
     assert resumed["digest_before"] == suspended["digest_after"]
 
 
 async def test_the_use_of_an_admin_key_is_in_no_digest(scene: Scene) -> None:
-    rows_before = len(await audit_rows(scene.world))
-    made = await scene.world.admin_key()
-    async with scene.world.database.transaction() as tx:
+    rows_before = len(await audit_rows(scene.org))
+    made = await scene.org.admin_key()
+    async with scene.org.database.transaction() as tx:
         await tx.execute(
             "UPDATE admin_keys SET last_used_at = now() WHERE organization_id = $1",
-            scene.world.organization_id,
+            scene.org.organization_id,
         )
-    await scene.world.revoke_admin_key(made)
-    created, revoked = (await audit_rows(scene.world))[rows_before:]
+    await scene.org.revoke_admin_key(made)
+    created, revoked = (await audit_rows(scene.org))[rows_before:]
 
     assert revoked["digest_before"] == created["digest_after"]
 
@@ -231,7 +235,7 @@ async def test_the_audit_list_shows_what_was_written(scene: Scene) -> None:
     listed = await scene.client.get("/manage/v1/organization/audit", params={"limit": 1})
 
     (entry,) = listed.json()["data"]
-    row = (await audit_rows(scene.world))[-1]
+    row = (await audit_rows(scene.org))[-1]
     assert entry == {
         "id": str(row["id"]),
         "object": "organization.audit_entry",
@@ -291,12 +295,12 @@ async def test_an_edited_policy_names_its_fields_and_shows_no_rule(scene: Scene)
     assert edited["draft.mode"] == ("monitoring", "enforcing")
     assert edited["draft.rule"] == (_digested(rules[0]), _digested(rules[1]))
     assert made["draft.rule"] == (None, _digested(rules[0]))
-    written = str(await audit_rows(scene.world))
+    written = str(await audit_rows(scene.org))
     assert [rule for rule in rules if rule in written] == []
 
 
 async def test_a_first_publication_shows_every_field_of_the_version(scene: Scene) -> None:
-    await new_policy(scene.world, ("publish",))
+    await new_policy(scene.org, ("publish",))
 
     (published,) = await _listed_changes(scene, 1)
 
@@ -315,7 +319,7 @@ async def test_a_new_key_shows_neither_its_secret_nor_what_changes_unaudited(sce
     assert made["name"] == (None, "a key")
     assert made["project_id"] == (None, scene.targets["project_id"])
     assert made.keys().isdisjoint({"last_used_at", "project_name", "value"})
-    assert created.json()["value"] not in str(await audit_rows(scene.world))
+    assert created.json()["value"] not in str(await audit_rows(scene.org))
 
 
 async def _listed_changes(scene: Scene, limit: int) -> list[dict[str, tuple[object, object]]]:
@@ -335,26 +339,26 @@ def _digested(text: str) -> dict[str, object]:
 async def test_every_verb_of_the_operator_leaves_one_row(
     database: Database, peppers: Peppers
 ) -> None:
-    world = await new_world(database, peppers)
-    project = await world.project()
-    held = await world.project_key(project)
-    admin = await world.admin_key()
-    await world.suspend_project_key(held)
-    async with database.mutation(world.authority()) as tx:
+    org = await new_organization_fixture(database, peppers)
+    project = await org.project()
+    held = await org.project_key(project)
+    admin = await org.admin_key()
+    await org.suspend_project_key(held)
+    async with database.mutation(org.authority()) as tx:
         await keys.resume_project_key(tx, project.id, held.key.id)
-    await world.revoke_project_key(held)
-    await world.revoke_admin_key(admin)
-    async with database.mutation(world.authority()) as tx:
+    await org.revoke_project_key(held)
+    await org.revoke_admin_key(admin)
+    async with database.mutation(org.authority()) as tx:
         await projects.edit(tx, project.id, name="another name")
-    await world.archive(project)
+    await org.archive(project)
     for status in (
         OrganizationStatus.SUSPENDED,
         OrganizationStatus.ACTIVE,
         OrganizationStatus.CLOSED,
     ):
-        await world.set_status(status)
+        await org.set_status(status)
 
-    rows = await audit_rows(world)
+    rows = await audit_rows(org)
 
     assert [row["action"] for row in rows] == [
         "organization.create",
@@ -379,35 +383,35 @@ async def test_every_verb_of_the_operator_leaves_one_row(
 async def test_what_the_operator_repeats_leaves_no_row(
     database: Database, peppers: Peppers
 ) -> None:
-    world = await new_world(database, peppers)
-    project = await world.project("search")
-    held = await world.project_key(project)
-    admin = await world.admin_key()
+    org = await new_organization_fixture(database, peppers)
+    project = await org.project("search")
+    held = await org.project_key(project)
+    admin = await org.admin_key()
     secret = await keys.mint(database, peppers, KeyKind.PROJECT)
-    rows_before = len(await audit_rows(world))
-    async with database.mutation(world.authority()) as tx:
+    rows_before = len(await audit_rows(org))
+    async with database.mutation(org.authority()) as tx:
         await keys.resume_project_key(tx, project.id, held.key.id)
-    async with database.mutation(world.authority()) as tx:
+    async with database.mutation(org.authority()) as tx:
         await projects.edit(tx, project.id, name="search")
-    await world.set_status(OrganizationStatus.ACTIVE)
-    assert len(await audit_rows(world)) == rows_before
+    await org.set_status(OrganizationStatus.ACTIVE)
+    assert len(await audit_rows(org)) == rows_before
 
-    await world.suspend_project_key(held)
-    await world.suspend_project_key(held)
-    await world.revoke_project_key(held)
-    await world.revoke_project_key(held)
-    await world.revoke_admin_key(admin)
-    await world.revoke_admin_key(admin)
-    await world.archive(project)
-    await world.archive(project)
-    assert len(await audit_rows(world)) == rows_before + 4
-    assert secret.value not in str(await audit_rows(world))
+    await org.suspend_project_key(held)
+    await org.suspend_project_key(held)
+    await org.revoke_project_key(held)
+    await org.revoke_project_key(held)
+    await org.revoke_admin_key(admin)
+    await org.revoke_admin_key(admin)
+    await org.archive(project)
+    await org.archive(project)
+    assert len(await audit_rows(org)) == rows_before + 4
+    assert secret.value not in str(await audit_rows(org))
 
 
-async def test_closing_an_organization_is_final(world: World) -> None:
-    await world.set_status(OrganizationStatus.CLOSED)
-    rows_before = len(await audit_rows(world))
+async def test_closing_an_organization_is_final(org: OrganizationFixture) -> None:
+    await org.set_status(OrganizationStatus.CLOSED)
+    rows_before = len(await audit_rows(org))
     with pytest.raises(OrganizationClosed):
-        await world.set_status(OrganizationStatus.ACTIVE)
+        await org.set_status(OrganizationStatus.ACTIVE)
 
-    assert len(await audit_rows(world)) == rows_before
+    assert len(await audit_rows(org)) == rows_before

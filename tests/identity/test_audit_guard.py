@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from tests.identity.audit_rows import audit_rows
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import ProjectId
 from tollhouse.projects import service as projects
 from tollhouse.storage.database import UnauditedMutation
@@ -29,9 +29,9 @@ REPOSITORY = Path(__file__).parents[2]
     ],
 )
 async def test_the_audit_log_refuses_every_change(
-    world: World, database_url: str, statement: str
+    org: OrganizationFixture, database_url: str, statement: str
 ) -> None:
-    before = await audit_rows(world)
+    before = await audit_rows(org)
     connection = await asyncpg.connect(database_url)
     try:
         with pytest.raises(asyncpg.RaiseError, match="audit_log is append-only"):
@@ -40,27 +40,27 @@ async def test_the_audit_log_refuses_every_change(
         await connection.close()
 
     assert before
-    assert await audit_rows(world) == before
+    assert await audit_rows(org) == before
 
 
-async def _name_of(world: World, project_id: ProjectId) -> str:
-    async with world.database.transaction() as tx:
+async def _name_of(org: OrganizationFixture, project_id: ProjectId) -> str:
+    async with org.database.transaction() as tx:
         return await tx.fetch_value("SELECT name FROM projects WHERE id = $1", project_id)
 
 
-async def _forget(world: World, project_id: ProjectId) -> None:
-    async with world.database.mutation(world.authority()) as tx:
+async def _forget(org: OrganizationFixture, project_id: ProjectId) -> None:
+    async with org.database.mutation(org.authority()) as tx:
         await tx.execute("UPDATE projects SET name = 'silent' WHERE id = $1", project_id)
 
 
-async def _rename_twice(world: World, project_id: ProjectId) -> None:
-    async with world.database.mutation(world.authority()) as tx:
+async def _rename_twice(org: OrganizationFixture, project_id: ProjectId) -> None:
+    async with org.database.mutation(org.authority()) as tx:
         await projects.edit(tx, project_id, name="one")
         await projects.edit(tx, project_id, name="two")
 
 
-async def _deny_a_change(world: World, project_id: ProjectId) -> None:
-    async with world.database.mutation(world.authority()) as tx:
+async def _deny_a_change(org: OrganizationFixture, project_id: ProjectId) -> None:
+    async with org.database.mutation(org.authority()) as tx:
         tx.unchanged()
         await projects.edit(tx, project_id, name="one")
 
@@ -74,14 +74,16 @@ async def _deny_a_change(world: World, project_id: ProjectId) -> None:
     ],
 )
 async def test_a_mutation_without_exactly_its_row_does_not_commit(
-    world: World, mutate: Callable[[World, ProjectId], Awaitable[None]], message: str
+    org: OrganizationFixture,
+    mutate: Callable[[OrganizationFixture, ProjectId], Awaitable[None]],
+    message: str,
 ) -> None:
-    project = await world.project("search")
+    project = await org.project("search")
 
     with pytest.raises(UnauditedMutation, match=message):
-        await mutate(world, project.id)
+        await mutate(org, project.id)
 
-    assert await _name_of(world, project.id) == "search"
+    assert await _name_of(org, project.id) == "search"
 
 
 UNAUDITED = """
@@ -108,16 +110,16 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def test_the_guard_holds_when_python_drops_assertions(
-    world: World, database_url: str
+    org: OrganizationFixture, database_url: str
 ) -> None:
     """`python -O` and PYTHONOPTIMIZE take every `assert` out of the program."""
-    project = await world.project("search")
+    project = await org.project("search")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-O", "-c", UNAUDITED, database_url),
-        *(str(world.organization_id), str(project.id)),
+        *(str(org.organization_id), str(project.id)),
         env={"PYTHONPATH": str(REPOSITORY / "src")},
         stderr=asyncio.subprocess.DEVNULL,
     )
 
     assert await process.wait() != 0
-    assert await _name_of(world, project.id) == "search"
+    assert await _name_of(org, project.id) == "search"

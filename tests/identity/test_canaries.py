@@ -15,8 +15,8 @@ from tests.identity import canary_run
 from tests.identity.canary_run import BODY_BYTES_MAX, HEADER_BYTES_MAX, Run
 from tests.identity.dumps import dump
 from tests.identity.proxy import proxied
+from tests.support.organization_fixture import new_organization_fixture
 from tests.support.processes import running_service
-from tests.support.world import new_world
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
@@ -63,8 +63,8 @@ async def evidence(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Evidence]:
     folder: Path = tmp_path_factory.mktemp("service")
-    world = await new_world(database, peppers)
-    admin = await world.admin_key()
+    org = await new_organization_fixture(database, peppers)
+    admin = await org.admin_key()
     server = urlsplit(settings.database.url)
     assert server.hostname is not None
     password = f"canary{secrets.token_hex(20)}"
@@ -74,7 +74,7 @@ async def evidence(
             running_service(_bounded(settings, url), folder) as service,
             service.client(admin.value) as client,
         ):
-            run = Run(service, world, client)
+            run = Run(service, org, client)
             run.secret("Admin key", admin.value)
             run.secret("password of the database", password)
             run.secret("master secret", settings.secrets.master)

@@ -18,9 +18,9 @@ from tests.identity.creations import (
 )
 from tests.identity.proxy import proxied
 from tests.identity.waiting import holding, until, until_a_lock_is_awaited
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, running_service
-from tests.support.world import World
 from tollhouse.projects.types import Project
 from tollhouse.settings import Settings
 
@@ -36,8 +36,8 @@ async def service(
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def admin_key(world: World) -> str:
-    return (await world.admin_key()).value
+async def admin_key(org: OrganizationFixture) -> str:
+    return (await org.admin_key()).value
 
 
 async def _until_restarted(service: Service, workers_before: int) -> None:
@@ -51,7 +51,7 @@ async def _until_restarted(service: Service, workers_before: int) -> None:
 
 @pytest.mark.clock
 async def test_a_crash_before_the_commit_leaves_nothing_and_the_retry_creates(
-    service: Service, world: World, project: Project, admin_key: str, database_url: str
+    service: Service, org: OrganizationFixture, project: Project, admin_key: str, database_url: str
 ) -> None:
     workers_before = len(service.started_workers())
     async with (
@@ -66,17 +66,17 @@ async def test_a_crash_before_the_commit_leaves_nothing_and_the_retry_creates(
     await _until_restarted(service, workers_before)
 
     async with service.client(admin_key) as client:
-        assert await keys_of(world) == 0
+        assert await keys_of(org) == 0
         retried = await create(client, keys_path(project.id), "creation-1")
 
     assert retried.status_code == 200
     assert REPLAYED not in retried.headers
     assert "value" in retried.json()
-    assert (await keys_of(world), await secrets_of(world), await records_of(world)) == (1, 1, 1)
+    assert (await keys_of(org), await secrets_of(org), await records_of(org)) == (1, 1, 1)
 
 
 async def test_a_crash_after_the_commit_is_made_good_by_the_replay(
-    service: Service, world: World, project: Project, admin_key: str
+    service: Service, org: OrganizationFixture, project: Project, admin_key: str
 ) -> None:
     """The answer left the worker, and nobody got it."""
     workers_before = len(service.started_workers())
@@ -85,15 +85,15 @@ async def test_a_crash_after_the_commit_is_made_good_by_the_replay(
         url = f"http://127.0.0.1:{proxy.port}"
         headers = {"authorization": f"Bearer {admin_key}"}
         async with httpx2.AsyncClient(
-            base_url=url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
+            base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
         ) as client:
             creation = asyncio.ensure_future(create(client, keys_path(project.id), "creation-1"))
-            await asyncio.wait_for(proxy.answer_swallowed.wait(), PATIENCE_SECONDS)
+            await asyncio.wait_for(proxy.answer_swallowed.wait(), TIMEOUT_SECONDS)
             service.kill_newest_worker()
             with pytest.raises(httpx2.TransportError):
                 await creation
     await _until_restarted(service, workers_before)
-    assert await keys_of(world) == 1
+    assert await keys_of(org) == 1
 
     async with service.client(admin_key) as client:
         retried = await create(client, keys_path(project.id), "creation-1")
@@ -104,4 +104,4 @@ async def test_a_crash_after_the_commit_is_made_good_by_the_replay(
     assert retried.status_code == 200
     assert retried.headers[REPLAYED] == "true"
     assert used.status_code == 200, "the key that was replayed is the key that was made"
-    assert (await keys_of(world), await secrets_of(world), await records_of(world)) == (1, 1, 1)
+    assert (await keys_of(org), await secrets_of(org), await records_of(org)) == (1, 1, 1)

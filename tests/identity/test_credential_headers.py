@@ -10,7 +10,7 @@ from tests.identity.raw import Answer, Connection, bearer, connected
 from tests.identity.table import ROWS, Row
 from tests.support.credentials import PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -29,13 +29,13 @@ async def connection(gateway: Gateway) -> AsyncIterator[Connection]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def project_key(world: World) -> str:
-    return (await world.project_key(await world.project())).value
+async def project_key(org: OrganizationFixture) -> str:
+    return (await org.project_key(await org.project())).value
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def admin_key(world: World) -> str:
-    return (await world.admin_key()).value
+async def admin_key(org: OrganizationFixture) -> str:
+    return (await org.admin_key()).value
 
 
 async def test_a_customer_key_passes_in_either_header(
@@ -58,9 +58,9 @@ async def test_the_same_key_in_both_headers_passes(
 
 
 async def test_two_different_keys_are_refused_though_both_are_valid(
-    connection: Connection, world: World, project_key: str
+    connection: Connection, org: OrganizationFixture, project_key: str
 ) -> None:
-    other = (await world.project_key(await world.project())).value
+    other = (await org.project_key(await org.project())).value
     pairs = [
         [bearer(project_key), ("x-api-key", other)],
         [bearer(project_key), bearer(other)],
@@ -75,7 +75,7 @@ async def test_two_different_keys_are_refused_though_both_are_valid(
 
 
 async def test_organization_routes_do_not_read_the_customer_header(
-    connection: Connection, world: World, admin_key: str
+    connection: Connection, org: OrganizationFixture, admin_key: str
 ) -> None:
     alone = await connection.ask(*ADMIN_ROUTE, [("x-api-key", admin_key)])
     beside = await connection.ask(

@@ -12,14 +12,14 @@ from tests.activity.records import Customer
 from tests.identity.raw import Answer, Connection, bearer, connected
 from tests.support.gateway import Gateway
 from tests.support.limits import set_limit
+from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
 from tests.support.policies import new_policy
-from tests.support.world import HeldAdminKey, HeldProjectKey, World
-from tollhouse.activity.recorder import Recorder
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.base.ids import GrantId, policy_id_text, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.ledger import service as ledger
-from tollhouse.ledger.types import CapPlace, GrantKind, Period, Scope
+from tollhouse.ledger.types import CapId, CapScope, GrantKind, Period
 from tollhouse.projects.types import Project
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -81,29 +81,29 @@ NO_IDS = {
 class Side:
     """What one organization has."""
 
-    world: World
+    org: OrganizationFixture
     project: Project
     key: HeldProjectKey
     admin: HeldAdminKey
     policy_id: str
 
     async def audit_rows(self) -> int:
-        async with self.world.database.transaction() as tx:
+        async with self.org.database.transaction() as tx:
             return await tx.fetch_value(
                 "SELECT count(*) FROM audit_log WHERE organization_id = $1",
-                self.world.organization_id,
+                self.org.organization_id,
             )
 
 
-async def _side(world: World) -> Side:
-    project, policy = await world.project(), await new_policy(world, ["publish"])
-    key, admin = await world.project_key(project), await world.admin_key()
-    return Side(world, project, key, admin, policy_id_text(policy.id))
+async def _side(org: OrganizationFixture) -> Side:
+    project, policy = await org.project(), await new_policy(org, ["publish"])
+    key, admin = await org.project_key(project), await org.admin_key()
+    return Side(org, project, key, admin, policy_id_text(policy.id))
 
 
-async def _entry(world: World) -> str:
+async def _entry(org: OrganizationFixture) -> str:
     """The ID of an entry of the organization's credit."""
-    async with world.database.mutation(world.authority()) as tx:
+    async with org.database.mutation(org.authority()) as tx:
         grant = await ledger.grant(
             tx,
             grant_id=GrantId(time_ordered_uuid()),
@@ -114,37 +114,37 @@ async def _entry(world: World) -> str:
     return str(grant.id)
 
 
-async def _limit(world: World) -> str:
+async def _limit(org: OrganizationFixture) -> str:
     """The ID of the organization's own rate limit."""
-    return (await set_limit(world, TrafficLimits(requests_per_minute=1))).place.text
+    return (await set_limit(org, TrafficLimits(requests_per_minute=1))).place.text
 
 
-async def _cap(world: World) -> str:
+async def _cap(org: OrganizationFixture) -> str:
     """The ID of the organization's own spending limit."""
-    place = CapPlace(scope=Scope.ORGANIZATION, scope_id=world.organization_id, period=Period.MONTH)
-    async with world.database.mutation(world.authority()) as tx:
+    place = CapId(scope=CapScope.ORGANIZATION, scope_id=org.organization_id, period=Period.MONTH)
+    async with org.database.mutation(org.authority()) as tx:
         use = await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
     return use.cap.place.text
 
 
 async def _request(side: Side) -> str:
     """The ID of a request with the organization's key."""
-    customer = Customer(side.world.organization_id, side.project.id, side.key.key.id)
+    customer = Customer(side.org.organization_id, side.project.id, side.key.key.id)
     record = customer.record()
-    recorder = Recorder(side.world.database, waiting_records_max=1)
-    recorder.note(record)
+    recorder = RequestRecorder(side.org.database, waiting_records_max=1)
+    recorder.record(record)
     await recorder.write()
     return str(record.request_id)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def ours(world: World) -> Side:
-    return await _side(world)
+async def ours(org: OrganizationFixture) -> Side:
+    return await _side(org)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def theirs(other_world: World) -> Side:
-    return await _side(other_world)
+async def theirs(other_org: OrganizationFixture) -> Side:
+    return await _side(other_org)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -201,8 +201,8 @@ async def test_a_foreign_project_key_is_an_unknown_key(
 ) -> None:
     """Under our project, and under its own, which is unknown in turn."""
     method, verb, body = KEY_OPERATIONS[operation]
-    other_project = await ours.world.project()
-    misplaced = await ours.world.project_key(other_project)
+    other_project = await ours.org.project()
+    misplaced = await ours.org.project_key(other_project)
     rows_before = await theirs.audit_rows(), await ours.audit_rows()
 
     async def ask(project_id: object, key_id: object) -> Answer:
@@ -318,12 +318,12 @@ async def test_a_foreign_filter_is_an_unknown_filter(
 async def test_a_foreign_cursor_is_an_unknown_cursor(
     caller: Caller, ours: Side, theirs: Side
 ) -> None:
-    async with theirs.world.database.transaction() as tx:
+    async with theirs.org.database.transaction() as tx:
         entry = await tx.fetch_value(
             "SELECT id FROM audit_log WHERE organization_id = $1 LIMIT 1",
-            theirs.world.organization_id,
+            theirs.org.organization_id,
         )
-    misplaced = await ours.world.project_key(await ours.world.project())
+    misplaced = await ours.org.project_key(await ours.org.project())
     lists = {
         f"{MANAGE}/projects": [theirs.project.id, ours.key.key.id],
         f"{MANAGE}/projects/{ours.project.id}/api_keys": [theirs.key.key.id, misplaced.key.id],
@@ -334,9 +334,9 @@ async def test_a_foreign_cursor_is_an_unknown_cursor(
             *(f"{theirs.policy_id}_v1", f"{ours.policy_id}_v2", f"{ours.policy_id}_v01"),
             *(ours.policy_id, "1", f"{ours.policy_id}_v{10**40}"),
         ],
-        f"{MANAGE}/credits/entries": [await _entry(theirs.world), ours.project.id],
-        f"{MANAGE}/spending_limits": [await _cap(theirs.world), ours.project.id],
-        f"{MANAGE}/rate_limits": [await _limit(theirs.world), ours.project.id],
+        f"{MANAGE}/credits/entries": [await _entry(theirs.org), ours.project.id],
+        f"{MANAGE}/spending_limits": [await _cap(theirs.org), ours.project.id],
+        f"{MANAGE}/rate_limits": [await _limit(theirs.org), ours.project.id],
         f"{MANAGE}/requests": [await _request(theirs), ours.project.id],
     }
     for path, cursors in lists.items():
@@ -355,7 +355,7 @@ async def test_lists_show_nothing_of_another_organization(
     secret_ids = {
         str(item)
         for item in (
-            theirs.world.organization_id,
+            theirs.org.organization_id,
             theirs.project.id,
             theirs.key.key.id,
             theirs.admin.key.id,
@@ -363,9 +363,9 @@ async def test_lists_show_nothing_of_another_organization(
         )
     }
     for side in (ours, theirs):
-        await _entry(side.world)
-        await _cap(side.world)
-        await _limit(side.world)
+        await _entry(side.org)
+        await _cap(side.org)
+        await _limit(side.org)
         await _request(side)
     paths = (
         f"{MANAGE}/requests",

@@ -23,7 +23,7 @@ from tests.identity.creations import (
 from tests.identity.raw import bearer, connected
 from tests.identity.waiting import holding
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,18 +32,18 @@ WAIT_FOR_TWIN_SECONDS = 2.0
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def client(gateway: Gateway, world: World) -> AsyncIterator[httpx2.AsyncClient]:
-    async with gateway.client((await world.admin_key()).value) as opened:
+async def client(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
+    async with gateway.client((await org.admin_key()).value) as opened:
         yield opened
 
 
 @pytest.mark.clock
 async def test_a_hundred_identical_creations_make_one_key(
-    settings: Settings, gateway: Gateway, world: World
+    settings: Settings, gateway: Gateway, org: OrganizationFixture
 ) -> None:
     """Half of them through another gateway on the same database."""
-    path = keys_path((await world.project()).id)
-    admin = await world.admin_key()
+    path = keys_path((await org.project()).id)
+    admin = await org.admin_key()
     async with (
         running_gateway(settings) as twin,
         gateway.client(admin.value) as one,
@@ -57,13 +57,13 @@ async def test_a_hundred_identical_creations_make_one_key(
     assert len({answer.content for answer in answers}) == 1
     assert answers[0].json()["value"].startswith("thp_")
     assert sorted(answer.headers.get(REPLAYED, "") for answer in answers) == [""] + 99 * ["true"]
-    assert (await keys_of(world), await secrets_of(world), await records_of(world)) == (1, 1, 1)
+    assert (await keys_of(org), await secrets_of(org), await records_of(org)) == (1, 1, 1)
 
 
 async def test_members_in_another_order_are_the_same_body(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    path = managed_keys_path((await world.project()).id)
+    path = managed_keys_path((await org.project()).id)
     bodies = (
         b'{"name": "production", "permissions": ["models:read"]}',
         b'{"permissions":["models:read"],"name":"\\u0070roduction"}',
@@ -78,19 +78,21 @@ async def test_members_in_another_order_are_the_same_body(
 
 
 async def test_another_body_is_a_conflict_that_is_not_retried(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    path = keys_path((await world.project()).id)
+    path = keys_path((await org.project()).id)
     await create(client, path, "creation-1")
 
     answer = await create(client, path, "creation-1", {"name": "staging"})
 
     _assert_reused(answer)
-    assert await keys_of(world) == 1
+    assert await keys_of(org) == 1
 
 
-async def test_another_path_is_a_conflict(client: httpx2.AsyncClient, world: World) -> None:
-    project, other_project = await world.project(), await world.project()
+async def test_another_path_is_a_conflict(
+    client: httpx2.AsyncClient, org: OrganizationFixture
+) -> None:
+    project, other_project = await org.project(), await org.project()
     await create(client, keys_path(project.id), "creation-1")
 
     for path in (
@@ -99,14 +101,14 @@ async def test_another_path_is_a_conflict(client: httpx2.AsyncClient, world: Wor
         "/manage/v1/organization/projects",
     ):
         _assert_reused(await create(client, path, "creation-1"))
-    assert await keys_of(world) == 1
+    assert await keys_of(org) == 1
 
 
 async def test_organizations_do_not_share_idempotency_keys(
-    gateway: Gateway, world: World, other_world: World
+    gateway: Gateway, org: OrganizationFixture, other_org: OrganizationFixture
 ) -> None:
     made: list[str] = []
-    for side in (world, other_world):
+    for side in (org, other_org):
         path = keys_path((await side.project()).id)
         async with gateway.client((await side.admin_key()).value) as client:
             answer = await create(client, path, "creation-1")
@@ -138,17 +140,19 @@ BAD_KEYS = {
 
 @pytest.mark.parametrize("values", BAD_KEYS.values(), ids=BAD_KEYS)
 async def test_a_bad_idempotency_key_is_named(
-    gateway: Gateway, world: World, values: list[str]
+    gateway: Gateway, org: OrganizationFixture, values: list[str]
 ) -> None:
-    answer = await _create_raw(gateway, world, values)
+    answer = await _create_raw(gateway, org, values)
 
     assert answer.pop("message")
     assert answer == {"status": 400, "code": "invalid_value", "param": "Idempotency-Key"}
-    assert await keys_of(world) == 0
+    assert await keys_of(org) == 0
 
 
-async def test_a_missing_idempotency_key_is_named(gateway: Gateway, world: World) -> None:
-    answer = await _create_raw(gateway, world, [])
+async def test_a_missing_idempotency_key_is_named(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    answer = await _create_raw(gateway, org, [])
 
     assert answer.pop("message")
     assert answer == {
@@ -158,8 +162,10 @@ async def test_a_missing_idempotency_key_is_named(gateway: Gateway, world: World
     }
 
 
-async def test_bytes_that_are_no_text_are_told_as_such(gateway: Gateway, world: World) -> None:
-    answer = await _create_raw(gateway, world, ["cr\xe9ation-1"])
+async def test_bytes_that_are_no_text_are_told_as_such(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    answer = await _create_raw(gateway, org, ["cr\xe9ation-1"])
 
     assert "not UTF-8" in str(answer.pop("message"))
 
@@ -176,14 +182,16 @@ async def test_bytes_that_are_no_text_are_told_as_such(gateway: Gateway, world: 
     ],
 )
 async def test_every_printable_key_of_8_to_200_characters_is_taken(
-    gateway: Gateway, world: World, value: str
+    gateway: Gateway, org: OrganizationFixture, value: str
 ) -> None:
-    assert (await _create_raw(gateway, world, [value]))["status"] == 200
+    assert (await _create_raw(gateway, org, [value]))["status"] == 200
 
 
-async def _create_raw(gateway: Gateway, world: World, values: list[str]) -> dict[str, object]:
-    path = keys_path((await world.project()).id)
-    headers = [bearer((await world.admin_key()).value)]
+async def _create_raw(
+    gateway: Gateway, org: OrganizationFixture, values: list[str]
+) -> dict[str, object]:
+    path = keys_path((await org.project()).id)
+    headers = [bearer((await org.admin_key()).value)]
     headers += [("idempotency-key", value) for value in values]
     async with connected(gateway.host, gateway.port) as connection:
         answer = await connection.ask("POST", path, headers, b'{"name":"production"}')
@@ -197,15 +205,15 @@ async def _create_raw(gateway: Gateway, world: World, values: list[str]) -> dict
 
 
 async def test_a_failed_creation_leaves_its_key_free(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    archived, active = await world.project(), await world.project()
-    await world.archive(archived)
+    archived, active = await org.project(), await org.project()
+    await org.archive(archived)
 
     refused = await create(client, keys_path(archived.id), "creation-1")
     assert refused.status_code == 409
     assert refused.json()["error"]["code"] == "project_archived"
-    assert await records_of(world) == 0
+    assert await records_of(org) == 0
 
     created = await create(client, keys_path(active.id), "creation-1")
     assert created.status_code == 200
@@ -214,10 +222,10 @@ async def test_a_failed_creation_leaves_its_key_free(
 
 @pytest.mark.clock
 async def test_a_twin_that_runs_on_is_waited_for_and_then_reported(
-    client: httpx2.AsyncClient, world: World, database_url: str
+    client: httpx2.AsyncClient, org: OrganizationFixture, database_url: str
 ) -> None:
-    path = keys_path((await world.project()).id)
-    async with holding(database_url, RUNNING_TWIN, world.organization_id):
+    path = keys_path((await org.project()).id)
+    async with holding(database_url, RUNNING_TWIN, org.organization_id):
         began = time.monotonic()
         answer = await create(client, path, "creation-1")
         waited_seconds = time.monotonic() - began
@@ -232,24 +240,24 @@ async def test_a_twin_that_runs_on_is_waited_for_and_then_reported(
 
 
 async def test_a_creation_that_cannot_lock_its_project_can_be_retried(
-    client: httpx2.AsyncClient, world: World, database_url: str
+    client: httpx2.AsyncClient, org: OrganizationFixture, database_url: str
 ) -> None:
     """Somebody else holding the project is no bug of ours and no twin of this request."""
-    project = await world.project()
+    project = await org.project()
     async with holding(database_url, LOCK_PROJECT, project.id):
         answer = await create(client, keys_path(project.id), "creation-1")
 
     assert answer.status_code == 503
     assert "retry-after" in answer.headers
-    assert await records_of(world) == 0
+    assert await records_of(org) == 0
     assert (await create(client, keys_path(project.id), "creation-1")).status_code == 200
 
 
 @pytest.mark.clock
 async def test_creations_that_race_with_the_archiving_leave_what_they_said(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    project = await world.project()
+    project = await org.project()
     path = keys_path(project.id)
 
     async def archive() -> httpx2.Response:
@@ -260,7 +268,7 @@ async def test_creations_that_race_with_the_archiving_leave_what_they_said(
 
     statuses = [answer.status_code for answer in answers]
     assert set(statuses) <= {200, 409}
-    assert await keys_of(world) == await records_of(world) == statuses.count(200) - 1
+    assert await keys_of(org) == await records_of(org) == statuses.count(200) - 1
     assert (await create(client, path, "too late")).status_code == 409
 
 

@@ -15,7 +15,7 @@ from tests.identity.creations import LOCK_PROJECT
 from tests.identity.proxy import Proxy, proxied
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,13 +24,13 @@ LIST = "/v1/organization/admin_api_keys"
 OUTAGE_SECONDS = 2.0
 RECOVERY_SECONDS_MAX = 5.0
 BELIEVED_SECONDS = 0.8
-PATIENCE_SECONDS = 4.0
+TIMEOUT_SECONDS = 4.0
 """Where somebody who does not answer is waited for."""
 
 
 def _impatient(settings: Settings) -> Settings:
     database = replace(
-        settings.database, acquire_seconds=PATIENCE_SECONDS, statement_seconds=PATIENCE_SECONDS
+        settings.database, acquire_seconds=TIMEOUT_SECONDS, statement_seconds=TIMEOUT_SECONDS
     )
     return replace(settings, database=database)
 
@@ -75,9 +75,9 @@ def _assert_only_unavailable(answers: list[httpx2.Response]) -> None:
 
 @pytest.mark.clock
 async def test_a_cut_key_store_is_503_and_served_again_within_five_seconds(
-    settings: Settings, world: World, capsys: pytest.CaptureFixture[str]
+    settings: Settings, org: OrganizationFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     async with _behind_proxy(settings) as (gateway, proxy), gateway.client(admin.value) as client:
         assert (await client.get(LIST)).status_code == 200
         await proxy.cut()
@@ -92,9 +92,9 @@ async def test_a_cut_key_store_is_503_and_served_again_within_five_seconds(
 
 @pytest.mark.clock
 async def test_a_key_store_that_falls_silent_is_503_within_its_bounds(
-    settings: Settings, world: World
+    settings: Settings, org: OrganizationFixture
 ) -> None:
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     async with (
         _behind_proxy(_impatient(settings)) as (gateway, proxy),
         gateway.client(admin.value) as client,
@@ -109,16 +109,16 @@ async def test_a_key_store_that_falls_silent_is_503_within_its_bounds(
         recovery_seconds = await _seconds_until_served(client)
 
     _assert_only_unavailable(answers)
-    assert answered_seconds < 4 * PATIENCE_SECONDS
+    assert answered_seconds < 4 * TIMEOUT_SECONDS
     assert recovery_seconds < RECOVERY_SECONDS_MAX
 
 
 async def test_an_unknown_key_is_not_refused_while_nobody_can_know(
-    settings: Settings, world: World
+    settings: Settings, org: OrganizationFixture
 ) -> None:
     """Nor is a key that was revoked: the answer must not depend on what we cannot read."""
-    revoked = await world.admin_key()
-    await world.revoke_admin_key(revoked)
+    revoked = await org.admin_key()
+    await org.revoke_admin_key(revoked)
     async with _behind_proxy(settings) as (gateway, proxy), gateway.client() as client:
         await proxy.cut()
         answer = await client.get(LIST, headers={"authorization": f"Bearer {revoked.value}"})
@@ -130,13 +130,13 @@ async def test_an_unknown_key_is_not_refused_while_nobody_can_know(
 
 
 async def test_a_request_does_not_wait_for_a_connection_without_end(
-    settings: Settings, world: World, database_url: str
+    settings: Settings, org: OrganizationFixture, database_url: str
 ) -> None:
     """The only Admin connection is held by a request that waits for a row; inference goes on."""
-    admin, project = await world.admin_key(), await world.project()
-    other, customer = await world.admin_key(), await world.project_key(project)
+    admin, project = await org.admin_key(), await org.project()
+    other, customer = await org.admin_key(), await org.project_key(project)
     narrow = replace(
-        settings.database, pool_size=1, admin_pool_size=1, acquire_seconds=PATIENCE_SECONDS
+        settings.database, pool_size=1, admin_pool_size=1, acquire_seconds=TIMEOUT_SECONDS
     )
     async with (
         running_gateway(replace(settings, database=narrow)) as gateway,

@@ -8,7 +8,7 @@ import pytest
 from tests.identity.creations import START, create, keys_path, managed_keys_path, rotate_path
 from tests.identity.table import ADMIN_PERMISSIONS
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.projects.types import Project
 
@@ -67,9 +67,13 @@ CREATOR_SECONDS = 100
     [(CREATOR_SECONDS - 1, 200), (CREATOR_SECONDS, 200), (CREATOR_SECONDS + 1, 403), (None, 403)],
 )
 async def test_no_key_outlives_the_admin_key_that_made_it(
-    held: Gateway, world: World, project: Project, seconds_ahead: int | None, status: int
+    held: Gateway,
+    org: OrganizationFixture,
+    project: Project,
+    seconds_ahead: int | None,
+    status: int,
 ) -> None:
-    creator = await world.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
+    creator = await org.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
     body: dict[str, object] = {"name": "child"}
     if seconds_ahead is not None:
         body["expires_at"] = int(START.timestamp()) + seconds_ahead
@@ -87,10 +91,10 @@ async def test_no_key_outlives_the_admin_key_that_made_it(
 
 
 async def test_an_admin_key_that_expires_makes_no_key_that_never_does(
-    held: Gateway, world: World, project: Project
+    held: Gateway, org: OrganizationFixture, project: Project
 ) -> None:
     """The given creation has no field for an expiry."""
-    creator = await world.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
+    creator = await org.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
     async with held.client(creator.value) as client:
         answer = await create(client, keys_path(project.id), "creation-1")
 
@@ -116,12 +120,12 @@ async def test_an_empty_list_of_models_does_not_allow_every_model(
 @pytest.mark.parametrize("end", ["revoke", "expire"])
 @pytest.mark.parametrize("verb", ["suspend", "resume", "rotate"])
 async def test_an_ended_key_takes_no_other_state(
-    client: httpx2.AsyncClient, world: World, project: Project, end: str, verb: str
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, end: str, verb: str
 ) -> None:
     past = START - timedelta(seconds=1)
-    key = await world.project_key(project, expires_at=past if end == "expire" else None)
+    key = await org.project_key(project, expires_at=past if end == "expire" else None)
     if end == "revoke":
-        await world.revoke_project_key(key)
+        await org.revoke_project_key(key)
     path = f"{managed_keys_path(project.id)}/{key.key.id}/{verb}"
 
     if verb == "rotate":
@@ -135,10 +139,10 @@ async def test_an_ended_key_takes_no_other_state(
 
 
 async def test_a_suspended_key_cannot_be_rotated(
-    client: httpx2.AsyncClient, world: World, project: Project
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project
 ) -> None:
-    key = await world.project_key(project)
-    await world.suspend_project_key(key)
+    key = await org.project_key(project)
+    await org.suspend_project_key(key)
 
     answer = await create(
         client, rotate_path(project.id, key.key.id), "rotation-1", {"overlap_seconds": 0}
@@ -148,10 +152,10 @@ async def test_a_suspended_key_cannot_be_rotated(
 
 
 async def test_keys_of_an_archived_project_can_be_listed_and_revoked_but_not_made(
-    client: httpx2.AsyncClient, world: World, project: Project
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project
 ) -> None:
-    key = await world.project_key(project)
-    await world.archive(project)
+    key = await org.project_key(project)
+    await org.archive(project)
     listed = await client.get(managed_keys_path(project.id))
     revoked = await client.post(f"{managed_keys_path(project.id)}/{key.key.id}/revoke")
     made = [
@@ -187,9 +191,9 @@ async def test_a_new_project_key_holds_the_two_customer_permissions(
     ],
 )
 async def test_an_admin_key_grants_at_most_what_it_holds(
-    held: Gateway, world: World, wanted: list[str] | None, status: int
+    held: Gateway, org: OrganizationFixture, wanted: list[str] | None, status: int
 ) -> None:
-    creator = await world.admin_key(("admin_api_keys:create", "projects:read"))
+    creator = await org.admin_key(("admin_api_keys:create", "projects:read"))
     body: dict[str, object] = {"name": "child"}
     if wanted is not None:
         body["permissions"] = wanted
@@ -205,10 +209,10 @@ async def test_an_admin_key_grants_at_most_what_it_holds(
 
 
 async def test_only_a_key_with_all_grants_all(
-    held: Gateway, client: httpx2.AsyncClient, world: World
+    held: Gateway, client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
     """Holding every permission that there is today is less than holding all."""
-    every = await world.admin_key(ADMIN_PERMISSIONS)
+    every = await org.admin_key(ADMIN_PERMISSIONS)
     async with held.client(every.value) as limited:
         refused = await create(limited, ADMIN_KEYS, "creation-1", {"name": "child"})
     granted = await create(client, ADMIN_KEYS, "creation-1", {"name": "child"})
@@ -242,8 +246,10 @@ async def test_a_project_key_cannot_hold_an_admin_permission(
     assert answer.status_code == 400
 
 
-async def test_a_key_may_revoke_itself(held: Gateway, world: World, clock: HeldClock) -> None:
-    admin = await world.admin_key()
+async def test_a_key_may_revoke_itself(
+    held: Gateway, org: OrganizationFixture, clock: HeldClock
+) -> None:
+    admin = await org.admin_key()
     async with held.client(admin.value) as client:
         revoked = await client.delete(f"{LIST_ADMIN_KEYS}/{admin.key.id}")
         clock.advance(BELIEF_IS_STALE)
@@ -258,11 +264,15 @@ async def test_a_key_may_revoke_itself(held: Gateway, world: World, clock: HeldC
     [(CREATOR_SECONDS - 1, 200), (CREATOR_SECONDS, 200), (CREATOR_SECONDS + 1, 403), (None, 403)],
 )
 async def test_no_rotated_value_outlives_the_admin_key_that_made_it(
-    held: Gateway, world: World, project: Project, seconds_ahead: int | None, status: int
+    held: Gateway,
+    org: OrganizationFixture,
+    project: Project,
+    seconds_ahead: int | None,
+    status: int,
 ) -> None:
-    rotator = await world.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
+    rotator = await org.admin_key(expires_at=START + timedelta(seconds=CREATOR_SECONDS))
     expires_at = None if seconds_ahead is None else START + timedelta(seconds=seconds_ahead)
-    key = await world.project_key(project, expires_at=expires_at)
+    key = await org.project_key(project, expires_at=expires_at)
     path = rotate_path(project.id, key.key.id)
     async with held.client(rotator.value) as client:
         answer = await create(client, path, "rotation-1", {"overlap_seconds": 0})
@@ -276,9 +286,9 @@ async def test_no_rotated_value_outlives_the_admin_key_that_made_it(
 
 
 async def test_an_admin_key_without_an_expiry_rotates_every_key(
-    held: Gateway, world: World, project: Project
+    held: Gateway, org: OrganizationFixture, project: Project
 ) -> None:
-    rotator, key = await world.admin_key(), await world.project_key(project)
+    rotator, key = await org.admin_key(), await org.project_key(project)
     async with held.client(rotator.value) as client:
         path = rotate_path(project.id, key.key.id)
         answer = await create(client, path, "rotation-1", {"overlap_seconds": 0})

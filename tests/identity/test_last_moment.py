@@ -19,8 +19,8 @@ from tests.identity.creations import REPLAYED, START, create, managed_keys_path
 from tests.identity.table import ASKING, BODIES, QUERIES, ROWS, Row
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway
+from tests.support.organization_fixture import HeldAdminKey, OrganizationFixture
 from tests.support.policies import new_policy
-from tests.support.world import HeldAdminKey, World
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.ids import policy_id_text
 from tollhouse.projects.types import Project
@@ -64,14 +64,14 @@ ENDS = {
 class Scene:
     """An Admin key that the gateway knows and believes, and things that it could change."""
 
-    world: World
+    org: OrganizationFixture
     acting: HeldAdminKey
     client: httpx2.AsyncClient
     targets: dict[str, str]
 
     async def end(self, statement: str) -> None:
         """Straight in the database, as another worker would."""
-        async with self.world.database.transaction() as tx:
+        async with self.org.database.transaction() as tx:
             changed = await tx.execute(statement, self.acting.key.id)  # pyright: ignore[reportArgumentType] - a literal of this module
         assert changed == 1
 
@@ -92,16 +92,16 @@ class Scene:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def scene(held: Gateway, world: World, project: Project) -> AsyncIterator[Scene]:
-    acting = await world.admin_key()
+async def scene(held: Gateway, org: OrganizationFixture, project: Project) -> AsyncIterator[Scene]:
+    acting = await org.admin_key()
     targets = {
         "project_id": str(project.id),
-        "project_key_id": str((await world.project_key(project)).key.id),
-        "admin_key_id": str((await world.admin_key()).key.id),
-        "policy_id": policy_id_text((await new_policy(world, ("publish",))).id),
+        "project_key_id": str((await org.project_key(project)).key.id),
+        "admin_key_id": str((await org.admin_key()).key.id),
+        "policy_id": policy_id_text((await new_policy(org, ("publish",))).id),
     }
     async with held.client(acting.value) as client:
-        scene = Scene(world, acting, client, targets)
+        scene = Scene(org, acting, client, targets)
         assert await scene.is_believed()
         yield scene
 
@@ -110,7 +110,7 @@ async def scene(held: Gateway, world: World, project: Project) -> AsyncIterator[
 async def test_no_operation_writes_for_a_key_that_has_just_been_revoked(
     scene: Scene, row: Row
 ) -> None:
-    rows_before = len(await audit_rows(scene.world))
+    rows_before = len(await audit_rows(scene.org))
     await scene.end(REVOKE)
 
     answer = await scene.act(row)
@@ -118,7 +118,7 @@ async def test_no_operation_writes_for_a_key_that_has_just_been_revoked(
     assert answer.status_code == 401
     assert answer.json()["error"]["code"] == "invalid_api_key"
     assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
-    assert len(await audit_rows(scene.world)) == rows_before
+    assert len(await audit_rows(scene.org)) == rows_before
     assert await scene.is_believed(), "or the test has shown nothing"
 
 
@@ -135,10 +135,10 @@ async def test_whatever_has_ended_a_key_is_answered_as_the_door_would(
 
 
 async def test_a_key_that_expires_while_its_write_waits_does_not_write(
-    held: Gateway, world: World, clock: HeldClock, database_url: str
+    held: Gateway, org: OrganizationFixture, clock: HeldClock, database_url: str
 ) -> None:
     """Its request came a second too early, and its turn a second too late."""
-    acting = await world.admin_key(expires_at=START + timedelta(seconds=1))
+    acting = await org.admin_key(expires_at=START + timedelta(seconds=1))
     async with held.client(acting.value) as client:
         async with holding(database_url, LOCK_DATA_KEYS):
             creating = asyncio.ensure_future(create(client, ADMIN_KEYS, "creation-1", CHILD))
@@ -178,10 +178,10 @@ async def test_a_write_waits_for_a_revocation_that_is_under_way(
 
 
 async def test_of_two_keys_that_revoke_each_other_at_once_one_remains(
-    held: Gateway, world: World
+    held: Gateway, org: OrganizationFixture
 ) -> None:
     """The loser has found itself revoked, or has stood in the winner's way."""
-    one, other = await world.admin_key(), await world.admin_key()
+    one, other = await org.admin_key(), await org.admin_key()
     async with held.client(one.value) as first, held.client(other.value) as second:
         answers = await asyncio.gather(
             first.delete(f"{LIST_ADMIN_KEYS}/{other.key.id}"),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.identity.creations import START, managed_keys_path
 from tests.support.gateway import running_gateway
-from tests.support.world import HeldAdminKey, HeldProjectKey, World
+from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.projects.types import Project
 from tollhouse.settings import Settings
@@ -17,8 +17,10 @@ LIST_ADMIN_KEYS = "/v1/organization/admin_api_keys"
 RESOLUTION = timedelta(seconds=60)
 
 
-async def _last_used(world: World, held: HeldProjectKey | HeldAdminKey) -> datetime | None:
-    async with world.database.transaction() as tx:
+async def _last_used(
+    org: OrganizationFixture, held: HeldProjectKey | HeldAdminKey
+) -> datetime | None:
+    async with org.database.transaction() as tx:
         if isinstance(held, HeldAdminKey):
             return await tx.fetch_value(
                 "SELECT last_used_at FROM admin_keys WHERE id = $1", held.key.id
@@ -37,47 +39,49 @@ async def _use_at(settings: Settings, at: datetime, *keys: str) -> None:
 
 
 async def test_the_last_use_is_kept_to_the_minute(
-    settings: Settings, world: World, project: Project
+    settings: Settings, org: OrganizationFixture, project: Project
 ) -> None:
-    project_key, admin_key = await world.project_key(project), await world.admin_key()
-    unused = await world.project_key(project)
+    project_key, admin_key = await org.project_key(project), await org.admin_key()
+    unused = await org.project_key(project)
     written: list[tuple[datetime | None, datetime | None]] = []
     for after in (timedelta(0), RESOLUTION - timedelta(seconds=1), RESOLUTION):
         await _use_at(settings, START + after, project_key.value, admin_key.value)
-        written.append((await _last_used(world, project_key), await _last_used(world, admin_key)))
+        written.append((await _last_used(org, project_key), await _last_used(org, admin_key)))
 
     later = START + RESOLUTION
     assert written == [(START, START), (START, START), (later, later)]
-    assert await _last_used(world, unused) is None
+    assert await _last_used(org, unused) is None
 
 
 async def test_an_older_mark_of_another_worker_does_not_turn_time_back(
-    settings: Settings, world: World, project: Project
+    settings: Settings, org: OrganizationFixture, project: Project
 ) -> None:
-    key = await world.project_key(project)
+    key = await org.project_key(project)
     await _use_at(settings, START + timedelta(hours=1), key.value)
     await _use_at(settings, START, key.value)
 
-    assert await _last_used(world, key) == START + timedelta(hours=1)
+    assert await _last_used(org, key) == START + timedelta(hours=1)
 
 
 async def test_a_refused_key_is_not_used(
-    settings: Settings, world: World, project: Project
+    settings: Settings, org: OrganizationFixture, project: Project
 ) -> None:
-    suspended = await world.project_key(project)
-    narrow = await world.project_key(project, ("inference:write",))
-    await world.suspend_project_key(suspended)
+    suspended = await org.project_key(project)
+    narrow = await org.project_key(project, ("inference:write",))
+    await org.suspend_project_key(suspended)
     await _use_at(settings, START, suspended.value, narrow.value)
 
-    assert await _last_used(world, suspended) is None
-    assert await _last_used(world, narrow) is None
+    assert await _last_used(org, suspended) is None
+    assert await _last_used(org, narrow) is None
 
 
-async def test_the_last_use_is_shown(settings: Settings, world: World, project: Project) -> None:
-    key = await world.project_key(project)
+async def test_the_last_use_is_shown(
+    settings: Settings, org: OrganizationFixture, project: Project
+) -> None:
+    key = await org.project_key(project)
     await _use_at(settings, START, key.value)
     async with running_gateway(settings, HeldClock(START)) as gateway:
-        admin = await world.admin_key()
+        admin = await org.admin_key()
         async with gateway.client(admin.value) as client:
             shown = await client.get(f"{managed_keys_path(project.id)}/{key.key.id}")
 

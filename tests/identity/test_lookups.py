@@ -13,7 +13,7 @@ from tests.identity.raw import Answer, bearer, connected
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import BATCH_KEYS_MAX, WAITING_NEW_KEYS_MAX, KeyDirectory
@@ -58,14 +58,16 @@ async def test_ten_thousand_malformed_keys_cost_no_query(
     ][:FLOOD]
     batches = measures.counted(measures.BATCHES)
     before = await measures.database_work(database_url)
+    began = time.monotonic()
 
     answers = await _flood(gateway, keys)
 
     after = await measures.database_work(database_url)
+    transactions, seconds = after.transactions - before.transactions, time.monotonic() - began
     assert len(answers) == FLOOD
     assert {answer.status for answer in answers} == {401}
     assert measures.counted(measures.BATCHES) == batches
-    assert after.transactions - before.transactions < 50, "heartbeats and our own two questions"
+    assert transactions < 50 + 5 * seconds, "heartbeats and our own two questions"
 
 
 async def test_ten_thousand_unknown_keys_are_looked_up_in_batches(
@@ -92,10 +94,10 @@ async def test_ten_thousand_unknown_keys_are_looked_up_in_batches(
 
 
 async def test_five_hundred_first_requests_of_one_key_are_one_lookup(
-    settings: Settings, world: World, database_url: str
+    settings: Settings, org: OrganizationFixture, database_url: str
 ) -> None:
     """The clock stands still, so that all of them arrive while one answer may be believed."""
-    key = (await world.project_key(await world.project())).value
+    key = (await org.project_key(await org.project())).value
     async with running_gateway(settings, HeldClock(datetime.now(UTC))) as gateway:
         batches, found = measures.counted(measures.BATCHES), measures.lookups("found")
         async with holding(database_url, LOCK_DIRECTORY):
@@ -122,7 +124,7 @@ def clock() -> HeldClock:
 
 @pytest.fixture
 def directory(database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks) -> KeyDirectory:
-    return KeyDirectory(database, peppers, clock, tasks, believed_keys_max=1000)
+    return KeyDirectory(database, peppers, clock, tasks, cache_size=1000)
 
 
 @pytest.mark.parametrize(
@@ -132,14 +134,14 @@ def directory(database: Database, peppers: Peppers, clock: HeldClock, tasks: Tas
 )
 async def test_who_comes_800_ms_after_a_slow_lookup_began_asks_anew(
     directory: KeyDirectory,
-    world: World,
+    org: OrganizationFixture,
     clock: HeldClock,
     database_url: str,
     age: timedelta,
     lookups: int,
 ) -> None:
     """The slow statement may have read the key before it was revoked."""
-    key = (await world.project_key(await world.project())).value
+    key = (await org.project_key(await org.project())).value
     batches = measures.counted(measures.BATCHES)
     async with holding(database_url, LOCK_DIRECTORY):
         first = asyncio.ensure_future(directory.find(key))
@@ -155,9 +157,9 @@ async def test_who_comes_800_ms_after_a_slow_lookup_began_asks_anew(
 
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_an_answer_is_believed_for_800_ms_from_before_its_query(
-    directory: KeyDirectory, world: World, clock: HeldClock, is_known: bool
+    directory: KeyDirectory, org: OrganizationFixture, clock: HeldClock, is_known: bool
 ) -> None:
-    held = await world.project_key(await world.project())
+    held = await org.project_key(await org.project())
     key = held.value if is_known else unknown_key(PROJECT_PREFIX)
     batches = measures.counted(measures.BATCHES)
 
@@ -175,7 +177,7 @@ async def test_a_flood_of_strangers_cannot_make_memory_grow(
     database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks
 ) -> None:
     """With room for 100 answers, 1,000 strangers are each asked for once more."""
-    directory = KeyDirectory(database, peppers, clock, tasks, believed_keys_max=100)
+    directory = KeyDirectory(database, peppers, clock, tasks, cache_size=100)
     keys = [unknown_key(PROJECT_PREFIX) for _ in range(1000)]
     await asyncio.gather(*(directory.find(key) for key in keys))
     unknown, believed = measures.lookups("unknown"), measures.lookups("believed")
@@ -188,10 +190,10 @@ async def test_a_flood_of_strangers_cannot_make_memory_grow(
 
 
 async def test_a_flood_of_strangers_cannot_make_a_known_key_forgotten(
-    database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks, world: World
+    database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks, org: OrganizationFixture
 ) -> None:
-    directory = KeyDirectory(database, peppers, clock, tasks, believed_keys_max=100)
-    key = (await world.project_key(await world.project())).value
+    directory = KeyDirectory(database, peppers, clock, tasks, cache_size=100)
+    key = (await org.project_key(await org.project())).value
     await directory.find(key)
     strangers = [unknown_key(PROJECT_PREFIX) for _ in range(1000)]
     await asyncio.gather(*(directory.find(each) for each in strangers))
@@ -203,10 +205,10 @@ async def test_a_flood_of_strangers_cannot_make_a_known_key_forgotten(
 
 
 async def test_a_known_key_does_not_wait_behind_strangers(
-    directory: KeyDirectory, clock: HeldClock, world: World, database_url: str
+    directory: KeyDirectory, clock: HeldClock, org: OrganizationFixture, database_url: str
 ) -> None:
     """It is in the batch after the one under way, though more strangers wait than fit in one."""
-    key = (await world.project_key(await world.project())).value
+    key = (await org.project_key(await org.project())).value
     await directory.find(key)
     clock.advance(BELIEVED)
     batches = measures.counted(measures.BATCHES)
@@ -227,7 +229,7 @@ async def test_a_known_key_does_not_wait_behind_strangers(
 
 
 async def test_only_so_many_strangers_wait(
-    directory: KeyDirectory, world: World, database_url: str
+    directory: KeyDirectory, org: OrganizationFixture, database_url: str
 ) -> None:
     async with holding(database_url, LOCK_DIRECTORY):
         first = asyncio.ensure_future(directory.find(unknown_key(PROJECT_PREFIX)))

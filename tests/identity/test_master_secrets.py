@@ -14,8 +14,12 @@ from msgspec.structs import replace
 from tests.identity.creations import REPLAYED, create, keys_path, rotate_path
 from tests.identity.waiting import until_a_lock_is_awaited
 from tests.support import databases
-from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import HeldAdminKey, World, new_world
+from tests.support.gateway import Gateway, run_jobs, running_gateway, settings_for
+from tests.support.organization_fixture import (
+    HeldAdminKey,
+    OrganizationFixture,
+    new_organization_fixture,
+)
 from tollhouse.app import Application, connect
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.keys.secrets import Peppers
@@ -69,13 +73,13 @@ async def database(before: Settings) -> AsyncIterator[Database]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def world(database: Database, before: Settings) -> World:
-    return await new_world(database, Peppers(before.secrets.pepper_bytes()))
+async def org(database: Database, before: Settings) -> OrganizationFixture:
+    return await new_organization_fixture(database, Peppers(before.secrets.pepper_bytes()))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def admin(world: World) -> HeldAdminKey:
-    return await world.admin_key()
+async def admin(org: OrganizationFixture) -> HeldAdminKey:
+    return await org.admin_key()
 
 
 async def _creation(
@@ -181,7 +185,7 @@ async def test_during_a_rolling_restart_each_worker_reads_what_the_other_wrote(
             replay = await _creation(reader, admin, project, f"creation-{writer.port}")
             assert replay.json() == created.json()
             assert (await _report(reader, admin, cursor)).status_code == 200
-        await new.application.purge()
+        await run_jobs(new.application, "purge")
         assert await _opened_by(database, before) == [True]
 
 
@@ -200,7 +204,7 @@ async def test_when_every_worker_accepts_the_new_secret_nothing_stored_needs_the
         assert await _opened_by(database, after) == [False]
 
         await old_life.aclose()
-        await new.application.purge()
+        await run_jobs(new.application, "purge")
         cursor = await _cursor(new, admin)
 
         assert await _opened_by(database, after) == [True]

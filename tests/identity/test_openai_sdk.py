@@ -13,7 +13,7 @@ from tests.identity.creations import RUNNING_TWIN, keys_of, keys_path
 from tests.identity.waiting import holding, until
 from tests.support.credentials import ADMIN_PREFIX, unknown_key
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import time_ordered_uuid
 from tollhouse.projects.types import Project
 
@@ -38,15 +38,15 @@ async def _in_thread(work: Callable[[OpenAI], Any], gateway: Gateway, key: str) 
     return await asyncio.to_thread(run)
 
 
-async def _five_keys(world: World) -> tuple[str, list[str]]:
+async def _five_keys(org: OrganizationFixture) -> tuple[str, list[str]]:
     """The first key, and the IDs of all in order; created in one millisecond, they have another."""
-    held = [await world.admin_key(name=f"key {number}") for number in range(5)]
+    held = [await org.admin_key(name=f"key {number}") for number in range(5)]
     ids = sorted(str(item.key.id) for item in held)
     return next(item.value for item in held if str(item.key.id) == ids[0]), ids
 
 
-async def test_the_async_list_pages_by_itself(gateway: Gateway, world: World) -> None:
-    key, ids = await _five_keys(world)
+async def test_the_async_list_pages_by_itself(gateway: Gateway, org: OrganizationFixture) -> None:
+    key, ids = await _five_keys(org)
     requests = measures.answers("listAdminKeys", 200)
 
     async with _async(gateway, key) as client:
@@ -58,8 +58,8 @@ async def test_the_async_list_pages_by_itself(gateway: Gateway, world: World) ->
     assert measures.answers("listAdminKeys", 200) - requests == 3
 
 
-async def test_the_sync_list_pages_by_itself(gateway: Gateway, world: World) -> None:
-    key, ids = await _five_keys(world)
+async def test_the_sync_list_pages_by_itself(gateway: Gateway, org: OrganizationFixture) -> None:
+    key, ids = await _five_keys(org)
 
     def work(client: OpenAI) -> list[str]:
         return [item.id for item in client.admin.organization.admin_api_keys.list(limit=2)]
@@ -68,9 +68,9 @@ async def test_the_sync_list_pages_by_itself(gateway: Gateway, world: World) -> 
 
 
 async def test_a_list_goes_on_after_a_cursor_and_in_either_order(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    key, ids = await _five_keys(world)
+    key, ids = await _five_keys(org)
     async with _async(gateway, key) as client:
         keys = client.admin.organization.admin_api_keys
         rest = [item.id async for item in keys.list(after=ids[1], limit=100)]
@@ -82,8 +82,10 @@ async def test_a_list_goes_on_after_a_cursor_and_in_either_order(
     assert older == ids[2::-1]
 
 
-async def test_an_admin_key_is_deleted_and_leaves_the_list(gateway: Gateway, world: World) -> None:
-    key, ids = await _five_keys(world)
+async def test_an_admin_key_is_deleted_and_leaves_the_list(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    key, ids = await _five_keys(org)
     async with _async(gateway, key) as client:
         keys = client.admin.organization.admin_api_keys
         deleted = await keys.delete(ids[1])
@@ -101,9 +103,11 @@ async def test_an_admin_key_is_deleted_and_leaves_the_list(gateway: Gateway, wor
     assert after_the_deleted == ids[2:]
 
 
-async def test_the_sync_client_deletes_and_archives(gateway: Gateway, world: World) -> None:
-    key, ids = await _five_keys(world)
-    project = await world.project()
+async def test_the_sync_client_deletes_and_archives(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    key, ids = await _five_keys(org)
+    project = await org.project()
 
     def work(client: OpenAI) -> tuple[bool, str]:
         organization = client.admin.organization
@@ -114,8 +118,8 @@ async def test_the_sync_client_deletes_and_archives(gateway: Gateway, world: Wor
     assert await _in_thread(work, gateway, key) == (True, str(project.id))
 
 
-async def test_a_project_is_archived(gateway: Gateway, world: World) -> None:
-    project, admin = await world.project(), await world.admin_key()
+async def test_a_project_is_archived(gateway: Gateway, org: OrganizationFixture) -> None:
+    project, admin = await org.project(), await org.admin_key()
     async with _async(gateway, admin.value) as client:
         archived = await client.admin.organization.projects.archive(str(project.id))
 
@@ -123,8 +127,10 @@ async def test_a_project_is_archived(gateway: Gateway, world: World) -> None:
     assert str(archived.object) == "organization.project.deleted"
 
 
-async def test_failures_become_the_classes_of_the_sdk(gateway: Gateway, world: World) -> None:
-    admin, narrow = await world.admin_key(), await world.admin_key(("billing:read",))
+async def test_failures_become_the_classes_of_the_sdk(
+    gateway: Gateway, org: OrganizationFixture
+) -> None:
+    admin, narrow = await org.admin_key(), await org.admin_key(("billing:read",))
     unknown_id = str(time_ordered_uuid())
 
     async def failure(key: str, after: str | None = None) -> openai.APIStatusError:
@@ -160,8 +166,8 @@ async def _create(client: AsyncOpenAI, project: Project, name: str) -> Any:  # n
     )
 
 
-async def test_a_lasting_conflict_is_sent_once(gateway: Gateway, world: World) -> None:
-    project, admin = await world.project(), await world.admin_key()
+async def test_a_lasting_conflict_is_sent_once(gateway: Gateway, org: OrganizationFixture) -> None:
+    project, admin = await org.project(), await org.admin_key()
     conflicts = measures.answers("createProjectKey", 409)
     async with _async(gateway, admin.value) as client:
         await _create(client, project, "production")
@@ -173,10 +179,10 @@ async def test_a_lasting_conflict_is_sent_once(gateway: Gateway, world: World) -
 
 
 async def test_the_sync_client_sends_a_lasting_conflict_once_too(
-    gateway: Gateway, world: World
+    gateway: Gateway, org: OrganizationFixture
 ) -> None:
-    project, admin = await world.project(), await world.admin_key()
-    await world.archive(project)
+    project, admin = await org.project(), await org.admin_key()
+    await org.archive(project)
     conflicts = measures.answers("createProjectKey", 409)
 
     def work(client: OpenAI) -> str | None:
@@ -194,21 +200,21 @@ async def test_the_sync_client_sends_a_lasting_conflict_once_too(
 
 
 async def test_the_sdk_picks_up_a_creation_that_was_still_running(
-    gateway: Gateway, world: World, database_url: str
+    gateway: Gateway, org: OrganizationFixture, database_url: str
 ) -> None:
     """The twin holds its record for longer than the gateway waits, and then fails."""
-    project, admin = await world.project(), await world.admin_key()
+    project, admin = await org.project(), await org.admin_key()
     conflicts = measures.answers("createProjectKey", 409)
 
     async def is_refused_once() -> bool:
         return measures.answers("createProjectKey", 409) > conflicts
 
     async with _async(gateway, admin.value) as client:
-        async with holding(database_url, RUNNING_TWIN, world.organization_id):
+        async with holding(database_url, RUNNING_TWIN, org.organization_id):
             creation = asyncio.ensure_future(_create(client, project, "production"))
             await until(is_refused_once)
         created = await creation
 
     assert created["value"].startswith("thp_")
     assert measures.answers("createProjectKey", 409) - conflicts == 1
-    assert await keys_of(world) == 1
+    assert await keys_of(org) == 1

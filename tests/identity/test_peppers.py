@@ -13,7 +13,11 @@ from tests.identity.creations import create, keys_path
 from tests.identity.waiting import until_a_lock_is_awaited
 from tests.support import databases
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import HeldAdminKey, World, new_world
+from tests.support.organization_fixture import (
+    HeldAdminKey,
+    OrganizationFixture,
+    new_organization_fixture,
+)
 from tollhouse.app import Application, connect
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.keys import pepper_versions
@@ -54,13 +58,13 @@ def _with_peppers(settings: Settings, peppers: dict[str, str]) -> Settings:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def world(database: Database, settings: Settings) -> World:
-    return await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+async def org(database: Database, settings: Settings) -> OrganizationFixture:
+    return await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def admin(world: World) -> HeldAdminKey:
-    return await world.admin_key()
+async def admin(org: OrganizationFixture) -> HeldAdminKey:
+    return await org.admin_key()
 
 
 async def _new_key(gateway: Gateway, admin: HeldAdminKey, project: Project) -> str:

@@ -13,8 +13,8 @@ import pytest_asyncio
 from tests.identity.creations import REPLAYED, create, keys_path
 from tests.identity.dumps import dump
 from tests.support import databases
-from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.world import World, new_world
+from tests.support.gateway import Gateway, run_jobs, running_gateway, settings_for
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.keys import service as keys
@@ -37,7 +37,7 @@ class Deployment:
     """A database of its own: purging spares nobody."""
 
     url: str
-    world: World
+    org: OrganizationFixture
     gateway: Gateway
     clock: HeldClock
     client: httpx2.AsyncClient
@@ -49,7 +49,7 @@ class Deployment:
 
     async def column(self, statement: str) -> str:
         """A value of the only row, in the form of a dump: hexadecimal."""
-        async with self.world.database.transaction() as tx:
+        async with self.org.database.transaction() as tx:
             found: bytes = await tx.fetch_value(statement)  # pyright: ignore[reportArgumentType] - two literals of this module
         return found.hex()
 
@@ -63,15 +63,15 @@ async def _deployed(template: str, start: datetime) -> AsyncGenerator[Deployment
     async with databases.temporary(template=template) as url:
         settings = settings_for(url)
         database = await connect(settings)
-        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-        path = keys_path((await world.project()).id)
-        admin = await world.admin_key()
+        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        path = keys_path((await org.project()).id)
+        admin = await org.admin_key()
         clock = HeldClock(start)
         async with (
             running_gateway(settings, clock) as gateway,
             gateway.client(admin.value) as client,
         ):
-            yield Deployment(url, world, gateway, clock, client, path)
+            yield Deployment(url, org, gateway, clock, client, path)
         await database.close()
 
 
@@ -93,12 +93,12 @@ async def test_purging_takes_the_secret_after_a_day_and_its_data_key_after_two(
     assert wrapped in fresh
 
     deployment.clock.advance(HOURS_25)
-    await deployment.gateway.application.purge()
+    await run_jobs(deployment.gateway.application, "purge")
     after_a_day = await dump(deployment.url)
     assert sealed not in after_a_day
 
     deployment.clock.advance(HOURS_49 - HOURS_25)
-    await deployment.gateway.application.purge()
+    await run_jobs(deployment.gateway.application, "purge")
     after_two_days = await dump(deployment.url)
     assert sealed not in after_two_days
     assert wrapped not in after_two_days
@@ -116,7 +116,7 @@ async def test_while_the_value_is_shown_purging_keeps_what_it_needs(
 ) -> None:
     value = (await deployment.create()).json()["value"]
     deployment.clock.advance(timedelta(hours=24, seconds=-1))
-    await deployment.gateway.application.purge()
+    await run_jobs(deployment.gateway.application, "purge")
 
     replay = await deployment.create()
 

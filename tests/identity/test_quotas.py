@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from tests.identity.creations import REPLAYED, create, keys_path, managed_keys_path
 from tests.support.gateway import running_gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import new_policy
-from tests.support.world import World
 from tollhouse.base.ids import policy_id_text
 from tollhouse.projects.types import Project
 from tollhouse.settings import QuotaSettings, Settings
@@ -27,7 +27,7 @@ POLICY = {"name": "No names", "rule": "Does the text name a person?"}
 
 @dataclass(frozen=True)
 class Kind:
-    """Something that is created, over which path, and how many of it each world has before."""
+    """Something that is created: its path, and how many each organization has before."""
 
     quota: str
     path: Callable[[Project], str]
@@ -63,8 +63,8 @@ def code(answer: httpx2.Response) -> tuple[int, str]:
 REFUSED = (409, "quota_exceeded")
 
 
-async def count(world: World, kind: Kind) -> int:
-    async with world.database.transaction() as tx:
+async def count(org: OrganizationFixture, kind: Kind) -> int:
+    async with org.database.transaction() as tx:
         row = await tx.fetch_one(
             """
             SELECT (SELECT count(*) FROM projects WHERE organization_id = $1) AS projects,
@@ -72,7 +72,7 @@ async def count(world: World, kind: Kind) -> int:
                    (SELECT count(*) FROM admin_keys WHERE organization_id = $1) AS admin_keys,
                    (SELECT count(*) FROM policies WHERE organization_id = $1) AS policies
             """,
-            world.organization_id,
+            org.organization_id,
         )
     assert row is not None
     return row[kind.quota]
@@ -80,9 +80,12 @@ async def count(world: World, kind: Kind) -> int:
 
 @EVERY_KIND
 async def test_of_many_creations_at_once_as_many_succeed_as_the_quota_has_room_for(
-    client: Callable[[str], httpx2.AsyncClient], world: World, other_world: World, kind: Kind
+    client: Callable[[str], httpx2.AsyncClient],
+    org: OrganizationFixture,
+    other_org: OrganizationFixture,
+    kind: Kind,
 ) -> None:
-    project, key = await world.project(), await world.admin_key()
+    project, key = await org.project(), await org.admin_key()
     async with client(key.value) as opened:
         answers = await asyncio.gather(
             *(
@@ -93,14 +96,14 @@ async def test_of_many_creations_at_once_as_many_succeed_as_the_quota_has_room_f
         refused = next(answer for answer in answers if not answer.is_success)
         made = next(number for number, answer in enumerate(answers) if answer.is_success)
         replay = await create(opened, kind.path(project), f"creation-{made}", kind.body)
-    other_project, other = await other_world.project(), await other_world.admin_key()
+    other_project, other = await other_org.project(), await other_org.admin_key()
     async with client(other.value) as neighbour:
         others = await create(neighbour, kind.path(other_project), "creation-1", kind.body)
 
     outcomes = [code(answer) for answer in answers]
     assert outcomes.count((200, "")) == QUOTA - kind.at_start
     assert outcomes.count(REFUSED) == 2 * QUOTA + kind.at_start
-    assert await count(world, kind) == QUOTA
+    assert await count(org, kind) == QUOTA
     assert f"quotas.{kind.quota}" in refused.json()["error"]["message"]
     assert str(QUOTA) in refused.json()["error"]["message"]
     assert refused.headers["x-should-retry"] == "false"
@@ -109,14 +112,14 @@ async def test_of_many_creations_at_once_as_many_succeed_as_the_quota_has_room_f
 
 
 async def test_what_is_archived_revoked_or_expired_makes_room(
-    client: Callable[[str], httpx2.AsyncClient], world: World
+    client: Callable[[str], httpx2.AsyncClient], org: OrganizationFixture
 ) -> None:
-    project, admin = await world.project(), await world.admin_key()
+    project, admin = await org.project(), await org.admin_key()
     over = datetime.now(UTC) - timedelta(seconds=1)
-    expired = [await world.project_key(project, expires_at=over) for _ in range(QUOTA)]
-    keys = [await world.project_key(project) for _ in range(QUOTA)]
-    admins = [await world.admin_key() for _ in range(QUOTA - 1)]
-    projects = [await world.project() for _ in range(QUOTA - 1)]
+    expired = [await org.project_key(project, expires_at=over) for _ in range(QUOTA)]
+    keys = [await org.project_key(project) for _ in range(QUOTA)]
+    admins = [await org.admin_key() for _ in range(QUOTA - 1)]
+    projects = [await org.project() for _ in range(QUOTA - 1)]
 
     async with client(admin.value) as opened:
 
@@ -125,9 +128,9 @@ async def test_what_is_archived_revoked_or_expired_makes_room(
             return [code(await create(opened, path, f"try-{number}-{path}")) for path in paths]
 
         before = await outcomes(1)
-        await world.revoke_project_key(keys[0])
-        await world.revoke_admin_key(admins[0])
-        await world.archive(projects[0])
+        await org.revoke_project_key(keys[0])
+        await org.revoke_admin_key(admins[0])
+        await org.archive(projects[0])
         after = await outcomes(2)
 
     assert len(expired) == QUOTA
@@ -136,10 +139,10 @@ async def test_what_is_archived_revoked_or_expired_makes_room(
 
 
 async def test_policies_in_effect_are_bounded_for_each_project(
-    client: Callable[[str], httpx2.AsyncClient], world: World
+    client: Callable[[str], httpx2.AsyncClient], org: OrganizationFixture
 ) -> None:
-    admin = await world.admin_key()
-    drafts = [await new_policy(world) for _ in range(3)]
+    admin = await org.admin_key()
+    drafts = [await new_policy(org) for _ in range(3)]
 
     async with client(admin.value) as opened:
         published = [

@@ -16,8 +16,8 @@ from tests.identity.creations import (
     rotate_path,
     secrets_of,
 )
-from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.gateway import Gateway, run_jobs
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.projects.types import Project
 
@@ -39,10 +39,10 @@ async def _verb(client: httpx2.AsyncClient, project: Project, key_id: str, verb:
 
 
 async def test_another_admin_key_gets_the_resource_without_its_value(
-    held: Gateway, client: httpx2.AsyncClient, world: World, project: Project
+    held: Gateway, client: httpx2.AsyncClient, org: OrganizationFixture, project: Project
 ) -> None:
     first = await create(client, keys_path(project.id), "creation-1")
-    async with held.client((await world.admin_key()).value) as other:
+    async with held.client((await org.admin_key()).value) as other:
         replay = await create(other, keys_path(project.id), "creation-1")
 
     assert replay.status_code == 200
@@ -119,7 +119,7 @@ async def test_the_value_is_replayed_for_24_hours(
 async def test_after_its_retention_an_idempotency_key_is_new(
     held: Gateway,
     client: httpx2.AsyncClient,
-    world: World,
+    org: OrganizationFixture,
     project: Project,
     clock: HeldClock,
     is_purged: bool,
@@ -127,8 +127,8 @@ async def test_after_its_retention_an_idempotency_key_is_new(
     first = await create(client, keys_path(project.id), "creation-1")
     clock.advance(timedelta(days=RECORD_DAYS))
     if is_purged:
-        await held.application.purge()
-        assert await records_of(world) == 0
+        await run_jobs(held.application, "purge")
+        assert await records_of(org) == 0
 
     second = await create(client, keys_path(project.id), "creation-1", {"name": "another"})
 
@@ -136,11 +136,11 @@ async def test_after_its_retention_an_idempotency_key_is_new(
     assert REPLAYED not in second.headers
     assert second.json()["id"] != first.json()["id"]
     assert second.json()["value"] != first.json()["value"]
-    assert (await keys_of(world), await records_of(world)) == (2, 1)
+    assert (await keys_of(org), await records_of(org)) == (2, 1)
 
 
 async def test_a_rotation_is_replayed_and_not_repeated(
-    client: httpx2.AsyncClient, world: World, project: Project
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project
 ) -> None:
     created = await create(client, keys_path(project.id), "creation-1")
     path = rotate_path(project.id, created.json()["id"])
@@ -153,7 +153,7 @@ async def test_a_rotation_is_replayed_and_not_repeated(
     assert REPLAYED not in first.headers
     assert replay.headers[REPLAYED] == "true"
     assert replay.json() == first.json()
-    assert await secrets_of(world) == 2
+    assert await secrets_of(org) == 2
 
 
 async def test_a_secret_that_was_rotated_away_is_not_replayed(
@@ -189,12 +189,12 @@ async def test_a_project_is_created_once_and_replayed_as_it_is_now(
 
 
 async def test_an_admin_key_is_created_once_and_its_value_replayed(
-    held: Gateway, client: httpx2.AsyncClient, world: World, clock: HeldClock
+    held: Gateway, client: httpx2.AsyncClient, org: OrganizationFixture, clock: HeldClock
 ) -> None:
     body = {"name": "reader", "permissions": ["admin_api_keys:read"]}
     first = await create(client, ADMIN_KEYS, "creation-1", body)
     replay = await create(client, ADMIN_KEYS, "creation-1", body)
-    async with held.client((await world.admin_key()).value) as other:
+    async with held.client((await org.admin_key()).value) as other:
         foreign_replay = await create(other, ADMIN_KEYS, "creation-1", body)
     clock.advance(timedelta(hours=24))
     late_replay = await create(client, ADMIN_KEYS, "creation-1", body)
@@ -222,12 +222,12 @@ async def test_a_revoked_admin_key_is_replayed_without_its_value(
 
 
 async def test_a_revoked_creator_cannot_replay(
-    held: Gateway, world: World, project: Project, clock: HeldClock
+    held: Gateway, org: OrganizationFixture, project: Project, clock: HeldClock
 ) -> None:
-    creator = await world.admin_key()
+    creator = await org.admin_key()
     async with held.client(creator.value) as client:
         await create(client, keys_path(project.id), "creation-1")
-        await world.revoke_admin_key(creator)
+        await org.revoke_admin_key(creator)
         clock.advance(BELIEF_IS_STALE)
         replay = await create(client, keys_path(project.id), "creation-1")
 

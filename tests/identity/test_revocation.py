@@ -13,7 +13,12 @@ import pytest_asyncio
 from tests.identity import measures
 from tests.identity.raw import bearer, connected
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.world import HeldAdminKey, HeldProjectKey, World, new_world
+from tests.support.organization_fixture import (
+    HeldAdminKey,
+    HeldProjectKey,
+    OrganizationFixture,
+    new_organization_fixture,
+)
 from tollhouse.keys.secrets import Peppers
 from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.settings import Settings
@@ -33,10 +38,10 @@ LIST = ("GET", "/v1/organization/admin_api_keys")
 
 
 @dataclass(frozen=True)
-class Ground:
+class Revocable:
     """An organization of the round's own, changed through one gateway by its Admin key."""
 
-    world: World
+    org: OrganizationFixture
     project_key: HeldProjectKey
     admin_key: HeldAdminKey
     client: httpx2.AsyncClient
@@ -63,13 +68,13 @@ class Ground:
         await self.act("DELETE", f"/v1/organization/admin_api_keys/{self.admin_key.key.id}")
 
 
-async def _prepared(world: World, client: httpx2.AsyncClient) -> Ground:
-    return Ground(
-        world=world,
-        project_key=await world.project_key(await world.project()),
-        admin_key=await world.admin_key(),
+async def _prepared(org: OrganizationFixture, client: httpx2.AsyncClient) -> Revocable:
+    return Revocable(
+        org=org,
+        project_key=await org.project_key(await org.project()),
+        admin_key=await org.admin_key(),
         client=client,
-        acting_key=await world.admin_key(),
+        acting_key=await org.admin_key(),
     )
 
 
@@ -77,26 +82,28 @@ async def _prepared(world: World, client: httpx2.AsyncClient) -> Ground:
 class Change:
     """What is done through one gateway, and what the other must answer from then on."""
 
-    act: Callable[[Ground], Awaitable[object]]
+    act: Callable[[Revocable], Awaitable[object]]
     refusal: int | None
     is_admin: bool = False
-    prepare: Callable[[Ground], Awaitable[object]] | None = None
+    prepare: Callable[[Revocable], Awaitable[object]] | None = None
 
 
 CHANGES = {
-    "revoke": Change(lambda ground: ground.verb("revoke"), 401),
-    "suspend": Change(lambda ground: ground.verb("suspend"), 403),
+    "revoke": Change(lambda prepared: prepared.verb("revoke"), 401),
+    "suspend": Change(lambda prepared: prepared.verb("suspend"), 403),
     "resume": Change(
-        lambda ground: ground.verb("resume"), None, prepare=lambda ground: ground.verb("suspend")
+        lambda prepared: prepared.verb("resume"),
+        None,
+        prepare=lambda prepared: prepared.verb("suspend"),
     ),
-    "rotate away": Change(lambda ground: ground.verb("rotate", {"overlap_seconds": 0}), 401),
-    "archive the project": Change(lambda ground: ground.archive(), 403),
-    "revoke an Admin key": Change(lambda ground: ground.revoke_admin_key(), 401, is_admin=True),
+    "rotate away": Change(lambda prepared: prepared.verb("rotate", {"overlap_seconds": 0}), 401),
+    "archive the project": Change(lambda prepared: prepared.archive(), 403),
+    "revoke an Admin key": Change(lambda prepared: prepared.revoke_admin_key(), 401, is_admin=True),
     "suspend the organization": Change(
-        lambda ground: ground.world.set_status(OrganizationStatus.SUSPENDED), 403
+        lambda prepared: prepared.org.set_status(OrganizationStatus.SUSPENDED), 403
     ),
     "close the organization": Change(
-        lambda ground: ground.world.set_status(OrganizationStatus.CLOSED), 401, is_admin=True
+        lambda prepared: prepared.org.set_status(OrganizationStatus.CLOSED), 401, is_admin=True
     ),
 }
 
@@ -108,22 +115,22 @@ async def other_gateway(settings: Settings) -> AsyncIterator[Gateway]:
         yield running
 
 
-async def _delay_seconds(ground: Ground, change: Change, other: Gateway) -> float:
+async def _delay_seconds(prepared: Revocable, change: Change, other: Gateway) -> float:
     """From the answer to the change until the last request that was not yet decided by it.
 
     The other gateway looks the key up directly before the change: that is the worst moment.
     """
-    key = ground.admin_key.value if change.is_admin else ground.project_key.value
+    key = prepared.admin_key.value if change.is_admin else prepared.project_key.value
     method, path = LIST if change.is_admin else CHAT
     if change.prepare is not None:
-        await change.prepare(ground)
+        await change.prepare(prepared)
     async with connected(other.host, other.port) as connection:
 
         async def is_decided() -> bool:
             return _is_decided((await connection.ask(method, path, [bearer(key)])).status, change)
 
         assert not await is_decided(), "the change must make a difference"
-        await change.act(ground)
+        await change.act(prepared)
         done_at = late_at = sent_at = time.monotonic()
         while not await is_decided():
             late_at = sent_at
@@ -152,8 +159,10 @@ async def test_a_change_holds_on_another_worker_within_a_second(
 
     async def play(number: int, client: httpx2.AsyncClient) -> float:
         async with turns:
-            ground = await _prepared(await new_world(database, peppers), client)
-            return await _delay_seconds(ground, CHANGES[names[number % len(names)]], other_gateway)
+            prepared = await _prepared(await new_organization_fixture(database, peppers), client)
+            return await _delay_seconds(
+                prepared, CHANGES[names[number % len(names)]], other_gateway
+            )
 
     async with gateway.client() as client:
         delays = await asyncio.gather(*(play(number, client) for number in range(ROUNDS)))

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.identity.creations import START, create, managed_keys_path, rotate_path
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.projects.types import Project
 
@@ -22,9 +22,9 @@ async def _use(client: httpx2.AsyncClient, key: str) -> int:
 
 
 async def test_both_secrets_work_until_the_overlap_ends(
-    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, clock: HeldClock
 ) -> None:
-    old = await world.project_key(project)
+    old = await org.project_key(project)
     path = rotate_path(project.id, old.key.id)
     rotated = await create(client, path, "rotation-1", {"overlap_seconds": 600})
     new = rotated.json()["value"]
@@ -38,9 +38,9 @@ async def test_both_secrets_work_until_the_overlap_ends(
 
 
 async def test_an_overlap_of_zero_ends_the_old_secret_at_once(
-    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, clock: HeldClock
 ) -> None:
-    old = await world.project_key(project)
+    old = await org.project_key(project)
     path = rotate_path(project.id, old.key.id)
     rotated = await create(client, path, "rotation-1", {"overlap_seconds": 0})
     clock.advance(BELIEF_IS_STALE)
@@ -50,9 +50,9 @@ async def test_an_overlap_of_zero_ends_the_old_secret_at_once(
 
 
 async def test_a_key_has_at_most_two_secrets_that_work(
-    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, clock: HeldClock
 ) -> None:
-    first = await world.project_key(project)
+    first = await org.project_key(project)
     path = rotate_path(project.id, first.key.id)
     values = [first.value]
     for number in range(4):
@@ -64,9 +64,9 @@ async def test_a_key_has_at_most_two_secrets_that_work(
 
 
 async def test_a_second_rotation_gives_a_secret_that_has_ended_no_more_time(
-    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, clock: HeldClock
 ) -> None:
-    first = await world.project_key(project)
+    first = await org.project_key(project)
     path = rotate_path(project.id, first.key.id)
     await create(client, path, "rotation-1", {"overlap_seconds": 10})
     clock.advance(timedelta(seconds=10))
@@ -94,9 +94,9 @@ async def test_a_rotation_keeps_everything_but_the_secret(
 
 
 async def test_states_hold_for_all_secrets_of_a_key(
-    client: httpx2.AsyncClient, world: World, project: Project, clock: HeldClock
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, clock: HeldClock
 ) -> None:
-    old = await world.project_key(project)
+    old = await org.project_key(project)
     path = rotate_path(project.id, old.key.id)
     new = (await create(client, path, "rotation-1", {"overlap_seconds": 600})).json()["value"]
     expected = {"suspend": 403, "resume": LET_IN, "revoke": 401}

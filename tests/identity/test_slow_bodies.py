@@ -8,7 +8,7 @@ import pytest
 
 from tests.identity import raw
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.projects.types import Project
 from tollhouse.settings import ServerSettings
@@ -26,9 +26,9 @@ BODIES = {
 
 @pytest.mark.parametrize("path", BODIES)
 async def test_a_key_that_is_revoked_while_the_body_comes_is_refused(
-    held: Gateway, world: World, project: Project, clock: HeldClock, path: str
+    held: Gateway, org: OrganizationFixture, project: Project, clock: HeldClock, path: str
 ) -> None:
-    key = await world.project_key(project)
+    key = await org.project_key(project)
     body = msgspec.json.encode(BODIES[path])
     headers = [
         ("authorization", f"Bearer {key.value}"),
@@ -39,7 +39,7 @@ async def test_a_key_that_is_revoked_while_the_body_comes_is_refused(
     async with raw.connected(held.host, held.port) as connection:
         # The gateway asks for the body only when it has let the key in.
         asked = await connection.ask("POST", path, headers)
-        await world.revoke_project_key(key)
+        await org.revoke_project_key(key)
         clock.advance(BELIEF_IS_STALE)
         connection.writer.write(body)
         answer = await connection.answer()
@@ -48,9 +48,9 @@ async def test_a_key_that_is_revoked_while_the_body_comes_is_refused(
 
 
 async def test_an_operation_without_a_body_does_not_wait_long_for_the_end_of_one(
-    held: Gateway, world: World, project: Project
+    held: Gateway, org: OrganizationFixture, project: Project
 ) -> None:
-    key = await world.project_key(project)
+    key = await org.project_key(project)
     headers = [("authorization", f"Bearer {key.value}"), ("transfer-encoding", "chunked")]
     started_seconds = asyncio.get_running_loop().time()
     async with raw.connected(held.host, held.port) as connection:

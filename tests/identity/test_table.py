@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, ROWS
-from tollhouse.app import ROUTES
+from tests.support.routes import ROUTES
 from tollhouse.base import permissions
 from tollhouse.contract.operation import Operation
 from tollhouse.contract.operations import OPERATIONS
@@ -42,7 +42,7 @@ def test_the_router_serves_every_operation_once_and_nothing_else() -> None:
 
 
 def test_every_operation_has_somebody_who_serves_it() -> None:
-    served = {route.operation.id for route in ROUTES if route.handler or route.surface}
+    served = {route.operation.id for route in ROUTES if route.handler or route.endpoint}
 
     assert served == {row.id for row in ROWS}
 

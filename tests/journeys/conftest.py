@@ -5,33 +5,33 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.journeys.till import Till
+from tests.journeys.engine_customer import EngineCustomer
+from tests.support.deployment import MODEL, customer_of, model, offering
 from tests.support.engine import Engine
 from tests.support.gateway import Gateway, running_gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_gateway import (
     database,
     database_url,
-    other_world,
+    org,
+    other_org,
     peppers,
     settings,
-    world,
 )
-from tests.support.shop import MODEL, customer_of, model, offering
 from tests.support.upstream import running_upstream
 from tests.support.vllm import NAME
-from tests.support.world import World
 from tollhouse.settings import Settings
 from tollhouse.testing.llama import SLOT_TOKENS
 from tollhouse.testing.upstream import ScriptedUpstream
 
 ENGINES = ["llama_engine", pytest.param("vllm_engine", marks=pytest.mark.vllm)]
 
-__all__ = ["database", "database_url", "other_world", "peppers", "settings", "world"]
+__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def upstream() -> AsyncIterator[ScriptedUpstream]:
-    """A shop has one; here nobody asks it anything."""
+    """The deployment needs an upstream; no test here calls it."""
     async with running_upstream() as running:
         yield running
 
@@ -68,6 +68,8 @@ async def gateway(settings: Settings, engine: Engine) -> AsyncIterator[Gateway]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def till(gateway: Gateway, engine: Engine, upstream: ScriptedUpstream, world: World) -> Till:
+async def customer(
+    gateway: Gateway, engine: Engine, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> EngineCustomer:
     """A customer of the test's own; nobody else asks the engine meanwhile."""
-    return Till(await customer_of(gateway, upstream, world), engine)
+    return EngineCustomer(await customer_of(gateway, upstream, org), engine)

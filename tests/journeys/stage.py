@@ -17,23 +17,23 @@ import asyncpg
 import msgspec
 
 from tests.support import databases
+from tests.support.deployment import EVERYTHING, MODEL, Deployment, customer_of, model, offering
 from tests.support.gateway import running_gateway, settings_for
 from tests.support.limits import set_limit
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.policies import new_policy
-from tests.support.shop import EVERYTHING, MODEL, Shop, customer_of, model, offering
 from tests.support.upstream import running_upstream
-from tests.support.world import World, new_world
 from tollhouse.app import connect
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.keys.secrets import Peppers
-from tollhouse.limits.types import Scope
+from tollhouse.limits.types import LimitScope
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 ROOT = Path(__file__).parents[2]
 PLAIN_MODEL = "example/plain"
-HASTY_MODEL = "example/hasty"
+IMPATIENT_MODEL = "example/impatient"
 NOTHING: dict[str, object] = {name: [] for name in EVERYTHING}
 OWNED_BY = "example"
 CREATED = 1_700_000_000
@@ -100,11 +100,13 @@ def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     models = {
         MODEL: model(owned_by=OWNED_BY, created=CREATED),
         PLAIN_MODEL: model(**NOTHING),
-        HASTY_MODEL: model(backend="hasty", **NOTHING),
+        IMPATIENT_MODEL: model(backend="impatient", **NOTHING),
     }
-    shop = offering(settings, upstream.base_url, models=models, counts_tokens_by="messages")
-    hasty = {"replicas": [upstream.base_url], "first_event_seconds": 0.2, "total_seconds": 0.5}
-    return msgspec.structs.replace(shop, backends=shop.backends | {"hasty": hasty})
+    deployment = offering(settings, upstream.base_url, models=models, counts_tokens_by="messages")
+    impatient = {"replicas": [upstream.base_url], "first_event_seconds": 0.2, "total_seconds": 0.5}
+    return msgspec.structs.replace(
+        deployment, backends=deployment.backends | {"impatient": impatient}
+    )
 
 
 @asynccontextmanager
@@ -123,16 +125,16 @@ async def open_stage(template: str) -> AsyncGenerator[Stage]:
             organization(settings) as poor,
             organization(broken_settings) as unlucky,
         ):
-            shop = await customer_of(gateway, upstream, rich)
+            deployment = await customer_of(gateway, upstream, rich)
             broken_shop = await customer_of(broken, upstream, unlucky)
             await break_down(broken_url)
-            yield Stage(await facts(shop, poor, broken_shop))
+            yield Stage(await facts(deployment, poor, broken_shop))
 
 
 @asynccontextmanager
-async def organization(settings: Settings) -> AsyncGenerator[World]:
+async def organization(settings: Settings) -> AsyncGenerator[OrganizationFixture]:
     database = await connect(settings)
-    yield await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+    yield await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
     await database.close()
 
 
@@ -143,36 +145,39 @@ async def break_down(database_url: str) -> None:
     await connection.close()
 
 
-async def facts(shop: Shop, poor: World, broken: Shop) -> dict[str, Any]:
-    world, project = shop.world, shop.project
-    paused = await new_policy(world, ("publish", "pause"))
-    bounded = await world.project_key(project)
-    exhausted = await world.project_key(project)
-    narrow = await world.project_key(project)
+async def facts(
+    deployment: Deployment, poor: OrganizationFixture, broken: Deployment
+) -> dict[str, Any]:
+    org, project = deployment.org, deployment.project
+    paused = await new_policy(org, ("publish", "pause"))
+    bounded = await org.project_key(project)
+    exhausted = await org.project_key(project)
+    narrow = await org.project_key(project)
     for key, limits in (
         (bounded, BOUNDS),
         (exhausted, TrafficLimits(tokens_per_minute=1)),
         (narrow, TrafficLimits(requests_per_minute=1)),
     ):
-        await set_limit(world, limits, scope=Scope.KEY, scope_id=key.key.id)
+        await set_limit(org, limits, scope=LimitScope.KEY, scope_id=key.key.id)
     return {
-        "base_url": shop.gateway.base_url,
+        "base_url": deployment.gateway.base_url,
         "broken_base_url": broken.gateway.base_url,
         "model": MODEL,
         "plain_model": PLAIN_MODEL,
-        "hasty_model": HASTY_MODEL,
+        "hasty_model": IMPATIENT_MODEL,
         "unknown_model": "example/unknown",
-        "models": [MODEL, PLAIN_MODEL, HASTY_MODEL],
+        "models": [MODEL, PLAIN_MODEL, IMPATIENT_MODEL],
         "owned_by": OWNED_BY,
         "created": CREATED,
         "paused_policy": policy_id_text(paused.id),
         "requests_per_minute": BOUNDS.requests_per_minute,
         "tokens_per_minute": BOUNDS.tokens_per_minute,
         "keys": {
-            "sound": shop.key.value,
-            "unknown": shop.key.value[:-1] + ("a" if shop.key.value[-1] != "a" else "b"),
+            "sound": deployment.key.value,
+            "unknown": deployment.key.value[:-1]
+            + ("a" if deployment.key.value[-1] != "a" else "b"),
             "poor": (await poor.project_key(await poor.project())).value,
-            "reader": (await world.project_key(project, ("models:read",))).value,
+            "reader": (await org.project_key(project, ("models:read",))).value,
             "bounded": bounded.value,
             "broken": broken.key.value,
             "exhausted": exhausted.value,

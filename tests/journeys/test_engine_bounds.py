@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.till import Till
-from tests.support.shop import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD
+from tests.journeys.engine_customer import EngineCustomer
+from tests.support.deployment import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD
 from tollhouse.ledger.bounds import MESSAGE_TOKENS, TEMPLATE_TOKENS, TokenizerFamily
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,13 +24,13 @@ BILLED_TOKENS = 31
     ],
 )
 async def test_the_bound_of_two_bytes_covers_the_engines_own_system_prompt(
-    till: Till, path: str, body: dict[str, Any], prompt: str
+    customer: EngineCustomer, path: str, body: dict[str, Any], prompt: str
 ) -> None:
-    await till.shop.leave_credit(BOUND_TOKENS * PROMPT_PICO_USD + COMPLETION_PICO_USD)
+    await customer.deployment.leave_credit(BOUND_TOKENS * PROMPT_PICO_USD + COMPLETION_PICO_USD)
 
-    async with till.shop.customer() as client:
+    async with customer.deployment.customer() as client:
         answer = await client.post(path, json=body | {"model": MODEL, "max_tokens": 1})
 
     assert answer.is_success, answer.text
     assert answer.json()["usage"][f"{prompt}_tokens"] == BILLED_TOKENS < BOUND_TOKENS
-    assert (await till.shop.settled(1)).absorbed_excess_pico_usd == 0
+    assert (await customer.deployment.settled(1)).written_off_excess_pico_usd == 0

@@ -9,20 +9,20 @@ from openai import APIStatusError
 from pydantic import BaseModel
 
 from tests.journeys import vllm_fields
-from tests.journeys.till import (
+from tests.journeys.engine_customer import (
     ANSWER_TOKENS,
     GREEDY,
     HELLO,
     NO_TOKENS,
     WITH_USAGE,
-    Till,
+    EngineCustomer,
     Tokens,
     text_of,
     text_of_whole,
     tokens_of,
 )
+from tests.support.deployment import MODEL
 from tests.support.engine import Engine
-from tests.support.shop import MODEL
 from tests.support.vllm import NAME
 from tollhouse.contract.chat import ChatRequest
 
@@ -55,45 +55,47 @@ def directly(engine: Engine, messages: list[Any], **fields: object) -> dict[str,
 # Whole and streamed
 
 
-async def test_an_answer_is_the_engine_s_own_at_what_it_counts(till: Till) -> None:
-    answer = await till.ask(messages=HELLO, **GREEDY)
+async def test_an_answer_is_the_engine_s_own_at_what_it_counts(customer: EngineCustomer) -> None:
+    answer = await customer.ask(messages=HELLO, **GREEDY)
 
-    await till.check(answer)
-    engine_s = directly(till.engine, HELLO)
+    await customer.check(answer)
+    engine_s = directly(customer.engine, HELLO)
     assert answer.choices[0].message.content == engine_s["choices"][0]["message"]["content"]
     assert answer.choices[0].finish_reason == engine_s["choices"][0]["finish_reason"]
     assert answer.usage.prompt_tokens == engine_s["usage"]["prompt_tokens"]
     assert answer.usage.completion_tokens == engine_s["usage"]["completion_tokens"]
 
 
-async def test_a_stream_says_and_costs_the_same(till: Till) -> None:
-    whole = await till.ask(messages=HELLO, **GREEDY)
-    chunks = await till.stream(messages=HELLO, **GREEDY)
+async def test_a_stream_says_and_costs_the_same(customer: EngineCustomer) -> None:
+    whole = await customer.ask(messages=HELLO, **GREEDY)
+    chunks = await customer.stream(messages=HELLO, **GREEDY)
 
     assert text_of(chunks) == text_of_whole(whole)
     assert [chunk.usage for chunk in chunks[:-1] if chunk.usage] == []
-    await till.check(whole, chunks[-1])
+    await customer.check(whole, chunks[-1])
 
 
-async def test_usage_that_nobody_asked_to_see_is_paid_all_the_same(till: Till) -> None:
-    chunks = await till.stream(messages=HELLO, **GREEDY, stream_options=None)
+async def test_usage_that_nobody_asked_to_see_is_paid_all_the_same(
+    customer: EngineCustomer,
+) -> None:
+    chunks = await customer.stream(messages=HELLO, **GREEDY, stream_options=None)
 
     assert [chunk.usage for chunk in chunks if chunk.usage] == []
-    credit = await till.shop.settled(1)
-    used = await till.used(1)
+    credit = await customer.deployment.settled(1)
+    used = await customer.used(1)
     assert used.output > 0
     assert credit.settled_pico_usd == used.cost_pico_usd
 
 
-async def test_the_helper_of_streams_reads_to_the_end(till: Till) -> None:
-    told, final = await till.follow(messages=HELLO, **SENTENCE)
+async def test_the_helper_of_streams_reads_to_the_end(customer: EngineCustomer) -> None:
+    told, final = await customer.follow(messages=HELLO, **SENTENCE)
 
     deltas = [event.delta for event in told if event.type == "content.delta"]
     assert "".join(deltas) == text_of_whole(final)
-    await till.check(final)
+    await customer.check(final)
 
 
-async def test_the_blocking_client_gets_the_same(till: Till) -> None:
+async def test_the_blocking_client_gets_the_same(customer: EngineCustomer) -> None:
     def journey(completions: Any) -> list[Any]:  # noqa: ANN401 - what the SDK has
         asked: Any = {"model": MODEL, "messages": HELLO, **SENTENCE}
         whole = completions.create(**asked)
@@ -103,27 +105,29 @@ async def test_the_blocking_client_gets_the_same(till: Till) -> None:
         assert text_of(chunks) == text_of_whole(final) == text_of_whole(whole)
         return [whole, chunks[-1], final]
 
-    await till.check(*await till.blocking(journey))
+    await customer.check(*await customer.blocking(journey))
 
 
-async def test_a_second_turn_pays_less_for_what_the_engine_remembers(till: Till) -> None:
+async def test_a_second_turn_pays_less_for_what_the_engine_remembers(
+    customer: EngineCustomer,
+) -> None:
     story = "Once there was a gate at the end of the road. " * 16
     first_turn = [{"role": "user", "content": f"{story} What was it?"}]
-    first = await till.ask(messages=first_turn, **GREEDY)
+    first = await customer.ask(messages=first_turn, **GREEDY)
     second_turn = [
         {"role": "assistant", "content": text_of_whole(first)},
         {"role": "user", "content": "And where was it?"},
     ]
-    second = await till.ask(messages=[*first_turn, *second_turn], **GREEDY)
+    second = await customer.ask(messages=[*first_turn, *second_turn], **GREEDY)
 
     assert tokens_of(second.usage).cached_input > 100
-    await till.check(first, second)
+    await customer.check(first, second)
 
 
 # What the SDK makes of an answer
 
 
-async def test_an_answer_fits_its_schema_whole_and_streamed(till: Till) -> None:
+async def test_an_answer_fits_its_schema_whole_and_streamed(customer: EngineCustomer) -> None:
     asked: Any = {
         "messages": [{"role": "user", "content": "Which color?"}],
         "response_format": Paint,
@@ -131,19 +135,19 @@ async def test_an_answer_fits_its_schema_whole_and_streamed(till: Till) -> None:
         "temperature": 0,
     }
 
-    whole = await till.parse(**asked)
-    _, streamed = await till.follow(**asked)
+    whole = await customer.parse(**asked)
+    _, streamed = await customer.follow(**asked)
 
     for answer in (whole, streamed):
         assert isinstance(answer.choices[0].message.parsed, Paint)
-    await till.check(whole, streamed)
+    await customer.check(whole, streamed)
 
 
-async def test_log_probabilities_are_those_of_the_text(till: Till) -> None:
+async def test_log_probabilities_are_those_of_the_text(customer: EngineCustomer) -> None:
     asked: Any = GREEDY | {"messages": HELLO, "logprobs": True, "top_logprobs": 2}
 
-    whole = await till.ask(**asked)
-    chunks = await till.stream(**asked)
+    whole = await customer.ask(**asked)
+    chunks = await customer.stream(**asked)
 
     parts = [part for chunk in chunks for part in chunk.choices if part.logprobs is not None]
     streamed = [token for part in parts for token in part.logprobs.content]
@@ -151,26 +155,28 @@ async def test_log_probabilities_are_those_of_the_text(till: Till) -> None:
         assert "".join(token.token for token in tokens).startswith(text_of_whole(whole))
         assert all(len(token.top_logprobs) >= 2 for token in tokens)
         assert all(token.logprob <= 0 for token in tokens)
-    await till.check(whole, chunks[-1])
+    await customer.check(whole, chunks[-1])
 
 
 # Counting and refusing
 
 
 @pytest.mark.parametrize("system", [None, "Be brief."])
-async def test_a_count_is_what_is_billed_and_costs_nothing(till: Till, system: str | None) -> None:
+async def test_a_count_is_what_is_billed_and_costs_nothing(
+    customer: EngineCustomer, system: str | None
+) -> None:
     told = [{"role": "system", "content": system}] if system else []
     body = {"model": MODEL, "messages": HELLO} | ({"system": system} if system else {})
 
-    async with till.shop.customer() as caller:
+    async with customer.deployment.customer() as caller:
         counted = await caller.post("/v1/messages/count_tokens", json=body)
-    answer = await till.ask(messages=[*told, *HELLO], **GREEDY)
+    answer = await customer.ask(messages=[*told, *HELLO], **GREEDY)
 
     assert counted.status_code == httpx2.codes.OK, counted.text
-    engine_s = till.engine.post("/v1/messages/count_tokens", body | {"model": NAME})
+    engine_s = customer.engine.post("/v1/messages/count_tokens", body | {"model": NAME})
     assert counted.json() == {"input_tokens": engine_s["input_tokens"]}
     assert counted.json()["input_tokens"] == answer.usage.prompt_tokens
-    await till.check(answer)
+    await customer.check(answer)
 
 
 @pytest.mark.parametrize(
@@ -178,41 +184,43 @@ async def test_a_count_is_what_is_billed_and_costs_nothing(till: Till, system: s
     [("n", 2), ("prompt_logprobs", 1), ("cache_salt", "salt"), ("verbosity", "low")],
 )
 async def test_what_the_model_does_not_declare_never_reaches_the_engine(
-    till: Till, param: str, value: object
+    customer: EngineCustomer, param: str, value: object
 ) -> None:
     with pytest.raises(APIStatusError) as refused:
-        await till.ask(messages=HELLO, **GREEDY, extra_body={param: value})
+        await customer.ask(messages=HELLO, **GREEDY, extra_body={param: value})
 
     assert refused.value.status_code == httpx2.codes.NOT_IMPLEMENTED
     assert refused.value.param == param
-    assert await till.used(0) == NO_TOKENS
-    assert (await till.shop.credit()).settled_pico_usd == 0
+    assert await customer.used(0) == NO_TOKENS
+    assert (await customer.deployment.credit()).settled_pico_usd == 0
 
 
 # The end of credit
 
 
-async def test_the_last_credit_pays_for_what_it_covers_exactly(till: Till) -> None:
+async def test_the_last_credit_pays_for_what_it_covers_exactly(customer: EngineCustomer) -> None:
     """By bytes the prompt could be forty times as long."""
-    counted = till.engine.post("/v1/messages/count_tokens", {"model": NAME, "messages": HELLO})
+    counted = customer.engine.post("/v1/messages/count_tokens", {"model": NAME, "messages": HELLO})
     most = Tokens(input=counted["input_tokens"], cached_input=0, output=ANSWER_TOKENS)
-    await till.shop.leave_credit(most.cost_pico_usd)
+    await customer.deployment.leave_credit(most.cost_pico_usd)
 
-    answer = await till.ask(messages=HELLO, **GREEDY)
+    answer = await customer.ask(messages=HELLO, **GREEDY)
 
-    await till.check(answer)
+    await customer.check(answer)
 
 
-async def test_less_than_the_exact_price_is_refused_before_the_engine_works(till: Till) -> None:
-    counted = till.engine.post("/v1/messages/count_tokens", {"model": NAME, "messages": HELLO})
+async def test_less_than_the_exact_price_is_refused_before_the_engine_works(
+    customer: EngineCustomer,
+) -> None:
+    counted = customer.engine.post("/v1/messages/count_tokens", {"model": NAME, "messages": HELLO})
     most = Tokens(input=counted["input_tokens"], cached_input=0, output=ANSWER_TOKENS)
-    await till.shop.leave_credit(most.cost_pico_usd - 1)
+    await customer.deployment.leave_credit(most.cost_pico_usd - 1)
 
     with pytest.raises(APIStatusError) as refused:
-        await till.ask(messages=HELLO, **GREEDY)
+        await customer.ask(messages=HELLO, **GREEDY)
 
     assert refused.value.status_code == httpx2.codes.PAYMENT_REQUIRED
-    assert await till.used(0) == NO_TOKENS
+    assert await customer.used(0) == NO_TOKENS
 
 
 async def test_no_field_of_a_request_is_forgotten() -> None:

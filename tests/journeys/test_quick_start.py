@@ -14,14 +14,14 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 SECONDS_MAX: Final = 180.0
-PATIENCE_SECONDS: Final = 600
+TIMEOUT_SECONDS: Final = 600
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
-    subprocess.run([*build, str(folder)], cwd=ROOT, check=True, timeout=PATIENCE_SECONDS)
+    subprocess.run([*build, str(folder)], cwd=ROOT, check=True, timeout=TIMEOUT_SECONDS)
     (built,) = folder.glob("*.whl")
     return built
 
@@ -50,7 +50,7 @@ def shell(home: Path, script: str, **variables: str) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert ended.returncode == 0, ended

@@ -10,12 +10,12 @@ import pytest_asyncio
 from openai import APIStatusError
 
 from tests.identity.waiting import until
-from tests.journeys.till import (
+from tests.journeys.engine_customer import (
     ANSWER_TOKENS,
     GREEDY,
     HELLO,
     NO_TOKENS,
-    Till,
+    EngineCustomer,
     Tokens,
     request_id_of,
     text_of_whole,
@@ -31,9 +31,9 @@ from tests.journeys.vllm_fields import (
     calls_of,
     schema,
 )
+from tests.support.deployment import MODEL, TAKES, model, offering
 from tests.support.engine import Engine
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.shop import MODEL, TAKES, model, offering
 from tests.support.vllm import CONTEXT_TOKENS, NAME
 from tollhouse.settings import Settings
 
@@ -84,100 +84,104 @@ def endless(engine: Engine) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("case", SHOWN, ids=lambda case: case.field)
-async def test_what_a_field_does_is_seen_and_paid_for(till: Till, case: Shown) -> None:
-    answer = await till.ask(
+async def test_what_a_field_does_is_seen_and_paid_for(
+    customer: EngineCustomer, case: Shown
+) -> None:
+    answer = await customer.ask(
         **({"messages": HELLO, "temperature": 0, "max_tokens": 24} | case.fields)
     )
 
     assert case.is_seen(answer), answer
-    await till.check(answer)
+    await customer.check(answer)
 
 
-async def test_three_choices_are_paid_for_as_three(till: Till) -> None:
+async def test_three_choices_are_paid_for_as_three(customer: EngineCustomer) -> None:
     """The prompt once: the engine has it for all of them."""
     asked: Any = {"messages": HELLO, "n": 3, "temperature": 1.0, "max_tokens": ANSWER_TOKENS}
 
-    whole = await till.ask(**asked)
-    chunks = await till.stream(**asked)
+    whole = await customer.ask(**asked)
+    chunks = await customer.stream(**asked)
 
     assert [choice.index for choice in whole.choices] == [0, 1, 2]
     assert {choice.index for chunk in chunks for choice in chunk.choices} == {0, 1, 2}
-    prompt = till.engine.post("/tokenize", {"model": NAME, "messages": HELLO})["count"]
+    prompt = customer.engine.post("/tokenize", {"model": NAME, "messages": HELLO})["count"]
     told = [tokens_of(answer.usage) for answer in (whole, chunks[-1])]
     assert [tokens.input + tokens.cached_input for tokens in told] == [prompt, prompt]
     assert min(tokens.output for tokens in told) >= 3
-    assert (await till.used(sum(tokens.output for tokens in told))).output == sum(
+    assert (await customer.used(sum(tokens.output for tokens in told))).output == sum(
         tokens.output for tokens in told
     )
-    credit = await till.shop.settled(2)
+    credit = await customer.deployment.settled(2)
     assert credit.settled_pico_usd == sum(tokens.cost_pico_usd for tokens in told)
 
 
-async def test_only_one_call_is_made_where_more_are_not_wanted(till: Till) -> None:
+async def test_only_one_call_is_made_where_more_are_not_wanted(customer: EngineCustomer) -> None:
     """Of a model that may not end its answer."""
-    asked: Any = CALLING | {"logit_bias": endless(till.engine)}
+    asked: Any = CALLING | {"logit_bias": endless(customer.engine)}
 
-    one = await till.ask(**asked, parallel_tool_calls=False)
-    many = await till.ask(**asked, parallel_tool_calls=True)
+    one = await customer.ask(**asked, parallel_tool_calls=False)
+    many = await customer.ask(**asked, parallel_tool_calls=True)
 
     assert calls_of(one) == [("paint", {"color": "red"})]
     assert one.usage.completion_tokens < many.usage.completion_tokens == 96
-    await till.check(one, many)
+    await customer.check(one, many)
 
 
-async def test_a_call_is_the_same_whole_and_streamed(till: Till) -> None:
-    whole = await till.ask(**CALLING)
-    _, streamed = await till.follow(**CALLING)
+async def test_a_call_is_the_same_whole_and_streamed(customer: EngineCustomer) -> None:
+    whole = await customer.ask(**CALLING)
+    _, streamed = await customer.follow(**CALLING)
 
     assert calls_of(whole) == calls_of(streamed) == [("paint", {"color": "red"})]
     assert streamed.choices[0].finish_reason == "tool_calls"
-    await till.check(whole, streamed)
+    await customer.check(whole, streamed)
 
 
-async def test_a_salt_of_the_caller_s_parts_what_is_remembered(till: Till) -> None:
+async def test_a_salt_of_the_caller_s_parts_what_is_remembered(customer: EngineCustomer) -> None:
     story = [{"role": "user", "content": "The gate is open and the toll is paid. " * 30}]
     salts = (None, None, "mine", "mine", "")
     asked: Any = {"messages": story, "temperature": 0, "max_tokens": 2}
 
-    answers = [await till.ask(**asked, extra_body={"cache_salt": salt}) for salt in salts]
+    answers = [await customer.ask(**asked, extra_body={"cache_salt": salt}) for salt in salts]
 
     cached = [tokens_of(answer.usage).cached_input for answer in answers]
     assert cached[0] == cached[2] == 0
     assert cached[1] == cached[3] == cached[4] > 0
-    await till.check(*answers)
+    await customer.check(*answers)
 
 
-async def test_who_leaves_pays_for_what_was_made_and_no_more(till: Till) -> None:
+async def test_who_leaves_pays_for_what_was_made_and_no_more(customer: EngineCustomer) -> None:
     asked = {"model": MODEL, "messages": HELLO, "stream": True, "max_tokens": 200}
-    body = asked | {"logit_bias": endless(till.engine)}
+    body = asked | {"logit_bias": endless(customer.engine)}
     async with (
-        till.shop.customer() as caller,
+        customer.deployment.customer() as caller,
         caller.stream("POST", "/v1/chat/completions", json=body) as answer,
     ):
         lines = answer.aiter_lines()
         told = [json.loads(line[6:]) async for line in _first(lines, 6) if line.startswith("data:")]
 
     async def is_idle() -> bool:
-        return till.engine.metrics()["vllm:num_requests_running"] == 0
+        return customer.engine.metrics()["vllm:num_requests_running"] == 0
 
     await until(is_idle)
-    entry = await till.entry(request_id_of(told[0]["id"]))
-    made = await till.used(entry["output_tokens"])
+    entry = await customer.entry(request_id_of(told[0]["id"]))
+    made = await customer.used(entry["output_tokens"])
     assert entry["kind"] == "post"
     assert entry["input_tokens"] == 33
     assert 1 <= entry["output_tokens"] <= made.output < 200
 
 
-async def test_the_last_credit_pays_for_tools_that_it_covers_exactly(till: Till) -> None:
+async def test_the_last_credit_pays_for_tools_that_it_covers_exactly(
+    customer: EngineCustomer,
+) -> None:
     body = {"model": NAME, "messages": DOOR, "tools": TOOLS}
-    prompt = till.engine.post("/tokenize", body)["count"]
+    prompt = customer.engine.post("/tokenize", body)["count"]
     most = Tokens(input=prompt, cached_input=0, output=CALLING["max_tokens"])
-    await till.shop.leave_credit(most.cost_pico_usd)
+    await customer.deployment.leave_credit(most.cost_pico_usd)
 
-    answer = await till.ask(**CALLING)
+    answer = await customer.ask(**CALLING)
 
     assert tokens_of(answer.usage).input == prompt
-    await till.check(answer)
+    await customer.check(answer)
 
 
 async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:
@@ -193,13 +197,13 @@ async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize(("field", "value"), KEPT)
 async def test_what_is_not_for_the_engine_does_not_change_its_answer(
-    till: Till, field: str, value: object
+    customer: EngineCustomer, field: str, value: object
 ) -> None:
-    plain = await till.ask(messages=HELLO, **GREEDY)
-    answer = await till.ask(messages=HELLO, **GREEDY, extra_body={field: value})
+    plain = await customer.ask(messages=HELLO, **GREEDY)
+    answer = await customer.ask(messages=HELLO, **GREEDY, extra_body={field: value})
 
     assert text_of_whole(answer) == text_of_whole(plain)
-    await till.check(plain, answer)
+    await customer.check(plain, answer)
 
 
 # What is refused
@@ -207,15 +211,15 @@ async def test_what_is_not_for_the_engine_does_not_change_its_answer(
 
 @pytest.mark.parametrize(("field", "value", "param"), REFUSED)
 async def test_what_the_engine_would_drop_in_silence_is_refused(
-    till: Till, field: str, value: object, param: str
+    customer: EngineCustomer, field: str, value: object, param: str
 ) -> None:
     with pytest.raises(APIStatusError) as refused:
-        await till.ask(messages=HELLO, **GREEDY, extra_body={field: value})
+        await customer.ask(messages=HELLO, **GREEDY, extra_body={field: value})
 
     assert refused.value.status_code == httpx2.codes.NOT_IMPLEMENTED
     assert refused.value.param == param
-    assert await till.used(0) == NO_TOKENS
-    assert (await till.shop.credit()).settled_pico_usd == 0
+    assert await customer.used(0) == NO_TOKENS
+    assert (await customer.deployment.credit()).settled_pico_usd == 0
 
 
 @pytest.mark.parametrize(
@@ -228,10 +232,10 @@ async def test_what_the_engine_would_drop_in_silence_is_refused(
     ids=["schema", "top_logprobs", "too long"],
 )
 async def test_what_the_engine_itself_refuses_costs_nothing(
-    till: Till, fields: dict[str, Any]
+    customer: EngineCustomer, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(APIStatusError) as refused:
-        await till.ask(**({"messages": HELLO} | GREEDY | fields))
+        await customer.ask(**({"messages": HELLO} | GREEDY | fields))
 
     assert refused.value.status_code == httpx2.codes.UNPROCESSABLE_CONTENT
-    assert (await till.shop.settled(1)).settled_pico_usd == 0
+    assert (await customer.deployment.settled(1)).settled_pico_usd == 0

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.journeys.till import HELLO, Till, text_of_whole
+from tests.journeys.engine_customer import HELLO, EngineCustomer, text_of_whole
+from tests.support.deployment import MODEL, model, offering
 from tests.support.engine import Engine
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.shop import MODEL, model, offering
 from tests.support.vllm import CONTEXT_TOKENS, NAME, running_vllm
 from tollhouse.settings import Settings
 
@@ -82,23 +82,23 @@ def prompt_of(answer: Any) -> str:  # noqa: ANN401 - what the SDK returns
     ids=str,
 )
 async def test_a_switch_reaches_the_template(
-    till: Till, switch: dict[str, Any], opening: str
+    customer: EngineCustomer, switch: dict[str, Any], opening: str
 ) -> None:
-    answer = await till.ask(
+    answer = await customer.ask(
         messages=HELLO, max_tokens=1, extra_body=switch | {"prompt_logprobs": 0}
     )
 
     assert prompt_of(answer).partition(OPENING)[2] == opening
-    await till.check(answer)
+    await customer.check(answer)
 
 
-async def test_what_was_reasoned_is_shown_unless_it_is_not_wanted(till: Till) -> None:
+async def test_what_was_reasoned_is_shown_unless_it_is_not_wanted(customer: EngineCustomer) -> None:
     asked: Any = {"messages": TALK, "temperature": 0, "max_tokens": 32}
 
-    shown = await till.ask(**asked)
+    shown = await customer.ask(**asked)
     kept = [
-        await till.ask(**asked, extra_body={"include_reasoning": False}),
-        await till.ask(**asked, extra_body={"reasoning": {"exclude": True}}),
+        await customer.ask(**asked, extra_body={"include_reasoning": False}),
+        await customer.ask(**asked, extra_body={"reasoning": {"exclude": True}}),
     ]
 
     message = shown.choices[0].message
@@ -106,4 +106,4 @@ async def test_what_was_reasoned_is_shown_unless_it_is_not_wanted(till: Till) ->
     assert [text_of_whole(answer) for answer in (shown, *kept)] == [ANSWER] * 3
     assert not any(getattr(answer.choices[0].message, "reasoning", None) for answer in kept)
     assert {answer.usage.completion_tokens for answer in kept} == {shown.usage.completion_tokens}
-    await till.check(shown, *kept)
+    await customer.check(shown, *kept)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.journeys.till import HELLO, text_of_whole
+from tests.journeys.engine_customer import HELLO, text_of_whole
 
 PATTERN = "[0-9]{3}-[a-z]{2}"
 DOOR: list[Any] = [{"role": "user", "content": "Paint the door red."}]

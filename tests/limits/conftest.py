@@ -9,13 +9,13 @@ from tests.support.shared_gateway import (
     database,
     database_url,
     gateway,
-    other_world,
+    org,
+    other_org,
     peppers,
     settings,
-    world,
 )
 
-__all__ = ["database", "database_url", "gateway", "other_world", "peppers", "settings", "world"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
 
 
 @pytest.fixture(scope="module")

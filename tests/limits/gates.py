@@ -17,9 +17,9 @@ from tollhouse.base.ids import (
 from tollhouse.base.tasks import Tasks
 from tollhouse.base.traffic import UNLIMITED, TrafficLimits
 from tollhouse.limits.limiter import Limiter
-from tollhouse.limits.types import Entrant
+from tollhouse.limits.types import LimitSubject
 
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Gate:
 
     async def settle(self) -> None:
         """Wait for what nobody waits for."""
-        assert await self.tasks.drain(deadline_seconds=PATIENCE_SECONDS) == 0
+        assert await self.tasks.drain(deadline_seconds=TIMEOUT_SECONDS) == 0
 
 
 @asynccontextmanager
 async def gate(
     redis_url: str | None,
     *,
-    answer_seconds: float = PATIENCE_SECONDS,
-    lease_seconds: float = 10 * PATIENCE_SECONDS,
+    answer_seconds: float = TIMEOUT_SECONDS,
+    lease_seconds: float = 10 * TIMEOUT_SECONDS,
 ) -> AsyncGenerator[Gate]:
     clock, tasks = HeldClock(datetime(2026, 1, 1, tzinfo=UTC)), Tasks()
     limiter = Limiter(
@@ -67,8 +67,8 @@ class Caller:
     project_id: UUID = field(default_factory=time_ordered_uuid)
     key_id: UUID = field(default_factory=time_ordered_uuid)
 
-    def request(self) -> Entrant:
-        return Entrant(
+    def request(self) -> LimitSubject:
+        return LimitSubject(
             organization_id=OrganizationId(self.organization_id),
             project_id=ProjectId(self.project_id),
             api_key_id=ProjectKeyId(self.key_id),

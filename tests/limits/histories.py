@@ -7,9 +7,16 @@ from typing import Any, Protocol
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from tollhouse.limits import rules, scripts, shared
+from tollhouse.limits import counter, rules, scripts
 from tollhouse.limits.rules import MINUTE_US
-from tollhouse.limits.types import Ask, Corrections, Decision, Draw, Scope, Slot
+from tollhouse.limits.types import (
+    BucketCost,
+    ConcurrencySlot,
+    Corrections,
+    LimitDecision,
+    LimitRequest,
+    LimitScope,
+)
 
 INSTANT_US = 1_800_000_000_000_000
 LEASE_MS = 30_000
@@ -35,9 +42,9 @@ end}
 class Side(Protocol):
     """Somebody who counts."""
 
-    def count(self, ask: Ask) -> Decision: ...
+    def count(self, ask: LimitRequest) -> LimitDecision: ...
     def renew(self, key: str, members: Sequence[str]) -> None: ...
-    def leave(self, ask: Ask, corrections: Corrections) -> None: ...
+    def leave(self, ask: LimitRequest, corrections: Corrections) -> None: ...
 
 
 @dataclass
@@ -48,28 +55,28 @@ class Model:
     full_at_us: dict[str, int] = field(default_factory=dict[str, int])
     leases: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
 
-    def count(self, ask: Ask) -> Decision:
+    def count(self, ask: LimitRequest) -> LimitDecision:
         decision = rules.decide(
             ask,
-            full_at_us=[self.full_at_us.get(draw.key, self.now_us) for draw in ask.draws],
+            full_at_us=[self.full_at_us.get(cost.key, self.now_us) for cost in ask.costs],
             taken_slots=[self._living(slot.key) for slot in ask.slots],
             now_us=self.now_us,
         )
         if decision.refused_by is None:
-            for draw, missing_us in zip(ask.draws, decision.missing_us, strict=True):
-                self.full_at_us[draw.key] = self.now_us + missing_us
+            for cost, missing_us in zip(ask.costs, decision.missing_us, strict=True):
+                self.full_at_us[cost.key] = self.now_us + missing_us
             for slot in ask.slots:
                 self.renew(slot.key, [ask.member])
         return decision
 
-    def leave(self, ask: Ask, corrections: Corrections) -> None:
+    def leave(self, ask: LimitRequest, corrections: Corrections) -> None:
         for slot in ask.slots:
             self.leases.get(slot.key, {}).pop(ask.member, None)
-        for draw, more_us in corrections:
-            full_at_us = self.full_at_us.get(draw.key, self.now_us)
-            missing_us = rules.missing_us(draw, full_at_us, self.now_us)
-            corrected_us = rules.corrected_us(draw, missing_us, more_us)
-            self.full_at_us[draw.key] = self.now_us + corrected_us
+        for cost, more_us in corrections:
+            full_at_us = self.full_at_us.get(cost.key, self.now_us)
+            missing_us = rules.missing_us(cost, full_at_us, self.now_us)
+            corrected_us = rules.corrected_us(cost, missing_us, more_us)
+            self.full_at_us[cost.key] = self.now_us + corrected_us
 
     def renew(self, key: str, members: Sequence[str]) -> None:
         for member in members:
@@ -89,17 +96,15 @@ class Scripts:
     def move_to(self, now_us: int) -> None:
         self.client.set("clock", now_us)
 
-    def count(self, ask: Ask) -> Decision:
-        keys = [counted.key for counted in (*ask.draws, *ask.slots)]
-        arguments = shared.count_arguments(ask, LEASE_MS)
-        return shared.read_decision(ask, self._run(scripts.COUNT, keys, arguments))
+    def count(self, ask: LimitRequest) -> LimitDecision:
+        call = counter.count_call(ask, LEASE_MS)
+        return counter.read_decision(ask, self._run(scripts.COUNT, *call))
 
     def renew(self, key: str, members: Sequence[str]) -> None:
         self._run(scripts.RENEW, [key], [LEASE_MS, " ".join(members)])
 
-    def leave(self, ask: Ask, corrections: Corrections) -> None:
-        keys = shared.leave_keys(ask, corrections)
-        self._run(scripts.LEAVE, keys, shared.leave_arguments(ask, corrections))
+    def leave(self, ask: LimitRequest, corrections: Corrections) -> None:
+        self._run(scripts.LEAVE, *counter.leave_call(ask, corrections))
 
     def _run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int]) -> bytes:
         answer = self.client.eval(self.before + script, len(keys), *keys, *arguments)
@@ -109,9 +114,9 @@ class Scripts:
 
 @dataclass(frozen=True)
 class Count:
-    ask: Ask
+    ask: LimitRequest
 
-    def happen_to(self, side: Side) -> Decision:
+    def happen_to(self, side: Side) -> LimitDecision:
         return side.count(self.ask)
 
 
@@ -126,7 +131,7 @@ class Renew:
 
 @dataclass(frozen=True)
 class Leave:
-    ask: Ask
+    ask: LimitRequest
     corrections: Corrections
 
     def happen_to(self, side: Side) -> None:
@@ -141,37 +146,41 @@ PLACES = st.sampled_from([f"slots:{name}" for name in NAMES])
 
 
 @st.composite
-def asks(draw: DrawFn) -> Ask:
+def asks(cost: DrawFn) -> LimitRequest:
     some = st.lists(st.sampled_from(NAMES), unique=True)
-    return Ask(
-        draws=(
+    return LimitRequest(
+        costs=(
             *(
-                rules.request_draw(
-                    Scope.KEY, f"requests:{name}", draw(st.sampled_from([1, 2, 3, 7, 60, 10**7]))
+                rules.request_cost(
+                    LimitScope.KEY,
+                    f"requests:{name}",
+                    cost(st.sampled_from([1, 2, 3, 7, 60, 10**7])),
                 )
-                for name in draw(some)
+                for name in cost(some)
             ),
-            *(draw(token_draws(name)) for name in draw(some)),
+            *(cost(token_draws(name)) for name in cost(some)),
         ),
         slots=tuple(
-            Slot(scope=Scope.KEY, key=f"slots:{name}", limit=draw(st.integers(1, 3)))
-            for name in draw(some)
+            ConcurrencySlot(
+                scope=LimitScope.KEY, key=f"slots:{name}", limit=cost(st.integers(1, 3))
+            )
+            for name in cost(some)
         ),
-        member=draw(MEMBERS),
+        member=cost(MEMBERS),
     )
 
 
 @st.composite
-def token_draws(draw: DrawFn, name: str) -> Draw:
-    limit = draw(st.sampled_from([1, 9, 100, 4_000, 10**12]))
-    return rules.token_draw(Scope.KEY, f"tokens:{name}", limit, draw(st.integers(0, 10_000)))
+def token_draws(cost: DrawFn, name: str) -> BucketCost:
+    limit = cost(st.sampled_from([1, 9, 100, 4_000, 10**12]))
+    return rules.token_cost(LimitScope.KEY, f"tokens:{name}", limit, cost(st.integers(0, 10_000)))
 
 
 @st.composite
-def corrections(draw: DrawFn) -> Corrections:
-    names = draw(st.lists(st.sampled_from(NAMES), unique=True))
+def corrections(cost: DrawFn) -> Corrections:
+    names = cost(st.lists(st.sampled_from(NAMES), unique=True))
     more_us = st.integers(-MINUTE_US, MINUTE_US)
-    return tuple((draw(token_draws(name)), draw(more_us)) for name in names)
+    return tuple((cost(token_draws(name)), cost(more_us)) for name in names)
 
 
 steps: st.SearchStrategy[Step] = st.one_of(

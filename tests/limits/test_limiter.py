@@ -10,14 +10,14 @@ import pytest
 from redis.crc import key_slot
 
 from tests.limits.gates import Caller, Gate, at_once, gate, requests, tokens
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.redis_server import RedisServer
 from tollhouse.api import errors
 from tollhouse.api.errors import Presentation
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.limits.errors import ConcurrencyLimited, Limited, RequestsLimited, TokensLimited
-from tollhouse.limits.limiter import UNCOUNTED, Pass
+from tollhouse.limits.limiter import UNCOUNTED, Permit
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ async def together(*work: Coroutine[Any, Any, T]) -> list[T | BaseException]:
     return await asyncio.gather(*work, return_exceptions=True)
 
 
-def passes(found: list[Any]) -> list[Pass]:
-    return [one for one in found if isinstance(one, Pass)]
+def passes(found: list[Any]) -> list[Permit]:
+    return [one for one in found if isinstance(one, Permit)]
 
 
 def refusals(found: list[Any]) -> list[Limited]:
@@ -223,7 +223,7 @@ async def test_a_caller_who_is_cancelled_while_entering_holds_no_slot(
         await asyncio.wait([entering])
         redis_server.resume()
 
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await door.limiter.enter(caller.request())
 
     assert entering.cancelled()

@@ -9,9 +9,9 @@ import pytest_asyncio
 
 from tests.support.gateway import Gateway
 from tests.support.limits import set_limit
-from tests.support.world import HeldProjectKey, World
+from tests.support.organization_fixture import HeldProjectKey, OrganizationFixture
 from tollhouse.base.traffic import TrafficLimits
-from tollhouse.limits.types import Owner
+from tollhouse.limits.types import LimitOwner
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -20,15 +20,15 @@ FOREIGN = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def client(gateway: Gateway, world: World) -> AsyncIterator[httpx2.AsyncClient]:
-    key = (await world.admin_key()).value
+async def client(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
+    key = (await org.admin_key()).value
     async with gateway.client(key) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def held(world: World) -> HeldProjectKey:
-    return await world.project_key(await world.project())
+async def held(org: OrganizationFixture) -> HeldProjectKey:
+    return await org.project_key(await org.project())
 
 
 async def listed(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
@@ -75,9 +75,9 @@ async def test_a_limit_is_set_shown_replaced_and_cleared(
 
 
 async def test_the_operators_limit_is_read_and_not_touched(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    await set_limit(world, TrafficLimits(requests_per_minute=10), owner=Owner.OPERATOR)
+    await set_limit(org, TrafficLimits(requests_per_minute=10), owner=LimitOwner.OPERATOR)
 
     await client.put(LIMITS, json={"requests_per_minute": 1000})
     both = await listed(client)
@@ -93,15 +93,36 @@ async def test_the_operators_limit_is_read_and_not_touched(
     assert refused.status_code == 404
 
 
+async def test_a_cleared_limit_leaves_all_others(
+    client: httpx2.AsyncClient, org: OrganizationFixture, held: HeldProjectKey
+) -> None:
+    other = await org.project_key(await org.project())
+    sibling = await org.project_key(await org.project())
+    places: list[dict[str, str]] = [
+        {},
+        *({"project_id": str(key.project_id)} for key in (held.key, other.key, sibling.key)),
+        *({"api_key_id": str(key.id)} for key in (held.key, other.key, sibling.key)),
+    ]
+    for place in places:
+        await client.put(LIMITS, json={**place, "requests_per_minute": 1})
+    left = {one["id"] for one in await listed(client)}
+    assert len(left) == len(places)
+
+    for place in places:
+        cleared = await client.delete(LIMITS, params=place)
+        left.remove(cleared.json()["id"])
+        assert {one["id"] for one in await listed(client)} == left
+
+
 async def test_limits_of_every_kind_are_paged_each_once(
-    client: httpx2.AsyncClient, world: World, held: HeldProjectKey
+    client: httpx2.AsyncClient, org: OrganizationFixture, held: HeldProjectKey
 ) -> None:
     places: list[dict[str, str]] = [
         {"api_key_id": str(held.key.id)},
         {},
         {"project_id": str(held.key.project_id)},
     ]
-    await set_limit(world, TrafficLimits(tokens_per_minute=1), owner=Owner.OPERATOR)
+    await set_limit(org, TrafficLimits(tokens_per_minute=1), owner=LimitOwner.OPERATOR)
     for place in places:
         answer = await client.put(LIMITS, json={**place, "requests_per_minute": 1})
         assert answer.status_code == 200
@@ -138,7 +159,13 @@ async def test_a_page_goes_on_from_a_limit_that_was_cleared_meanwhile(
 
 @pytest.mark.parametrize(
     "cursor",
-    [f"organization:{FOREIGN}:operator", f"project:{FOREIGN}:month", "project:x:operator", "x"],
+    [
+        f"organization:{FOREIGN}:operator",
+        f"project:{FOREIGN}:month",
+        f"team:{FOREIGN}:operator",
+        "project:x:operator",
+        "x",
+    ],
 )
 async def test_what_cannot_be_a_limit_of_ours_is_no_cursor(
     client: httpx2.AsyncClient, cursor: str

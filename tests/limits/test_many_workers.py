@@ -74,7 +74,7 @@ async def test_a_worker_keeps_its_slots_beyond_their_lease_by_tending(
             *(door.limiter.enter(loner.request()) for loner in loners),
         )
         before = leases(redis_server)
-        await door.limiter.tend()
+        await door.limiter.renew_leases()
         after = leases(redis_server)
 
     assert len(before) == 2800

@@ -2,16 +2,16 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tests.identity.waiting import until
 from tests.limits.gates import Caller, Gate, at_once, gate, requests, tokens
+from tests.support import seeds
 from tests.support.redis_server import RedisServer, running_redis
 from tollhouse.limits.errors import ConcurrencyLimited, Limited, RequestsLimited
-from tollhouse.observability import metrics
+from tollhouse.observability import registry
 
 IMPATIENT_SECONDS = 1.0
 """Where somebody who does not answer is waited for."""
@@ -34,7 +34,7 @@ async def door(redis_server: RedisServer) -> AsyncIterator[Gate]:
 
 def is_alone() -> bool:
     """Whether the metric says that this worker counts by itself."""
-    return b"\ntollhouse_limits_fallback 1.0\n" in metrics.exposition(None)
+    return b"\ntollhouse_limits_fallback 1.0\n" in registry.exposition(None)
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
@@ -55,7 +55,7 @@ async def returned(door: Gate) -> None:
     """What the worker does by itself every few seconds, until it has succeeded."""
 
     async def is_back() -> bool:
-        await door.limiter.tend()
+        await door.limiter.renew_leases()
         return not is_alone()
 
     await until(is_back)
@@ -72,7 +72,7 @@ async def test_a_killed_redis_is_noticed_once_and_its_return_once(
         await door.limiter.enter(caller.request())
     with pytest.raises(RequestsLimited):
         await door.limiter.enter(caller.request())
-    await door.limiter.tend()
+    await door.limiter.renew_leases()
 
     assert is_alone()
     assert events(caplog) == ["limits_fallback_began"]
@@ -141,6 +141,27 @@ async def test_a_redis_that_does_not_answer_in_time_delays_once(
         await door.limiter.enter(caller.request())
 
 
+async def test_a_lost_redis_is_not_asked_before_it_was_seen_to_be_back(
+    redis_server: RedisServer,
+) -> None:
+    caller = Caller(organization=requests(1000))
+    async with gate(redis_server.url, answer_seconds=IMPATIENT_SECONDS) as door:
+        redis_server.pause()
+        await door.limiter.enter(caller.request())
+        assert is_alone()
+        redis_server.resume()
+        with redis_server.client() as client:
+            client.flushall()
+
+            for _ in range(3):
+                await door.limiter.enter(caller.request())
+
+            assert client.dbsize() == 0
+            await returned(door)
+            await door.limiter.enter(caller.request())
+            assert client.dbsize() > 0
+
+
 async def test_a_full_redis_is_a_lost_one_until_it_takes_writes(
     door: Gate, redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -148,8 +169,8 @@ async def test_a_full_redis_is_a_lost_one_until_it_takes_writes(
     with redis_server.client() as client:
         client.config_set("maxmemory", 1)
         await door.limiter.enter(caller.request())
-        await door.limiter.tend()
-        await door.limiter.tend()
+        await door.limiter.renew_leases()
+        await door.limiter.renew_leases()
         alone = is_alone()
         client.config_set("maxmemory", 0)
     await returned(door)
@@ -168,12 +189,27 @@ async def test_a_flushed_redis_learns_again_what_runs(
         client.flushall()
         client.script_flush()
 
-    await door.limiter.tend()
+    await door.limiter.renew_leases()
     with pytest.raises(ConcurrencyLimited):
         await door.limiter.enter(caller.request())
     entered.leave()
     await door.limiter.enter(caller.request())
 
+    assert events(caplog) == []
+
+
+async def test_a_redis_that_forgot_the_scripts_still_decides(
+    door: Gate, redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caller = Caller(organization=at_once(1))
+    entered = await door.limiter.enter(caller.request())
+    with redis_server.client() as client:
+        client.script_flush()
+
+    with pytest.raises(ConcurrencyLimited):
+        await door.limiter.enter(caller.request())
+
+    assert entered.is_held
     assert events(caplog) == []
 
 
@@ -217,7 +253,7 @@ async def test_nobody_fails_and_no_slot_is_left_while_redis_comes_and_goes(
     redis_server: RedisServer,
 ) -> None:
     caller = Caller(organization=at_once(8), key=tokens(10**9))
-    chance = random.Random(1)  # noqa: S311 - a fixed course of events
+    chance = seeds.chance()
     is_over = asyncio.Event()
     served = 0
 

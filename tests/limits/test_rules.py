@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.limits import rules
 from tollhouse.limits.rules import MINUTE_US
-from tollhouse.limits.types import Ask, Counted, Draw, Scope, Slot
+from tollhouse.limits.types import (
+    BucketCost,
+    ConcurrencySlot,
+    LimitedQuantity,
+    LimitRequest,
+    LimitScope,
+)
 
 DIVISORS = [number for number in range(1, 60_001) if MINUTE_US % number == 0]
 INSTANT_US = 1_800_000_000_000_000
@@ -51,21 +57,24 @@ class Rule:
     full_at_us: int = INSTANT_US
     now_us: int = INSTANT_US
 
-    def take(self, draw: Draw) -> bool:
+    def take(self, cost: BucketCost) -> bool:
         decision = rules.decide(
-            Ask(draws=(draw,)), full_at_us=[self.full_at_us], taken_slots=[], now_us=self.now_us
+            LimitRequest(costs=(cost,)),
+            full_at_us=[self.full_at_us],
+            taken_slots=[],
+            now_us=self.now_us,
         )
         if decision.refused_by is None:
             self.full_at_us = self.now_us + decision.missing_us[0]
         return decision.refused_by is None
 
 
-def request(limit: int) -> Draw:
-    return rules.request_draw(Scope.KEY, "a key", limit)
+def request(limit: int) -> BucketCost:
+    return rules.request_cost(LimitScope.KEY, "a key", limit)
 
 
-def some_tokens(limit: int, tokens: int) -> Draw:
-    return rules.token_draw(Scope.KEY, "a key", limit, tokens)
+def some_tokens(limit: int, tokens: int) -> BucketCost:
+    return rules.token_cost(LimitScope.KEY, "a key", limit, tokens)
 
 
 pauses = st.one_of(st.integers(0, 1000), st.integers(0, 2 * MINUTE_US))
@@ -111,11 +120,11 @@ def test_no_limit_is_ever_exceeded_by_rounding(limit: int, steps: list[tuple[int
 
 @given(st.integers(1, 100_000))
 def test_a_minutes_worth_of_requests_fits_in_at_once_and_not_one_more(limit: int) -> None:
-    draw = request(limit)
-    rule = Rule(full_at_us=INSTANT_US + draw.cost_us * (limit - 1))
+    cost = request(limit)
+    rule = Rule(full_at_us=INSTANT_US + cost.cost_us * (limit - 1))
 
-    assert rule.take(draw)
-    assert not rule.take(draw)
+    assert rule.take(cost)
+    assert not rule.take(cost)
 
 
 @given(
@@ -133,11 +142,13 @@ def test_corrections_lead_to_where_the_bucket_is(
         if not rule.take(some_tokens(limit, taken)):
             continue
         bucket.take(taken)
-        before, after = (Ask(draws=(some_tokens(limit, count),)) for count in (taken, used))
+        before, after = (
+            LimitRequest(costs=(some_tokens(limit, count),)) for count in (taken, used)
+        )
         bucket.correct(min(used, limit) - min(taken, limit))
-        for draw, more_us in rules.correction(before, after):
-            missing_us = rules.missing_us(draw, rule.full_at_us, rule.now_us)
-            corrected_us = rules.corrected_us(draw, missing_us, more_us)
+        for cost, more_us in rules.correction(before, after):
+            missing_us = rules.missing_us(cost, rule.full_at_us, rule.now_us)
+            corrected_us = rules.corrected_us(cost, missing_us, more_us)
             rule.full_at_us = rule.now_us + corrected_us
 
         missing_us = max(rule.full_at_us - rule.now_us, 0)
@@ -156,12 +167,12 @@ def test_what_is_larger_than_the_bucket_passes_only_when_it_is_full() -> None:
 
 
 def test_a_clock_that_went_back_leaves_a_bucket_empty_and_no_emptier() -> None:
-    draw = request(60)
+    cost = request(60)
 
-    assert rules.missing_us(draw, INSTANT_US, INSTANT_US - 10**12) == draw.full_us
+    assert rules.missing_us(cost, INSTANT_US, INSTANT_US - 10**12) == cost.full_us
 
 
-def decide(ask: Ask, missing: list[int], taken_slots: list[int]) -> tuple[object, int]:
+def decide(ask: LimitRequest, missing: list[int], taken_slots: list[int]) -> tuple[object, int]:
     instants = [INSTANT_US + duration for duration in missing]
     decision = rules.decide(ask, full_at_us=instants, taken_slots=taken_slots, now_us=INSTANT_US)
     return decision.refused_by, decision.wait_us
@@ -169,8 +180,8 @@ def decide(ask: Ask, missing: list[int], taken_slots: list[int]) -> tuple[object
 
 def test_of_several_refusals_the_one_to_wait_longest_for_is_named() -> None:
     slow, fast = request(1), request(60)
-    slot = Slot(scope=Scope.PROJECT, key="slots", limit=2)
-    ask = Ask(draws=(fast, slow), slots=(slot,), member="m")
+    slot = ConcurrencySlot(scope=LimitScope.PROJECT, key="slots", limit=2)
+    ask = LimitRequest(costs=(fast, slow), slots=(slot,), member="m")
 
     assert decide(ask, [MINUTE_US, 0], [0]) == (fast, 1_000_000)
     assert decide(ask, [MINUTE_US, 5], [2]) == (fast, 1_000_000)
@@ -180,17 +191,17 @@ def test_of_several_refusals_the_one_to_wait_longest_for_is_named() -> None:
 
 
 def test_headers_are_those_of_the_scope_that_has_the_least_left() -> None:
-    draws = (request(600), request(60), request(6))
+    costs = (request(600), request(60), request(6))
 
-    assert rules.headers(Counted.REQUESTS, draws, [0, 2_000_000, 10_000_000]) == (
+    assert rules.headers(LimitedQuantity.REQUESTS, costs, [0, 2_000_000, 10_000_000]) == (
         ("x-ratelimit-limit-requests", "6"),
         ("x-ratelimit-remaining-requests", "5"),
         ("x-ratelimit-reset-requests", "10s"),
     )
-    assert rules.headers(Counted.TOKENS, draws, [59_999_000, 0, 0])[1] == (
+    assert rules.headers(LimitedQuantity.TOKENS, costs, [59_999_000, 0, 0])[1] == (
         *("x-ratelimit-remaining-tokens", "0"),
     )
-    assert rules.headers(Counted.TOKENS, (), ()) == ()
+    assert rules.headers(LimitedQuantity.TOKENS, (), ()) == ()
 
 
 @pytest.mark.parametrize(

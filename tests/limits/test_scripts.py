@@ -15,11 +15,11 @@ from tests.limits.histories import (
 )
 from tests.support.redis_server import RedisServer
 from tollhouse.limits import rules, scripts
-from tollhouse.limits.types import Ask, Scope, Slot
+from tollhouse.limits.types import ConcurrencySlot, LimitRequest, LimitScope
 
 EXAMPLES = 60
 NO_EXPIRY = -1
-SLOT = Slot(scope=Scope.KEY, key="slots", limit=1)
+SLOT = ConcurrencySlot(scope=LimitScope.KEY, key="slots", limit=1)
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -38,12 +38,12 @@ def test_redis_decides_as_the_rules_do(
 
 
 def test_nothing_stays_for_ever(redis_server: RedisServer) -> None:
-    request = rules.request_draw(Scope.KEY, "requests", 7)
-    token = rules.token_draw(Scope.KEY, "tokens", 7, 1)
+    request = rules.request_cost(LimitScope.KEY, "requests", 7)
+    token = rules.token_cost(LimitScope.KEY, "tokens", 7, 1)
     with redis_server.client() as client:
         real = Scripts(client, before=scripts.SERVER_CLOCK)
-        real.count(Ask(draws=(request,), slots=(SLOT,), member="m"))
-        real.leave(Ask(draws=()), ((token, 5_000_000),))
+        real.count(LimitRequest(costs=(request,), slots=(SLOT,), member="m"))
+        real.leave(LimitRequest(costs=()), ((token, 5_000_000),))
 
         left_ms = {key: client.pttl(key) for key in ("requests", "tokens", "slots")}
 
@@ -57,10 +57,10 @@ def test_a_slot_that_nobody_renews_is_free_after_its_lease(redis_server: RedisSe
     with redis_server.client() as client:
         real = Scripts(client)
         real.move_to(INSTANT_US)
-        killed = real.count(Ask(draws=(), slots=(SLOT,), member="killed"))
+        killed = real.count(LimitRequest(costs=(), slots=(SLOT,), member="killed"))
         real.move_to(INSTANT_US + LEASE_US - 1)
-        early = real.count(Ask(draws=(), slots=(SLOT,), member="waiting"))
+        early = real.count(LimitRequest(costs=(), slots=(SLOT,), member="waiting"))
         real.move_to(INSTANT_US + LEASE_US)
-        waiting = real.count(Ask(draws=(), slots=(SLOT,), member="waiting"))
+        waiting = real.count(LimitRequest(costs=(), slots=(SLOT,), member="waiting"))
 
     assert [decision.refused_by for decision in (killed, early, waiting)] == [None, SLOT, None]

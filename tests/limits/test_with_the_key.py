@@ -8,18 +8,18 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.limits import set_limit
-from tests.support.world import HeldProjectKey, World
+from tests.support.organization_fixture import HeldProjectKey, OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.permissions import Permission
 from tollhouse.base.tasks import Tasks
 from tollhouse.base.traffic import UNLIMITED, UNLIMITED_EVERYWHERE, ScopedLimits, TrafficLimits
 from tollhouse.keys import rules
 from tollhouse.keys.directory import KeyDirectory
-from tollhouse.keys.types import Customer, Demand, KeyKind
+from tollhouse.keys.types import Customer, KeyKind, RequiredPermission
 from tollhouse.limits import service
-from tollhouse.limits.types import Owner, Scope
+from tollhouse.limits.types import LimitOwner, LimitScope
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,15 +32,15 @@ def clock() -> HeldClock:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def directory(world: World, clock: HeldClock) -> AsyncIterator[KeyDirectory]:
+async def directory(org: OrganizationFixture, clock: HeldClock) -> AsyncIterator[KeyDirectory]:
     tasks = Tasks()
-    yield KeyDirectory(world.database, world.peppers, clock, tasks, believed_keys_max=10)
-    await tasks.drain(deadline_seconds=PATIENCE_SECONDS)
+    yield KeyDirectory(org.database, org.peppers, clock, tasks, cache_size=10)
+    await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def held(world: World) -> HeldProjectKey:
-    return await world.project_key(await world.project())
+async def held(org: OrganizationFixture) -> HeldProjectKey:
+    return await org.project_key(await org.project())
 
 
 async def limits_of(directory: KeyDirectory, value: str) -> ScopedLimits:
@@ -49,11 +49,11 @@ async def limits_of(directory: KeyDirectory, value: str) -> ScopedLimits:
     return known.limits
 
 
-def places(world: World, held: HeldProjectKey) -> dict[Scope, UUID]:
+def places(org: OrganizationFixture, held: HeldProjectKey) -> dict[LimitScope, UUID]:
     return {
-        Scope.ORGANIZATION: world.organization_id,
-        Scope.PROJECT: held.key.project_id,
-        Scope.KEY: held.key.id,
+        LimitScope.ORGANIZATION: org.organization_id,
+        LimitScope.PROJECT: held.key.project_id,
+        LimitScope.KEY: held.key.id,
     }
 
 
@@ -62,24 +62,27 @@ async def test_a_key_without_limits_has_none(directory: KeyDirectory, held: Held
 
 
 async def test_of_each_scope_and_bound_the_lower_one_holds(
-    directory: KeyDirectory, world: World, other_world: World, held: HeldProjectKey
+    directory: KeyDirectory,
+    org: OrganizationFixture,
+    other_org: OrganizationFixture,
+    held: HeldProjectKey,
 ) -> None:
-    other_key = await world.project_key(await world.project())
-    for offset, (scope, scope_id) in enumerate(places(world, held).items()):
+    other_key = await org.project_key(await org.project())
+    for offset, (scope, scope_id) in enumerate(places(org, held).items()):
         await set_limit(
-            world,
+            org,
             TrafficLimits(requests_per_minute=10 + offset, tokens_per_minute=200 + offset),
             scope=scope,
             scope_id=scope_id,
-            owner=Owner.OPERATOR,
+            owner=LimitOwner.OPERATOR,
         )
         await set_limit(
-            world,
+            org,
             TrafficLimits(tokens_per_minute=100 + offset, concurrent_requests=5 + offset),
             scope=scope,
             scope_id=scope_id,
         )
-    await set_limit(other_world, TrafficLimits(requests_per_minute=1))
+    await set_limit(other_org, TrafficLimits(requests_per_minute=1))
 
     of_organization, of_project, of_key = (
         TrafficLimits(
@@ -94,13 +97,13 @@ async def test_of_each_scope_and_bound_the_lower_one_holds(
 
 
 async def test_a_change_holds_within_a_second(
-    directory: KeyDirectory, clock: HeldClock, world: World, held: HeldProjectKey
+    directory: KeyDirectory, clock: HeldClock, org: OrganizationFixture, held: HeldProjectKey
 ) -> None:
     assert await limits_of(directory, held.value) == UNLIMITED_EVERYWHERE
-    limit = await set_limit(world, TrafficLimits(concurrent_requests=3))
+    limit = await set_limit(org, TrafficLimits(concurrent_requests=3))
     clock.advance(MOMENT)
     changed = await limits_of(directory, held.value)
-    async with world.database.mutation(world.authority()) as tx:
+    async with org.database.mutation(org.authority()) as tx:
         await service.clear_limit(tx, limit.place)
     clock.advance(MOMENT)
 
@@ -109,42 +112,42 @@ async def test_a_change_holds_within_a_second(
 
 
 async def test_the_caller_carries_them(
-    directory: KeyDirectory, world: World, held: HeldProjectKey
+    directory: KeyDirectory, org: OrganizationFixture, held: HeldProjectKey
 ) -> None:
     await set_limit(
-        world, TrafficLimits(tokens_per_minute=9), scope=Scope.KEY, scope_id=held.key.id
+        org, TrafficLimits(tokens_per_minute=9), scope=LimitScope.KEY, scope_id=held.key.id
     )
-    demand = Demand(
+    demand = RequiredPermission(
         kind=KeyKind.PROJECT, permission=Permission.INFERENCE_WRITE, survives_archive=False
     )
 
-    caller = rules.let_in(await directory.find(held.value), demand, now=datetime.now(UTC))
+    caller = rules.authorize(await directory.find(held.value), demand, now=datetime.now(UTC))
 
     assert isinstance(caller, Customer)
     assert caller.limits == (UNLIMITED, UNLIMITED, TrafficLimits(tokens_per_minute=9))
 
 
-async def test_an_admin_key_has_none(directory: KeyDirectory, world: World) -> None:
-    admin = await world.admin_key()
-    await set_limit(world, TrafficLimits(tokens_per_minute=9))
+async def test_an_admin_key_has_none(directory: KeyDirectory, org: OrganizationFixture) -> None:
+    admin = await org.admin_key()
+    await set_limit(org, TrafficLimits(tokens_per_minute=9))
     known = await directory.find(admin.value)
 
     assert known is not None
     assert known.limits is UNLIMITED_EVERYWHERE
 
 
-async def test_of_many_changes_at_once_each_knows_the_one_before(world: World) -> None:
+async def test_of_many_changes_at_once_each_knows_the_one_before(org: OrganizationFixture) -> None:
     await asyncio.gather(
-        *(set_limit(world, TrafficLimits(requests_per_minute=limit)) for limit in range(1, 9))
+        *(set_limit(org, TrafficLimits(requests_per_minute=limit)) for limit in range(1, 9))
     )
-    async with world.database.transaction() as tx:
+    async with org.database.transaction() as tx:
         rows = await tx.fetch_all(
             """
             SELECT digest_before, digest_after
               FROM audit_log
              WHERE organization_id = $1 AND action = 'rate_limit.set'
             """,
-            world.organization_id,
+            org.organization_id,
         )
 
     befores = {row["digest_before"] for row in rows}

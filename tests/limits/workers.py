@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from tests.limits.gates import Caller, gate
 from tollhouse.limits.errors import ConcurrencyLimited
-from tollhouse.limits.limiter import TEND_EVERY_SECONDS, Limiter
+from tollhouse.limits.limiter import RENEW_EVERY_SECONDS, Limiter
 
 INSIDE = "inside"
 """Where everybody who is inside counts himself, beside the product."""
@@ -56,5 +56,5 @@ async def _stay(
             await door.limiter.enter(caller.request())
         line.send("inside")
         while True:
-            await asyncio.sleep(min(lease_seconds / 4, TEND_EVERY_SECONDS))
-            await door.limiter.tend()
+            await asyncio.sleep(min(lease_seconds / 4, RENEW_EVERY_SECONDS))
+            await door.limiter.renew_leases()

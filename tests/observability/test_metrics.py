@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tollhouse.observability import metrics
+from tollhouse.observability import metrics, registry
 from tollhouse.observability.metrics import ActivityLoss, JobOutcome, LookupOutcome
 
 REPOSITORY = Path(__file__).parents[2]
 
 WORK = """
-from tollhouse.observability import metrics
+from tollhouse.observability import metrics, registry
 metrics.request_answered("listModels", status=200, seconds=0.02)
 metrics.request_answered("listModels", status=200, seconds=0.2)
 metrics.longest_stall({stall})
@@ -44,7 +44,7 @@ def _value(page: bytes, series: str) -> float:
 
 
 def _counted(series: str) -> float:
-    return _value(metrics.exposition(None), series)
+    return _value(registry.exposition(None), series)
 
 
 def test_a_request_is_counted_and_timed_by_operation() -> None:
@@ -134,7 +134,7 @@ def test_workers_are_added_up(tmp_path: Path) -> None:
     _work(tmp_path, stall=0.1, connections=3)
     _work(tmp_path, stall=0.4, connections=5)
 
-    page = metrics.exposition(tmp_path)
+    page = registry.exposition(tmp_path)
 
     assert _value(page, 'tollhouse_http_requests_total{operation="listModels",status="200"}') == 4
     assert _value(page, "tollhouse_event_loop_stall_seconds") == 0.4
@@ -145,9 +145,9 @@ def test_a_dead_worker_keeps_its_counts_and_loses_its_connections(tmp_path: Path
     dead = _work(tmp_path, stall=0.4, connections=3)
     _work(tmp_path, stall=0.1, connections=5)
 
-    metrics.fold_dead_worker(tmp_path, dead)
+    registry.fold_dead_worker(tmp_path, dead)
 
-    page = metrics.exposition(tmp_path)
+    page = registry.exposition(tmp_path)
     seconds = 'tollhouse_http_request_seconds_bucket{le="0.025",operation="listModels"}'
     assert _value(page, 'tollhouse_http_requests_total{operation="listModels",status="200"}') == 4
     assert _value(page, seconds) == 2
@@ -157,9 +157,9 @@ def test_a_dead_worker_keeps_its_counts_and_loses_its_connections(tmp_path: Path
 
 def test_files_do_not_pile_up_with_the_dead(tmp_path: Path) -> None:
     for _ in range(3):
-        metrics.fold_dead_worker(tmp_path, _work(tmp_path, stall=0.1, connections=1))
+        registry.fold_dead_worker(tmp_path, _work(tmp_path, stall=0.1, connections=1))
 
-    page = metrics.exposition(tmp_path)
+    page = registry.exposition(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "counter_0.db",
         "gauge_max_0.db",

@@ -6,22 +6,22 @@ import httpx2
 import msgspec
 import pytest_asyncio
 
+from tests.support.deployment import EVERYTHING, MODEL, Deployment, customer_of, model, offering
 from tests.support.gateway import Gateway, running_gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_gateway import (
     database,
     database_url,
-    other_world,
+    org,
+    other_org,
     peppers,
     settings,
-    world,
 )
-from tests.support.shop import EVERYTHING, MODEL, Shop, customer_of, model, offering
 from tests.support.upstream import running_upstream
-from tests.support.world import World
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "other_world", "peppers", "settings", "world"]
+__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
 
 PLAIN_MODEL = "example/plain"
 PUBLIC_URL = "https://gateway.example"
@@ -47,12 +47,14 @@ async def gateway(settings: Settings, upstream: ScriptedUpstream) -> AsyncIterat
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def shop(gateway: Gateway, upstream: ScriptedUpstream, world: World) -> Shop:
-    return await customer_of(gateway, upstream, world)
+async def deployment(
+    gateway: Gateway, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> Deployment:
+    return await customer_of(gateway, upstream, org)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def client(shop: Shop) -> AsyncIterator[httpx2.AsyncClient]:
+async def client(deployment: Deployment) -> AsyncIterator[httpx2.AsyncClient]:
     """The client of a customer."""
-    async with shop.customer() as opened:
+    async with deployment.customer() as opened:
         yield opened

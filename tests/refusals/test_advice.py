@@ -9,11 +9,11 @@ import openai
 import pytest
 
 from tests.refusals.conftest import CHAT, COUNT_TOKENS, PUBLIC_URL, RESPONSES
+from tests.support.deployment import MODEL, Deployment
 from tests.support.gateway import Gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import new_policy
-from tests.support.shop import MODEL, Shop
-from tests.support.world import World
-from tollhouse.app import ROUTES
+from tests.support.routes import ROUTES
 from tollhouse.base.ids import policy_id_text
 from tollhouse.contract.operation import Operation
 from tollhouse.contract.operations import OPERATIONS
@@ -53,9 +53,9 @@ def refused(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
     ],
 )
 async def test_the_wrong_kind_of_key_is_told_which_is_needed_and_where_to_make_one(
-    shop: Shop, method: str, path: str, *, is_customers: bool
+    deployment: Deployment, method: str, path: str, *, is_customers: bool
 ) -> None:
-    async with shop.administrator() if is_customers else shop.customer() as client:
+    async with deployment.administrator() if is_customers else deployment.customer() as client:
         answer = await client.request(method, path)
 
     message = refused(answer, 403, "wrong_key_type")["message"]
@@ -73,12 +73,12 @@ async def test_the_wrong_kind_of_key_is_told_which_is_needed_and_where_to_make_o
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 async def test_policies_that_are_not_found_are_listed_and_no_others(
-    client: httpx2.AsyncClient, world: World, other_world: World, path: str
+    client: httpx2.AsyncClient, org: OrganizationFixture, other_org: OrganizationFixture, path: str
 ) -> None:
-    known = policy_id_text((await new_policy(world, ["publish"])).id)
-    draft = policy_id_text((await new_policy(world)).id)
-    paused = policy_id_text((await new_policy(world, ["publish", "pause"])).id)
-    foreign = policy_id_text((await new_policy(other_world, ["publish"])).id)
+    known = policy_id_text((await new_policy(org, ["publish"])).id)
+    draft = policy_id_text((await new_policy(org)).id)
+    paused = policy_id_text((await new_policy(org, ["publish", "pause"])).id)
+    foreign = policy_id_text((await new_policy(other_org, ["publish"])).id)
     never = f"pol_{uuid4().hex}"
     sent = [known, never, "nonsense", paused, foreign, draft, never]
 
@@ -94,10 +94,10 @@ async def test_policies_that_are_not_found_are_listed_and_no_others(
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 async def test_policies_that_are_paused_are_listed(
-    client: httpx2.AsyncClient, world: World, path: str
+    client: httpx2.AsyncClient, org: OrganizationFixture, path: str
 ) -> None:
-    known = policy_id_text((await new_policy(world, ["publish"])).id)
-    paused = policy_id_text((await new_policy(world, ["publish", "pause"])).id)
+    known = policy_id_text((await new_policy(org, ["publish"])).id)
+    paused = policy_id_text((await new_policy(org, ["publish", "pause"])).id)
 
     answer = await client.post(path, json=body(path, policy_ids=[known, paused]))
 
@@ -107,9 +107,9 @@ async def test_policies_that_are_paused_are_listed(
 
 
 async def test_several_policies_that_are_paused_are_told_in_the_plural(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    paused = [policy_id_text((await new_policy(world, ["publish", "pause"])).id) for _ in range(2)]
+    paused = [policy_id_text((await new_policy(org, ["publish", "pause"])).id) for _ in range(2)]
 
     answer = await client.post(CHAT, json=body(CHAT, policy_ids=paused))
 
@@ -119,9 +119,9 @@ async def test_several_policies_that_are_paused_are_told_in_the_plural(
 
 
 async def test_a_paused_policy_does_not_hide_one_that_is_not_found(
-    client: httpx2.AsyncClient, world: World
+    client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
-    paused = policy_id_text((await new_policy(world, ["publish", "pause"])).id)
+    paused = policy_id_text((await new_policy(org, ["publish", "pause"])).id)
 
     answer = await client.post(CHAT, json=body(CHAT, policy_ids=[paused, "nonsense"]))
 
@@ -138,10 +138,12 @@ async def test_a_long_list_of_unknown_policies_is_cut(client: httpx2.AsyncClient
     assert "'x19' and 980 more." in message
 
 
-async def test_unknown_projects_of_a_policy_and_of_a_report_are_listed(shop: Shop) -> None:
-    known, never = str(shop.project.id), str(uuid4())
+async def test_unknown_projects_of_a_policy_and_of_a_report_are_listed(
+    deployment: Deployment,
+) -> None:
+    known, never = str(deployment.project.id), str(uuid4())
     policy = {"name": "n", "rule": "Is it?", "project_ids": [known, never]}
-    async with shop.administrator() as client:
+    async with deployment.administrator() as client:
         unknown = await client.post(
             f"{ORGANIZATION}/policies", json=policy, headers={"Idempotency-Key": uuid4().hex}
         )
@@ -284,8 +286,10 @@ async def test_an_unknown_member_of_a_message_is_told_with_the_nearest_known_one
     assert "Did you mean `content`?" in error["message"]
 
 
-async def test_an_unknown_query_parameter_is_told_with_the_nearest_known_one(shop: Shop) -> None:
-    async with shop.administrator() as client:
+async def test_an_unknown_query_parameter_is_told_with_the_nearest_known_one(
+    deployment: Deployment,
+) -> None:
+    async with deployment.administrator() as client:
         answer = await client.get(f"{ORGANIZATION}/costs", params={"start_tim": 0})
 
     assert "Did you mean `start_time`?" in refused(answer, 400, "unknown_parameter")["message"]
@@ -353,10 +357,13 @@ async def test_the_path_that_was_sent_is_never_repeated(gateway: Gateway) -> Non
     assert "a-secret" not in answer.text
 
 
-async def test_the_official_sdk_is_told_where_administration_is(shop: Shop) -> None:
-    admin = shop.admin.value
+async def test_the_official_sdk_is_told_where_administration_is(deployment: Deployment) -> None:
+    admin = deployment.admin.value
     async with openai.AsyncOpenAI(
-        base_url=f"{shop.gateway.base_url}/v1", api_key=admin, admin_api_key=admin, max_retries=0
+        base_url=f"{deployment.gateway.base_url}/v1",
+        api_key=admin,
+        admin_api_key=admin,
+        max_retries=0,
     ) as sdk:
         organization = sdk.admin.organization
         for call, path in (

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.refusals.conftest import CHAT, COUNT_TOKENS, PLAIN_MODEL, RESPONSES
-from tests.support.shop import MODEL
+from tests.support.deployment import MODEL
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

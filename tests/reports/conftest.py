@@ -7,18 +7,18 @@ import pytest_asyncio
 
 from tests.reports.past import Past, opened
 from tests.support.gateway import Gateway
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_gateway import (
     database,
     database_url,
     gateway,
-    other_world,
+    org,
+    other_org,
     peppers,
     settings,
-    world,
 )
-from tests.support.world import World
 
-__all__ = ["database", "database_url", "gateway", "other_world", "peppers", "settings", "world"]
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -31,8 +31,8 @@ async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def past(
-    world: World, gateway: Gateway, connection: asyncpg.Connection
+    org: OrganizationFixture, gateway: Gateway, connection: asyncpg.Connection
 ) -> AsyncIterator[Past]:
     """An organization that has used nothing yet."""
-    async with opened(world, gateway, connection) as made:
+    async with opened(org, gateway, connection) as made:
         yield made

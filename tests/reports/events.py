@@ -50,7 +50,7 @@ SELECT h.organization_id, h.reservation_id, h.admitted_day,
        l.input, l.cached, l.output, l.images
   FROM ledger_entries h
  CROSS JOIN LATERAL (SELECT CASE WHEN roll < 85 THEN 'post' WHEN roll < 90 THEN 'void'
-                                 WHEN roll < 95 THEN 'absorb' ELSE 'open' END AS kind,
+                                 WHEN roll < 95 THEN 'write_off' ELSE 'open' END AS kind,
                             roll < 82 OR roll IN (90, 91) AS is_charged,
                             (mixed / 100) % 1000 AS input, (mixed / 100000) % 3 * 77 AS cached,
                             (mixed / 1000000) % 900 AS output,

@@ -12,7 +12,7 @@ import httpx2
 from tests.reports.brute_force import Asked, Entries, Lines
 from tests.reports.events import Keys
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.money import PICO_USD_PER_USD
 
 COSTS = "/v1/organization/costs"
@@ -24,14 +24,14 @@ KEYS_PER_PROJECT = 3
 
 @dataclass(frozen=True)
 class Past:
-    world: World
+    org: OrganizationFixture
     keys: Keys
     client: httpx2.AsyncClient
     connection: asyncpg.Connection
 
     @property
     def organization_id(self) -> UUID:
-        return self.world.organization_id
+        return self.org.organization_id
 
     async def entries(self) -> Entries:
         return await Entries.read(self.connection, self.organization_id)
@@ -60,18 +60,18 @@ class Past:
 
 @asynccontextmanager
 async def opened(
-    world: World, gateway: Gateway, connection: asyncpg.Connection
+    org: OrganizationFixture, gateway: Gateway, connection: asyncpg.Connection
 ) -> AsyncGenerator[Past]:
     """An organization with three projects of three keys each, and nothing used yet."""
     project_ids: list[UUID] = []
     api_key_ids: list[UUID] = []
     for _ in range(PROJECTS):
-        project = await world.project()
+        project = await org.project()
         for _ in range(KEYS_PER_PROJECT):
             project_ids.append(project.id)
-            api_key_ids.append((await world.project_key(project)).key.id)
-    async with gateway.client((await world.admin_key()).value) as client:
-        yield Past(world, Keys(project_ids, api_key_ids), client, connection)
+            api_key_ids.append((await org.project_key(project)).key.id)
+    async with gateway.client((await org.admin_key()).value) as client:
+        yield Past(org, Keys(project_ids, api_key_ids), client, connection)
 
 
 def pico(value: str) -> int:

@@ -16,7 +16,7 @@ from tests.reports import events
 from tests.reports.brute_force import Asked
 from tests.reports.past import COSTS, UNSETTLED, USAGE, Past
 from tests.support.gateway import Gateway
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import time_ordered_uuid
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -230,11 +230,11 @@ async def test_the_longest_range_is_paged_through_to_its_end(past: Past) -> None
 
 @pytest.mark.parametrize("path", [COSTS, USAGE])
 async def test_unknown_and_foreign_filters_are_not_found(
-    past: Past, other_world: World, path: str
+    past: Past, other_org: OrganizationFixture, path: str
 ) -> None:
-    theirs = await other_world.project()
-    their_key = (await other_world.project_key(theirs)).key.id
-    admin_key = (await past.world.admin_key()).key.id
+    theirs = await other_org.project()
+    their_key = (await other_org.project_key(theirs)).key.id
+    admin_key = (await past.org.admin_key()).key.id
     ours, our_key = past.keys.project_ids[0], past.keys.api_key_ids[0]
     for item in (theirs.id, uuid4(), "no-uuid", our_key, f"{ours},{theirs.id}"):
         found = await refusal(past, f"start_time=0&end_time=9&project_ids={item}", path)
@@ -245,10 +245,10 @@ async def test_unknown_and_foreign_filters_are_not_found(
 
 
 async def test_archived_projects_and_revoked_keys_stay_readable(past: Past) -> None:
-    project = await past.world.project()
-    held_key = await past.world.project_key(project)
-    await past.world.revoke_project_key(held_key)
-    await past.world.archive(project)
+    project = await past.org.project()
+    held_key = await past.org.project_key(project)
+    await past.org.revoke_project_key(held_key)
+    await past.org.archive(project)
 
     answer = await ask(
         past, f"start_time=0&project_ids={project.id}&api_key_ids={held_key.key.id}&limit=1"
@@ -284,7 +284,7 @@ async def test_lists_are_read_in_every_spelling(past: Past, form: str) -> None:
 async def test_the_official_sdk_reads_costs_page_by_page(past: Past, gateway: Gateway) -> None:
     await used(past, DAY_OF_USE, key=0, tokens=1, pico=10**6)
     await used(past, DAY_OF_USE, key=8, tokens=1, pico=10**6 - 1)
-    admin = (await past.world.admin_key()).value
+    admin = (await past.org.admin_key()).value
     question: dict[str, Any] = {
         "start_time": START - DAY,
         "end_time": START + DAY,
@@ -319,7 +319,7 @@ async def test_the_official_sdk_reads_costs_page_by_page(past: Past, gateway: Ga
 
 
 async def test_a_cursor_fits_only_the_report_that_it_came_with(
-    past: Past, gateway: Gateway, other_world: World
+    past: Past, gateway: Gateway, other_org: OrganizationFixture
 ) -> None:
     ours = past.keys.project_ids[0]
     query = f"start_time={START}&end_time={START + 3 * DAY}&project_ids={ours}&group_by=project_id"
@@ -341,15 +341,17 @@ async def test_a_cursor_fits_only_the_report_that_it_came_with(
 
     general = f"start_time={START}&end_time={START + 3 * DAY}&limit=1"
     foreign = (await ask(past, general)).json()["next_page"]
-    async with gateway.client((await other_world.admin_key()).value) as stranger:
+    async with gateway.client((await other_org.admin_key()).value) as stranger:
         answer = await stranger.get(f"{COSTS}?{general}&page={foreign}")
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_value", "page")
 
 
-async def test_nothing_of_another_organization_is_counted(past: Past, other_world: World) -> None:
+async def test_nothing_of_another_organization_is_counted(
+    past: Past, other_org: OrganizationFixture
+) -> None:
     await used(past, DAY_OF_USE, tokens=1, pico=5)
-    theirs = other_world.organization_id
+    theirs = other_org.organization_id
 
     await past.connection.execute(
         """

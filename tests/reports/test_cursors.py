@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import InvalidCursor
-from tollhouse.reports.types import Dimension, Filter, Place, Question, Subject, Width
+from tollhouse.reports.types import CostFilter, CostQuery, CostSubject, Dimension, PageCursor, Width
 from tollhouse.storage.master_secrets import MasterSecrets
 
 CURRENT = MasterSecrets([b"a master secret of more than thirty-two bytes"])
 CURSORS = Cursors(CURRENT)
 OURS = OrganizationId(time_ordered_uuid())
 PROJECT, KEY = ProjectId(time_ordered_uuid()), ProjectKeyId(time_ordered_uuid())
-QUESTION = Question(
-    subject=Subject.COSTS,
+QUESTION = CostQuery(
+    subject=CostSubject.COSTS,
     start=1_000,
     width=Width.DAY,
-    only=Filter(project_ids=frozenset({PROJECT}), api_key_ids=frozenset({KEY})),
+    only=CostFilter(project_ids=frozenset({PROJECT}), api_key_ids=frozenset({KEY})),
     grouping=frozenset({Dimension.PROJECT, Dimension.LINE_ITEM}),
 )
-PLACE = Place(bucket=86_400, end=253_402_300_799)
+PLACE = PageCursor(bucket=86_400, end=253_402_300_799)
 
 
 def written(masters: MasterSecrets) -> str:
@@ -34,7 +34,7 @@ def written(masters: MasterSecrets) -> str:
 TEXT = written(CURRENT)
 
 
-def is_refused(text: str, question: Question = QUESTION, owner: OrganizationId = OURS) -> bool:
+def is_refused(text: str, question: CostQuery = QUESTION, owner: OrganizationId = OURS) -> bool:
     try:
         CURSORS.read(owner, question, text)
     except InvalidCursor:
@@ -50,7 +50,7 @@ def test_a_cursor_leads_back_to_its_place_and_is_short() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        replace(QUESTION, subject=Subject.USAGE),
+        replace(QUESTION, subject=CostSubject.USAGE),
         replace(QUESTION, start=1_001),
         replace(QUESTION, width=Width.HOUR),
         replace(QUESTION, grouping=frozenset({Dimension.PROJECT})),
@@ -60,14 +60,14 @@ def test_a_cursor_leads_back_to_its_place_and_is_short() -> None:
         replace(QUESTION, only=replace(QUESTION.only, project_ids=frozenset({ProjectId(KEY)}))),
         replace(
             QUESTION,
-            only=Filter(
+            only=CostFilter(
                 project_ids=frozenset({ProjectId(KEY)}),
                 api_key_ids=frozenset({ProjectKeyId(PROJECT)}),
             ),
         ),
     ],
 )
-def test_a_cursor_of_another_question_is_refused(other: Question) -> None:
+def test_a_cursor_of_another_question_is_refused(other: CostQuery) -> None:
     assert is_refused(TEXT, other)
 
 

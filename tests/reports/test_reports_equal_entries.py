@@ -17,7 +17,7 @@ from tests.reports import events
 from tests.reports.brute_force import Asked, Entries
 from tests.reports.past import COSTS, UNSETTLED, Past, opened
 from tests.support.gateway import Gateway
-from tests.support.world import new_world
+from tests.support.organization_fixture import new_organization_fixture
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage.database import Database
 
@@ -58,16 +58,16 @@ async def past(
 ) -> AsyncIterator[Past]:
     """400 days across month ends, settled in no order of time; three days past retention."""
     connection = await asyncpg.connect(database_url, command_timeout=FILLING_SECONDS_MAX)
-    world = await new_world(database, peppers)
-    async with opened(world, gateway, connection) as made:
+    org = await new_organization_fixture(database, peppers)
+    async with opened(org, gateway, connection) as made:
         await events.make_partitions(connection, events.FIRST_DAY, events.LAST_DAY)
         since = events.midnight(events.FIRST_DAY)
         await events.hold(
-            *(connection, world.organization_id, made.keys, events.EVENTS),
+            *(connection, org.organization_id, made.keys, events.EVENTS),
             since=since,
             until=since + timedelta(days=events.DAYS),
         )
-        await events.resolve(connection, world.organization_id)
+        await events.resolve(connection, org.organization_id)
         await connection.execute("ANALYZE")
         for day in CLOSED_DAYS:
             await events.close_day(connection, day)

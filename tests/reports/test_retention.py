@@ -11,18 +11,18 @@ from tests.reports import events
 from tests.reports.past import Past
 from tollhouse.base.ids import OrganizationId
 from tollhouse.reports import store
-from tollhouse.reports.types import Filter, Question, Span, Subject, Width
+from tollhouse.reports.types import CostFilter, CostQuery, CostSubject, ReportSpan, Width
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DAY = datetime(2026, 1, 31, tzinfo=UTC)
-SPAN = Span(start=int(DAY.timestamp()) + 1, end=int(DAY.timestamp()) + 3599)
-QUESTION = Question(
-    subject=Subject.COSTS,
+SPAN = ReportSpan(start=int(DAY.timestamp()) + 1, end=int(DAY.timestamp()) + 3599)
+QUESTION = CostQuery(
+    subject=CostSubject.COSTS,
     start=SPAN.start,
     width=Width.DAY,
-    only=Filter(),
+    only=CostFilter(),
     grouping=frozenset(),
 )
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tollhouse.base.ids import ProjectId, time_ordered_uuid
 from tollhouse.reports import rules
-from tollhouse.reports.types import Group, Place, Span, Sums, Used, Width
+from tollhouse.reports.types import Group, PageCursor, ReportSpan, Sums, Used, Width
 
 HOUR, DAY = Width.HOUR, Width.DAY
 NOTHING = Sums(
@@ -26,16 +26,16 @@ NOTHING = Sums(
 
 
 @st.composite
-def spans(draw: st.DrawFn) -> Span:
+def spans(draw: st.DrawFn) -> ReportSpan:
     """Cut anywhere, or on hours and days, where the mistakes are."""
     unit = draw(st.sampled_from((1, 60, HOUR.value, DAY.value)))
     start = draw(st.integers(0, 5 * DAY)) // unit * unit
     length = draw(st.integers(1, 5 * DAY))
-    return Span(start=start, end=start + max(1, length // unit * unit))
+    return ReportSpan(start=start, end=start + max(1, length // unit * unit))
 
 
 @given(spans(), st.sampled_from(Width))
-def test_the_pieces_make_up_the_span_without_gap_or_overlap(span: Span, width: Width) -> None:
+def test_the_pieces_make_up_the_span_without_gap_or_overlap(span: ReportSpan, width: Width) -> None:
     found = rules.pieces(span, width)
     days = [] if found.days is None else [found.days]
     pieces = sorted([*days, *found.hours, *found.entries], key=lambda piece: piece.start)
@@ -47,7 +47,7 @@ def test_the_pieces_make_up_the_span_without_gap_or_overlap(span: Span, width: W
 
 
 @given(spans(), st.sampled_from(Width))
-def test_rollups_serve_all_that_is_whole(span: Span, width: Width) -> None:
+def test_rollups_serve_all_that_is_whole(span: ReportSpan, width: Width) -> None:
     found = rules.pieces(span, width)
 
     assert found.days is None or (width is DAY and _is_on(found.days, DAY))
@@ -59,12 +59,12 @@ def test_rollups_serve_all_that_is_whole(span: Span, width: Width) -> None:
 
 def test_a_cut_names_the_parameter_that_makes_it() -> None:
     for span, expected in (
-        (Span(start=1, end=10 * DAY), ["start_time"]),
-        (Span(start=0, end=10 * DAY + 1), ["end_time"]),
-        (Span(start=1, end=10 * DAY + 1), ["start_time", "end_time"]),
-        (Span(start=0, end=30), ["end_time"]),
-        (Span(start=10, end=30), ["start_time"]),
-        (Span(start=HOUR, end=10 * DAY - HOUR), []),
+        (ReportSpan(start=1, end=10 * DAY), ["start_time"]),
+        (ReportSpan(start=0, end=10 * DAY + 1), ["end_time"]),
+        (ReportSpan(start=1, end=10 * DAY + 1), ["start_time", "end_time"]),
+        (ReportSpan(start=0, end=30), ["end_time"]),
+        (ReportSpan(start=10, end=30), ["start_time"]),
+        (ReportSpan(start=HOUR, end=10 * DAY - HOUR), []),
     ):
         pieces = rules.pieces(span, DAY).entries
         assert [rules.cut_parameter(span, piece) for piece in pieces] == expected
@@ -72,12 +72,12 @@ def test_a_cut_names_the_parameter_that_makes_it() -> None:
 
 def test_the_last_page_ends_with_the_bucket_of_the_last_second() -> None:
     for end, last in ((10 * DAY, 10 * DAY), (10 * DAY + 1, 11 * DAY), (10 * DAY - 1, 10 * DAY)):
-        page = rules.page_span(Place(bucket=8 * DAY, end=end), DAY, buckets_max=180)
-        assert page == Span(start=8 * DAY, end=last)
+        page = rules.page_span(PageCursor(bucket=8 * DAY, end=end), DAY, buckets_max=180)
+        assert page == ReportSpan(start=8 * DAY, end=last)
 
 
 def test_a_page_has_no_more_buckets_than_asked_for() -> None:
-    page = rules.page_span(Place(bucket=0, end=10 * HOUR), HOUR, buckets_max=3)
+    page = rules.page_span(PageCursor(bucket=0, end=10 * HOUR), HOUR, buckets_max=3)
 
     assert [bucket.span.start for bucket in rules.buckets(page, HOUR, [])] == [0, 3600, 7200]
 
@@ -149,5 +149,5 @@ def test_pieces_of_one_group_are_added_up() -> None:
     assert (merged.sums.requests, merged.sums.input_tokens, merged.sums.images) == (2, 5, 1)
 
 
-def _is_on(span: Span, width: Width) -> bool:
+def _is_on(span: ReportSpan, width: Width) -> bool:
     return span.start % width == 0 and span.end % width == 0

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from tollhouse.observability import metrics
+from tollhouse.serving.server import AsgiApplication
 from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings, Settings
 
 STALL_SECONDS_MAX = 6.0
@@ -47,8 +48,8 @@ class Echo:
         self._processed = 0
         self.is_ready = True
 
-    async def startup(self) -> None:
-        pass
+    async def startup(self) -> AsgiApplication:
+        return self
 
     def end_streams(self) -> None:
         pass
@@ -108,7 +109,7 @@ class Echo:
 class NeverStarts(Echo):
     """Fails before it accepts."""
 
-    async def startup(self) -> None:
+    async def startup(self) -> AsgiApplication:
         message = "this application never starts"
         raise RuntimeError(message)
 
@@ -116,10 +117,11 @@ class NeverStarts(Echo):
 class StartsUnlessAsked(Echo):
     """Fails to start with one particular setting, which is sound otherwise."""
 
-    async def startup(self) -> None:
+    async def startup(self) -> AsgiApplication:
         if self._server.body_bytes_max == 4321:
             message = "this setting keeps the application from starting"
             raise RuntimeError(message)
+        return self
 
 
 def report(scope: MutableMapping[str, Any], body: bytes) -> dict[str, Any]:

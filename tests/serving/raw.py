@@ -18,7 +18,7 @@ AFTER_THE_ANSWER = b"(after the answer)"
 PAUSE_SECONDS = 0.005
 """Between two segments."""
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 """How long to wait for anything at all."""
 
 
@@ -114,7 +114,7 @@ async def _receive(
 ) -> bool:
     """Read on; whether the peer has closed."""
     clock = asyncio.get_running_loop().time
-    gives_up_at = clock() + PATIENCE_SECONDS
+    gives_up_at = clock() + TIMEOUT_SECONDS
     quiet_waits = 0
     while quiet_waits < 2 and clock() < gives_up_at:
         try:

@@ -16,14 +16,14 @@ from tests.serving.client import ask_once
 from tests.serving.corpus import get, post
 from tests.serving.raw import parse
 from tests.serving.servers import START_SECONDS_MAX, Server, supervised
-from tests.serving.test_protocol import PATIENCE_SECONDS, Gate, Running, Streams, serving
+from tests.serving.test_protocol import TIMEOUT_SECONDS, Gate, Running, Streams, serving
 from tollhouse.base.clock import HeldClock
 from tollhouse.serving import descriptors
 from tollhouse.serving.connections import (
     PARTIAL_HEADS_BYTES_MAX,
     UNSENT_BYTES_MAX,
     UNSENT_SECONDS_MAX,
-    Connections,
+    ClientConnections,
 )
 from tollhouse.serving.server import HttpServer
 
@@ -63,15 +63,15 @@ class Gates:
         return message
 
     async def until_entered(self, count: int) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS), self._progress:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._progress:
             await self._progress.wait_for(lambda: self.entered >= count)
 
     async def until_left(self, count: int) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS), self._progress:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._progress:
             await self._progress.wait_for(lambda: self.left >= count)
 
     async def until_received(self, size_bytes: int) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS), self._progress:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._progress:
             await self._progress.wait_for(lambda: self.received_bytes >= size_bytes)
 
 
@@ -113,7 +113,7 @@ async def _ask(streams: Streams) -> bytes:
 async def _is_closed(streams: Streams) -> bool:
     """Whether the server has closed it, which has happened by the time it answers others."""
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             return await streams[0].read() == b""
     except ConnectionError:
         return True
@@ -121,7 +121,7 @@ async def _is_closed(streams: Streams) -> bool:
 
 async def _answers(streams: Streams) -> bool:
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             return (await _ask(streams)).startswith(b"HTTP/1.1 200")
     except (ConnectionError, asyncio.IncompleteReadError):
         return False
@@ -214,7 +214,7 @@ async def test_without_an_idle_connection_new_callers_wait_until_one_ends() -> N
 
 
 async def _until_accepting_is(running: Running, *, expected: bool) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while running.server.is_accepting is not expected:  # noqa: ASYNC110 - has no event
             await asyncio.sleep(0.01)
 
@@ -413,7 +413,7 @@ async def test_the_end_of_an_answer_that_nobody_reads_keeps_a_connection_for_a_w
     unsent_bytes: int, idle_seconds: float, *, is_closable: bool
 ) -> None:
     clock = HeldClock(datetime(2026, 1, 1, tzinfo=UTC))
-    connections = Connections(connections_max=CONNECTIONS_MAX, clock=clock)
+    connections = ClientConnections(connections_max=CONNECTIONS_MAX, clock=clock)
     ours, theirs = socket.socketpair()
     with theirs:
         transport, _ = await asyncio.get_running_loop().create_connection(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.raw import PATIENCE_SECONDS
+from tests.serving.raw import TIMEOUT_SECONDS
 from tollhouse.serving.server import http_server, listen
 from tollhouse.settings import ServerSettings
 
@@ -25,7 +25,7 @@ async def answered(talk: Talk, *, method: str = "GET") -> bytes:
     port = listener.getsockname()[1]
     server = http_server(application, ServerSettings())
     serving = asyncio.create_task(server.serve([listener]))
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await server.accepting.wait()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"{method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())

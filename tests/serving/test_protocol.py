@@ -16,7 +16,7 @@ from tests.serving.servers import supervised
 from tollhouse.serving.protocol import LINGER_SECONDS
 from tollhouse.serving.server import AsgiApplication, HttpServer, http_server, listen
 
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 """Less than a connection may stay idle unless a test says otherwise."""
 
 Scope = MutableMapping[str, Any]
@@ -124,7 +124,7 @@ async def test_chunks_are_not_parsed_any_more_once_their_request_is_refused(
             assert not refusal.ended.is_set()
             writer.write(segment)
             await writer.drain()
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await refusal.ended.wait()
             after = await reader.read()
 
@@ -166,7 +166,7 @@ async def test_an_application_hears_of_a_disconnect_while_another_request_waits(
     async with serving(gate) as running:
         async with running.connected(get() + get()):
             await gate.entered.wait()
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await gate.left.wait()
 
 
@@ -226,7 +226,7 @@ async def test_the_rest_of_an_answered_request_is_not_awaited_forever() -> None:
 
 async def test_an_idle_connection_is_closed_without_a_word() -> None:
     async with serving(keep_alive_seconds=1.0) as running, running.connected(get()) as (reader, _):
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             statuses = await _responses(reader)
 
     assert statuses == [200]
@@ -236,7 +236,7 @@ async def test_a_second_head_has_a_deadline_of_its_own() -> None:
     async with serving(header_seconds=4.0) as running, running.connected(get()) as (reader, writer):
         await reader.readuntil(b"}")
         writer.write(b"GET /")
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             statuses = await _responses(reader)
 
     assert statuses == [408]
@@ -260,7 +260,7 @@ async def test_a_drained_connection_that_stays_idle_is_closed() -> None:
         await reader.readuntil(b"}")
         (connection,) = running.server.server_state.connections
         connection.shutdown()
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             rest = await reader.read()
 
     assert rest == b""

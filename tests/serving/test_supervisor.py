@@ -20,7 +20,7 @@ RecordProperty = Callable[[str, object], None]
 
 TWO_WORKERS = "workers = 2\ndrain_seconds = 60.0"
 ONE_WORKER = "workers = 1\ndrain_seconds = 60.0"
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 EXPECTING = (
     b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
 )
@@ -44,7 +44,7 @@ async def _workers(
 ) -> set[int]:
     """Ask on new connections until `count` workers have answered."""
     seen: set[int] = set()
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while len(seen - other_than) < count:
             reports = await asyncio.gather(*(ask_once(server.address) for _ in range(20)))
             seen |= {report["pid"] for report in reports}
@@ -68,7 +68,7 @@ async def _in_flight(
 
 async def _is_gone(process_id: int) -> None:
     """Wait until the process has ended; nobody may be there to collect an orphan's exit code."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while _is_running(process_id):  # noqa: ASYNC110 - somebody else's child has no event
             await asyncio.sleep(0.02)
 
@@ -146,7 +146,7 @@ async def test_sigterm_lets_a_request_finish_and_the_exit_code_is_zero(single: S
 
 
 async def test_nothing_new_is_accepted_while_draining(single: Server) -> None:
-    async with _in_flight(single) as (_, writer), asyncio.timeout(PATIENCE_SECONDS):
+    async with _in_flight(single) as (_, writer), asyncio.timeout(TIMEOUT_SECONDS):
         single.send(signal.SIGTERM)
         while await _is_listening(single):  # noqa: ASYNC110 - a socket has no event
             await asyncio.sleep(0.02)
@@ -166,7 +166,7 @@ async def _is_listening(server: Server) -> bool:
 
 
 async def test_a_second_signal_kills(single: Server) -> None:
-    async with _in_flight(single) as (reader, _), asyncio.timeout(PATIENCE_SECONDS):
+    async with _in_flight(single) as (reader, _), asyncio.timeout(TIMEOUT_SECONDS):
         single.send(signal.SIGTERM)
         await single.wait_for_log("draining")
         single.send(signal.SIGINT)
@@ -181,7 +181,7 @@ async def test_a_drain_ends_at_its_deadline(tmp_path: Path) -> None:
     async with (
         supervised(tmp_path, "workers = 1\ndrain_seconds = 1.0") as server,
         _in_flight(server) as (reader, _),
-        asyncio.timeout(PATIENCE_SECONDS),
+        asyncio.timeout(TIMEOUT_SECONDS),
     ):
         server.send(signal.SIGTERM)
         exit_code = await server.process.wait()

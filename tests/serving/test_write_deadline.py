@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.raw import PATIENCE_SECONDS
+from tests.serving.raw import TIMEOUT_SECONDS
 from tollhouse.api.body import ABORT
 from tollhouse.serving.server import http_server, listen
 from tollhouse.settings import ServerSettings
@@ -67,7 +67,7 @@ def connected(port: int) -> socket.socket:
 @pytest.mark.parametrize("pieces", [(LARGE,), (LARGE[:100_000],) * 40], ids=["whole", "streamed"])
 async def test_a_peer_that_does_not_read_is_cut(pieces: tuple[bytes, ...]) -> None:
     application = Answering(*pieces)
-    async with serving(application) as port, asyncio.timeout(PATIENCE_SECONDS):
+    async with serving(application) as port, asyncio.timeout(TIMEOUT_SECONDS):
         peer = connected(port)
         began = asyncio.get_running_loop().time()
 
@@ -82,7 +82,7 @@ async def test_a_peer_that_does_not_read_is_cut(pieces: tuple[bytes, ...]) -> No
 @pytest.mark.clock
 async def test_a_byte_now_and_then_is_no_progress() -> None:
     application = Answering(LARGE)
-    async with serving(application) as port, asyncio.timeout(PATIENCE_SECONDS):
+    async with serving(application) as port, asyncio.timeout(TIMEOUT_SECONDS):
         peer = connected(port)
         loop = asyncio.get_running_loop()
         while not application.has_ended.is_set():
@@ -99,7 +99,7 @@ async def test_a_byte_now_and_then_is_no_progress() -> None:
 async def test_a_peer_that_reads_slowly_gets_everything() -> None:
     application = Answering(LARGE)
     received = 0
-    async with serving(application) as port, asyncio.timeout(PATIENCE_SECONDS):
+    async with serving(application) as port, asyncio.timeout(TIMEOUT_SECONDS):
         peer = connected(port)
         loop = asyncio.get_running_loop()
         pauses = 3
@@ -115,7 +115,7 @@ async def test_a_peer_that_reads_slowly_gets_everything() -> None:
 
 async def test_an_application_can_cut_its_peer() -> None:
     application = Answering(LARGE, aborts=True)
-    async with serving(application) as port, asyncio.timeout(PATIENCE_SECONDS):
+    async with serving(application) as port, asyncio.timeout(TIMEOUT_SECONDS):
         peer = connected(port)
         await application.has_ended.wait()
 
@@ -130,7 +130,7 @@ async def test_an_application_can_cut_its_peer() -> None:
 @pytest.mark.clock
 async def test_time_between_two_answers_is_no_time_without_progress() -> None:
     application = Answering(LARGE)
-    async with serving(application) as port, asyncio.timeout(PATIENCE_SECONDS):
+    async with serving(application) as port, asyncio.timeout(TIMEOUT_SECONDS):
         peer = connected(port)
         loop = asyncio.get_running_loop()
         for _ in range(2):

@@ -81,7 +81,7 @@ def test_a_backend_of_the_environment_has_its_credential_there_too(tmp_path: Pat
 def test_a_credential_in_the_file_is_refused_with_what_to_do(tmp_path: Path, lines: str) -> None:
     said = refusal(tmp_path, lines, ENGINE_KEY=CREDENTIAL)
 
-    assert said.startswith('backends."engine": a credential does not stand in this file.')
+    assert said.startswith('backends."engine": a credential must not be in this file.')
     assert 'api_key_variable = "NAME_OF_VARIABLE" or api_key_file = "/path/of/file"' in said
 
 
@@ -105,8 +105,8 @@ def test_an_empty_credential_is_refused(tmp_path: Path, held: str) -> None:
     by_variable = refusal(tmp_path, 'api_key_variable = "ENGINE_KEY"', ENGINE_KEY=held)
     by_file = refusal(tmp_path, file_of(tmp_path, held))
 
-    assert by_variable.endswith("what is there is empty")
-    assert by_file.endswith("what is there is empty")
+    assert by_variable.endswith("the credential is empty")
+    assert by_file.endswith("the credential is empty")
 
 
 UNUSABLE = {

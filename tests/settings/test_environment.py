@@ -39,7 +39,7 @@ def test_a_variable_changes_one_value_and_leaves_its_neighbours(path: Path) -> N
 
 
 def test_a_variable_can_open_a_section_that_the_file_does_not_have(path: Path) -> None:
-    assert overlaid(path, TOLLHOUSE_KEYS__BELIEVED_KEYS_MAX="5").keys.believed_keys_max == 5
+    assert overlaid(path, TOLLHOUSE_KEYS__CACHE_SIZE="5").keys.cache_size == 5
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,14 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(
     assert words in refusal(tmp_path, f"{SOUND}\n{addition}\n")
 
 
+def test_a_setting_that_was_renamed_is_refused_with_its_new_name(tmp_path: Path) -> None:
+    in_file = refusal(tmp_path, f"{SOUND}\n[keys]\nbelieved_keys_max = 5\n")
+    in_environment = refusal(tmp_path, SOUND, TOLLHOUSE_KEYS__BELIEVED_KEYS_MAX="5")
+
+    assert in_file.endswith("Set keys.cache_size instead.")
+    assert in_environment == in_file
+
+
 def test_nothing_is_suggested_for_a_name_that_resembles_none(tmp_path: Path) -> None:
     assert "Did you mean" not in refusal(tmp_path, f"{SOUND}\n[server]\nzzzzzzzzzzzz = 1\n")
 
@@ -109,7 +117,7 @@ def test_nothing_is_suggested_for_a_name_that_resembles_none(tmp_path: Path) -> 
         ("server", "body_bytes_max = 1023"),
         ("server", "body_bytes_max = 1073741825"),
         ("server", "host = 1"),
-        ("keys", "believed_keys_max = 0"),
+        ("keys", "cache_size = 0"),
         ("keys", "customer_header = ''"),
         ("keys", "customer_header = 'x-'"),
         ("keys", "customer_header = 'api-key'"),

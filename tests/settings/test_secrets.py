@@ -134,7 +134,7 @@ MISSPELT = {
 def test_a_pepper_version_is_a_whole_number_in_its_one_spelling(
     tmp_path: Path, version: str
 ) -> None:
-    with pytest.raises(InvalidSettings, match="versions are whole numbers"):
+    with pytest.raises(InvalidSettings, match="must be a whole number"):
         load_secrets(tmp_path, master=GOOD, peppers={version: OTHER})
 
 

@@ -13,11 +13,11 @@ from typing import NoReturn
 from tollhouse.base.ids import InstanceId
 from tollhouse.storage import schema
 from tollhouse.storage.database import Database
-from tollhouse.storage.leases import Job, run_while_held
+from tollhouse.storage.leases import LeasedJob, run_while_held
 from tollhouse.storage.schema import Progress
 
 NEVER = 0
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 @asynccontextmanager
@@ -41,13 +41,13 @@ async def running(
 
 async def ended(process: SpawnProcess) -> int | None:
     """Wait for its end; the exit code."""
-    await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+    await asyncio.to_thread(process.join, TIMEOUT_SECONDS)
     return process.exitcode
 
 
 async def next_word(line: Connection) -> object:
     """What the process says next."""
-    is_there = await asyncio.to_thread(line.poll, PATIENCE_SECONDS)
+    is_there = await asyncio.to_thread(line.poll, TIMEOUT_SECONDS)
     assert is_there, "the process says nothing"
     return line.recv()
 
@@ -85,9 +85,9 @@ def work_while_held(
 
     async def run() -> None:
         database = await Database.connect(
-            url, pool_size=1, acquire_seconds=PATIENCE_SECONDS, statement_seconds=PATIENCE_SECONDS
+            url, pool_size=1, acquire_seconds=TIMEOUT_SECONDS, statement_seconds=TIMEOUT_SECONDS
         )
-        job = Job(name=job_name, every_seconds=every_seconds, run=tell)
+        job = LeasedJob(name=job_name, every_seconds=every_seconds, run=tell)
         await run_while_held(database, job, holder)
 
     asyncio.run(run())

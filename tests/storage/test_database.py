@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from tests.support.world import World
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import ProjectId, time_ordered_uuid
 from tollhouse.projects import service as projects
 from tollhouse.storage import audit
@@ -20,7 +20,7 @@ from tollhouse.storage.errors import (
 )
 
 JOB = UUID(int=7)
-PATIENCE_SECONDS = 4.0
+TIMEOUT_SECONDS = 4.0
 """What is not waited for on purpose takes less, also on a machine that stands still for a while."""
 
 
@@ -34,8 +34,8 @@ async def small(database_url: str) -> AsyncIterator[Database]:
     opened = await Database.connect(
         database_url,
         pool_size=1,
-        acquire_seconds=PATIENCE_SECONDS,
-        statement_seconds=PATIENCE_SECONDS,
+        acquire_seconds=TIMEOUT_SECONDS,
+        statement_seconds=TIMEOUT_SECONDS,
     )
     yield opened
     await opened.close()
@@ -54,9 +54,9 @@ async def leases(database: Database) -> list[str]:
     return [row["name"] for row in rows]
 
 
-async def count_projects(world: World) -> int:
-    async with world.database.transaction() as tx:
-        return len(await projects.page(tx, world.organization_id, after=None, limit=100))
+async def count_projects(org: OrganizationFixture) -> int:
+    async with org.database.transaction() as tx:
+        return len(await projects.page(tx, org.organization_id, after=None, limit=100))
 
 
 async def create_project(tx: Mutation) -> None:
@@ -113,47 +113,51 @@ async def test_rows_touched_are_counted(database: Database) -> None:
         assert await tx.execute("SET LOCAL lock_timeout = '1s'") == 0
 
 
-async def test_a_mutation_without_its_audit_row_fails_and_is_undone(world: World) -> None:
+async def test_a_mutation_without_its_audit_row_fails_and_is_undone(
+    org: OrganizationFixture,
+) -> None:
     with pytest.raises(UnauditedMutation, match="0 audit rows instead of 1"):
-        async with world.database.mutation(world.authority()) as tx:
+        async with org.database.mutation(org.authority()) as tx:
             await tx.execute(
                 """
                 INSERT INTO projects (organization_id, id, name, created_at)
                 VALUES ($1, $2, 'unseen', now())
                 """,
-                world.organization_id,
+                org.organization_id,
                 time_ordered_uuid(),
             )
 
-    assert await count_projects(world) == 0
+    assert await count_projects(org) == 0
 
 
-async def test_a_mutation_with_two_audit_rows_fails_and_is_undone(world: World) -> None:
+async def test_a_mutation_with_two_audit_rows_fails_and_is_undone(org: OrganizationFixture) -> None:
     async def create_two() -> None:
-        async with world.database.mutation(world.authority()) as tx:
+        async with org.database.mutation(org.authority()) as tx:
             await create_project(tx)
             await create_project(tx)
 
     with pytest.raises(UnauditedMutation, match="2 audit rows instead of 1"):
         await create_two()
 
-    assert await count_projects(world) == 0
+    assert await count_projects(org) == 0
 
 
-async def test_a_mutation_that_claims_to_change_nothing_must_not_be_audited(world: World) -> None:
+async def test_a_mutation_that_claims_to_change_nothing_must_not_be_audited(
+    org: OrganizationFixture,
+) -> None:
     async def create_and_deny() -> None:
-        async with world.database.mutation(world.authority()) as tx:
+        async with org.database.mutation(org.authority()) as tx:
             await create_project(tx)
             tx.unchanged()
 
     with pytest.raises(UnauditedMutation, match="1 audit rows instead of 0"):
         await create_and_deny()
 
-    assert await count_projects(world) == 0
+    assert await count_projects(org) == 0
 
 
-async def test_a_mutation_that_changed_nothing_may_say_so(world: World) -> None:
-    async with world.database.mutation(world.authority()) as tx:
+async def test_a_mutation_that_changed_nothing_may_say_so(org: OrganizationFixture) -> None:
+    async with org.database.mutation(org.authority()) as tx:
         tx.unchanged()
 
 
@@ -161,14 +165,16 @@ async def test_a_mutation_that_changed_nothing_may_say_so(world: World) -> None:
     "statement",
     ["UPDATE audit_log SET action = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"],
 )
-async def test_the_audit_log_can_only_grow(world: World, database_url: str, statement: str) -> None:
+async def test_the_audit_log_can_only_grow(
+    org: OrganizationFixture, database_url: str, statement: str
+) -> None:
     connection = await asyncpg.connect(database_url)
     with pytest.raises(asyncpg.RaiseError, match="audit_log is append-only"):
         await connection.execute(statement)
     await connection.close()
 
-    async with world.database.transaction() as tx:
-        entries = await audit.page(tx, world.organization_id, after=None, limit=10)
+    async with org.database.transaction() as tx:
+        entries = await audit.page(tx, org.organization_id, after=None, limit=10)
     assert [entry.action for entry in entries] == ["organization.create"]
 
 
@@ -223,7 +229,7 @@ async def test_a_pool_that_is_used_up_is_an_unavailable_database_within_the_boun
                 pass
         waited_seconds = loop.time() - began
 
-    assert 0.9 * PATIENCE_SECONDS < waited_seconds < 4 * PATIENCE_SECONDS
+    assert 0.9 * TIMEOUT_SECONDS < waited_seconds < 4 * TIMEOUT_SECONDS
     assert await leases(small) == []
 
 
@@ -232,7 +238,7 @@ async def test_a_single_statement_waits_no_longer_for_a_connection_than_a_transa
 ) -> None:
     async with small.transaction():
         with pytest.raises(DatabaseUnavailable):
-            await asyncio.wait_for(leases(small), 4 * PATIENCE_SECONDS)
+            await asyncio.wait_for(leases(small), 4 * TIMEOUT_SECONDS)
 
     assert await leases(small) == []
 
@@ -331,8 +337,8 @@ async def test_a_share_never_uses_more_connections_than_it_may(database_url: str
     pool = await Database.connect(
         database_url,
         pool_size=3,
-        acquire_seconds=PATIENCE_SECONDS,
-        statement_seconds=PATIENCE_SECONDS,
+        acquire_seconds=TIMEOUT_SECONDS,
+        statement_seconds=TIMEOUT_SECONDS,
     )
     share = pool.share(connections_max=1)
     async with share.transaction():
@@ -359,7 +365,7 @@ async def test_a_share_gives_its_permit_back_when_something_fails(small: Databas
 
 async def test_waiting_for_a_share_has_an_end(database_url: str) -> None:
     pool = await Database.connect(
-        database_url, pool_size=2, acquire_seconds=0.1, statement_seconds=PATIENCE_SECONDS
+        database_url, pool_size=2, acquire_seconds=0.1, statement_seconds=TIMEOUT_SECONDS
     )
     share = pool.share(connections_max=1)
     async with share.transaction():

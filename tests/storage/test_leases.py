@@ -11,12 +11,12 @@ import pytest
 from tests.storage.processes import next_word, running, work_while_held
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.storage.database import Database
-from tollhouse.storage.leases import Job, hold, run_while_held
+from tollhouse.storage.leases import LeasedJob, hold, run_while_held
 
 JOB = "a job"
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 LONG_SECONDS = 600.0
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 def fresh_holder() -> InstanceId:
@@ -114,10 +114,12 @@ async def test_two_workers_are_never_at_work_together_while_leases_last(
         async def run() -> None:
             await workplace.work(worker, enough_runs=10)
 
-        await run_while_held(database, Job(name=JOB, every_seconds=every_seconds, run=run), worker)
+        await run_while_held(
+            database, LeasedJob(name=JOB, every_seconds=every_seconds, run=run), worker
+        )
 
     workers = [asyncio.create_task(repeat(fresh_holder())) for _ in range(4)]
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await workplace.has_run_enough.wait()
     for worker in workers:
         worker.cancel()
@@ -137,9 +139,9 @@ async def test_a_job_that_fails_in_whatever_way_is_done_again(database: Database
             raise ZeroDivisionError(message)
         has_recovered.set()
 
-    job = Job(name=JOB, every_seconds=0.05, run=run)
+    job = LeasedJob(name=JOB, every_seconds=0.05, run=run)
     worker = asyncio.create_task(run_while_held(database, job, fresh_holder()))
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await has_recovered.wait()
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
@@ -158,7 +160,7 @@ async def test_a_worker_that_is_killed_is_replaced_within_three_periods(
     async def run() -> None:
         has_run.set()
 
-    successor = Job(name=JOB, every_seconds=every_seconds, run=run)
+    successor = LeasedJob(name=JOB, every_seconds=every_seconds, run=run)
     arguments = (database_url, fresh_holder(), JOB, every_seconds)
     async with running(work_while_held, *arguments) as (process, line):
         assert [await next_word(line), await next_word(line)] == ["ran", "ran"]
@@ -167,7 +169,7 @@ async def test_a_worker_that_is_killed_is_replaced_within_three_periods(
         # So that the successor also asks shortly before the lease runs out, which is the worst.
         await asyncio.sleep(0.7 * every_seconds)
         waiting = asyncio.create_task(run_while_held(database, successor, fresh_holder()))
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await has_run.wait()
         vacant_periods = (loop.time() - killed_at) / every_seconds
     waiting.cancel()

@@ -227,3 +227,45 @@ def policy_as_of_0007(number: int) -> str:
         SELECT id, '{policy_id}', 1, 'Is it?', 'both', 'enforcing', 'unattached', '{{}}', 5000,
                now() FROM organizations;
     """  # noqa: S608 - the test's own
+
+
+ENTRY_AS_OF_0012 = """
+    INSERT INTO ledger_entries (
+        organization_id, admitted_day, reservation_id, phase, kind, admitted_at, deadline_at,
+        project_id, api_key_id, model, price_revision, instance_id, bills_without_answer,
+        held_pico, unknown_pico)
+    SELECT id, '2026-11-01', id, 1, 'absorb', '2026-11-01 12:00+00', '2026-11-01 12:10+00',
+           id, id, 'm', 1, id, false, 5, 5
+      FROM organizations
+"""
+
+
+async def test_what_was_absorbed_is_written_off_after_an_upgrade(empty_url: str) -> None:
+    await schema.migrate(empty_url, to="0012")
+    await execute(
+        empty_url,
+        "CREATE TABLE ledger_entries_20261101 (LIKE ledger_entries INCLUDING ALL);"
+        "ALTER TABLE ledger_entries ATTACH PARTITION ledger_entries_20261101"
+        " FOR VALUES FROM ('2026-11-01') TO ('2026-11-02')",
+    )
+    await execute(empty_url, ORGANIZATION)
+    await execute(empty_url, ENTRY_AS_OF_0012)
+    await execute(empty_url, "UPDATE accounts SET absorbed_unknown_pico = 5")
+    await execute(
+        empty_url,
+        "CREATE TABLE examinations_20261101 PARTITION OF examinations"
+        " FOR VALUES FROM ('2026-11-01') TO ('2026-11-02')",
+    )
+
+    await schema.migrate(empty_url)
+
+    connection = await asyncpg.connect(empty_url)
+    assert await connection.fetchval("SELECT kind FROM ledger_entries") == "write_off"
+    assert await connection.fetchval("SELECT written_off_unknown_pico FROM accounts") == 5
+    for change in ("kind = 'post'", "kind = 'absorb'"):
+        with pytest.raises(asyncpg.PostgresError, match="append-only"):
+            await connection.execute(f"UPDATE ledger_entries SET {change}")  # noqa: S608 - the test's own
+    with pytest.raises(asyncpg.CheckViolationError, match="entries_kind_fits_phase"):
+        await connection.execute(ENTRY_AS_OF_0012.replace("1, 'absorb'", "0, 'absorb'"))
+    await connection.close()
+    assert not [name for name in await what_exists(empty_url) if "examin" in name]

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from tests.storage.cluster import Cluster, running_cluster
-from tests.support.gateway import Gateway, settings_for
-from tests.support.world import World, new_world
+from tests.support.gateway import Gateway, run_jobs, settings_for
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
@@ -86,10 +86,10 @@ class Clients:
 
 @pytest.mark.clock
 async def test_a_crash_of_the_database_is_503_and_forgotten_5_seconds_after_its_return(
-    gateway: Gateway, world: World, cluster: Cluster
+    gateway: Gateway, org: OrganizationFixture, cluster: Cluster
 ) -> None:
     loop = asyncio.get_running_loop()
-    admin = await world.admin_key()
+    admin = await org.admin_key()
     async with gateway.client(admin.value) as client:
         clients = Clients(client)
         await clients.until(200, after=loop.time())
@@ -127,11 +127,13 @@ async def test_every_statement_reads_by_an_index_also_on_empty_tables(
     gateway: Gateway, cluster: Cluster, settings: Settings
 ) -> None:
     database = await connect(settings)
-    world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-    admin = await world.admin_key()
+    org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+    admin = await org.admin_key()
     async with gateway.client(admin.value) as client:
         await use_everything(client)
-    await gateway.application.purge()
+    await run_jobs(
+        gateway.application, "purge", "key-secrets", "activity-retention", "decision-retention"
+    )
     await database.close()
 
     plans = [line for line in lines_of_the_gateway(cluster.log()) if "Scan" in line]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.testing.wire import HELLO, HELLO_TOKENS, STREAM, ask
 from tollhouse.testing.answers import CITATION, text_of
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
 
 PARAMETERS = {
@@ -73,6 +73,25 @@ async def test_every_word_is_a_token_and_every_message_one_more(
     assert answer.json()["usage"]["prompt_tokens"] == 3 + 4
 
 
+async def test_the_last_piece_of_a_stream_can_bring_its_end_along(
+    upstream: ScriptedUpstream,
+) -> None:
+    upstream.queue(UpstreamScript(tokens=3, ends_with_last_piece=True))
+
+    stream = await ask(upstream, STREAM | {"n": 2})
+
+    *others, first, second = stream.records()
+    assert stream.said() == stream.said(choice=1) == text_of(3)
+    for record in (first, second):
+        (choice,) = record["choices"]
+        assert choice["delta"]["content"]
+        assert choice["finish_reason"] == "stop"
+        assert record["usage"] == usage(3)
+    assert all("usage" not in record for record in others)
+    assert all(record["choices"][0]["finish_reason"] is None for record in others)
+    assert stream.payloads()[-1] == "[DONE]"
+
+
 async def test_a_stream_says_the_same_word_by_word(upstream: ScriptedUpstream) -> None:
     stream = await ask(upstream, STREAM)
 
@@ -111,7 +130,9 @@ async def test_choices_are_all_paid_for_and_the_prompt_once(upstream: ScriptedUp
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 async def test_choices_of_a_stream_come_in_turn(upstream: ScriptedUpstream, order: str) -> None:
-    upstream.queue(Script(choice_order="descending" if order == "descending" else "ascending"))
+    upstream.queue(
+        UpstreamScript(choice_order="descending" if order == "descending" else "ascending")
+    )
 
     stream = await ask(upstream, STREAM | {"n": 2, "max_tokens": 2})
 
@@ -163,7 +184,7 @@ async def test_the_named_tool_is_the_one_called(upstream: ScriptedUpstream) -> N
 
 
 async def test_a_streamed_call_has_its_name_once(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(tool_calls=2))
+    upstream.queue(UpstreamScript(tool_calls=2))
 
     stream = await ask(upstream, FORCED | STREAM)
 
@@ -238,7 +259,7 @@ async def test_reasoning_comes_first_and_is_part_of_the_bound(
 
 
 async def test_reasoning_can_have_its_other_name(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(reasoning_tokens=2, reasoning_name="reasoning"), times=2)
+    upstream.queue(UpstreamScript(reasoning_tokens=2, reasoning_name="reasoning"), times=2)
 
     answer = (await ask(upstream)).json()
     stream = await ask(upstream, STREAM)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import pytest
 
 from tests.testing.wire import EITHER, HELLO, STREAM, ask, connect, request, with_script
-from tollhouse.testing.exchanges import Outcome
-from tollhouse.testing.scripts import Cut, Script
+from tollhouse.testing.exchanges import ExchangeOutcome
+from tollhouse.testing.scripts import Cut, UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
 Body = dict[str, Any]
@@ -18,12 +18,12 @@ Breaking = Literal["close", "reset"]
 @EITHER
 @pytest.mark.parametrize("how", ["close", "reset"])
 async def test_not_even_a_head(upstream: ScriptedUpstream, body: Body, how: Breaking) -> None:
-    upstream.queue(Script(cut=Cut(how=how)))
+    upstream.queue(UpstreamScript(cut=Cut(how=how)))
 
     wire = await ask(upstream, body)
 
     assert (wire.raw, wire.was_reset) == (b"", how == "reset")
-    assert upstream.seen[0].outcome is Outcome.CUT
+    assert upstream.seen[0].outcome is ExchangeOutcome.CUT
 
 
 @EITHER
@@ -31,7 +31,7 @@ async def test_not_even_a_head(upstream: ScriptedUpstream, body: Body, how: Brea
 async def test_a_head_and_nothing_more(
     upstream: ScriptedUpstream, body: Body, how: Breaking
 ) -> None:
-    upstream.queue(Script(cut=Cut(how=how, after=0)))
+    upstream.queue(UpstreamScript(cut=Cut(how=how, after=0)))
 
     wire = await ask(upstream, body)
 
@@ -41,7 +41,7 @@ async def test_a_head_and_nothing_more(
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 async def test_half_a_body(upstream: ScriptedUpstream, how: Breaking) -> None:
-    upstream.queue(Script(cut=Cut(how=how, after=0, inside=True)))
+    upstream.queue(UpstreamScript(cut=Cut(how=how, after=0, inside=True)))
 
     wire = await ask(upstream)
 
@@ -55,7 +55,7 @@ async def test_half_a_body(upstream: ScriptedUpstream, how: Breaking) -> None:
 async def test_some_events_and_no_more(
     upstream: ScriptedUpstream, how: Breaking, inside: bool
 ) -> None:
-    upstream.queue(Script(cut=Cut(how=how, after=3, inside=inside)))
+    upstream.queue(UpstreamScript(cut=Cut(how=how, after=3, inside=inside)))
 
     wire = await ask(upstream, STREAM)
 
@@ -66,7 +66,7 @@ async def test_some_events_and_no_more(
 
 
 async def test_all_events_but_no_end(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(tokens=1, cut=Cut(how="close", after=5)))
+    upstream.queue(UpstreamScript(tokens=1, cut=Cut(how="close", after=5)))
 
     wire = await ask(upstream, STREAM)
 
@@ -93,7 +93,7 @@ async def test_a_stall_lasts_until_it_is_let_go(
     if body is HELLO and cut.after == 2:
         cut = Cut(how="stall", after=0, inside=True)
         said = b'{"id"'
-    upstream.queue(Script(cut=cut))
+    upstream.queue(UpstreamScript(cut=cut))
     reader, writer = await connect(upstream)
     writer.write(request(json.dumps(body).encode()))
 
@@ -101,9 +101,9 @@ async def test_a_stall_lasts_until_it_is_let_go(
     await exchange.stall()
 
     before = await reader.readuntil(said) if said else b""
-    assert exchange.outcome is Outcome.UNDER_WAY
+    assert exchange.outcome is ExchangeOutcome.UNDER_WAY
     exchange.release()
-    assert await exchange.end() is Outcome.COMPLETE
+    assert await exchange.end() is ExchangeOutcome.COMPLETE
     end = b'"total_tokens":21}}' if body is HELLO else b"0\r\n\r\n"
     assert (before + await reader.readuntil(end)).count(b"HTTP/1.1") == 1
     writer.transport.abort()

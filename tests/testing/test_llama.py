@@ -6,7 +6,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from tests.support.engine import Engine
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tollhouse.testing.llama import SLOT_TOKENS, SLOTS
 
 HELLO: dict[str, Any] = {
@@ -37,7 +37,7 @@ def test_it_streams_with_usage(llama_engine: Engine) -> None:
 
 
 def test_it_serves_several_at_once_each_with_a_context_of_its_own(llama_engine: Engine) -> None:
-    with urlopen(f"{llama_engine.origin}/props", timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
+    with urlopen(f"{llama_engine.origin}/props", timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - loopback
         properties = json.load(answer)
 
     with ThreadPoolExecutor(SLOTS) as callers:

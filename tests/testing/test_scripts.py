@@ -9,7 +9,7 @@ import pytest
 
 from tests.testing.wire import EITHER, HELLO, HELLO_TOKENS, STREAM, ask, with_script
 from tollhouse.testing.answers import text_of
-from tollhouse.testing.scripts import Script
+from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import TOKENS_DEFAULT, ScriptedUpstream
 
 Body = dict[str, Any]
@@ -50,8 +50,8 @@ async def test_a_script_that_cannot_be_read_is_refused(upstream: ScriptedUpstrea
 async def test_scripts_wait_in_a_queue_for_the_text_that_they_match(
     upstream: ScriptedUpstream,
 ) -> None:
-    upstream.queue(Script(status=500), match="evening")
-    upstream.queue(Script(status=429), times=2)
+    upstream.queue(UpstreamScript(status=500), match="evening")
+    upstream.queue(UpstreamScript(status=429), times=2)
 
     statuses = [(await ask(upstream)).status for _ in range(3)]
 
@@ -63,7 +63,7 @@ async def test_scripts_wait_in_a_queue_for_the_text_that_they_match(
 async def test_a_queue_holds_for_all_to_come_until_it_is_cleared(
     upstream: ScriptedUpstream,
 ) -> None:
-    upstream.queue(Script(status=503), path="/health", times=None)
+    upstream.queue(UpstreamScript(status=503), path="/health", times=None)
 
     ill = [(await ask(upstream, b"", path="/health", method="GET")).status for _ in range(3)]
     asked = (await ask(upstream)).status
@@ -82,9 +82,9 @@ def with_text(text: str, body: Body = HELLO) -> Body:
 
 @EITHER
 async def test_any_status_with_any_headers_and_body(upstream: ScriptedUpstream, body: Body) -> None:
-    upstream.queue(Script(status=429, headers={"retry-after": "7"}))
-    upstream.queue(Script(status=503, body={"detail": "busy"}))
-    upstream.queue(Script(status=307, headers={"location": "http://127.0.0.1:1/"}, body=""))
+    upstream.queue(UpstreamScript(status=429, headers={"retry-after": "7"}))
+    upstream.queue(UpstreamScript(status=503, body={"detail": "busy"}))
+    upstream.queue(UpstreamScript(status=307, headers={"location": "http://127.0.0.1:1/"}, body=""))
 
     limited, busy, moved = [await ask(upstream, body) for _ in range(3)]
 
@@ -95,9 +95,9 @@ async def test_any_status_with_any_headers_and_body(upstream: ScriptedUpstream, 
 
 
 async def test_an_error_inside_a_success(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(error={"message": "out of memory"}))
-    upstream.queue(Script(error={"message": "out of memory"}, error_after_events=2))
-    upstream.queue(Script(error={"message": "out of memory"}, done=False))
+    upstream.queue(UpstreamScript(error={"message": "out of memory"}))
+    upstream.queue(UpstreamScript(error={"message": "out of memory"}, error_after_events=2))
+    upstream.queue(UpstreamScript(error={"message": "out of memory"}, done=False))
 
     whole = await ask(upstream)
     late = await ask(upstream, STREAM)
@@ -114,9 +114,9 @@ async def test_an_error_inside_a_success(upstream: ScriptedUpstream) -> None:
 
 @EITHER
 async def test_garbage_in_place_of_an_answer(upstream: ScriptedUpstream, body: Body) -> None:
-    upstream.queue(Script(body='{"choices": ['))
-    upstream.queue(Script(body="data: {nope\n\n", content_type="text/event-stream"))
-    upstream.queue(Script(content_type="text/html"))
+    upstream.queue(UpstreamScript(body='{"choices": ['))
+    upstream.queue(UpstreamScript(body="data: {nope\n\n", content_type="text/event-stream"))
+    upstream.queue(UpstreamScript(content_type="text/html"))
 
     broken, records, page = [await ask(upstream, body) for _ in range(3)]
 
@@ -128,7 +128,7 @@ async def test_garbage_in_place_of_an_answer(upstream: ScriptedUpstream, body: B
 
 
 async def test_garbage_between_two_records(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(inserted="data: {nope\n\n", inserted_after_events=2))
+    upstream.queue(UpstreamScript(inserted="data: {nope\n\n", inserted_after_events=2))
 
     stream = await ask(upstream, STREAM)
 
@@ -139,14 +139,14 @@ async def test_garbage_between_two_records(upstream: ScriptedUpstream) -> None:
 @pytest.mark.parametrize(
     ("script", "usage"),
     [
-        (Script(usage={"completion_tokens": -5}), {"completion_tokens": -5}),
-        (Script(usage={"prompt_tokens": 10**30}), {"prompt_tokens": 10**30}),
-        (Script(usage={"total_tokens": "many"}), {"total_tokens": "many"}),
-        (Script(cached_tokens=3), {"prompt_tokens_details": {"cached_tokens": 3}}),
+        (UpstreamScript(usage={"completion_tokens": -5}), {"completion_tokens": -5}),
+        (UpstreamScript(usage={"prompt_tokens": 10**30}), {"prompt_tokens": 10**30}),
+        (UpstreamScript(usage={"total_tokens": "many"}), {"total_tokens": "many"}),
+        (UpstreamScript(cached_tokens=3), {"prompt_tokens_details": {"cached_tokens": 3}}),
     ],
 )
 async def test_usage_can_be_absurd(
-    upstream: ScriptedUpstream, script: Script, usage: dict[str, Any]
+    upstream: ScriptedUpstream, script: UpstreamScript, usage: dict[str, Any]
 ) -> None:
     upstream.queue(script, times=2)
     exact = {
@@ -160,8 +160,8 @@ async def test_usage_can_be_absurd(
 
 
 async def test_usage_can_be_a_text_or_missing(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(usage="lots"))
-    upstream.queue(Script(usage=None), times=2)
+    upstream.queue(UpstreamScript(usage="lots"))
+    upstream.queue(UpstreamScript(usage=None), times=2)
 
     assert (await ask(upstream)).json()["usage"] == "lots"
     assert "usage" not in (await ask(upstream)).json()
@@ -170,9 +170,9 @@ async def test_usage_can_be_a_text_or_missing(upstream: ScriptedUpstream) -> Non
 
 async def test_any_text_and_reason_to_end(upstream: ScriptedUpstream) -> None:
     text = "Two  words,\u2028and [DONE] \r\n too "
-    upstream.queue(Script(text=text, finish_reason="content_filter"))
-    upstream.queue(Script(text=text), times=2)
-    upstream.queue(Script(text="No.", refuses=True))
+    upstream.queue(UpstreamScript(text=text, finish_reason="content_filter"))
+    upstream.queue(UpstreamScript(text=text), times=2)
+    upstream.queue(UpstreamScript(text="No.", refuses=True))
 
     answer = (await ask(upstream)).json()
     whole = (await ask(upstream)).json()
@@ -187,7 +187,7 @@ async def test_any_text_and_reason_to_end(upstream: ScriptedUpstream) -> None:
 
 
 async def test_a_stream_without_its_last_word(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(done=False))
+    upstream.queue(UpstreamScript(done=False))
 
     stream = await ask(upstream, STREAM)
 
@@ -199,7 +199,7 @@ async def test_a_stream_without_its_last_word(upstream: ScriptedUpstream) -> Non
 
 
 async def test_records_split_at_every_byte(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(split_bytes=1, tokens=2))
+    upstream.queue(UpstreamScript(split_bytes=1, tokens=2))
 
     stream = await ask(upstream, STREAM)
 
@@ -208,7 +208,7 @@ async def test_records_split_at_every_byte(upstream: ScriptedUpstream) -> None:
 
 
 async def test_a_whole_body_in_pieces(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(split_bytes=1, body="data: a\n\ndata: b\n\n"))
+    upstream.queue(UpstreamScript(split_bytes=1, body="data: a\n\ndata: b\n\n"))
 
     stream = await ask(upstream, STREAM)
 
@@ -218,7 +218,7 @@ async def test_a_whole_body_in_pieces(upstream: ScriptedUpstream) -> None:
 
 @pytest.mark.parametrize("at_byte", [1, 100, 100_000])
 async def test_all_records_in_two_pieces(upstream: ScriptedUpstream, at_byte: int) -> None:
-    upstream.queue(Script(split_at_byte=at_byte, tokens=2))
+    upstream.queue(UpstreamScript(split_at_byte=at_byte, tokens=2))
 
     stream = await ask(upstream, STREAM)
 
@@ -230,7 +230,7 @@ async def test_all_records_in_two_pieces(upstream: ScriptedUpstream, at_byte: in
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 async def test_lines_end_as_the_script_says(upstream: ScriptedUpstream, end: LineEnd) -> None:
-    upstream.queue(Script(line_end=end))
+    upstream.queue(UpstreamScript(line_end=end))
 
     stream = await ask(upstream, STREAM)
 
@@ -240,7 +240,7 @@ async def test_lines_end_as_the_script_says(upstream: ScriptedUpstream, end: Lin
 
 
 async def test_comments_stand_between_records(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(comments=True, tokens=1))
+    upstream.queue(UpstreamScript(comments=True, tokens=1))
 
     stream = await ask(upstream, STREAM)
 
@@ -248,7 +248,7 @@ async def test_comments_stand_between_records(upstream: ScriptedUpstream) -> Non
 
 
 async def test_a_record_can_be_huge(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(padding_bytes=3_000_000))
+    upstream.queue(UpstreamScript(padding_bytes=3_000_000))
 
     stream = await ask(upstream, STREAM)
 
@@ -262,5 +262,5 @@ def test_the_guide_names_every_member_of_a_script() -> None:
     rows = re.findall(r"^\| (`.+?) \|", guide, re.MULTILINE)
 
     assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == list(
-        Script.__struct_fields__
+        UpstreamScript.__struct_fields__
     )

@@ -5,11 +5,11 @@ import json
 import httpx2
 import pytest
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.upstream import running_upstream, upstream_process
 from tests.testing.wire import HELLO, STREAM, ask, connect, request
-from tollhouse.testing.exchanges import KEPT_MAX, Outcome
-from tollhouse.testing.scripts import Cut, Script
+from tollhouse.testing.exchanges import KEPT_MAX, ExchangeOutcome
+from tollhouse.testing.scripts import Cut, UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
 
@@ -21,7 +21,7 @@ async def test_requests_are_kept_with_their_headers(upstream: ScriptedUpstream) 
     assert (exchange.method, exchange.path) == ("POST", "/v1/chat/completions")
     assert exchange.headers["authorization"] == "Bearer a-key"
     assert json.loads(exchange.body) == HELLO
-    assert exchange.outcome is Outcome.COMPLETE
+    assert exchange.outcome is ExchangeOutcome.COMPLETE
 
 
 async def test_no_more_than_the_last_are_kept(upstream: ScriptedUpstream) -> None:
@@ -37,7 +37,7 @@ async def test_no_more_than_the_last_are_kept(upstream: ScriptedUpstream) -> Non
 
 
 async def test_whoever_leaves_is_seen_to_leave(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(cut=Cut(how="stall", after=3)))
+    upstream.queue(UpstreamScript(cut=Cut(how="stall", after=3)))
     _, writer = await connect(upstream)
     writer.write(request(json.dumps(STREAM).encode()))
     exchange = await upstream.seen.arrival()
@@ -46,23 +46,23 @@ async def test_whoever_leaves_is_seen_to_leave(upstream: ScriptedUpstream) -> No
 
     writer.transport.abort()
 
-    assert await exchange.end() is Outcome.CALLER_LEFT
+    assert await exchange.end() is ExchangeOutcome.CALLER_LEFT
     assert exchange.events_sent == 3
     assert upstream.connections_open == 0
 
 
 async def test_a_caller_who_reads_slowly_is_waited_for(upstream: ScriptedUpstream) -> None:
-    upstream.queue(Script(tokens=100_000))
+    upstream.queue(UpstreamScript(tokens=100_000))
     reader, writer = await connect(upstream)
     writer.write(request(json.dumps(STREAM).encode()))
 
     exchange = await upstream.seen.arrival()
     await reader.readuntil(b"The")
-    assert exchange.outcome is Outcome.UNDER_WAY
+    assert exchange.outcome is ExchangeOutcome.UNDER_WAY
 
     while b"[DONE]" not in await reader.read(1_000_000):
         pass
-    assert await exchange.end() is Outcome.COMPLETE
+    assert await exchange.end() is ExchangeOutcome.COMPLETE
     writer.transport.abort()
 
 
@@ -90,13 +90,13 @@ async def test_what_is_no_http_ends_the_connection(upstream: ScriptedUpstream) -
 
 async def test_stopping_ends_whatever_is_open() -> None:
     async with running_upstream() as upstream:
-        upstream.queue(Script(cut=Cut(how="stall")))
+        upstream.queue(UpstreamScript(cut=Cut(how="stall")))
         _, writer = await connect(upstream)
         writer.write(request(json.dumps(HELLO).encode()))
         exchange = await upstream.seen.arrival()
         await exchange.stall()
 
-    assert await exchange.end() is Outcome.CALLER_LEFT
+    assert await exchange.end() is ExchangeOutcome.CALLER_LEFT
     assert upstream.connections_open == 0
     writer.transport.abort()
 
@@ -114,7 +114,7 @@ async def test_who_was_stopped_refuses_and_can_come_back(upstream: ScriptedUpstr
 def test_another_process_is_driven_over_http() -> None:
     with (
         upstream_process("--tokens", "3") as base_url,
-        httpx2.Client(base_url=base_url, timeout=PATIENCE_SECONDS, trust_env=False) as client,
+        httpx2.Client(base_url=base_url, timeout=TIMEOUT_SECONDS, trust_env=False) as client,
     ):
         queued = {"script": {"status": 503}, "match": "day", "times": 2}
         origin = base_url.removesuffix("/v1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway import PATIENCE_SECONDS
+from tests.support.gateway import TIMEOUT_SECONDS
 from tollhouse.testing.upstream import ScriptedUpstream
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Good day to you"}]}
@@ -66,7 +66,7 @@ async def ask(
     writer.write(request(sent, path=path, method=method, is_last=True))
     raw, was_reset = b"", False
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while piece := await reader.read(65_536):
                 raw += piece
     except ConnectionResetError:

@@ -178,7 +178,7 @@ Surface = Callable[..., Any]
 SURFACES: dict[str, Surface] = {"chat": chat, "responses": response}
 
 
-def fails(case: Case, surface: Surface, *, is_stream: bool) -> Check:
+def fails(case: Case, endpoint: Surface, *, is_stream: bool) -> Check:
     """Streams are refused before the first byte; waiting for retries is proved without them."""
 
     async def check(client: Client) -> None:
@@ -191,9 +191,9 @@ def fails(case: Case, surface: Surface, *, is_stream: bool) -> Check:
         options = named(client, case.options) | {"stream": is_stream}
         if case.is_second:
             with contextlib.suppress(client.sdk.APIStatusError):
-                await surface(client, opened, case, **options)
+                await endpoint(client, opened, case, **options)
         try:
-            await surface(client, opened, case, **options)
+            await endpoint(client, opened, case, **options)
         except client.sdk.APIStatusError as error:
             verify(error, case)
         else:
@@ -245,9 +245,9 @@ async def unknown_model(client: Client) -> None:
 
 CHECKS: dict[str, Check] = {
     f"{name}.{'stream.' if is_stream else ''}{case.status}": fails(
-        case, surface, is_stream=is_stream
+        case, endpoint, is_stream=is_stream
     )
-    for name, surface in SURFACES.items()
+    for name, endpoint in SURFACES.items()
     for is_stream in (False, True)
     for case in CASES
 } | {"chat.breaks_mid_stream": breaks_mid_stream, "models.404": unknown_model}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tollhouse.backends.probing import probe
+from tollhouse.backends.health import probe
 
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 NO_PATIENCE_SECONDS = 0.05
 CREDENTIAL = "sk-hunter2"
 
@@ -33,7 +33,7 @@ class Peer:
 
     async def left(self) -> None:
         """Wait until everybody who has connected is gone."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await asyncio.gather(*self.conversations)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,7 +73,7 @@ def status(code: int, *headers: str) -> bytes:
 
 
 async def asked(peer: Peer, path: str = "/health", api_key: str | None = None) -> str | None:
-    return await probe(peer.url, path, api_key=api_key, seconds=PATIENCE_SECONDS)
+    return await probe(peer.url, path, api_key=api_key, seconds=TIMEOUT_SECONDS)
 
 
 @pytest.mark.parametrize("code", [200, 204, 404, 405])
@@ -106,14 +106,14 @@ async def test_the_path_begins_at_the_host_and_the_credential_goes_with_it() -> 
 async def test_nobody_there_is_said(free_port: int) -> None:
     url = f"http://127.0.0.1:{free_port}/v1"
 
-    reason = await probe(url, "/health", api_key=None, seconds=PATIENCE_SECONDS)
+    reason = await probe(url, "/health", api_key=None, seconds=TIMEOUT_SECONDS)
 
     assert reason == "cannot be connected to"
 
 
 async def test_a_name_that_nobody_has_is_said() -> None:
     reason = await probe(
-        "http://engine.invalid/v1", "/health", api_key=None, seconds=PATIENCE_SECONDS
+        "http://engine.invalid/v1", "/health", api_key=None, seconds=TIMEOUT_SECONDS
     )
 
     assert reason == "cannot be connected to"

@@ -13,14 +13,14 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types import CompletionUsage
 
 from tests.identity.waiting import until
-from tests.support.engine import Engine
-from tests.support.shop import (
+from tests.support.deployment import (
     CACHED_PICO_USD,
     COMPLETION_PICO_USD,
     MODEL,
     PROMPT_PICO_USD,
-    Shop,
+    Deployment,
 )
+from tests.support.engine import Engine
 from tollhouse.base.money import PicoUsd, from_decimal_string
 
 ANSWER_TOKENS = 16
@@ -104,11 +104,11 @@ def request_id_of(completion_id: str) -> UUID:
     return UUID(completion_id.removeprefix("chatcmpl-"))
 
 
-class Till:
+class EngineCustomer:
     """A customer at engines that nobody else uses, from now on."""
 
-    def __init__(self, shop: Shop, *engines: Engine) -> None:
-        self.shop = shop
+    def __init__(self, deployment: Deployment, *engines: Engine) -> None:
+        self.deployment = deployment
         self.engine = engines[0]
         self._engines = engines
         self._before = self._counted()
@@ -155,8 +155,8 @@ class Till:
 
     def _options(self) -> dict[str, Any]:
         return {
-            "api_key": self.shop.key.value,
-            "base_url": f"{self.shop.gateway.base_url}/v1",
+            "api_key": self.deployment.key.value,
+            "base_url": f"{self.deployment.gateway.base_url}/v1",
             "max_retries": 0,
             "_strict_response_validation": True,
         }
@@ -170,7 +170,7 @@ class Till:
             await self._check_entry(request_id, tokens)
             await self._check_record(request_id, tokens)
             told += tokens
-        credit = await self.shop.settled(len(answers))
+        credit = await self.deployment.settled(len(answers))
         assert credit.settled_pico_usd == told.cost_pico_usd > 0
         assert await self.used(told.output) == told
 
@@ -204,15 +204,15 @@ class Till:
     async def entry(self, request_id: UUID) -> dict[str, Any]:
         """How the ledger resolved a request, once it has."""
         found: dict[str, Any] = {}
-        world = self.shop.world
+        org = self.deployment.org
 
         async def is_resolved() -> bool:
-            rows = await world.database.fetch_all(
+            rows = await org.database.fetch_all(
                 """
                 SELECT * FROM ledger_entries
                  WHERE organization_id = $1 AND reservation_id = $2 AND phase = 1
                 """,
-                world.organization_id,
+                org.organization_id,
                 request_id,
             )
             for row in rows:
@@ -223,7 +223,7 @@ class Till:
         return found
 
     async def _check_record(self, request_id: UUID, tokens: Tokens) -> None:
-        record = await self.shop.record(str(request_id))
+        record = await self.deployment.record(str(request_id))
         assert record["status"] == 200
         assert record["model"] == MODEL
         assert record["tokens"] == {

@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from tollhouse.backends import rules
+from tollhouse.backends import replicas
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendBusy,
-    BackendDeniedUs,
     BackendDown,
     BackendError,
     BackendFailed,
     BackendHungUp,
-    BackendNonsense,
+    BackendMalformed,
     BackendRejected,
     BackendTimedOut,
+    BackendUnauthorized,
     BackendUnreachable,
     NoReplica,
 )
-from tollhouse.backends.rules import CLOSED, FAILURES_MAX, PAUSE_SECONDS, RetryBudget
+from tollhouse.backends.replicas import CLOSED, FAILURES_MAX, PAUSE_SECONDS, RetryBudget
 
 KEYS = [b"session-%d" % number for number in range(20_000)]
 
@@ -32,7 +32,7 @@ class Place:
     in_flight: int = 0
 
     def __post_init__(self) -> None:
-        self.number = rules.replica_number(self.name)
+        self.number = replicas.replica_number(self.name)
 
 
 def places(count: int) -> list[Place]:
@@ -40,7 +40,7 @@ def places(count: int) -> list[Place]:
 
 
 def drawn(candidates: "list[Place]", key: bytes | None) -> Place:
-    return rules.choose(candidates, key, draw=random.Random(1).choice)  # noqa: S311 - no secret
+    return replicas.choose(candidates, key, draw=random.Random(1).choice)  # noqa: S311 - no secret
 
 
 def homes(candidates: list[Place]) -> dict[bytes, str]:
@@ -114,7 +114,7 @@ def test_without_affinity_the_least_loaded_is_drawn() -> None:
     candidates[0].in_flight, candidates[2].in_flight = 3, 1
     draws = random.Random(7)  # noqa: S311 - no secret
 
-    chosen = {rules.choose(candidates, None, draw=draws.choice) for _ in range(100)}
+    chosen = {replicas.choose(candidates, None, draw=draws.choice) for _ in range(100)}
 
     assert chosen == {candidates[1], candidates[3]}
 
@@ -174,8 +174,8 @@ def test_repetitions_stay_below_a_fifth_of_the_calls_and_ten() -> None:
         (BackendDown(replica="r"), True, False),
         (BackendBusy(replica="r"), True, False),
         (BackendFailed(replica="r"), False, False),
-        (BackendNonsense(replica="r"), False, False),
-        (BackendDeniedUs(replica="r"), False, False),
+        (BackendMalformed(replica="r"), False, False),
+        (BackendUnauthorized(replica="r"), False, False),
         (BackendBroke(replica="r"), False, False),
         (BackendRejected(None, replica="r"), False, False),
         (BackendTimedOut(replica="r"), False, False),
@@ -186,11 +186,11 @@ def test_repetitions_stay_below_a_fifth_of_the_calls_and_ten() -> None:
 def test_what_may_be_repeated(
     failure: BackendError, is_repeated: bool, is_repeated_where_billed: bool
 ) -> None:
-    def may_repeat(*, bills_without_answer: bool, attempts: int = 1) -> bool:
-        return rules.may_repeat(
+    def may_retry(*, bills_without_answer: bool, attempts: int = 1) -> bool:
+        return replicas.may_retry(
             failure, attempts=attempts, bills_without_answer=bills_without_answer
         )
 
-    assert may_repeat(bills_without_answer=False) is is_repeated
-    assert may_repeat(bills_without_answer=True) is is_repeated_where_billed
-    assert not may_repeat(bills_without_answer=False, attempts=rules.ATTEMPTS_MAX)
+    assert may_retry(bills_without_answer=False) is is_repeated
+    assert may_retry(bills_without_answer=True) is is_repeated_where_billed
+    assert not may_retry(bills_without_answer=False, attempts=replicas.ATTEMPTS_MAX)

@@ -21,7 +21,7 @@ describe("costs", () => {
       .waitFor();
     await page.getByRole("row", { name: /Shop/ }).waitFor();
     await page.getByRole("row", { name: /Search/ }).waitFor();
-    await page.getByText("1 request is unsettled").waitFor();
+    await page.getByText("1 request has no final cost yet").waitFor();
     await visitor.isContent();
   });
 

@@ -59,15 +59,15 @@ describe("limits of traffic", () => {
     const dialog = page.getByRole("dialog");
     await page.getByRole("button", { name: "Set a limit" }).click();
     await dialog.getByLabel("On", { exact: true }).selectOption("Project Search");
-    await dialog.getByLabel("Requests at once").fill("none");
-    await dialog.getByText("A whole number from 1 on, or nothing.").waitFor();
+    await dialog.getByLabel("Concurrent requests").fill("none");
+    await dialog.getByText("Enter a whole number of at least 1, or leave it empty.").waitFor();
     await visitor.isContent();
 
-    await dialog.getByLabel("Requests at once").fill("7");
+    await dialog.getByLabel("Concurrent requests").fill("7");
     await dialog.getByRole("button", { name: "Set limit" }).click();
     await page.getByRole("row", { name: /Search you none none 7/ }).waitFor();
     await page.getByRole("button", { name: "Change the limit of Search" }).click();
-    await dialog.getByLabel("Requests a minute").fill("60");
+    await dialog.getByLabel("Requests per minute").fill("60");
     await dialog.getByRole("button", { name: "Set limit" }).click();
     await page.getByRole("row", { name: /Search you 60 none 7/ }).waitFor();
     await page.getByRole("button", { name: "Remove the limit of Search" }).click();

@@ -80,7 +80,7 @@ describe.skipIf(FOLDER === "").each([
     await page.getByText("Name what is meant").waitFor();
     await page.getByLabel("Text", { exact: true }).fill("Charge it to my card, please.");
     await page.getByRole("button", { name: "Judge it" }).click();
-    await page.getByRole("region", { name: "By what is published" }).waitFor();
+    await page.getByRole("region", { name: "By the published version" }).waitFor();
     await page.getByRole("slider").fill("8650");
     await shoot("policy");
   });

@@ -59,14 +59,14 @@ describe("policies", () => {
     await page.getByRole("button", { name: "Create draft" }).click();
 
     await page.getByRole("heading", { name: "Medical advice", level: 1 }).waitFor();
-    await page.getByText("Nothing is published yet").waitFor();
+    await page.getByText("This policy is not published yet").waitFor();
     await visitor.isContent();
   });
 
   it("apply once they are published", async () => {
     const { page } = visitor;
     await page.getByRole("button", { name: "Publish" }).click();
-    await page.getByText("It becomes version 1. What matches is recorded.").waitFor();
+    await page.getByText("It becomes version 1. Matches are recorded.").waitFor();
     await visitor.isContent();
 
     await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
@@ -93,7 +93,7 @@ describe("policies", () => {
     const { page } = visitor;
     const early = page.getByLabel("End a matching answer while it is being written");
     await page.getByLabel("Judges").selectOption("Requests");
-    await page.getByText("Only where responses are judged.").waitFor();
+    await page.getByText("Only for policies that evaluate responses.").waitFor();
     expect(await early.isDisabled()).toBe(true);
     await visitor.isContent();
 
@@ -157,7 +157,7 @@ describe("policies", () => {
     await conflict.getByRole("row", { name: "Ends answers early No Yes not changed" }).waitFor();
     await visitor.isContent();
 
-    await conflict.getByRole("button", { name: "Lay mine on top" }).click();
+    await conflict.getByRole("button", { name: "Keep my edits" }).click();
     await page.getByRole("button", { name: "Save draft" }).click();
     await page.getByRole("heading", { name: "Private addresses", level: 1 }).waitFor();
 
@@ -176,8 +176,8 @@ describe("policies", () => {
 
     await page.getByRole("button", { name: "Publish" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
-    await page.getByRole("alert").getByText("Somebody else has changed this policy").waitFor();
-    await page.getByRole("button", { name: "Take theirs" }).click();
+    await page.getByRole("alert").getByText("This policy was changed elsewhere").waitFor();
+    await page.getByRole("button", { name: "Use their draft" }).click();
 
     await page.getByRole("heading", { name: "Addresses", level: 1 }).waitFor();
     expect((await call("GET", id)).current_version).toBe(1);

@@ -39,7 +39,7 @@ describe("past scores", () => {
     await page.getByRole("link", { name: "Card numbers" }).click();
     const scores = page.getByRole("region", { name: "Past scores of version 1" });
 
-    await scores.getByRole("img", { name: `${matched(0)} scores by the hundredth` }).waitFor();
+    await scores.getByRole("img", { name: `${matched(0)} scores in steps of 1 %` }).waitFor();
     await scores.getByText(`Would have matched ${matched(80)} of ${matched(0)}`).waitFor();
     await scores.getByText("1 could not be judged").waitFor();
     await visitor.isContent();
@@ -55,7 +55,7 @@ describe("past scores", () => {
     await scores
       .getByText(`Would have matched between ${matched(81)} and ${matched(80)} of ${matched(0)}`)
       .waitFor();
-    await scores.getByText("80.5 % cuts one that holds").waitFor();
+    await scores.getByText("may be on either side of 80.5 %").waitFor();
     await page.keyboard.press("ArrowRight");
     await scores.getByText(`Would have matched ${matched(81)} of ${matched(0)}`).waitFor();
     await page.keyboard.press("End");
@@ -68,7 +68,7 @@ describe("past scores", () => {
     const { page } = visitor;
     const scores = page.getByRole("region", { name: "Past scores of version 1" });
 
-    await scores.getByRole("button", { name: "Take it into the draft" }).click();
+    await scores.getByRole("button", { name: "Use it in the draft" }).click();
 
     expect(await page.getByLabel("Match from (%)").inputValue()).toBe("99.5");
     expect(await page.getByRole("button", { name: "Save draft" }).isEnabled()).toBe(true);
@@ -93,13 +93,13 @@ describe("past scores", () => {
     const { page } = visitor;
     await visitor.go("Policies");
     await page.getByRole("link", { name: "Competitor names" }).click();
-    await page.getByText("Only what is published is judged").waitFor();
-    await page.getByText("Nothing has matched yet").waitFor();
+    await page.getByText("There are no scores yet").waitFor();
+    await page.getByText("There are no matches and no failures yet").waitFor();
     await visitor.isContent();
 
     await visitor.go("Policies");
     await page.getByRole("link", { name: /addresses/i }).click();
-    await page.getByText("This version has scored nothing in these days.").waitFor();
+    await page.getByText("This version has no scores in this period.").waitFor();
     await visitor.isContent();
   });
 });

@@ -20,7 +20,7 @@ describe("advice", () => {
     const { page } = visitor;
     await open("Card numbers");
     const advice = page.getByRole("status", { name: "Advice" });
-    await advice.getByText("Nothing in it is known to mislead a judge.").waitFor();
+    await advice.getByText("No advice: nothing in the rule is known to mislead a judge.").waitFor();
 
     await page.getByLabel("Rule").fill("What bad words does it contain?");
 
@@ -56,7 +56,7 @@ describe("a text on trial", () => {
     await page.getByRole("button", { name: "Judge it" }).click();
 
     const verdicts = page.getByRole("status", { name: "Verdicts" });
-    for (const name of ["By the draft", "By what is published"]) {
+    for (const name of ["By the draft", "By the published version"]) {
       const verdict = verdicts.getByRole("region", { name });
       await verdict.getByText("match", { exact: true }).waitFor();
       await verdict.getByRole("img", { name: "Score 97 %, a match from 80 %" }).waitFor();
@@ -67,7 +67,7 @@ describe("a text on trial", () => {
   it("is judged by a rule that is not saved yet", async () => {
     const { page } = visitor;
     await page.getByLabel("Rule").fill("Does the text give legal advice?");
-    await page.getByText("The text or the rule has been changed since.").waitFor();
+    await page.getByText("The text or the rule has changed since this test.").waitFor();
     await visitor.isContent();
 
     await page.getByRole("button", { name: "Judge it" }).click();
@@ -75,7 +75,7 @@ describe("a text on trial", () => {
     const verdicts = page.getByRole("status", { name: "Verdicts" });
     await verdicts.getByRole("region", { name: "By the draft" }).getByText("no match").waitFor();
     await verdicts
-      .getByRole("region", { name: "By what is published" })
+      .getByRole("region", { name: "By the published version" })
       .getByText("match", { exact: true })
       .waitFor();
     await page.getByRole("button", { name: "Discard edits" }).click();
@@ -86,7 +86,7 @@ describe("a text on trial", () => {
 
     await page.getByLabel("Rule").fill("Card numbers.");
 
-    await page.getByText("The rule must be a question first.").waitFor();
+    await page.getByText("The rule must be a question that ends with a question mark.").waitFor();
     expect(await page.getByRole("button", { name: "Judge it" }).isDisabled()).toBe(true);
     await page.getByRole("button", { name: "Discard edits" }).click();
   });
@@ -120,12 +120,12 @@ describe("a text on trial", () => {
     const elsewhere = await enter(browser(), { baseUrl: inject("told").unjudged_base_url });
     const { page } = elsewhere;
     await open("Card numbers", elsewhere);
-    await page.getByText("Nothing in it is known to mislead a judge.").waitFor();
+    await page.getByText("No advice: nothing in the rule is known to mislead a judge.").waitFor();
     await page.getByLabel("Text", { exact: true }).fill("Anything.");
 
     await page.getByRole("button", { name: "Judge it" }).click();
 
-    await page.getByRole("alert").getByText("This gateway has no judge to ask.").waitFor();
+    await page.getByRole("alert").getByText("This gateway has no judge.").waitFor();
     await elsewhere.isContent();
     await elsewhere.leave();
   });
@@ -139,7 +139,7 @@ describe("a text on trial", () => {
 
     await page.getByRole("button", { name: "Judge it" }).click();
 
-    const panel = page.getByRole("region", { name: "Try it on a text" });
+    const panel = page.getByRole("region", { name: "Test it on a text" });
     await panel.getByText("policies:write").waitFor();
     await reader.isContent();
     await reader.leave();

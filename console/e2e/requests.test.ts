@@ -15,7 +15,7 @@ describe("requests", () => {
     await visitor.go("Requests");
 
     await page
-      .getByRole("row", { name: /200 .* nobody/ })
+      .getByRole("row", { name: /200 .* none/ })
       .first()
       .waitFor();
     await visitor.isContent();
@@ -32,7 +32,7 @@ describe("requests", () => {
     await page.getByRole("radio", { name: kind }).check();
 
     await page
-      .getByRole("row", { name: /200 .* nobody/ })
+      .getByRole("row", { name: /200 .* none/ })
       .first()
       .waitFor({ state: "detached" });
     await page.getByRole("row", { name: expected }).first().waitFor();

@@ -57,7 +57,7 @@ describe.each([
     await page.getByText("Name what is meant").waitFor();
     await page.getByLabel("Text", { exact: true }).fill("It is 4929 1111 2222 3333.");
     await page.getByRole("button", { name: "Judge it" }).click();
-    await page.getByRole("region", { name: "By what is published" }).waitFor();
+    await page.getByRole("region", { name: "By the published version" }).waitFor();
     await page.getByRole("slider").press("PageDown");
     await page.getByText("Would have matched").waitFor();
 

@@ -127,7 +127,7 @@ function Nowhere() {
   return (
     <Page title="No such page">
       <p>
-        Nothing stands at this address. <Link to={{ page: "overview" }}>Go to the overview</Link>
+        There is no page at this address. <Link to={{ page: "overview" }}>Go to the overview</Link>
       </p>
     </Page>
   );

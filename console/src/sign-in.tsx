@@ -39,8 +39,8 @@ export function SignIn({ onKey }: { onKey: (key: string) => void }) {
           <p>
             You have none, or all were revoked? The operator makes one with{" "}
             <code>tollhouse admin-key create</code>. A key that holds{" "}
-            <code>admin_api_keys:revoke</code> can revoke every other Admin key, even if it holds
-            nothing else.
+            <code>admin_api_keys:revoke</code> can revoke every other Admin key, even if it has no
+            other permission.
           </p>
         </div>
         <TextField
@@ -69,7 +69,7 @@ export function SignIn({ onKey }: { onKey: (key: string) => void }) {
 
 /** Any route tells whether a key is one; a permission that it lacks is no reason to stay outside. */
 async function faultOf(key: string): Promise<string | null> {
-  if (!/^[!-~]+$/.test(key)) return "This is not a key: it holds a character that no key has.";
+  if (!/^[!-~]+$/.test(key)) return "This is not a key: it has a character that keys do not have.";
   try {
     const query = { limit: 1 };
     await content(apiWith(key).GET("/manage/v1/organization/projects", { params: { query } }));

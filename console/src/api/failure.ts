@@ -78,7 +78,8 @@ export function asFailure(thrown: unknown): Failure {
   return new Failure({
     status: 0,
     code: "console_fault",
-    message: "The console itself has failed here. The browser's log says more.",
+    message:
+      "The console failed to show this. Reload the page; the browser's console has the details.",
     param: null,
     requestId: null,
     missingPermission: null,

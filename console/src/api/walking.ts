@@ -47,5 +47,5 @@ export async function walkReport<T>(
     if (read.next_page === null) return buckets;
     next = read.next_page;
   }
-  throw new RangeError("the range is longer than a page shows");
+  throw new RangeError("the range is too long for one page");
 }

@@ -7,7 +7,7 @@ export const NowContext = createContext<Instant | null>(null);
 
 export function useNow(): Instant {
   const now = use(NowContext);
-  if (now === null) throw new Error("a page without a present");
+  if (now === null) throw new Error("a page needs the current time");
   return now;
 }
 

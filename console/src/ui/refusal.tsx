@@ -51,7 +51,7 @@ function RefusingPolicies({ explanation }: { explanation: Explanation }) {
   }, [admin, explanation]);
   return policies.map(({ id, name }) => (
     <p key={id}>
-      The policy is called <Link to={{ page: "policy", id }}>{name}</Link>.
+      The policy is <Link to={{ page: "policy", id }}>{name}</Link>.
     </p>
   ));
 }
@@ -66,13 +66,13 @@ function Reason({ explanation }: { explanation: Explanation }) {
     return (
       <p>
         Your Admin key lacks the permission <code>{explanation.missingPermission}</code>. Sign in
-        with a key that holds it to see or do this.
+        with a key that has it.
       </p>
     );
   }
-  if (explanation.code === "unknown_url") return <p>This gateway does not offer this yet.</p>;
+  if (explanation.code === "unknown_url") return <p>This gateway does not support this yet.</p>;
   if (explanation.code === "no_judge") {
-    return <p>This gateway has no judge to ask. Whoever runs it can configure one.</p>;
+    return <p>This gateway has no judge. Its operator can configure one.</p>;
   }
   return <p>{explanation.message}</p>;
 }

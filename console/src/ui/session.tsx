@@ -17,6 +17,6 @@ export const SessionContext = createContext<Session | null>(null);
 
 export function useSession(): Session {
   const session = use(SessionContext);
-  if (session === null) throw new Error("no page is shown to somebody who is not signed in");
+  if (session === null) throw new Error("a page needs a session");
   return session;
 }

@@ -59,7 +59,7 @@ export function Costs() {
   }, []);
   const span = useMemo(() => spanOf(range, now, from, to), [range, now, from, to]);
   return (
-    <Page title="Costs" about="Settled costs by UTC day, to the last pico-dollar.">
+    <Page title="Costs" about="Settled costs by UTC day.">
       <div className="bar">
         <Choices label="Range" value={range} options={RANGES} onValue={setRange} />
         <Choices label="Grouping" value={by} options={GROUPINGS} onValue={setBy} />
@@ -134,9 +134,8 @@ function Unsettled({ requests }: { requests: number }) {
   return (
     <p className="notice notice-warn">
       <span>
-        <Count of={requests} /> {requests === 1 ? "request is" : "requests are"} unsettled: nobody
-        knows the end yet. What {requests === 1 ? "it costs" : "they cost"} is in no amount on this
-        page, and is not zero.
+        <Count of={requests} /> {requests === 1 ? "request has" : "requests have"} no final cost
+        yet. The amounts below do not include {requests === 1 ? "it" : "them"}.
       </span>
     </p>
   );
@@ -162,7 +161,7 @@ function Costed({ costs }: { costs: Costing }) {
           <Chart
             days={broken.days}
             groups={drawn}
-            label={`Costs by day, ${days}, ${shown(broken.total)} in all; the table tells more`}
+            label={`Costs by day, ${days}, ${shown(broken.total)} in all; the table has the details`}
           />
         </Suspense>
       </Panel>

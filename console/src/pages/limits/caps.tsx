@@ -48,7 +48,7 @@ export function Caps() {
       <Loaded of={caps}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>Nothing is capped: all of the credit can be spent.</Empty>
+            <Empty>No spending cap is set: all of the credit can be spent.</Empty>
           ) : (
             <ul className="caps">
               {items.map((cap) => (
@@ -99,7 +99,7 @@ function CapActions({ cap, names, onAsk }: CapActionsProperties) {
 
 const PERIOD_OPTIONS = [
   { value: "month", title: "Each UTC month" },
-  { value: "lifetime", title: "In all, for ever" },
+  { value: "lifetime", title: "All time" },
 ] as const;
 
 interface SetCapProperties {
@@ -148,7 +148,7 @@ function SetCap({ cap, onSet, onClose }: SetCapProperties) {
         )}
         <TextField
           label="Amount (USD)"
-          hint="A request that could cross it is refused before it reaches a model."
+          hint="A request that could exceed the cap is refused before it reaches a model."
           {...(amount === "" || value !== null ? {} : { fault: "An amount such as 250 or 12.50." })}
           inputMode="decimal"
           value={amount}
@@ -198,8 +198,8 @@ function RemoveCap({ cap, names, onRemoved, onClose }: RemoveCapProperties) {
       onConfirm={remove}
       onClose={onClose}
     >
-      Other caps and the credit still hold. What was counted is kept: a cap that is set again knows
-      of it.
+      Other caps and the credit still apply. Spending is still counted, also for a cap that you set
+      later.
     </Confirmation>
   );
 }

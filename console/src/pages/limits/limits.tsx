@@ -8,7 +8,7 @@ export function Limits() {
   return (
     <Page
       title="Limits and caps"
-      about="A cap bounds money, a limit bounds traffic. Both can be set on the organization, a project or a key."
+      about="A cap limits spending, a rate limit limits traffic. You can set both for the organization, a project or a key."
     >
       <Caps />
       <RateLimits />

@@ -1,4 +1,4 @@
-/** Limits of traffic: the organization's own can be set here, the operator's only seen. */
+/** Rate limits: the organization's own can be set here, the operator's only seen. */
 
 import { type FormEvent, useCallback, useState } from "react";
 import { content } from "../../api/client";
@@ -40,12 +40,12 @@ export function RateLimits() {
     { title: "On", cell: (limit) => scopeName(limit, names) },
     { title: "Set by", cell: ({ owner }) => (owner === "operator" ? "the operator" : "you") },
     {
-      title: "Requests a minute",
+      title: "Requests per minute",
       cell: ({ requests_per_minute }) => bound(requests_per_minute),
       isNumeric: true,
     },
     {
-      title: "Tokens a minute",
+      title: "Tokens per minute",
       cell: ({ tokens_per_minute }) => bound(tokens_per_minute),
       isNumeric: true,
     },
@@ -61,7 +61,7 @@ export function RateLimits() {
   ];
   return (
     <Panel
-      title="Limits of traffic"
+      title="Rate limits"
       actions={
         <button type="button" className="button button-main" onClick={() => ask({ verb: "set" })}>
           Set a limit
@@ -71,14 +71,9 @@ export function RateLimits() {
       <Loaded of={limits}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>Nothing is limited.</Empty>
+            <Empty>No rate limit is set.</Empty>
           ) : (
-            <Table
-              caption="Limits of traffic"
-              columns={columns}
-              rows={items}
-              keyOf={({ id }) => id}
-            />
+            <Table caption="Rate limits" columns={columns} rows={items} keyOf={({ id }) => id} />
           )
         }
       </Loaded>
@@ -161,10 +156,12 @@ function SetLimit({ limit, onSet, onClose }: SetLimitProperties) {
     <Dialog title={limit === null ? "Set a limit" : "Change the limit"} onClose={onClose}>
       <form className="form" onSubmit={set}>
         {limit === null && <ScopeFields {...choice} onChoice={setChoice} />}
-        <BoundField label="Requests a minute" value={requests} onValue={setRequests} />
-        <BoundField label="Tokens a minute" value={tokens} onValue={setTokens} />
-        <BoundField label="Requests at once" value={atOnce} onValue={setAtOnce} />
-        <p className="quiet">An empty field is no bound. What was set before is replaced.</p>
+        <BoundField label="Requests per minute" value={requests} onValue={setRequests} />
+        <BoundField label="Tokens per minute" value={tokens} onValue={setTokens} />
+        <BoundField label="Concurrent requests" value={atOnce} onValue={setAtOnce} />
+        <p className="quiet">
+          An empty field sets no limit. The new values replace the earlier ones.
+        </p>
         {act.failure !== null && <Refusal failure={act.failure} />}
         <div className="row row-end">
           <button type="button" className="button" onClick={onClose}>
@@ -190,7 +187,7 @@ function BoundField({ label, value, onValue }: BoundFieldProperties) {
   return (
     <TextField
       label={label}
-      {...(isSound ? {} : { fault: "A whole number from 1 on, or nothing." })}
+      {...(isSound ? {} : { fault: "Enter a whole number of at least 1, or leave it empty." })}
       inputMode="numeric"
       value={value}
       onValue={onValue}
@@ -228,7 +225,7 @@ function RemoveLimit({ limit, name, onRemoved, onClose }: RemoveLimitProperties)
       onConfirm={remove}
       onClose={onClose}
     >
-      The operator’s limits still hold.
+      The operator’s limits still apply.
     </Confirmation>
   );
 }

@@ -35,7 +35,7 @@ const COLUMNS: ReadonlyArray<Column<Model>> = [
 
 export function Models() {
   return (
-    <Page title="Models" about="Prices are in US dollars for a million tokens.">
+    <Page title="Models" about="Prices are in US dollars per million tokens.">
       <WithProjectKey>{(customer) => <Catalog customer={customer} />}</WithProjectKey>
     </Page>
   );
@@ -52,7 +52,7 @@ function Catalog({ customer }: { customer: Api }) {
       <Loaded of={models}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty>No model can be called with this key.</Empty>
+            <Empty>This key may not call any model.</Empty>
           ) : (
             <Table caption="Catalog" columns={COLUMNS} rows={data} keyOf={({ id }) => id} />
           )

@@ -32,7 +32,7 @@ export function FullestCaps() {
       <Loaded of={caps}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>Nothing is capped: all of the credit can be spent.</Empty>
+            <Empty>No spending cap is set: all of the credit can be spent.</Empty>
           ) : (
             <ul className="caps">
               {fullest(items).map((cap) => (

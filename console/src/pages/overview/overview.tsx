@@ -34,7 +34,7 @@ export function Overview() {
   const costs = useCosts();
   const hours = useTraffic();
   return (
-    <Page title="Overview" about="Your organization at this moment. Days and months are UTC.">
+    <Page title="Overview" about="Your organization now. Days and months are in UTC.">
       <div className="figures">
         <CreditFigure credit={credit} costs={costs.value?.days ?? []} />
         <HeldFigure credit={credit} />
@@ -121,7 +121,7 @@ function CreditFigure({ credit, costs }: { credit: Loading<Credit>; costs: reado
             <Money of={credits.available.value} />
           </p>
           <p className="note">
-            Of a balance of <Money of={credits.balance.value} />
+            Balance: <Money of={credits.balance.value} />
           </p>
           <Sparkline
             heights={balances(picoOf(credits.balance.value), costs, entries).map(height)}
@@ -141,10 +141,11 @@ function HeldFigure({ credit }: { credit: Loading<Credit> }) {
           <p className="value">
             <Money of={credits.held.value} />
           </p>
-          <p className="note">By requests that are not settled yet</p>
+          <p className="note">For requests that are not settled yet</p>
           {picoOf(credits.unsettled.value) > 0n && (
             <p className="note">
-              Of <Money of={credits.unsettled.value} /> nobody knows the end yet
+              <Money of={credits.unsettled.value} /> is held for requests whose final cost is not
+              known yet
             </p>
           )}
         </>
@@ -167,8 +168,8 @@ function TodayFigure({ costs }: { costs: Loading<Costs> }) {
               `The last ${DAYS_SHOWN} days`
             ) : (
               <>
-                <Count of={unsettled} /> {unsettled === 1 ? "request" : "requests"} unsettled, in no
-                sum
+                Without <Count of={unsettled} /> {unsettled === 1 ? "request" : "requests"} that{" "}
+                {unsettled === 1 ? "has" : "have"} no final cost yet
               </>
             )}
           </p>
@@ -188,7 +189,7 @@ function MonthFigure({ costs }: { costs: Loading<Costs> }) {
           <p className="value">
             <Money of={spentThisMonth(days, now)} />
           </p>
-          <p className="note">As it grew</p>
+          <p className="note">Cumulative, by day</p>
           <Sparkline heights={growth(days, now).map(height)} />
         </>
       )}
@@ -221,7 +222,7 @@ function FailuresFigure({ hours }: { hours: Loading<Hour[]> }) {
             <Count of={traffic(value).failed} />
           </p>
           <p className="note">
-            And <Count of={traffic(value).refused} /> refused, in the last 24 hours
+            In the last 24 hours, and <Count of={traffic(value).refused} /> refused requests
           </p>
           <Sparkline heights={value.map(({ failed }) => failed)} isBad />
         </>

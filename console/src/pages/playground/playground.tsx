@@ -27,7 +27,7 @@ export function Playground() {
   return (
     <Page
       title="Playground"
-      about="Every call here is a real one: authenticated, limited, judged and charged to the project of the key."
+      about="Calls on this page are real: they are authenticated, limited, evaluated by policies and charged to the key’s project."
     >
       <WithProjectKey>{(customer) => <Ready customer={customer} />}</WithProjectKey>
     </Page>
@@ -45,7 +45,7 @@ function Ready({ customer }: { customer: Api }) {
       {({ data }) => {
         const usable = data.filter(({ access }) => access.available);
         return usable.length === 0 ? (
-          <Empty>No model can be called with this key.</Empty>
+          <Empty>This key may not call any model.</Empty>
         ) : (
           <Room customer={customer} models={usable} />
         );
@@ -143,7 +143,7 @@ function Talk({ talk, isBusy }: { talk: readonly Turn[]; isBusy: boolean }) {
   }, [talk]);
   return (
     <div className="talk" role="log" aria-label="Conversation" aria-busy={isBusy}>
-      {talk.length === 0 && <Empty>Nothing has been said yet.</Empty>}
+      {talk.length === 0 && <Empty>There are no messages yet.</Empty>}
       {talk.map((turn, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: turns are only ever added at the end.
         <article key={index} className={`turn turn-${turn.role}`}>
@@ -196,7 +196,7 @@ function Asking({ talking, isSound }: { talking: Talking; isSound: boolean }) {
     <form className="form" onSubmit={submit}>
       <TextArea
         label="Message"
-        hint="Ctrl and Enter send it."
+        hint="Press Ctrl and Enter to send."
         rows={3}
         value={question}
         onValue={setQuestion}
@@ -251,9 +251,9 @@ function Settings({ models, wishes, onWishes }: SettingsProperties) {
         onValue={(instructions) => onWishes({ ...wishes, instructions })}
       />
       <TextField
-        label="Output tokens at most"
-        hint="This much is reserved before the call."
-        {...(isSound ? {} : { fault: "A whole number from 1 on." })}
+        label="Maximum output tokens"
+        hint="Credit for this many tokens is held before the call."
+        {...(isSound ? {} : { fault: "Enter a whole number of at least 1." })}
         inputMode="numeric"
         value={wishes.outputTokens}
         onValue={(outputTokens) => onWishes({ ...wishes, outputTokens })}

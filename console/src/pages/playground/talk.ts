@@ -58,7 +58,7 @@ export function messagesOf(
 }
 
 const FINISHES: Readonly<Record<string, string>> = {
-  length: "cut at the bound on output tokens",
+  length: "stopped at the maximum of output tokens",
   content_filter: "stopped by a filter",
 };
 

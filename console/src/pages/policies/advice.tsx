@@ -46,7 +46,7 @@ export function Advice({ of: { value, failure, reload } }: { of: Loading<Remarks
 /** That it is no question yet is said by the field itself. */
 function Advised({ remarks }: { remarks: Remarks }) {
   if (remarks.length === 0) {
-    return <p className="quiet">Nothing in it is known to mislead a judge.</p>;
+    return <p className="quiet">No advice: nothing in the rule is known to mislead a judge.</p>;
   }
   const others = remarks.filter(({ weakness }) => weakness !== "not_a_question");
   if (others.length === 0) return null;

@@ -42,12 +42,12 @@ export function Conflict({ before, theirs, mine, onTheirs, onMine }: ConflictPro
   ];
   return (
     <div className="notice notice-warn conflict" role="alert">
-      <h3>Somebody else has changed this policy</h3>
+      <h3>This policy was changed elsewhere</h3>
       {found.length === 0 ? (
-        <p>The draft is as it was; it was published, paused or resumed meanwhile.</p>
+        <p>The draft has not changed. The policy was published, paused or resumed.</p>
       ) : (
         <Table
-          caption="What was changed meanwhile"
+          caption="Changes since you opened it"
           columns={columns}
           rows={found}
           keyOf={({ field }) => field}
@@ -55,10 +55,10 @@ export function Conflict({ before, theirs, mine, onTheirs, onMine }: ConflictPro
       )}
       <div className="row">
         <button type="button" className="button button-small" onClick={onTheirs}>
-          Take theirs
+          Use their draft
         </button>
         <button type="button" className="button button-small" onClick={onMine}>
-          Lay mine on top
+          Keep my edits
         </button>
       </div>
     </div>

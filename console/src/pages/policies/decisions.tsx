@@ -46,14 +46,14 @@ export function Decisions({ policyId }: { policyId: string }) {
     [admin, policyId],
   );
   return (
-    <Panel title="Decisions" actions={<span className="quiet">The texts are never kept.</span>}>
+    <Panel title="Decisions" actions={<span className="quiet">Texts are not stored.</span>}>
       <Paged read={read}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty>Nothing has matched yet, and nothing failed to be judged.</Empty>
+            <Empty>There are no matches and no failures yet.</Empty>
           ) : (
             <Table
-              caption="Matches, and what could not be judged, newest first"
+              caption="Matches and failures, newest first"
               columns={COLUMNS}
               rows={rows}
               keyOf={({ id }) => id}

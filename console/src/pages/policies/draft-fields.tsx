@@ -38,7 +38,7 @@ export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties)
       <div className="advised">
         <TextArea
           label="Rule"
-          hint="A yes-or-no question about the text. Yes is a match."
+          hint="A yes-or-no question about the text. The answer yes is a match."
           {...(draft.rule === "" || faults.rule === undefined ? {} : { fault: faults.rule })}
           value={draft.rule}
           onValue={set("rule")}
@@ -75,7 +75,7 @@ export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties)
       )}
       <TextField
         label="Match from (%)"
-        hint="How sure the judge must be. Empty for the gateway's default."
+        hint="The lowest score that is a match. Leave it empty for the gateway's default."
         {...(faults.threshold === undefined ? {} : { fault: faults.threshold })}
         inputMode="decimal"
         value={draft.threshold}

@@ -88,13 +88,13 @@ export function faultsOf(draft: Draft): Partial<Record<FieldName, string>> {
   const faults: Partial<Record<FieldName, string>> = {};
   if (draft.name.trim() === "") faults.name = "A policy needs a name.";
   if (!draft.rule.endsWith("?")) {
-    faults.rule = "The rule is a yes-or-no question and ends with a question mark.";
+    faults.rule = "Enter a yes-or-no question that ends with a question mark.";
   }
   if (draft.endsEarly && !judgesAnswers(draft)) {
-    faults.endsEarly = "Only a policy that judges responses can end them.";
+    faults.endsEarly = "Only a policy that evaluates responses can end them.";
   }
   if (basisPointsOf(draft.threshold) === undefined) {
-    faults.threshold = "A percentage from 0.01 to 99.99, or nothing.";
+    faults.threshold = "Enter a percentage from 0.01 to 99.99, or leave it empty.";
   }
   return faults;
 }

@@ -21,8 +21,8 @@ export function EarlyEnd({ draft, onValue, remarks }: EarlyEndProperties) {
         hint={
           fault ??
           (judgesAnswers(draft)
-            ? "Once it enforces, a match in a part counts, and the rest is never written. Not for a question about something that is missing: it may still come."
-            : "Only where responses are judged.")
+            ? "If the policy enforces, a match in the beginning of an answer ends the answer. Do not use this for a question about something that is missing: it can still come."
+            : "Only for policies that evaluate responses.")
         }
         isChecked={draft.endsEarly}
         onValue={onValue}

@@ -23,7 +23,7 @@ export function Histogram({ scoreCounts, threshold, published }: HistogramProper
       viewBox={`0 0 ${BINS} ${HEIGHT}`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${count(scored)} scores by the hundredth, from 0 % to 100 %`}
+      aria-label={`${count(scored)} scores in steps of 1 %, from 0 % to 100 %`}
     >
       {heights(scoreCounts).map((share, bin) => (
         <Bar

@@ -33,7 +33,7 @@ export function NewPolicy() {
     <Page
       title="New policy"
       trail={<Link to={{ page: "policies" }}>Policies</Link>}
-      about="It begins as a draft: nothing is judged by it before it is published. Once it is created, its rule is read for advice, and can be tried on a text."
+      about="A new policy is a draft and applies after you publish it. After you create it, you get advice on its rule and can test it on a text."
     >
       <Panel title="Draft">
         <form className="form" onSubmit={create}>

@@ -47,7 +47,7 @@ export function PastScores({ policyId, published, drafted, onThreshold }: PastSc
   if (published === null) {
     return (
       <Panel title="Past scores">
-        <Empty>Only what is published is judged: there are no scores yet.</Empty>
+        <Empty>There are no scores yet: the policy is not published.</Empty>
       </Panel>
     );
   }
@@ -125,7 +125,7 @@ function Trial({ tally, threshold, published, isDrafted, onThreshold, onTake }: 
   const id = useId();
   const found = wouldMatch(tally.scoreCounts, threshold);
   const words = wouldMatchInWords(found);
-  if (found.scored === 0) return <Empty>This version has scored nothing in these days.</Empty>;
+  if (found.scored === 0) return <Empty>This version has no scores in this period.</Empty>;
   return (
     <>
       <div className="scale">
@@ -141,8 +141,8 @@ function Trial({ tally, threshold, published, isDrafted, onThreshold, onTake }: 
           onChange={(event) => onThreshold(onScale(Number(event.target.value)))}
         />
         <div className="scale-ends quiet" aria-hidden="true">
-          <span>0 %: surely no</span>
-          <span>100 %: surely yes</span>
+          <span>0 %: certainly no</span>
+          <span>100 %: certainly yes</span>
         </div>
       </div>
       <div className="row row-apart">
@@ -168,7 +168,7 @@ function Trial({ tally, threshold, published, isDrafted, onThreshold, onTake }: 
             Back to {inPercent(published)}
           </button>
           <button type="button" className="button" disabled={isDrafted} onClick={onTake}>
-            Take it into the draft
+            Use it in the draft
           </button>
         </div>
       </div>
@@ -182,7 +182,8 @@ function Cut({ found, threshold }: { found: WouldMatch; threshold: number }) {
   if (unsure === 0) return null;
   return (
     <p className="quiet">
-      Scores are kept by the hundredth. {inPercent(threshold)} cuts one that holds {count(unsure)}.
+      Scores are stored in steps of 1 %, so {count(unsure)} of them may be on either side of{" "}
+      {inPercent(threshold)}.
     </p>
   );
 }

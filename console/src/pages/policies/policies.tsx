@@ -50,7 +50,7 @@ export function Policies() {
   return (
     <Page
       title="Policies"
-      about="A policy is a yes-or-no question about a text. Monitoring records where the answer is yes; enforcing refuses it."
+      about="A policy is a yes-or-no question about a text. If the answer is yes, a monitoring policy records it and an enforcing policy refuses the request."
       actions={
         <Link to={{ page: "new-policy" }} className="button button-main">
           New policy
@@ -61,7 +61,10 @@ export function Policies() {
         <Loaded of={policies}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty>There is no policy yet. A new one is a draft, and has no effect.</Empty>
+              <Empty>
+                There is no policy yet. A new policy is a draft and has no effect until you publish
+                it.
+              </Empty>
             ) : (
               <Table caption="Policies" columns={COLUMNS} rows={items} keyOf={({ id }) => id} />
             )

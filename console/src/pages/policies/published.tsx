@@ -11,7 +11,7 @@ export function Published({ policy }: { policy: Policy }) {
   if (published === null) {
     return (
       <Panel title="Published">
-        <Empty>Nothing is published yet: this policy has no effect.</Empty>
+        <Empty>This policy is not published yet and has no effect.</Empty>
       </Panel>
     );
   }

@@ -84,11 +84,10 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
 }
 
 function consequence(step: Step, policy: Policy): string {
-  if (step === "pause") return "Nothing is judged by it from now on, until somebody resumes it.";
-  if (step === "resume") return "Its published version applies again.";
+  if (step === "pause") return "The policy stops applying until you resume it.";
+  if (step === "resume") return "The published version applies again.";
   const version = (policy.current_version ?? 0) + 1;
   if (policy.state === "paused") return `It becomes version ${version} and stays paused.`;
-  const effect =
-    policy.draft.mode === "enforcing" ? "What matches is refused" : "What matches is recorded";
+  const effect = policy.draft.mode === "enforcing" ? "Matches are refused" : "Matches are recorded";
   return `It becomes version ${version}. ${effect}. Scope: ${SCOPES[policy.draft.scope].toLowerCase()}.`;
 }

@@ -45,7 +45,7 @@ export function Trying({ policy, draft }: TryingProperties) {
   };
   const isChanged = tried !== null && (tried.text !== text || tried.rule !== draft.rule);
   return (
-    <Panel title="Try it on a text">
+    <Panel title="Test it on a text">
       <form className="form" onSubmit={attempt}>
         <TextArea
           label="Text"
@@ -61,7 +61,7 @@ export function Trying({ policy, draft }: TryingProperties) {
             className="button"
             disabled={act.isBusy || text === "" || faultsOf(draft).rule !== undefined}
           >
-            {act.isBusy ? "The judge reads…" : "Judge it"}
+            {act.isBusy ? "Asking the judge…" : "Judge it"}
           </button>
         </div>
         {act.failure !== null && <Refusal failure={act.failure} />}
@@ -75,9 +75,10 @@ export function Trying({ policy, draft }: TryingProperties) {
 
 /** The rule is tried as it is written; the draft's threshold as it was saved. */
 function hintFor(policy: Policy, draft: Draft): string {
-  if (faultsOf(draft).rule !== undefined) return "The rule must be a question first.";
+  if (faultsOf(draft).rule !== undefined)
+    return "The rule must be a question that ends with a question mark.";
   if (draft.threshold !== draftOf(policy).threshold) {
-    return "The rule is tried as it stands; the threshold counts once it is saved.";
+    return "The test uses the rule as you see it. A changed threshold applies after you save it.";
   }
-  return "It is judged and forgotten. The rule is tried as it stands, saved or not.";
+  return "The text is not stored. The test uses the rule as you see it, saved or not.";
 }

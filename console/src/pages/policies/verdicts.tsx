@@ -7,7 +7,7 @@ import { failureInWords, inPercent, OUTCOMES } from "./words";
 
 const TITLES: Readonly<Record<PolicyVerdict["of"], { short: string; whole: string }>> = {
   draft: { short: "Draft", whole: "By the draft" },
-  published: { short: "Published", whole: "By what is published" },
+  published: { short: "Published", whole: "By the published version" },
 };
 
 interface VerdictsProperties {
@@ -22,7 +22,7 @@ export function Verdicts({ of, isOld }: VerdictsProperties) {
       {of.map((verdict) => (
         <Verdict key={verdict.of} verdict={verdict} />
       ))}
-      {isOld && <p className="note">The text or the rule has been changed since.</p>}
+      {isOld && <p className="note">The text or the rule has changed since this test.</p>}
     </div>
   );
 }
@@ -51,5 +51,5 @@ function boundsInWords({ lowest_basis_points, highest_basis_points }: PolicyVerd
   if (lowest_basis_points === null || highest_basis_points === null) return "";
   if (lowest_basis_points === highest_basis_points) return "";
   const [low, high] = [inPercent(lowest_basis_points), inPercent(highest_basis_points)];
-  return ` Surely between ${low} and ${high}.`;
+  return ` The score is between ${low} and ${high}.`;
 }

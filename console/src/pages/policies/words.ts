@@ -16,7 +16,7 @@ export const JUDGED: Readonly<Record<PolicyDecision["direction"], string>> = {
 export const SCOPES: Readonly<Record<PolicyDraft["scope"], string>> = {
   organization: "Every project",
   projects: "Chosen projects",
-  unattached: "Only where a request names it",
+  unattached: "Only requests that name it",
 };
 
 export const MODES: Readonly<Record<PolicyDraft["mode"], string>> = {
@@ -47,15 +47,15 @@ export function actionInWords(decision: PolicyDecision): { tone: Tone; words: st
 }
 
 const FAILURES: Readonly<Record<string, string>> = {
-  unreachable: "the judge was not reached",
+  unreachable: "the judge could not be reached",
   timed_out: "the judge took too long",
   rejected: "the judge refused the question",
-  garbled: "the judge’s answer could not be read",
+  garbled: "the judge’s answer could not be parsed",
   unseen: "the judge said neither yes nor no",
-  uncovered: "the judge hardly meant yes or no",
-  undecided: "the score may lie on either side of the threshold",
-  not_evaluable: "not everything in it was text",
-  over_budget: "it was too long to be judged",
+  uncovered: "yes and no were improbable in the judge’s answer",
+  undecided: "the score may be on either side of the threshold",
+  not_evaluable: "it contains something other than text",
+  over_budget: "it is too long to be judged",
 };
 
 /** Why there is no verdict; a reason that is newer than the console is told as it is. */

@@ -97,7 +97,7 @@ function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
       </fieldset>
       <TextField
         label="Last day (optional)"
-        hint="The key works until the end of this day, UTC. Without one it never expires."
+        hint="The key works until the end of this UTC day. Leave it empty for a key that does not expire."
         type="date"
         min={isoDay(now)}
         value={lastDay}
@@ -105,7 +105,7 @@ function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
       />
       <TextField
         label="Only these models (optional)"
-        hint="Names, separated by commas. Without any, every model of the project."
+        hint="Names, separated by commas. Leave it empty for every model of the project."
         value={models}
         onValue={setModels}
       />

@@ -42,7 +42,7 @@ export function Effective({ projectId }: { projectId: string }) {
       <Loaded of={policies}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty>No published policy applies to this project by itself.</Empty>
+            <Empty>No published policy applies to all requests of this project.</Empty>
           ) : (
             <Table
               caption="Policies that apply here"

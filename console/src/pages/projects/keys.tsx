@@ -53,7 +53,7 @@ export function Keys({ projectId, isActive }: { projectId: string; isActive: boo
       <Loaded of={keys}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>There is no key yet. An application needs one to call a model.</Empty>
+            <Empty>There is no key yet. Create one, so that an application can call models.</Empty>
           ) : (
             <Table caption="Keys" columns={columns} rows={items} keyOf={({ id }) => id} />
           )
@@ -160,9 +160,9 @@ interface ChangeKeyProperties {
 }
 
 const CONSEQUENCES = {
-  suspend: "It stops working within a second, everywhere. Resuming brings it back as it was.",
-  resume: "It works again within a second, with the same value and the same permissions.",
-  revoke: "It stops working within a second, everywhere, and nothing brings it back.",
+  suspend: "The key stops working within a second. You can resume it.",
+  resume: "The key works again within a second, with the same value and permissions.",
+  revoke: "The key stops working within a second. This cannot be undone.",
 } as const;
 
 function ChangeKey({ projectId, apiKey, verb, onChanged, onClose }: ChangeKeyProperties) {

@@ -14,7 +14,7 @@ export function NewValue({ value, onClose }: { value: string; onClose: () => voi
   return (
     <div className="form">
       <p className="notice notice-warn">
-        Copy the key now. It is shown this once, and nobody can read it again.
+        Copy the key now. It is shown only once and cannot be recovered.
       </p>
       <CopyLine text={value} label="Key" />
       <div className="form">

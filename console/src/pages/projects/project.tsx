@@ -124,7 +124,7 @@ function Edit({ project, onEdited, onClose }: EditProperties) {
         <TextField label="Name" value={name} onValue={setName} maxLength={200} required autoFocus />
         <TextField
           label="Only these models (optional)"
-          hint="Names, separated by commas. Without any, every model."
+          hint="Names, separated by commas. Leave it empty for every model."
           value={models}
           onValue={setModels}
         />
@@ -166,8 +166,7 @@ function Archive({ id, onArchived, onClose }: ArchiveProperties) {
       onConfirm={archive}
       onClose={onClose}
     >
-      Its keys stop working within a second, and nothing brings it back. What it used stays in every
-      report.
+      Its keys stop working within a second. This cannot be undone. Its usage stays in reports.
     </Confirmation>
   );
 }

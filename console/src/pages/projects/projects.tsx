@@ -42,7 +42,7 @@ export function Projects() {
   return (
     <Page
       title="Projects and keys"
-      about="A project holds keys. Applications call models with them, and costs are told apart by them."
+      about="A project has keys. Applications call models with them, and costs are reported by project and key."
       actions={
         <button type="button" className="button button-main" onClick={() => setCreating(true)}>
           New project

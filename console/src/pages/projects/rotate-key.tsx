@@ -11,7 +11,7 @@ import { useSession } from "../../ui/session";
 import { NewValue } from "./new-value";
 
 const OVERLAPS = [
-  { value: "0", title: "Not at all: it ends at once" },
+  { value: "0", title: "No time: it stops at once" },
   { value: "3600", title: "1 hour" },
   { value: "86400", title: "1 day" },
   { value: "604800", title: "7 days" },
@@ -59,8 +59,7 @@ export function RotateKey({ projectId, apiKey, onRotated, onClose }: RotateKeyPr
       ) : (
         <form className="form" onSubmit={rotate}>
           <p>
-            The key gets a second value. Its ID, permissions, caps, limits and history stay as they
-            are.
+            The key gets a new value. Its ID, permissions, caps, limits and history do not change.
           </p>
           <SelectField
             label="The old value keeps working for"

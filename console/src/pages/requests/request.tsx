@@ -55,7 +55,7 @@ function Facts({ record }: { record: RequestRecord }) {
     <dl className="facts">
       <dt>Status</dt>
       <dd>
-        <StatusBadge status={record.status} /> {record.status === 499 && "the caller left"}
+        <StatusBadge status={record.status} /> {record.status === 499 && "the caller disconnected"}
       </dd>
       <dt>Failed by</dt>
       <dd>
@@ -77,7 +77,7 @@ function Facts({ record }: { record: RequestRecord }) {
       <dd>
         <Tokens tokens={record.tokens} />{" "}
         {record.estimated && (
-          <span className="quiet">an estimate: the engine did not report all of them</span>
+          <span className="quiet">estimated: the engine did not report the usage</span>
         )}
       </dd>
       <dt>Cost</dt>

@@ -30,7 +30,7 @@ export function Requests() {
     "all",
   );
   return (
-    <Page title="Requests" about="What became of each request. Prompts and answers are never kept.">
+    <Page title="Requests" about="The outcome of each request. Prompts and answers are not stored.">
       <Finder />
       <Panel
         title="Latest requests"
@@ -52,7 +52,7 @@ function Finder() {
     <form className="bar finder" onSubmit={find}>
       <TextField
         label="Request ID"
-        placeholder="As X-Request-ID says it"
+        placeholder="The X-Request-ID of the response"
         value={id}
         onValue={setId}
         spellCheck={false}

@@ -14,12 +14,12 @@ export interface Stretch {
 }
 
 export const MEANINGS: Readonly<Record<Step, string>> = {
-  queue: "waiting for a free place",
+  queue: "waiting for a free slot",
   admission: "reserving credit",
   judging: "policies on the request",
   "first byte": "until the model’s answer began",
   answer: "until it ended",
-  rest: "whatever else it took",
+  rest: "the rest",
 };
 
 /** One after the other, those of no length left out; together they are the whole. */

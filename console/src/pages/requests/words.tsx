@@ -16,9 +16,9 @@ export function StatusBadge({ status }: { status: number }) {
   return <Badge tone={status < 500 ? "warn" : "bad"}>{status}</Badge>;
 }
 
-/** Who failed, how, and by which policies; nothing where nobody did. */
+/** Who failed, with which code, and the policies that refused the request. */
 export function Failing({ record }: { record: RequestRecord }) {
-  if (record.failed_by === null) return <span className="quiet">nobody</span>;
+  if (record.failed_by === null) return <span className="quiet">none</span>;
   return (
     <>
       {CULPRITS[record.failed_by]}

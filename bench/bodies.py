@@ -27,8 +27,8 @@ import httpx2
 
 from tests.support import databases
 from tests.support.gateway import settings_for
+from tests.support.organization_fixture import new_organization_fixture
 from tests.support.processes import Service, running_service
-from tests.support.world import new_world
 from tollhouse.app import connect
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.tasks import Tasks
@@ -211,8 +211,8 @@ async def measure() -> dict[str, list[Cost] | list[Call]]:
         await schema.migrate(url)
         settings = settings_for(url)
         database = await connect(settings)
-        world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-        key = (await world.admin_key()).value
+        org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+        key = (await org.admin_key()).value
         await database.close()
         costs = [await measure_cost(settings, key, name, body) for name, body in bodies()]
     calls = [call for name, body in bodies() for call in longest_calls(name, body)]

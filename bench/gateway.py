@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from bench.support import load, processes
-from bench.support.ground import Ground, Server, prepared
+from bench.support.customers import BenchSetup, Server, prepared
 
 REQUEST_RATIO_MAX: Final = 25.0
 CHUNK_RATIO_MAX: Final = 6.0
@@ -52,26 +52,26 @@ class Round:
     tollhouse: Figures
 
 
-async def measure_round(ground: Ground, folder: Path, *, seconds: float) -> Round:
+async def measure_round(setup: BenchSetup, folder: Path, *, seconds: float) -> Round:
     """The same load for each of them."""
     return Round(
-        direct=await measure_server(ground, ground.direct, folder, seconds=seconds),
-        nginx=await measure_server(ground, ground.proxy, folder, seconds=seconds),
-        tollhouse=await measure_server(ground, ground.tollhouse, folder, seconds=seconds),
+        direct=await measure_server(setup, setup.direct, folder, seconds=seconds),
+        nginx=await measure_server(setup, setup.proxy, folder, seconds=seconds),
+        tollhouse=await measure_server(setup, setup.tollhouse, folder, seconds=seconds),
     )
 
 
 async def measure_server(
-    ground: Ground, server: Server, folder: Path, *, seconds: float
+    setup: BenchSetup, server: Server, folder: Path, *, seconds: float
 ) -> Figures:
     """Saturated, paced, and streaming; nothing is left of one when the next begins."""
-    sessions_before = await ground.postgresql_sessions()
+    sessions_before = await setup.postgresql_sessions()
     cpu_before = processes.cpu_seconds(server.process)
     answered, taken_seconds = await load.saturate(server.whole, folder, seconds=seconds)
-    if server is ground.tollhouse:
-        await ground.all_is_settled()
+    if server is setup.tollhouse:
+        await setup.all_is_settled()
     cpu_after = processes.cpu_seconds(server.process)
-    sessions_after = await ground.postgresql_sessions()
+    sessions_after = await setup.postgresql_sessions()
     waited_ms = await load.paced_ms(server.whole, seconds=seconds)
     chunk_cpu_before = processes.cpu_seconds(server.stream_process)
     chunks = await load.stream(server.streamed, seconds=seconds)
@@ -129,14 +129,14 @@ async def measure(arguments: argparse.Namespace) -> None:
     """Warm all of them up, then go round; tell every round as it ends."""
     with TemporaryDirectory(prefix="tollhouse-bench-") as name:
         folder = Path(name)
-        async with prepared(folder) as ground:
-            await measure_round(ground, folder, seconds=min(WARM_SECONDS, arguments.seconds))
+        async with prepared(folder) as setup:
+            await measure_round(setup, folder, seconds=min(WARM_SECONDS, arguments.seconds))
             rounds: list[Round] = []
             for _ in range(arguments.rounds):
-                rounds.append(await measure_round(ground, folder, seconds=arguments.seconds))
+                rounds.append(await measure_round(setup, folder, seconds=arguments.seconds))
                 sys.stdout.write(f"{_line(rounds[-1])}\n")
                 sys.stdout.flush()
-            found = summary(ground.interpreter.description, rounds)
+            found = summary(setup.interpreter.description, rounds)
     sys.stdout.write(json.dumps(found, indent=None if arguments.json else 2) + "\n")
 
 

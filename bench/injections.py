@@ -19,11 +19,11 @@ from dataclasses import asdict
 from statistics import mean, median
 from typing import Any, Final
 
-from bench.support import agreement, courts
-from bench.support.courts import Bench, Judging
-from tests.support.injections import BANK, fenced
-from tollhouse.judging import calibration, layout
-from tollhouse.judging.types import Order, Question
+from bench.support import agreement, evaluators
+from bench.support.evaluators import EngineEvaluator, Judging
+from tests.support.injections import BANK, delimited
+from tollhouse.evaluation.judge import calibration, prompts
+from tollhouse.evaluation.types import JudgeQuestion, PromptOrder
 
 RULE: Final = agreement.RULE
 THRESHOLD_BASIS_POINTS: Final = 5_000
@@ -62,29 +62,29 @@ def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
     }
 
 
-def check_fence(bench: Bench, order: Order, text: str) -> None:
+def check_fence(bench: EngineEvaluator, order: PromptOrder, text: str) -> None:
     """The judge reads the text to the letter, and not a word of it outside its fence."""
-    subject = bench.subject(courts.saying(text))
-    (window,) = subject.sheet.windows(bytes_max=WINDOW_BYTES)
-    question = Question(rule=RULE, window=window, seal=subject.seal)
-    prompt = layout.messages(question, order)[-1]["content"]
-    data = fenced(prompt, subject.seal.fence)
+    judged = bench.judged(evaluators.saying(text))
+    (window,) = judged.rendered.windows(bytes_max=WINDOW_BYTES)
+    question = JudgeQuestion(rule=RULE, window=window, request_keys=judged.request_keys)
+    prompt = prompts.messages(question, order)[-1]["content"]
+    data = delimited(prompt, judged.request_keys.delimiter)
     assert [part["text"] for part in data["parts"]] == [text]
 
 
-async def scored(bench: Bench, order: Order, text: str) -> int | None:
+async def scored(bench: EngineEvaluator, order: PromptOrder, text: str) -> int | None:
     """Only what stays in its fence is asked about."""
     check_fence(bench, order, text)
-    score = await bench.score(courts.saying(text), RULE)
+    score = await bench.score(evaluators.saying(text), RULE)
     return None if score is None else score.basis_points
 
 
-async def measure(judging: Judging, order: Order, texts: Sequence[str]) -> dict[str, Any]:
+async def measure(judging: Judging, order: PromptOrder, texts: Sequence[str]) -> dict[str, Any]:
     """Every other text has what is beside it before it, the others after."""
     attacks: list[Pair] = []
     controls: list[Pair] = []
     unanswered = 0
-    async with courts.opened(judging, order) as bench:
+    async with evaluators.opened(judging, order) as bench:
         for number, text in enumerate(texts):
             alone = await scored(bench, order, text)
             for attack in (HARMLESS, *BANK):
@@ -107,8 +107,8 @@ async def measure(judging: Judging, order: Order, texts: Sequence[str]) -> dict[
 async def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Both orders on the same texts."""
     texts = agreement.TEXTS[: arguments.texts]
-    with courts.judging_engine(arguments.engine) as judging:
-        measured = [await measure(judging, order, texts) for order in Order]
+    with evaluators.judging_engine(arguments.engine) as judging:
+        measured = [await measure(judging, order, texts) for order in PromptOrder]
         return {
             "bench": "injections",
             "engine": arguments.engine,
@@ -116,7 +116,7 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
             "question": RULE,
             "bank": len(BANK),
             # Each was asserted before it was asked about.
-            "contents_in_their_fence": len(Order) * len(texts) * len(("", HARMLESS, *BANK)),
+            "contents_in_their_fence": len(PromptOrder) * len(texts) * len(("", HARMLESS, *BANK)),
             "orders": measured,
             "load_average": round(os.getloadavg()[0], 1),
         }

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from bench.support import courts, labelled
-from bench.support.courts import Bench
+from bench.support import evaluators, labelled
+from bench.support.evaluators import EngineEvaluator
 from bench.support.labelled import Set
-from tests.journeys.till import counted_by
-from tollhouse.judging import calibration
-from tollhouse.judging.calibration import Interval, Labelled
-from tollhouse.judging.types import Order
+from tests.journeys.engine_customer import counted_by
+from tollhouse.evaluation.judge import calibration
+from tollhouse.evaluation.judge.calibration import Interval, Labelled
+from tollhouse.evaluation.types import PromptOrder
 
 TEXTS_MAX: Final = 200
 WINDOW_BYTES: Final = 4_992
@@ -31,13 +31,15 @@ FALSE_POSITIVES_MAX: Final = 0.01
 NO_CLAIM: Final = "No accuracy is claimed from this model: it is too small to judge."
 
 
-async def scored(bench: Bench, one: Set, texts: Sequence[str]) -> list[int | None]:
+async def scored(bench: EngineEvaluator, one: Set, texts: Sequence[str]) -> list[int | None]:
     """One after another; nothing where the judge had no answer that counts."""
-    found = [await bench.score(courts.saying(text, one.direction), one.rule) for text in texts]
+    found = [await bench.score(evaluators.saying(text, one.direction), one.rule) for text in texts]
     return [None if score is None else score.basis_points for score in found]
 
 
-async def measure(bench: Bench, one: Set, *, texts: int, bytes_max: int) -> dict[str, Any]:
+async def measure(
+    bench: EngineEvaluator, one: Set, *, texts: int, bytes_max: int
+) -> dict[str, Any]:
     """Figures of one set."""
     samples = labelled.drawn(one.samples, texts)
     read = [labelled.cut(sample.text, bytes_max) for sample in samples]
@@ -88,9 +90,9 @@ def _rounded(interval: Interval) -> dict[str, float]:
 async def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Every set, as Tollhouse asks: content first."""
     sets = labelled.sets()
-    with courts.judging_engine(arguments.engine) as judging:
+    with evaluators.judging_engine(arguments.engine) as judging:
         before, begun = counted_by(judging.engine), time.perf_counter()
-        async with courts.opened(judging, Order.CONTENT_FIRST) as bench:
+        async with evaluators.opened(judging, PromptOrder.CONTENT_FIRST) as bench:
             measured: list[dict[str, Any]] = []
             for one in sets:
                 measured.append(

@@ -27,10 +27,11 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.support import agreement, courts
-from bench.support.courts import Judging
-from tests.journeys.till import counted_by
-from tollhouse.judging.types import Content, Order, Outcome
+from bench.support import agreement, evaluators
+from bench.support.evaluators import Judging
+from tests.journeys.engine_customer import counted_by
+from tollhouse.base.policies import EvaluationOutcome
+from tollhouse.evaluation.types import Content, PromptOrder
 
 WORDS: Final = ("toll", "house", "keeper", "bread", "road", "bridge", "coin", "lantern")
 COMPUTED_QUESTIONS: Final = 1_000
@@ -39,7 +40,7 @@ COMPUTED_QUESTIONS: Final = 1_000
 def content(tokens: int) -> Content:
     """About so many tokens that no cache has seen before."""
     words = [secrets.choice(WORDS) for _ in range(tokens - 8)]
-    return courts.saying(f"{secrets.token_hex(4)} {' '.join(words)}")
+    return evaluators.saying(f"{secrets.token_hex(4)} {' '.join(words)}")
 
 
 def rules(count: int) -> list[str]:
@@ -50,14 +51,18 @@ def rules(count: int) -> list[str]:
     ]
 
 
-async def measure(judging: Judging, order: Order, *, questions: int, tokens: int) -> dict[str, Any]:
+async def measure(
+    judging: Judging, order: PromptOrder, *, questions: int, tokens: int
+) -> dict[str, Any]:
     """All questions on one content, one after another, as on one slot."""
-    async with courts.opened(judging, order, secret=courts.fresh_secret()) as bench:
+    async with evaluators.opened(judging, order, secret=evaluators.fresh_secret()) as bench:
         before, begun = counted_by(judging.engine), time.perf_counter()
         decisions = await bench.decide(content(tokens), rules(questions))
         took_seconds = time.perf_counter() - begun
     used = counted_by(judging.engine) - before
-    failed = [decision.reason for decision in decisions if decision.outcome is Outcome.FAILED]
+    failed = [
+        decision.reason for decision in decisions if decision.outcome is EvaluationOutcome.FAILED
+    ]
     assert not failed, failed
     assert all(decision.windows == 1 for decision in decisions), "windows would be measured"
     return {
@@ -70,17 +75,19 @@ async def measure(judging: Judging, order: Order, *, questions: int, tokens: int
     }
 
 
-async def scores(judging: Judging, secret: bytes = courts.FIXED_SECRET) -> list[int | None]:
+async def scores(judging: Judging, secret: bytes = evaluators.FIXED_SECRET) -> list[int | None]:
     """Of the fixed texts; they are the same in every run of one engine, as far as it is."""
-    async with courts.opened(judging, Order.CONTENT_FIRST, secret=secret) as bench:
-        found = [await bench.score(courts.saying(text), agreement.RULE) for text in agreement.TEXTS]
+    async with evaluators.opened(judging, PromptOrder.CONTENT_FIRST, secret=secret) as bench:
+        found = [
+            await bench.score(evaluators.saying(text), agreement.RULE) for text in agreement.TEXTS
+        ]
     return [None if score is None else score.basis_points for score in found]
 
 
 async def steadiness(judging: Judging, scored: Sequence[int | None]) -> dict[str, Any]:
     """How far scores move where nothing was changed that should count."""
     again = await scores(judging)
-    elsewhere = await scores(judging, courts.fresh_secret())
+    elsewhere = await scores(judging, evaluators.fresh_secret())
     return {
         "asked_again": asdict(agreement.compared(scored, again)),
         "behind_another_fence": asdict(agreement.compared(scored, elsewhere)),
@@ -119,17 +126,17 @@ async def run(judging: Judging, arguments: argparse.Namespace) -> dict[str, Any]
     }
 
 
-def orders(questions: int, question_first_max: int) -> list[Order]:
+def orders(questions: int, question_first_max: int) -> list[PromptOrder]:
     """Both, as long as the slow one can be waited for."""
-    return list(Order) if questions <= question_first_max else [Order.CONTENT_FIRST]
+    return list(PromptOrder) if questions <= question_first_max else [PromptOrder.CONTENT_FIRST]
 
 
 def ratio(found: Sequence[dict[str, Any]], tokens: int, questions: int) -> dict[str, Any]:
     """How much less content first takes, and how much less at least where it was not measured."""
     rows = [one for one in found if one["content_tokens"] == tokens]
-    (first,) = _of(rows, Order.CONTENT_FIRST, questions)
+    (first,) = _of(rows, PromptOrder.CONTENT_FIRST, questions)
     other = max(
-        (one for one in _of(rows, Order.QUESTION_FIRST) if one["questions"] <= questions),
+        (one for one in _of(rows, PromptOrder.QUESTION_FIRST) if one["questions"] <= questions),
         key=lambda one: one["questions"],
     )
     scale = questions / other["questions"]
@@ -147,13 +154,13 @@ def ratio(found: Sequence[dict[str, Any]], tokens: int, questions: int) -> dict[
 def computed(found: Sequence[dict[str, Any]], tokens: int) -> dict[str, Any]:
     """For a thousand questions, not measured: what each further question took, times so many."""
     rows = [one for one in found if one["content_tokens"] == tokens]
-    total = {order: _extended(_of(rows, order)) for order in Order}
+    total = {order: _extended(_of(rows, order)) for order in PromptOrder}
     return {
         "content_tokens": tokens,
         "questions": COMPUTED_QUESTIONS,
         "is_computed": True,
         "fewer_evaluated_tokens": round(
-            total[Order.QUESTION_FIRST] / total[Order.CONTENT_FIRST], 2
+            total[PromptOrder.QUESTION_FIRST] / total[PromptOrder.CONTENT_FIRST], 2
         ),
     }
 
@@ -166,7 +173,7 @@ def _extended(rows: Sequence[dict[str, Any]]) -> float:
 
 
 def _of(
-    rows: Sequence[dict[str, Any]], order: Order, questions: int | None = None
+    rows: Sequence[dict[str, Any]], order: PromptOrder, questions: int | None = None
 ) -> list[dict[str, Any]]:
     return [
         one
@@ -196,7 +203,7 @@ def main() -> None:
         result: dict[str, Any] = {"bench": "judging"}
         one, other = files
     else:
-        with courts.judging_engine(arguments.engine) as judging:
+        with evaluators.judging_engine(arguments.engine) as judging:
             result = one = asyncio.run(run(judging, arguments))
         other = files[0] if files else None
     if other is not None:

@@ -28,17 +28,17 @@ from typing import Any, Final
 import msgspec
 
 from bench.support import fitting, judges
-from bench.support.ground import customer
+from bench.support.customers import customer
 from bench.support.policies import fill
 from bench.support.sides import REQUESTS, Side
 from tests.identity.waiting import until
-from tests.support import databases, shop
-from tests.support.courthouse import judged_by
+from tests.support import databases, deployment
 from tests.support.gateway import settings_for
+from tests.support.judged_deployment import judged_by
 from tests.support.processes import Service, running_service
 from tests.support.redis_server import running_redis
 from tests.support.upstream import running_upstream
-from tollhouse.policies.types import Direction, Mode
+from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import RedisSettings, Settings
 from tollhouse.storage import schema
 
@@ -71,7 +71,7 @@ async def prepared(folder: Path, counts: Sequence[int]) -> AsyncGenerator[Sides]
 
         async def started(name: str, *, is_judged: bool) -> tuple[Service, Settings]:
             url = await stack.enter_async_context(databases.temporary())
-            offered = shop.offering(settings_for(url), upstream.base_url)
+            offered = deployment.offering(settings_for(url), upstream.base_url)
             settings = msgspec.structs.replace(offered, redis=RedisSettings(url=redis.url))
             if is_judged:
                 settings = judged_by(settings, judge, **BOUNDS)
@@ -109,9 +109,9 @@ async def _key(
     settings: Settings, count: int, rule: str = judges.ANSWERED, mode: Mode = Mode.ENFORCING
 ) -> str:
     """Of a customer of its own, with so many policies on its requests."""
-    world, key = await customer(settings)
-    await world.database.close()
-    url, owner, direction = settings.database.url, world.organization_id, Direction.REQUEST
+    org, key = await customer(settings)
+    await org.database.close()
+    url, owner, direction = settings.database.url, org.organization_id, Direction.REQUEST
     await fill(url, owner, count, rule=rule, direction=direction, mode=mode)
     return key
 

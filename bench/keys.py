@@ -23,12 +23,11 @@ import asyncpg
 
 from tests.support import databases
 from tests.support.gateway import settings_for
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
-from tollhouse.keys.directory import BATCH_KEYS_MAX, KeyDirectory
-from tollhouse.keys.last_used import FLUSH_EVERY_SECONDS, LastUsed
+from tollhouse.keys.directory import BATCH_KEYS_MAX, FLUSH_EVERY_SECONDS, KeyDirectory, LastUsed
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import Customer
 from tollhouse.projects.types import Project
@@ -69,7 +68,7 @@ class LastUse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class BenchSetup:
     """A database with a directory of a certain size, and keys in it whose values are known."""
 
     url: str
@@ -108,7 +107,7 @@ FOR EACH ROW EXECUTE FUNCTION note_last_use();
 
 
 @asynccontextmanager
-async def prepared(size: int, known: int, tasks: Tasks) -> AsyncGenerator[Ground]:
+async def prepared(size: int, known: int, tasks: Tasks) -> AsyncGenerator[BenchSetup]:
     """A database of its own, gone afterwards."""
     async with databases.temporary() as url:
         await schema.migrate(url)
@@ -116,16 +115,16 @@ async def prepared(size: int, known: int, tasks: Tasks) -> AsyncGenerator[Ground
         peppers = Peppers(settings.secrets.pepper_bytes())
         database = await connect(settings)
         try:
-            world = await new_world(database, peppers)
-            project = await world.project()
-            await _fill(url, world, project, size - known)
-            values = [(await world.project_key(project)).value for _ in range(known)]
+            org = await new_organization_fixture(database, peppers)
+            project = await org.project()
+            await _fill(url, org, project, size - known)
+            values = [(await org.project_key(project)).value for _ in range(known)]
             clock = HeldClock(datetime.now(UTC))  # noqa: TID251 - where held time begins
-            yield Ground(
+            yield BenchSetup(
                 url=url,
                 database=database,
                 clock=clock,
-                directory=KeyDirectory(database, peppers, clock, tasks, believed_keys_max=100_000),
+                directory=KeyDirectory(database, peppers, clock, tasks, cache_size=100_000),
                 peppers=peppers,
                 values=values,
                 size=size,
@@ -134,43 +133,43 @@ async def prepared(size: int, known: int, tasks: Tasks) -> AsyncGenerator[Ground
             await database.close()
 
 
-async def _fill(url: str, world: World, project: Project, count: int) -> None:
+async def _fill(url: str, org: OrganizationFixture, project: Project, count: int) -> None:
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("SET synchronous_commit = off")
-        await connection.execute(FILL, world.organization_id, project.id, count, timeout=600)
+        await connection.execute(FILL, org.organization_id, project.id, count, timeout=600)
         await connection.execute("VACUUM ANALYZE", timeout=600)
     finally:
         await connection.close()
 
 
-async def cold_lookups_us(ground: Ground, values: list[str]) -> list[float]:
+async def cold_lookups_us(setup: BenchSetup, values: list[str]) -> list[float]:
     """One after the other, as each would be the first to ask."""
     taken: list[float] = []
     for value in values:
-        ground.clock.advance(STALE)
+        setup.clock.advance(STALE)
         began = time.perf_counter()
-        known = await ground.directory.find(value)
+        known = await setup.directory.find(value)
         taken.append((time.perf_counter() - began) * 1e6)
         assert known is not None, "every key that is asked for exists"
     return taken
 
 
-async def server_cost(ground: Ground, count: int) -> tuple[float, int]:
+async def server_cost(setup: BenchSetup, count: int) -> tuple[float, int]:
     """PostgreSQL's own microseconds and pages, median of several, for `count` keys at once."""
-    digests = [ground.peppers.digest(value, 1) for value in ground.values[:count]]
-    digests += [ground.peppers.digest(str(number), 1) for number in range(count - len(digests))]
-    plans = [await _explained(ground, digests) for _ in range(ROUNDS)]
+    digests = [setup.peppers.digest(value, 1) for value in setup.values[:count]]
+    digests += [setup.peppers.digest(str(number), 1) for number in range(count - len(digests))]
+    plans = [await _explained(setup, digests) for _ in range(ROUNDS)]
     return (
         median(plan["Execution Time"] * 1000 for plan in plans),
         plans[-1]["Plan"]["Shared Hit Blocks"] + plans[-1]["Plan"]["Shared Read Blocks"],
     )
 
 
-async def _explained(ground: Ground, digests: list[bytes]) -> dict[str, Any]:
+async def _explained(setup: BenchSetup, digests: list[bytes]) -> dict[str, Any]:
     """The plan of what the directory has prepared on a connection of the pool."""
     literals = ", ".join(f"'\\x{digest.hex()}'" for digest in digests)
-    async with ground.database.transaction() as tx:
+    async with setup.database.transaction() as tx:
         name = await tx.fetch_value(
             """
             SELECT name FROM pg_prepared_statements
@@ -193,20 +192,20 @@ async def lookup_costs(sizes: list[int], lookups: int) -> list[Cost]:
             await stack.enter_async_context(prepared(size, min(lookups, size // 2), tasks))
             for size in sizes
         ]
-        taken: dict[int, list[float]] = {ground.size: [] for ground in grounds}
+        taken: dict[int, list[float]] = {setup.size: [] for setup in grounds}
         for start in range(ROUNDS):
-            for ground in grounds:
-                share = ground.values[start::ROUNDS]
-                taken[ground.size] += await cold_lookups_us(ground, share)
-        return [await _cost(ground, taken[ground.size]) for ground in grounds]
+            for setup in grounds:
+                share = setup.values[start::ROUNDS]
+                taken[setup.size] += await cold_lookups_us(setup, share)
+        return [await _cost(setup, taken[setup.size]) for setup in grounds]
 
 
-async def _cost(ground: Ground, taken_us: list[float]) -> Cost:
-    server_us, pages = await server_cost(ground, 1)
-    batch_us, batch_pages = await server_cost(ground, BATCH_KEYS_MAX)
+async def _cost(setup: BenchSetup, taken_us: list[float]) -> Cost:
+    server_us, pages = await server_cost(setup, 1)
+    batch_us, batch_pages = await server_cost(setup, BATCH_KEYS_MAX)
     return Cost(
-        keys=ground.size,
-        database=ground.url.rpartition("/")[2],
+        keys=setup.size,
+        database=setup.url.rpartition("/")[2],
         median_us=round(median(taken_us), 1),
         p99_us=round(quantiles(taken_us, n=100)[98], 1),
         server_us=round(server_us, 1),
@@ -219,26 +218,26 @@ async def _cost(ground: Ground, taken_us: list[float]) -> Cost:
 async def last_use() -> LastUse:
     """Two workers mark the same keys; each writes its marks every few simulated seconds."""
     tasks = Tasks()
-    async with prepared(2 * USED_KEYS, USED_KEYS, tasks) as ground:
-        callers = [await _caller(ground, value) for value in ground.values]
-        connection = await asyncpg.connect(ground.url)
+    async with prepared(2 * USED_KEYS, USED_KEYS, tasks) as setup:
+        callers = [await _caller(setup, value) for value in setup.values]
+        connection = await asyncpg.connect(setup.url)
         await connection.execute(COUNT_UPDATES)
         await connection.close()
         workers = [LastUsed() for _ in range(WORKERS)]
         uses = 0
         for second in range(60 * USED_MINUTES):
             for use in range(USES_PER_SECOND):
-                workers[use % WORKERS].mark(callers[use % USED_KEYS], ground.clock.now())
+                workers[use % WORKERS].mark(callers[use % USED_KEYS], setup.clock.now())
             uses += USES_PER_SECOND
-            ground.clock.advance(timedelta(seconds=1))
+            setup.clock.advance(timedelta(seconds=1))
             if second % FLUSH_EVERY_SECONDS == 0:
                 for worker in workers:
-                    await worker.flush(ground.database)
-        return await _counted(ground, uses)
+                    await worker.flush(setup.database)
+        return await _counted(setup, uses)
 
 
-async def _caller(ground: Ground, value: str) -> Customer:
-    known = await ground.directory.find(value)
+async def _caller(setup: BenchSetup, value: str) -> Customer:
+    known = await setup.directory.find(value)
     assert known is not None
     assert known.project_key_id is not None
     assert known.project_id is not None
@@ -254,8 +253,8 @@ async def _caller(ground: Ground, value: str) -> Customer:
     )
 
 
-async def _counted(ground: Ground, uses: int) -> LastUse:
-    async with ground.database.transaction() as tx:
+async def _counted(setup: BenchSetup, uses: int) -> LastUse:
+    async with setup.database.transaction() as tx:
         row = await tx.fetch_one(
             """
             SELECT count(*) AS updates, max(within_a_minute) AS most

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-from tests.ledger.money import PATIENCE, Payer, new_batcher, new_payer, posted
+from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, posted
 from tests.support import databases
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
@@ -76,7 +76,7 @@ def compared(first: list[float], second: list[float]) -> Compared:
 
 
 @asynccontextmanager
-async def ground() -> AsyncGenerator[tuple[str, Database]]:
+async def setup() -> AsyncGenerator[tuple[str, Database]]:
     """A fresh database and a pool as the gateway would have it."""
     async with databases.temporary() as url:
         await schema.migrate(url)
@@ -130,7 +130,7 @@ async def through_python(database: Database, payer: Payer) -> Compared:
     instance_id = InstanceId(time_ordered_uuid())
 
     async def by_batcher() -> None:
-        await batcher.admit(payer.hold(AMOUNT), patience=PATIENCE)
+        await batcher.admit(payer.hold(AMOUNT), wait_max=WAIT_MAX)
 
     async def alone() -> None:
         await batches.apply(
@@ -171,14 +171,14 @@ async def young_partition() -> Compared:
     """Milliseconds per batch of admissions with their settlements: a new database, a warm one."""
     young: list[float] = []
     warm: list[float] = []
-    async with ground() as (_, warm_database):
+    async with setup() as (_, warm_database):
         warm_payer = await new_payer(warm_database, credit=PLENTY)
         await batch_ms(warm_database, warm_payer, batches_sent=150)
         await warm_database.fetch_all("ANALYZE")
         await batch_ms(warm_database, warm_payer, batches_sent=20)
         for _ in range(ROUNDS):
             warm.append(await batch_ms(warm_database, warm_payer, batches_sent=20))
-            async with ground() as (_, young_database):
+            async with setup() as (_, young_database):
                 young_payer = await new_payer(young_database, credit=PLENTY)
                 young.append(await batch_ms(young_database, young_payer, batches_sent=20))
     return compared(young, warm)
@@ -246,13 +246,13 @@ async def _cold_p99(database: Database, busy: list[Payer], cold: list[Payer]) ->
 
 async def _admit_and_settle(batcher: Batcher, payer: Payer) -> None:
     hold = payer.hold(AMOUNT)
-    await batcher.admit(hold, patience=PATIENCE)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
     batcher.resolve(posted(hold, AMOUNT))
 
 
 async def _measure(arguments: argparse.Namespace) -> None:
     figures: dict[str, Compared] = {}
-    async with ground() as (url, database):
+    async with setup() as (url, database):
         payer = await new_payer(database, credit=PLENTY)
         figures["inside_the_database"] = await inside(url, payer)
         figures["through_the_batcher"] = await through_python(database, payer)

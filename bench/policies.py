@@ -20,7 +20,7 @@ import asyncpg
 from bench.support.policies import fill
 from tests.support import databases
 from tests.support.gateway import settings_for
-from tests.support.world import World, new_world
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.secrets import Peppers
@@ -51,11 +51,13 @@ class Cost:
 class Side:
     """An organization with so many policies in effect, and what was measured of it."""
 
-    def __init__(self, world: World, project: Project, in_effect: int, tasks: Tasks) -> None:
-        self._world = world
+    def __init__(
+        self, org: OrganizationFixture, project: Project, in_effect: int, tasks: Tasks
+    ) -> None:
+        self._world = org
         self._project = project
         self._in_effect = in_effect
-        self._snapshots = PolicySnapshots(world.database, tasks)
+        self._snapshots = PolicySnapshots(org.database, tasks)
         self._number = 0
         self._list_us: list[float] = []
         self._reload_us: list[float] = []
@@ -143,12 +145,12 @@ async def costs(few: int, many: int, total: int, readings: int) -> list[Cost]:
     async with databases.temporary() as url, prepared(url) as (database, peppers):
         sides: list[Side] = []
         for count in (few, many):
-            world = await new_world(database, peppers)
-            await fill(url, world.organization_id, count, rule=RULE)
-            sides.append(Side(world, await world.project(), count, tasks))
+            org = await new_organization_fixture(database, peppers)
+            await fill(url, org.organization_id, count, rule=RULE)
+            sides.append(Side(org, await org.project(), count, tasks))
         elsewhere = total - few - many
         while elsewhere > 0:
-            others = await new_world(database, peppers)
+            others = await new_organization_fixture(database, peppers)
             await fill(url, others.organization_id, min(many, elsewhere), rule=RULE)
             elsewhere -= many
         await _tidy(url)

@@ -22,7 +22,7 @@ from tests.reports import events
 from tests.reports.past import COSTS, USAGE, opened
 from tests.support import databases
 from tests.support.gateway import running_gateway, settings_for
-from tests.support.world import new_world
+from tests.support.organization_fixture import new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import schema
@@ -52,19 +52,19 @@ async def prepared(count: int) -> AsyncGenerator[httpx2.AsyncClient]:
         database = await connect(settings)
         connection = await asyncpg.connect(settings.database.url)
         try:
-            world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
+            org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
             async with (
                 running_gateway(settings) as gateway,
-                opened(world, gateway, connection) as past,
+                opened(org, gateway, connection) as past,
             ):
                 await events.make_partitions(connection, events.FIRST_DAY, events.LAST_DAY)
                 since = events.midnight(events.FIRST_DAY)
                 await events.hold(
-                    *(connection, world.organization_id, past.keys, count),
+                    *(connection, org.organization_id, past.keys, count),
                     since=since,
                     until=since + timedelta(days=events.DAYS),
                 )
-                await events.resolve(connection, world.organization_id)
+                await events.resolve(connection, org.organization_id)
                 await connection.execute("VACUUM ANALYZE", timeout=FILLING_SECONDS_MAX)
                 yield past.client
         finally:

@@ -22,9 +22,9 @@ from tollhouse.backends.types import UpstreamChunk
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.responses import ResponseRequest
-from tollhouse.inference.chat import ChatRendering
-from tollhouse.inference.responses import ResponseRendering
-from tollhouse.inference.surface import Finish, Rendering
+from tollhouse.inference.chat import ChatEncoder
+from tollhouse.inference.endpoint import AnswerEncoder, Finish
+from tollhouse.inference.responses.endpoint import ResponsesEncoder
 from tollhouse.ledger.pricing import Usage
 
 REQUEST_ID = RequestId(UUID("018f0000-0000-7000-8000-000000000001"))
@@ -60,7 +60,7 @@ def streams(count: int) -> dict[str, tuple[dict[str, Any], list[UpstreamChunk]]]
     }
 
 
-def chat(asked: dict[str, Any]) -> Rendering:
+def chat(asked: dict[str, Any]) -> AnswerEncoder:
     """A chat that streams its usage, as a response always does."""
     body: dict[str, Any] = {
         "model": "m",
@@ -70,16 +70,16 @@ def chat(asked: dict[str, Any]) -> Rendering:
         **({"logprobs": True} if asked else {}),
         **asked,
     }
-    return ChatRendering(msgspec.convert(body, ChatRequest), REQUEST_ID, NOW)
+    return ChatEncoder(msgspec.convert(body, ChatRequest), REQUEST_ID, NOW)
 
 
-def response(asked: dict[str, Any]) -> Rendering:
+def response(asked: dict[str, Any]) -> AnswerEncoder:
     """The same as a response."""
     body = {"model": "m", "input": "Hi", "stream": True, **asked}
-    return ResponseRendering(msgspec.convert(body, ResponseRequest), REQUEST_ID, NOW)
+    return ResponsesEncoder(msgspec.convert(body, ResponseRequest), REQUEST_ID, NOW)
 
 
-def rendered(rendering: Rendering, said: list[UpstreamChunk]) -> int:
+def rendered(rendering: AnswerEncoder, said: list[UpstreamChunk]) -> int:
     """Render a stream; how many events it has."""
     count = rendering.opening(()).count(b"\n\n")
     for chunk in said:
@@ -88,7 +88,9 @@ def rendered(rendering: Rendering, said: list[UpstreamChunk]) -> int:
 
 
 def measured(
-    make: Callable[[dict[str, Any]], Rendering], asked: dict[str, Any], said: list[UpstreamChunk]
+    make: Callable[[dict[str, Any]], AnswerEncoder],
+    asked: dict[str, Any],
+    said: list[UpstreamChunk],
 ) -> tuple[float, int]:
     """Microseconds of CPU for one stream, and its events."""
     begun = time.process_time_ns()

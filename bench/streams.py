@@ -21,15 +21,15 @@ from typing import Any, Final
 import msgspec
 
 from bench.support import processes
-from bench.support.ground import customer
+from bench.support.customers import customer
 from tests.identity.waiting import until
-from tests.support import databases, shop
+from tests.support import databases, deployment
 from tests.support.gateway import settings_for
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, running_service
 from tests.support.raw_streams import CHAT, Stream, open_stream
 from tests.support.redis_server import running_redis
 from tests.support.upstream import running_upstream
-from tests.support.world import World
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger import verification
 from tollhouse.settings import RedisSettings, Settings
@@ -41,12 +41,12 @@ DEADLINE_SECONDS: Final = 3_600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class BenchSetup:
     """One worker with everything on, its upstream, and a customer."""
 
     service: Service
     upstream: ScriptedUpstream
-    world: World
+    org: OrganizationFixture
     key: str
 
     @property
@@ -70,7 +70,7 @@ class Load:
             "between_events_ms": self.chunk_delay_ms,
             "cut": {"how": "stall", "after": self.chunks // 2},
         }
-        return shop.chat(json.dumps({"script": script}), max_tokens=self.chunks)
+        return deployment.chat(json.dumps({"script": script}), max_tokens=self.chunks)
 
     def tokens(self) -> list[str]:
         """A chunk each."""
@@ -78,21 +78,21 @@ class Load:
 
 
 @asynccontextmanager
-async def prepared(folder: Path, streams: int) -> AsyncGenerator[Ground]:
+async def prepared(folder: Path, streams: int) -> AsyncGenerator[BenchSetup]:
     """Start everything; all of it is gone afterwards."""
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(running_upstream())
         url = await stack.enter_async_context(databases.temporary())
         redis = stack.enter_context(running_redis())
         settings = _settings(url, redis.url, upstream.base_url, streams)
-        world, key = await customer(settings)
-        stack.push_async_callback(world.database.close)
+        org, key = await customer(settings)
+        stack.push_async_callback(org.database.close)
         service = await stack.enter_async_context(running_service(settings, folder))
-        yield Ground(service=service, upstream=upstream, world=world, key=key)
+        yield BenchSetup(service=service, upstream=upstream, org=org, key=key)
 
 
 def _settings(url: str, redis_url: str, replica: str, streams: int) -> Settings:
-    offered = shop.offering(
+    offered = deployment.offering(
         settings_for(url),
         replica,
         connections_max=streams + WARM_STREAMS,
@@ -103,27 +103,27 @@ def _settings(url: str, redis_url: str, replica: str, streams: int) -> Settings:
     return msgspec.structs.replace(offered, redis=RedisSettings(url=redis_url))
 
 
-async def opened(ground: Ground, load: Load) -> list[Stream]:
+async def opened(setup: BenchSetup, load: Load) -> list[Stream]:
     """All of them, in their middle: the upstream has sent half of each and waits."""
     room = asyncio.Semaphore(OPENED_AT_ONCE)
     body = load.body()
 
     async def one() -> Stream:
         async with room:
-            return await open_stream(ground.service.address, ground.key, CHAT, body)
+            return await open_stream(setup.service.address, setup.key, CHAT, body)
 
-    ground.upstream.seen.clear()
+    setup.upstream.seen.clear()
     streams = await asyncio.gather(*(one() for _ in range(load.streams)))
     refused = [stream.head for stream in streams if stream.status != 200]  # noqa: PLR2004 - OK
     assert not refused, refused[0]
-    assert len(ground.upstream.seen) == load.streams, "the upstream keeps no more in mind"
-    await asyncio.gather(*(exchange.stall() for exchange in ground.upstream.seen))
+    assert len(setup.upstream.seen) == load.streams, "the upstream keeps no more in mind"
+    await asyncio.gather(*(exchange.stall() for exchange in setup.upstream.seen))
     return streams
 
 
-async def finished(ground: Ground, streams: Sequence[Stream]) -> list[list[str]]:
+async def finished(setup: BenchSetup, streams: Sequence[Stream]) -> list[list[str]]:
     """What each caller was told, once the upstream has gone on."""
-    for exchange in ground.upstream.seen:
+    for exchange in setup.upstream.seen:
         exchange.release()
     return await asyncio.gather(*(stream.payloads(DEADLINE_SECONDS) for stream in streams))
 
@@ -136,13 +136,13 @@ def said(payloads: Sequence[str]) -> list[str]:
     return [delta["content"] for delta in deltas if delta.get("content")]
 
 
-async def measure_streams(ground: Ground, load: Load) -> dict[str, object]:
+async def measure_streams(setup: BenchSetup, load: Load) -> dict[str, object]:
     """Figures of one run."""
-    before_mb, cpu_before = processes.memory_mb(ground.worker), _cpu(ground)
+    before_mb, cpu_before = processes.memory_mb(setup.worker), _cpu(setup)
     begun_seconds = time.monotonic()
-    streams = await opened(ground, load)
-    open_mb = processes.memory_mb(ground.worker)
-    told = [said(payloads) for payloads in await finished(ground, streams)]
+    streams = await opened(setup, load)
+    open_mb = processes.memory_mb(setup.worker)
+    told = [said(payloads) for payloads in await finished(setup, streams)]
     taken_seconds = time.monotonic() - begun_seconds
     expected = load.tokens()
     return {
@@ -156,30 +156,30 @@ async def measure_streams(ground: Ground, load: Load) -> dict[str, object]:
         "memory_kb_per_open_stream": round((open_mb - before_mb) * 1000 / load.streams, 1),
         "memory_mb_before": round(before_mb, 1),
         "memory_mb_with_all_open": round(open_mb, 1),
-        "cpu_us_per_chunk": round((_cpu(ground) - cpu_before) / load.streams / load.chunks * 1e6),
-        "ledger_differences": await differences(ground, WARM_STREAMS + load.streams),
+        "cpu_us_per_chunk": round((_cpu(setup) - cpu_before) / load.streams / load.chunks * 1e6),
+        "ledger_differences": await differences(setup, WARM_STREAMS + load.streams),
     }
 
 
-def _cpu(ground: Ground) -> float:
-    return processes.cpu_seconds(ground.worker)
+def _cpu(setup: BenchSetup) -> float:
+    return processes.cpu_seconds(setup.worker)
 
 
-async def differences(ground: Ground, requests: int) -> int:
+async def differences(setup: BenchSetup, requests: int) -> int:
     """What the ledger cannot explain, once so many requests are settled."""
-    organization_id = ground.world.organization_id
+    organization_id = setup.org.organization_id
 
     async def is_settled() -> bool:
-        rows = await ground.world.database.fetch_all(
+        rows = await setup.org.database.fetch_all(
             "SELECT count(*) FROM ledger_entries WHERE organization_id = $1 AND phase = 1",
             organization_id,
         )
-        async with ground.world.database.transaction() as tx:
+        async with setup.org.database.transaction() as tx:
             credit = await ledger.credit(tx, organization_id)
         return rows[0][0] == requests and credit.reserved_pico_usd == 0
 
     await until(is_settled)
-    return len(await verification.verify(ground.world.database, organization_id))
+    return len(await verification.verify(setup.org.database, organization_id))
 
 
 async def measure(arguments: argparse.Namespace) -> None:
@@ -191,9 +191,9 @@ async def measure(arguments: argparse.Namespace) -> None:
     )
     warm = Load(streams=WARM_STREAMS, chunks=load.chunks, chunk_delay_ms=0)
     with TemporaryDirectory(prefix="tollhouse-bench-") as name:
-        async with prepared(Path(name), load.streams) as ground:
-            await finished(ground, await opened(ground, warm))
-            found = await measure_streams(ground, load)
+        async with prepared(Path(name), load.streams) as setup:
+            await finished(setup, await opened(setup, warm))
+            found = await measure_streams(setup, load)
     sys.stdout.write(json.dumps(found, indent=None if arguments.json else 2) + "\n")
 
 

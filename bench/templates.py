@@ -16,7 +16,7 @@ from urllib.error import HTTPError
 
 from tests.support.engine import Engine, running_engine
 from tests.support.small_chats import SMALL_CHATS
-from tollhouse.cli.demo_engine import MODEL
+from tollhouse.cli.trial.demo_engine import MODEL
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.decoding import decode
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily, of_chat_request

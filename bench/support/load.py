@@ -13,7 +13,7 @@ from bench.support.streams import CHUNKS
 
 CONNECTIONS: Final = 64
 REQUESTS_PER_SECOND: Final = 150
-PATIENCE_SECONDS: Final = 120.0
+TIMEOUT_SECONDS: Final = 120.0
 _STARTED: Final = b"HTTP/1.1 200"
 _LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 
@@ -56,7 +56,7 @@ async def saturate(target: Target, folder: Path, *, seconds: float) -> tuple[int
     text = _SCRIPT.format(body=target.body.decode(), key=target.key)
     script.write_text(text, encoding="utf-8")
     answered, taken_seconds = 0, 0.0
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         # A machine that stands still may answer nothing in so short a time.
         while not answered:
             counted = await _wrk(target, script, seconds=seconds)
@@ -71,7 +71,7 @@ async def _wrk(target: Target, script: Path, *, seconds: float) -> dict[str, int
     assert program is not None, "wrk is not installed: apt-get install wrk"
     process = await asyncio.create_subprocess_exec(
         *(program, "--threads", "1", "--connections", str(CONNECTIONS)),
-        *("--duration", f"{max(1, round(seconds))}s", "--timeout", f"{PATIENCE_SECONDS:.0f}s"),
+        *("--duration", f"{max(1, round(seconds))}s", "--timeout", f"{TIMEOUT_SECONDS:.0f}s"),
         *("--script", str(script), f"http://127.0.0.1:{target.port}/v1/chat/completions"),
         stdout=asyncio.subprocess.PIPE,
     )
@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
         """The answer with its head; anything but 200 ends the measurement."""
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             answer = await self._answer
         assert answer.startswith(_STARTED), answer.decode()
         return answer

@@ -5,7 +5,7 @@ from typing import Final
 import asyncpg
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.policies.types import Direction, Mode
+from tollhouse.base.policies import Direction, Mode
 
 FILL: Final = (
     """

@@ -8,9 +8,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from bench.support import load, processes
-from bench.support.ground import QUESTION
+from bench.support.customers import QUESTION
 from bench.support.load import Target
-from tests.support import shop
+from tests.support import deployment
 from tests.support.processes import Service
 
 REQUESTS: Final = {0: 200, 1: 200, 10: 60, 100: 10, 1_000: 2}
@@ -36,7 +36,7 @@ class Side:
     def target(self) -> Target:
         """With a content that nobody has judged."""
         text = f"{secrets.token_hex(8)} {QUESTION}"
-        body = json.dumps(shop.chat(text, max_tokens=20)).encode()
+        body = json.dumps(deployment.chat(text, max_tokens=20)).encode()
         port = urlsplit(self.service.base_url).port
         assert port is not None
         return Target(port=port, key=self.key, body=body)

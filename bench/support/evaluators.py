@@ -13,20 +13,20 @@ from tests.support.vllm import NAME as VLLM_MODEL
 from tests.support.vllm import running_vllm
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.ids import OrganizationId, PolicyId, RequestId, time_ordered_uuid
-from tollhouse.cli.demo_engine import MODEL as LLAMA_MODEL
-from tollhouse.judging.asking import Subject
-from tollhouse.judging.court import Court, JudgeConfig
-from tollhouse.judging.types import (
+from tollhouse.base.policies import Direction, JudgedDirection, Mode
+from tollhouse.cli.trial.demo_engine import MODEL as LLAMA_MODEL
+from tollhouse.evaluation.evaluator import JudgeConfig, PolicyEvaluator
+from tollhouse.evaluation.judge.question_runner import JudgedContent
+from tollhouse.evaluation.types import (
     Content,
-    Decision,
-    JudgedDirection,
-    Order,
-    Part,
-    Profile,
-    Reading,
+    ContentPart,
+    EvaluationDecision,
+    JudgeProfile,
+    LogprobSource,
+    PromptOrder,
     Score,
 )
-from tollhouse.policies.types import AppliedPolicy, Direction, Mode
+from tollhouse.policies.types import AppliedPolicy
 from tollhouse.testing.llama import SLOT_TOKENS
 
 DEADLINE_SECONDS: Final = 3_600.0
@@ -43,7 +43,7 @@ class Judging:
 
     engine: Engine
     model: str
-    reading: Reading
+    reading: LogprobSource
 
 
 @contextmanager
@@ -51,26 +51,30 @@ def judging_engine(name: str) -> Generator[Judging]:
     """An engine that nobody else uses: `llama` or `vllm`."""
     if name == "vllm":
         with running_vllm() as engine:
-            yield Judging(engine=engine, model=VLLM_MODEL, reading=Reading.TOKEN_IDS)
+            yield Judging(engine=engine, model=VLLM_MODEL, reading=LogprobSource.TOKEN_IDS)
     else:
         with running_engine() as engine:
-            yield Judging(engine=engine, model=LLAMA_MODEL, reading=Reading.TOP_LOGPROBS)
+            yield Judging(engine=engine, model=LLAMA_MODEL, reading=LogprobSource.TOP_LOGPROBS)
 
 
-class Bench:
-    """A court, and the owner of all that comes before it."""
+class EngineEvaluator:
+    """A policy evaluator with a real engine, for contents of one organization."""
 
-    def __init__(self, court: Court, owner: OrganizationId) -> None:
-        self._court = court
+    def __init__(self, evaluator: PolicyEvaluator, owner: OrganizationId) -> None:
+        self._evaluator = evaluator
         self._owner = owner
 
-    def subject(self, content: Content) -> Subject:
-        """Laid out and sealed."""
-        return self._court.subject(self._owner, _REQUEST, content)
+    def judged(self, content: Content) -> JudgedContent:
+        """Return the content with its keys."""
+        return self._evaluator.judged_content(self._owner, _REQUEST, content)
 
-    async def decide(self, content: Content, rules: Sequence[str]) -> tuple[Decision, ...]:
+    async def decide(
+        self, content: Content, rules: Sequence[str]
+    ) -> tuple[EvaluationDecision, ...]:
         """Every rule on one content, one after another."""
-        return await self._court.examine(self.subject(content), [policy(rule) for rule in rules])
+        return await self._evaluator.evaluate(
+            self.judged(content), [policy(rule) for rule in rules]
+        )
 
     async def score(self, content: Content, rule: str) -> Score | None:
         """None where the judge gave no answer that counts."""
@@ -80,13 +84,13 @@ class Bench:
 
 @asynccontextmanager
 async def opened(
-    judging: Judging, order: Order, *, bytes_per_token: int = 8, secret: bytes = FIXED_SECRET
-) -> AsyncGenerator[Bench]:
-    """With the fixed secret, the same content has the same fence in every run.
+    judging: Judging, order: PromptOrder, *, bytes_per_token: int = 8, secret: bytes = FIXED_SECRET
+) -> AsyncGenerator[EngineEvaluator]:
+    """With the fixed secret, the same content has the same delimiter in every run.
 
     By default there is one window, whatever the estimate says: windows would be measured else.
     """
-    profile = Profile(
+    profile = JudgeProfile(
         model=judging.model,
         context_tokens=SLOT_TOKENS,
         question_tokens_max=128,
@@ -96,24 +100,25 @@ async def opened(
         coverage_floor_basis_points=1,
     )
     async with backend_of(judging.engine.base_url, total_seconds=DEADLINE_SECONDS) as port:
-        court = Court(_config(profile), port, SystemClock(), secret=secret)
-        await court.prepare()
+        evaluator = PolicyEvaluator(_config(profile), port, SystemClock(), secret=secret)
+        await evaluator.prepare()
         fixed = secret == FIXED_SECRET
-        yield Bench(court, FIXED_ORGANIZATION if fixed else OrganizationId(time_ordered_uuid()))
+        owner = FIXED_ORGANIZATION if fixed else OrganizationId(time_ordered_uuid())
+        yield EngineEvaluator(evaluator, owner)
 
 
 def fresh_secret() -> bytes:
-    """Fences that no cache has seen."""
+    """Return a secret whose delimiters are in no cache."""
     return secrets.token_bytes(32)
 
 
 def saying(text: str, direction: JudgedDirection = Direction.REQUEST) -> Content:
     """One part alone."""
-    return Content(direction=direction, parts=(Part("text", text),), opening=1)
+    return Content(direction=direction, parts=(ContentPart("text", text),), opening=1)
 
 
 def policy(rule: str) -> AppliedPolicy:
-    """One that watches and ends nothing."""
+    """Return a monitoring policy."""
     return AppliedPolicy(
         id=PolicyId(time_ordered_uuid()),
         version=1,
@@ -124,7 +129,7 @@ def policy(rule: str) -> AppliedPolicy:
     )
 
 
-def _config(profile: Profile) -> JudgeConfig:
+def _config(profile: JudgeProfile) -> JudgeConfig:
     return JudgeConfig(
         backend="judge",
         profile=profile,

@@ -23,12 +23,12 @@ from bench.support.interpreters import REPOSITORY, Interpreter
 from bench.support.load import Target
 from bench.support.streams import PROMPT_TOKENS
 from tests.identity.waiting import until
-from tests.support import databases, shop
+from tests.support import databases, deployment
 from tests.support.gateway import settings_for
 from tests.support.limits import set_limit
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.processes import running_service
 from tests.support.redis_server import running_redis
-from tests.support.world import World, new_world
 from tollhouse.app import connect
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
@@ -83,14 +83,14 @@ class Server:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class BenchSetup:
     """All that stands side by side. PostgreSQL is shared: its work for us is told by session."""
 
     interpreter: Interpreter
     direct: Server
     proxy: Server
     tollhouse: Server
-    world: World
+    org: OrganizationFixture
     database: str
     sessions: "asyncpg.Connection[Any]"
     others: set[int]
@@ -110,15 +110,15 @@ class Ground:
         """Until nothing is held any more: what was admitted has been paid for."""
 
         async def is_settled() -> bool:
-            async with self.world.database.transaction() as tx:
-                credit = await ledger.credit(tx, self.world.organization_id)
+            async with self.org.database.transaction() as tx:
+                credit = await ledger.credit(tx, self.org.organization_id)
             return credit.reserved_pico_usd == 0 and credit.settled_pico_usd > 0
 
         await until(is_settled)
 
 
 @asynccontextmanager
-async def prepared(folder: Path) -> AsyncGenerator[Ground]:
+async def prepared(folder: Path) -> AsyncGenerator[BenchSetup]:
     """Start everything, each in its place; all of it is gone afterwards."""
     measured, others = processes.cores()
     os.sched_setaffinity(0, others)
@@ -136,8 +136,8 @@ async def prepared(folder: Path) -> AsyncGenerator[Ground]:
         url = await stack.enter_async_context(databases.temporary())
         redis = stack.enter_context(running_redis())
         settings = _settings(url, redis.url, whole_port=ports[0], stream_port=ports[1])
-        world, key = await customer(settings)
-        stack.push_async_callback(world.database.close)
+        org, key = await customer(settings)
+        stack.push_async_callback(org.database.close)
         interpreter = await asyncio.to_thread(interpreters.chosen)
         service = await stack.enter_async_context(
             running_service(
@@ -152,12 +152,12 @@ async def prepared(folder: Path) -> AsyncGenerator[Ground]:
         worker, (_, port) = service.started_workers()[-1], service.address
         for process in (proxy_process, worker):
             processes.pin(process, measured)
-        yield Ground(
+        yield BenchSetup(
             interpreter=interpreter,
             direct=_server(static_process, stream_process, ports[0], ports[1], key),
             proxy=_server(proxy_process, proxy_process, ports[2], ports[3], key),
             tollhouse=_server(worker, worker, port, port, key),
-            world=world,
+            org=org,
             database=url.rpartition("/")[2],
             sessions=sessions,
             others=others,
@@ -199,19 +199,19 @@ def _settings(url: str, redis_url: str, *, whole_port: int, stream_port: int) ->
         settings_for(url),
         redis=RedisSettings(url=redis_url),
         backends={
-            name: {"replicas": [f"http://127.0.0.1:{port}/v1"], "takes": shop.TAKES}
+            name: {"replicas": [f"http://127.0.0.1:{port}/v1"], "takes": deployment.TAKES}
             for name, port in ports.items()
         },
-        models={f"example/{name}": shop.model(backend=name) for name in ports},
+        models={f"example/{name}": deployment.model(backend=name) for name in ports},
     )
 
 
-async def customer(settings: Settings) -> tuple[World, str]:
+async def customer(settings: Settings) -> tuple[OrganizationFixture, str]:
     """Somebody with credit, with limits that count and never refuse, and the value of its key."""
     await schema.migrate(settings.database.url)
     database = await connect(settings)
-    world = await new_world(database, Peppers(settings.secrets.pepper_bytes()))
-    async with database.mutation(world.authority()) as tx:
+    org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+    async with database.mutation(org.authority()) as tx:
         await ledger.grant(
             tx,
             grant_id=GrantId(time_ordered_uuid()),
@@ -219,8 +219,8 @@ async def customer(settings: Settings) -> tuple[World, str]:
             amount=CREDIT,
             reason="to be spent",
         )
-    await set_limit(world, AMPLE)
-    return world, (await world.project_key(await world.project())).value
+    await set_limit(org, AMPLE)
+    return org, (await org.project_key(await org.project())).value
 
 
 @asynccontextmanager

@@ -1,0 +1,149 @@
+"""`python -m bench.path [--json]`: the files and calls that a plain chat request passes.
+
+One worker with authentication, limits over Redis, durable admission and activity answers requests
+on some connections at once, under cProfile. Counts are those of one request: what runs less often
+than for every second request, such as heartbeats and what a whole batch shares, is left out.
+"""  # noqa: INP001 - a collection of commands, not a package
+
+import argparse
+import asyncio
+import cProfile
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+import tollhouse
+from bench.support.customers import customer
+from tests.support import databases, deployment
+from tests.support.gateway import Gateway, running_gateway, settings_for
+from tests.support.redis_server import running_redis
+from tests.support.upstream import upstream_process
+from tollhouse.settings import RedisSettings
+
+PACKAGE: Final = Path(tollhouse.__file__).parent
+NOT_OF_A_WORKER: Final = ("testing",)
+CONNECTIONS: Final = 32
+WARM_REQUESTS: Final = 5
+OK: Final = 200
+LEAST: Final = 0.5
+"""What runs less often than that for each request is no part of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestPath:
+    """What one request passes. Calls are rounded means."""
+
+    files: int
+    python_calls: int
+    builtin_calls: int
+    tollhouse_calls: int
+    calls_by_package: dict[str, int]
+    files_by_package: dict[str, list[str]]
+
+
+def send(gateway: Gateway, key: str, requests: int) -> None:
+    """Send so many requests on one connection."""
+    connection = HTTPConnection(gateway.host, gateway.port)
+    body = json.dumps(deployment.chat())
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    for _ in range(requests):
+        connection.request("POST", "/v1/chat/completions", body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == OK, answer.status
+    connection.close()
+
+
+async def profiled(requests: int) -> cProfile.Profile:
+    """Return the profile of a worker's event loop while it answers so many requests."""
+    async with AsyncExitStack() as stack:
+        upstream = stack.enter_context(upstream_process())
+        url = await stack.enter_async_context(databases.temporary())
+        redis = stack.enter_context(running_redis())
+        settings = msgspec.structs.replace(
+            deployment.offering(settings_for(url), upstream), redis=RedisSettings(url=redis.url)
+        )
+        org, key = await customer(settings)
+        stack.push_async_callback(org.database.close)
+        gateway = await stack.enter_async_context(running_gateway(settings))
+        await send_all(gateway, key, WARM_REQUESTS)
+        profile = cProfile.Profile()
+        profile.enable()
+        await send_all(gateway, key, requests)
+        profile.disable()
+        return profile
+
+
+async def send_all(gateway: Gateway, key: str, requests: int) -> None:
+    """Send so many requests on each connection."""
+    threads = (asyncio.to_thread(send, gateway, key, requests) for _ in range(CONNECTIONS))
+    await asyncio.gather(*threads)
+
+
+def counted(profile: cProfile.Profile, requests: int) -> RequestPath:
+    """Return what one of so many requests passed."""
+    calls = [(code, times / requests) for code, times in _entries(profile)]
+    calls = [(code, times) for code, times in calls if times >= LEAST]
+    by_package, files = Counter[str](), dict[str, set[str]]()
+    for code, times in calls:
+        if not isinstance(code, str) and (place := _place(code.co_filename)) is not None:
+            package = place.parts[0].removesuffix(".py")
+            by_package[package] += round(times)
+            files.setdefault(package, set()).add(place.as_posix())
+    return RequestPath(
+        files=sum(map(len, files.values())),
+        python_calls=round(sum(times for code, times in calls if not isinstance(code, str))),
+        builtin_calls=round(sum(times for code, times in calls if isinstance(code, str))),
+        tollhouse_calls=by_package.total(),
+        calls_by_package=dict(by_package.most_common()),
+        files_by_package={package: sorted(found) for package, found in sorted(files.items())},
+    )
+
+
+def _entries(profile: cProfile.Profile) -> Iterator[tuple[Any, int]]:
+    """Yield the code object, or the name of a built-in, and how often it was called."""
+    for entry in profile.getstats():
+        yield entry.code, entry.callcount
+
+
+def _place(file: str) -> Path | None:
+    """Return the path below the package; None for files of others."""
+    path = Path(file)
+    if not path.is_relative_to(PACKAGE):
+        return None
+    place = path.relative_to(PACKAGE)
+    return None if place.parts[0] in NOT_OF_A_WORKER else place
+
+
+def main() -> int:
+    """Print the path of one request."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--requests", type=int, default=20, help="on each of 32 connections")
+    arguments = parser.parse_args()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        profile = runner.run(profiled(arguments.requests))
+    path = counted(profile, arguments.requests * CONNECTIONS)
+    shown = json.dumps(asdict(path)) if arguments.json else "\n".join(_lines(path))
+    sys.stdout.write(f"{shown}\n")
+    return 0
+
+
+def _lines(path: RequestPath) -> Iterator[str]:
+    yield f"{path.files} files of Tollhouse, {path.tollhouse_calls} calls into them"
+    yield f"{path.python_calls} calls of Python and {path.builtin_calls} of built-ins in all"
+    for package, files in path.files_by_package.items():
+        yield f"{path.calls_by_package[package]:5}  {package:14} {len(files):2} files"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Write the pages; with `--check`, only say which of them are not as they would be written."""
+"""Write the generated pages. With `--check`, only list those that are out of date."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ DOCS = ROOT / "docs"
 
 
 def pages() -> dict[Path, str]:
-    """Every page by its place. The list of all pages comes last, it reads the others."""
+    """Return every page by its path. `llms.txt` is last, since it reads the others."""
     made = {
         DOCS / "reference" / name: text
         for name, text in {
@@ -26,7 +26,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Whether anything was not as it should be, when it was only to be checked."""
+    """Write the pages, or with `--check` return 1 if one is out of date."""
     made = pages()
     kept = set((DOCS / "reference").rglob("*.md")) | {DOCS / "llms.txt"}
     stale = [

@@ -18,20 +18,20 @@ CREDENTIALS = {
 OPERATIONS_HEAD = """\
 # Operations
 
-Every route, what it needs and what it answers. The same as a document for programs:
-[openapi.json](../openapi.json). *Given* stands in the specification, *adopted* follows a public
-convention, *extension* is Tollhouse's own. Failures have one form, and
+Every route with its credential, parameters and responses. [openapi.json](../openapi.json) has the
+same for programs. *Given* routes are in the specification, *adopted* ones follow a public
+convention, *extensions* are Tollhouse's own. All errors have one form, and
 [a page for each code](errors/index.md).
 """
 SCHEMAS_HEAD = """\
 # Types
 
-What bodies, answers and events hold. Members that are not listed are refused in requests.
+The members of bodies, responses and events. Requests with other members are refused.
 """
 
 
 def operations() -> str:
-    """By their tags, in the order of the document."""
+    """Return the page of operations, by tag."""
     tree = document()
     parts = [OPERATIONS_HEAD]
     for tag in tree["tags"]:
@@ -43,7 +43,7 @@ def operations() -> str:
 
 
 def schemas() -> str:
-    """By their names."""
+    """Return the page of types, by name."""
     found: dict[str, Json] = document()["components"]["schemas"]
     return SCHEMAS_HEAD + "".join(_schema(name, found[name]) for name in sorted(found))
 
@@ -74,7 +74,7 @@ def _needs(one: Json) -> str:
         for alternative in one.get("security", [])
         for name, permissions in alternative.items()
     }
-    return f"Needs a {' or a '.join(sorted(needed))}." if needed else "Open to anybody."
+    return f"Needs a {' or a '.join(sorted(needed))}." if needed else "Needs no key."
 
 
 def _parameter(one: Json) -> tuple[str, str, str]:

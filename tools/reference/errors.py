@@ -12,7 +12,7 @@ from typing import get_args
 import msgspec
 
 import tollhouse
-from tollhouse.base.errors import GatewayError, InvalidCode, InvalidRequest
+from tollhouse.base.errors import GatewayError, InvalidCode, InvalidInput, InvalidRequest
 from tollhouse.documentation.error_pages import ErrorDescription
 from tools.reference.tables import table
 
@@ -21,9 +21,9 @@ HEAD = """\
 # Errors
 
 Every failure has one form: an object `error` with `message`, `type`, `param`, `code` and
-`doc_url`. Act on `code`; `message` is for people and may change. The gateway serves these pages
-itself at `/docs/errors`. With `server.public_url` set, `doc_url` leads to the page of the code;
-`errors.documentation_url` names another place where they are served.
+`doc_url`. Act on `code`; `message` is for people and may change. The gateway serves these pages at
+`/docs/errors`. If `server.public_url` is set, `doc_url` is the address of the code's page.
+`errors.documentation_url` sets another address for the pages.
 
 """
 PAGE = """\
@@ -42,7 +42,7 @@ Status {statuses}.
 
 
 def pages() -> dict[str, str]:
-    """By their names below docs/reference."""
+    """Return the pages by their paths below docs/reference."""
     found = descriptions()
     rows = [(f"[{each.code}]({each.code}.md)", each.statuses, each.remedy) for each in found]
     return {
@@ -60,12 +60,12 @@ def pages() -> dict[str, str]:
 
 
 def data() -> str:
-    """What the gateway makes its own pages of."""
+    """Return the data of the pages that the gateway serves itself."""
     return msgspec.json.format(msgspec.json.encode(descriptions()), indent=1).decode() + "\n"
 
 
 def descriptions() -> list[ErrorDescription]:
-    """Every code, with what to do about it. A code without a remedy is a KeyError."""
+    """Return the description of every code. Raises KeyError for a code without a remedy."""
     remedies = tomllib.loads(
         (resources.files("tools.reference") / "remedies.toml").read_text(encoding="utf-8")
     )
@@ -81,7 +81,7 @@ def descriptions() -> list[ErrorDescription]:
 
 
 def by_code() -> dict[str, list[type[GatewayError]]]:
-    """The classes that carry each code, of those that the API can raise."""
+    """Return the error classes of each code that the API can return."""
     for module in pkgutil.walk_packages(tollhouse.__path__, "tollhouse."):
         if not module.name.startswith(NOT_OF_THE_API):
             importlib.import_module(module.name)
@@ -90,7 +90,8 @@ def by_code() -> dict[str, list[type[GatewayError]]]:
         found[code].append(InvalidRequest)
     for failure in _below(GatewayError):
         code = getattr(failure, "code", None)
-        if isinstance(code, str) and not failure.__module__.startswith(NOT_OF_THE_API):
+        is_of_the_api = not failure.__module__.startswith(NOT_OF_THE_API)
+        if isinstance(code, str) and is_of_the_api and not issubclass(failure, InvalidInput):
             found[code].append(failure)
     return dict(sorted(found.items()))
 

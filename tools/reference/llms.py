@@ -1,4 +1,4 @@
-"""`llms.txt`: every page with its first sentence, for readers that are programs."""
+"""`llms.txt`: every page with its first sentence, for programs."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ SENTENCES = re.compile(r"(?<=[.:?]) (?=[A-Z`])")
 
 
 def page(docs: Path, made: Mapping[Path, str]) -> str:
-    """Pages of single errors are left to their index."""
+    """Return the page. Pages of single errors are left out; their index has them."""
     texts = {path: path.read_text(encoding="utf-8") for path in docs.rglob("*.md")} | dict(made)
     parts = [HEAD]
     for folder, title in SECTIONS.items():
@@ -45,5 +45,5 @@ def _title(text: str) -> str:
 def _summary(text: str) -> str:
     paragraphs = (part.strip() for part in text.split("\n\n")[1:])
     first = next((part for part in paragraphs if part[:1] not in "#|-`"), "")
-    said = " ".join(first.removeprefix("> ").split())
-    return SENTENCES.split(said.removeprefix(READER), maxsplit=1)[0] if said else ""
+    sentence = " ".join(first.removeprefix("> ").split())
+    return SENTENCES.split(sentence.removeprefix(READER), maxsplit=1)[0] if sentence else ""

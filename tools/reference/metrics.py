@@ -1,11 +1,11 @@
-"""The metrics, read from where they are declared."""
+"""The page of metrics, from their declarations in the source."""
 
 import ast
 import inspect
 from collections.abc import Iterator
 from itertools import chain
 
-from tollhouse.observability import bound_metrics, metrics
+from tollhouse.observability import bound_metrics, metrics, policy_metrics
 from tools.reference.tables import code, table
 
 KINDS = ("Counter", "Gauge", "Histogram")
@@ -20,15 +20,16 @@ workers of a host. Every label has a bounded set of values. A histogram `X` come
 
 
 def page() -> str:
-    """In the order of their declaration."""
+    """Return the page, in the order of the declarations."""
     rows = [(code(name), kind, labels, text) for name, kind, labels, text in declared()]
-    return HEAD + table(("metric", "kind", "labels", "what it says"), rows)
+    return HEAD + table(("metric", "kind", "labels", "meaning"), rows)
 
 
 def declared() -> Iterator[tuple[str, str, str, str]]:
-    """Name, kind, labels and help of each."""
+    """Yield the name, kind, labels and help text of each metric."""
     nodes = chain.from_iterable(
-        ast.walk(ast.parse(inspect.getsource(module))) for module in (metrics, bound_metrics)
+        ast.walk(ast.parse(inspect.getsource(module)))
+        for module in (metrics, policy_metrics, bound_metrics)
     )
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

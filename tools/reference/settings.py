@@ -1,4 +1,4 @@
-"""The settings: types and bounds from the program, their meaning from the README."""
+"""The page of settings: types and limits from the code, meanings from the README."""
 
 import re
 
@@ -11,14 +11,14 @@ ROW = re.compile(r"^\| `(?P<name>\w+\.\w+)` \| [^|]+ \|(?P<meaning>.*)\|$", re.M
 HEAD = """\
 # Settings
 
-One TOML file; the environment is laid over it, so that `TOLLHOUSE_SERVER__PORT=9000` sets
+One TOML file. Variables of the environment override it: `TOLLHOUSE_SERVER__PORT=9000` sets
 `server.port`. [Models and backends](../guides/models-and-backends.md) have tables of their own.
 
 """
 
 
 def page(readme: str) -> str:
-    """A row for each, in the order of the file."""
+    """Return the page with a row for each setting, in the order of the sections."""
     meanings = {row["name"]: row["meaning"] for row in ROW.finditer(readme)}
     rows = [
         (code(name), _form(field.type), _default(field), meanings[name])

@@ -1,16 +1,16 @@
-"""Tables of Markdown."""
+"""Markdown tables."""
 
 from collections.abc import Iterable, Sequence
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells may hold anything but line breaks."""
+    """Return a table. Line breaks in cells become spaces."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
 
 
 def code(text: str) -> str:
-    """Shown as it is written."""
+    """Return the text as inline code."""
     return f"`{text}`"
 
 

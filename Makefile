@@ -1,8 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long test-hostile test-vllm bench bench-console console pictures lint format types lock lock-sdks reference docs sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks reference docs sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
+# Runs a command and appends its result to docs/evidence/long-runs.jsonl.
+RECORD := $(BIN)/python -m tools.long_runs run
 HOSTILE := TOLLHOUSE_STALLED_READERS=1000 $(LONG) tests/hostile
 # Whoever starts without compiled files measures the compiler.
 BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
@@ -21,24 +23,29 @@ check: ## the whole truth: everything that must hold before a merge
 test: ## all tests, on two processes; those of the clock alone
 	bash .ci/run tests clock
 
-test-long: ## random tests with their full counts: hours
-	TOLLHOUSE_STEPS=20000 TOLLHOUSE_ROUNDS=1000 $(LONG) \
+test-long: ## random tests with their full counts, recorded: hours
+	$(RECORD) TOLLHOUSE_STEPS=20000 TOLLHOUSE_ROUNDS=1000 $(LONG) \
 		tests/policies/test_state_machine.py tests/policies/test_races.py
-	TOLLHOUSE_ROUNDS=200 $(LONG) tests/identity/test_revocation.py
-	TOLLHOUSE_CASES=10000 $(LONG) tests/contract/test_schemathesis.py
-	TOLLHOUSE_SEEDS=100 $(LONG) tests/ledger/test_stampede.py
-	TOLLHOUSE_EVENTS=1000000 $(LONG) tests/reports/test_reports_equal_entries.py
-	TOLLHOUSE_EXAMPLES=2000 $(LONG) tests/ledger/test_bounds.py
-	TOLLHOUSE_EXAMPLES=5000 $(LONG) tests/inference/test_response_interleavings.py
-	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
-	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_FAULTS=10000 $(LONG) \
+	$(RECORD) TOLLHOUSE_ROUNDS=200 $(LONG) tests/identity/test_revocation.py
+	$(RECORD) TOLLHOUSE_CASES=10000 $(LONG) tests/contract/test_schemathesis.py
+	$(RECORD) TOLLHOUSE_SEEDS=100 $(LONG) tests/ledger/test_stampede.py
+	$(RECORD) TOLLHOUSE_EVENTS=1000000 $(LONG) tests/reports/test_reports_equal_entries.py
+	$(RECORD) TOLLHOUSE_EXAMPLES=2000 $(LONG) tests/ledger/test_bounds.py
+	$(RECORD) TOLLHOUSE_EXAMPLES=5000 $(LONG) tests/inference/test_response_interleavings.py
+	$(RECORD) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
+	$(RECORD) TOLLHOUSE_FAULTS=10000 $(LONG) \
 		tests/backends/test_transport.py tests/faults/test_upstream_faults.py
-	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
-	TOLLHOUSE_STREAMS=500 $(LONG) tests/faults/test_open_streams.py
-	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
-	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_JUDGE_FAULTS=10000 $(LONG) tests/faults/test_judge_faults.py
-	TOLLHOUSE_SEED=$$(date +%s) TOLLHOUSE_STREAMS=2000 $(LONG) tests/policing/test_held_streams.py
-	$(HOSTILE)
+	$(RECORD) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
+	$(RECORD) TOLLHOUSE_STREAMS=500 $(LONG) tests/faults/test_open_streams.py
+	$(RECORD) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
+	$(RECORD) TOLLHOUSE_JUDGE_FAULTS=10000 $(LONG) tests/faults/test_judge_faults.py
+	$(RECORD) TOLLHOUSE_STREAMS=2000 $(LONG) tests/evaluation/test_buffered_streams.py
+	$(RECORD) TOLLHOUSE_SIMULATION_SEEDS=10000 TOLLHOUSE_SIMULATION_EVERY=1 $(LONG) tests/simulation
+	$(RECORD) $(HOSTILE)
+
+simulation: ## 10,000 more seeds of the simulation, recorded, and every interruption of its scenarios
+	$(BIN)/python -m tests.simulation run --seeds 10000 --processes 2 --record
+	$(BIN)/python -m tests.simulation exhaust --record
 
 test-hostile: ## callers that attack: stalled and slow ones, bombs, floods; a thousand stalled readers
 	$(HOSTILE)
@@ -46,6 +53,9 @@ test-hostile: ## callers that attack: stalled and slow ones, bombs, floods; a th
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm
 	$(LONG) -m vllm
+
+mutants: ## change the source at 300 places, one at a time, and list what no test notices: an hour
+	MUTANTS="$(or $(MUTANTS),--seed 1 --count 300 --json)" bash .ci/run sample_mutants
 
 bench: ## measure with every command in bench/, one JSON object each
 	$(BIN)/python -m compileall -q src tests bench

@@ -1,7 +1,7 @@
-"""`python -m tools.locks`: do the locks fit pyproject.toml? Needs no network.
+"""`python -m tools.locks`: check that the locks fit pyproject.toml, without a network.
 
-The resolver is the only judge of a whole lock; this sees what a forgotten `make lock` leaves
-behind: a dependency that is missing, outside of its range, or no longer asked for.
+It finds dependencies that are missing, outside of their range or no longer required, as after a
+forgotten `make lock`. Only the resolver can check a whole lock.
 """
 
 import re
@@ -21,7 +21,7 @@ WANTED_DIRECTLY = re.compile(r"^\s+#(?: via)?\s+tollhouse \(pyproject\.toml", re
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pin:
-    """One locked package. `is_direct` says that the lock was made with the package asked for."""
+    """One locked package. `is_direct` means that pyproject.toml required it when it was locked."""
 
     name: str
     version: str
@@ -30,7 +30,7 @@ class Pin:
 
 
 def main() -> int:
-    """Print what does not fit, and whether anything did not."""
+    """Print every fault and return 1 if there is one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     runtime = (ROOT / "requirements" / "runtime.txt").read_text(encoding="utf-8")
     dev = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
@@ -48,25 +48,25 @@ def main() -> int:
 
 
 def faults_of(lock: str, requirements: Iterable[str]) -> Iterator[str]:
-    """How a lock fails to hold exactly what is asked for, by hash, from nowhere in particular."""
+    """Yield the faults of a lock: wrong packages, missing hashes, or the URL of an index."""
     pins = read(lock)
     wanted = {canonicalize_name(asked.name): asked for asked in map(Requirement, requirements)}
     for name, asked in wanted.items():
         if name not in pins:
-            yield f"{name} is asked for and not locked"
+            yield f"{name} is required and not locked"
         elif not asked.specifier.contains(pins[name].version):
-            yield f"{name} is locked at {pins[name].version}, asked for is {asked.specifier}"
+            yield f"{name} is locked at {pins[name].version}, required is {asked.specifier}"
     for pin in pins.values():
         if pin.is_direct and pin.name not in wanted:
-            yield f"{pin.name} is locked and no longer asked for"
+            yield f"{pin.name} is locked and no longer required"
         if not pin.is_hashed:
             yield f"{pin.name} has no hash"
     if "://" in lock or "--index" in lock or "--find-links" in lock:
-        yield "names the place that packages come from"
+        yield "names the index that packages come from"
 
 
 def build_faults(project: dict[str, dict[str, list[str]]], dev: str) -> Iterator[str]:
-    """The wheel is built without isolation, so what builds it must be the locked version."""
+    """Yield build requirements that are not locked: the wheel is built without isolation."""
     pins = read(dev)
     for asked in map(Requirement, project["build-system"]["requires"]):
         pin = pins.get(canonicalize_name(asked.name))
@@ -75,7 +75,7 @@ def build_faults(project: dict[str, dict[str, list[str]]], dev: str) -> Iterator
 
 
 def differences(runtime: str, dev: str) -> Iterator[str]:
-    """Tests must run on the versions that are shipped."""
+    """Yield packages that are tested in another version than the shipped one."""
     tested = read(dev)
     for name, shipped in read(runtime).items():
         if name not in tested or tested[name].version != shipped.version:
@@ -83,7 +83,7 @@ def differences(runtime: str, dev: str) -> Iterator[str]:
 
 
 def read(lock: str) -> dict[str, Pin]:
-    """The pins of a lock by their canonical names."""
+    """Return the pins of a lock by canonical name."""
     blocks = re.split(r"\n(?=\S)", lock)
     pins = (
         Pin(

@@ -1,6 +1,6 @@
-"""`python -m tools.sbom`: what the package is made of, as a CycloneDX document.
+"""`python -m tools.sbom`: print the dependencies of the package as a CycloneDX document.
 
-Read from the lock of the runtime, so that it says what is shipped and needs no network.
+It reads the lock of the runtime and needs no network.
 """
 
 import json
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def document(name: str, version: str, lock: str) -> dict[str, Any]:
-    """The lock's packages as components of the project."""
+    """Return the document with the packages of a lock as components."""
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -41,7 +41,7 @@ def document(name: str, version: str, lock: str) -> dict[str, Any]:
 
 
 def component(name: str, version: str, hashes: str) -> dict[str, Any]:
-    """With the digests of every file that the lock admits, and its licence where it is known."""
+    """Return one component, with the digests of its files and its licence if that is known."""
     digests = [{"alg": "SHA-256", "content": digest} for digest in HASH.findall(hashes)]
     named = canonicalize_name(name)
     known = {"licenses": [{"license": {"name": text}}]} if (text := licence(name)) else {}
@@ -56,7 +56,7 @@ def component(name: str, version: str, hashes: str) -> dict[str, Any]:
 
 
 def licence(name: str) -> str | None:
-    """As the installed package states it."""
+    """Return the licence that the installed package states, or None."""
     try:
         found = metadata(name)
     except PackageNotFoundError:

@@ -1,6 +1,6 @@
-"""The SDKs that Tollhouse must serve, each in its own environment, installed once by its lock.
+"""Install the SDKs that Tollhouse is tested with, each in its own environment, from its lock.
 
-`bash .ci/run sdks` prepares them, by uv; the tests of journeys start them.
+`bash .ci/run sdks` runs this; tests/journeys uses the SDKs.
 """
 
 import shutil
@@ -17,18 +17,18 @@ INSTALL_SECONDS_MAX: Final = 600
 
 
 def python_of(sdk: str) -> Path:
-    """The interpreter that has this SDK, such as `openai-3.49.0`."""
+    """Return the interpreter with this SDK, such as `openai-3.49.0`."""
     return HOME / sdk / "bin" / "python"
 
 
 def is_prepared(sdk: str) -> bool:
-    """Whether it is there, and by the lock as it is now."""
+    """Return whether the SDK is installed from its present lock."""
     done = HOME / sdk / "installed"
     return done.exists() and done.read_text(encoding="utf-8") == _recipe(sdk)
 
 
 def prepare(sdk: str) -> None:
-    """Install it, if it is not there yet."""
+    """Install the SDK unless it is installed already."""
     if is_prepared(sdk):
         return
     print("installing", sdk, flush=True)

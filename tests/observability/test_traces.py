@@ -13,7 +13,7 @@ from tests.support.collector import Collector, collecting
 from tollhouse import __version__
 from tollhouse.base.ids import time_ordered_uuid
 from tollhouse.observability import traces
-from tollhouse.observability.context import Span
+from tollhouse.observability.span import Span
 from tollhouse.observability.traces import Traces
 from tollhouse.observability.tracing import traces_to
 from tollhouse.settings import InvalidSettings, OtelSettings

@@ -51,7 +51,7 @@ from tollhouse.inference.model_resolver import ModelResolver
 from tollhouse.inference.pipeline import Pipeline, Timeouts
 from tollhouse.inference.responses.endpoint import ResponsesEndpoint
 from tollhouse.inference.streaming import StreamedAnswer
-from tollhouse.inference.trace import Trace
+from tollhouse.inference.trace import RequestTrace
 from tollhouse.inference.upstream_request import UpstreamRequestBuilder
 from tollhouse.keys.types import Customer
 from tollhouse.ledger.batcher import Batcher
@@ -237,7 +237,7 @@ class Worker:
             status = 400
         trace.answered(status=status, now_seconds=self.clock.monotonic_seconds())
 
-    async def _answer(self, facts: Facts, connection: Connection, trace: Trace) -> int:
+    async def _answer(self, facts: Facts, connection: Connection, trace: RequestTrace) -> int:
         customer = self._customer(facts)
         limit_subject = LimitSubject(
             organization_id=customer.organization_id,
@@ -258,7 +258,7 @@ class Worker:
             return 200
         return await self._broadcast(answer, connection)
 
-    async def _run(self, facts: Facts, permit: Permit, trace: Trace) -> InferenceAnswer:
+    async def _run(self, facts: Facts, permit: Permit, trace: RequestTrace) -> InferenceAnswer:
         async def recheck() -> Customer:
             return self._customer(facts)
 
@@ -347,13 +347,14 @@ class Worker:
         for serving in self.serving:
             serving.connection.cut()
 
-    def _trace(self, facts: Facts) -> Trace:
+    def _trace(self, facts: Facts) -> RequestTrace:
         def note(record: RequestRecord) -> None:
             self.records.setdefault(facts.request_id, []).append(record)
 
-        return Trace(
+        return RequestTrace(
             request_id=facts.request_id,
-            customer=self._customer(facts),
+            method="POST",
+            caller=self._customer(facts),
             operation="chat",
             started_at=self.clock.now(),
             started_seconds=self.clock.monotonic_seconds(),

@@ -8,8 +8,8 @@ from typing import Final
 from tollhouse.activity import spans, store
 from tollhouse.activity.types import RequestRecord
 from tollhouse.observability import metrics
-from tollhouse.observability.context import Span
 from tollhouse.observability.metrics import ActivityLoss
+from tollhouse.observability.span import Span
 from tollhouse.storage.buffered_writer import BufferedWriter, RecordLoss
 from tollhouse.storage.database import Database
 

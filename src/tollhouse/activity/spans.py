@@ -9,8 +9,8 @@ from typing import Final
 
 from tollhouse.activity.rules import known_model
 from tollhouse.activity.types import FAILED_STATUS_MIN, RequestRecord
-from tollhouse.observability.context import Span
 from tollhouse.observability.log import redact
+from tollhouse.observability.span import Span
 
 OPERATIONS: Final = {
     "createChatCompletion": "chat",

@@ -33,6 +33,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 ABORT: Final = "tollhouse.abort"
 """The ASGI extension by which an application closes a connection that its caller does not read."""
+HAS_LEFT: Final = "tollhouse.has_left"
+"""The ASGI extension that says whether the caller disconnected before the answer was complete."""
 FIRST_BYTE_SECONDS_MAX: Final = 1.0
 """An operation without a body waits this long for the end of one that was announced."""
 ON_LOOP_BYTES_MAX: Final = 65_536

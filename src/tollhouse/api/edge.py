@@ -44,10 +44,9 @@ from tollhouse.inference.calls import InferenceCall
 from tollhouse.inference.endpoint import Endpoint
 from tollhouse.inference.pipeline import Pipeline
 from tollhouse.inference.streaming import StreamedAnswer
-from tollhouse.inference.trace import Trace
+from tollhouse.inference.trace import RequestTrace
 from tollhouse.keys.types import Admin, Caller, Customer
 from tollhouse.observability import log, metrics
-from tollhouse.observability.context import RequestContext
 
 STATUS_CLIENT_GONE: Final = 499
 """The status that is logged when the caller left before it was answered."""
@@ -90,12 +89,13 @@ class Edge:
             await site(scope, receive, send)
             return
         exchange = self._exchange(scope, receive, send)
+        status = STATUS_CLIENT_GONE
         try:
             reply = await self._reply(exchange, match)
             status = await self._send(reply, exchange)
         finally:
             exchange.body.release()
-        self._log(exchange, status)
+            self._log(exchange, status)
 
     def _exchange(self, scope: Scope, receive: Receive, send: Send) -> Exchange:
         head = Head(scope["headers"])
@@ -107,16 +107,17 @@ class Edge:
             send=send,
             head=head,
             body=Body(receive, self._bodies.bounds, is_announced=head.announces_body),
-            context=RequestContext(
+            trace=RequestTrace(
                 request_id=RequestId(time_ordered_uuid()),
                 method=scope["method"],
                 client_request_id=client_ids[0].decode("latin-1") if client_ids else None,
                 retry_count=(
                     int(retries[0]) if retries and _RETRY_COUNT.fullmatch(retries[0]) else None
                 ),
+                started_at=self._clock.now(),
+                started_seconds=self._clock.monotonic_seconds(),
+                record=self._record,
             ),
-            now=self._clock.now(),
-            started_seconds=self._clock.monotonic_seconds(),
         )
 
     async def _reply(self, exchange: Exchange, match: Match | None) -> Reply | StreamReply:
@@ -141,8 +142,7 @@ class Edge:
             # Some servers report a malformed body as a disconnect; only then is this read.
             return self._refusal(exchange, MalformedRequest("The body ended too early."))
         except Exception as bug:  # a bug must not leave the caller without an answer
-            request_id = exchange.context.request_id
-            return self._refusal(exchange, errors.unexpected(bug, request_id))
+            return self._refusal(exchange, errors.unexpected(bug, exchange.trace.request_id))
 
     def _find(self, exchange: Exchange, match: Match | None) -> tuple[Match, Route | None]:
         """Return the routes of the path, and that of the method; None for OPTIONS."""
@@ -153,7 +153,7 @@ class Edge:
         route = match.route(method)
         known: Route = route or next(iter(match.by_method.values()))
         exchange.shape = known.operation.error_shape
-        exchange.context.operation = known.operation.id
+        exchange.trace.operation = known.operation.id
         if route is None and method != "OPTIONS":
             raise self._not_allowed(exchange, match)
         check_http(exchange.head, http_version=exchange.scope["http_version"])
@@ -171,20 +171,12 @@ class Edge:
         self, exchange: Exchange, operation: Operation, *, is_limited: bool
     ) -> Caller:
         """Authenticate the caller, check the declared body, and acquire the request's permits."""
-        context = exchange.context
-        caller = await self._access.authenticate(exchange.head, operation.access, now=exchange.now)
-        context.organization_id = caller.organization_id
-        context.key_id = caller.key_id
-        if isinstance(caller, Customer):
-            # From here on the request is recorded, also if it is refused.
-            exchange.trace = Trace(
-                request_id=context.request_id,
-                customer=caller,
-                operation=operation.id,
-                started_at=exchange.now,
-                started_seconds=exchange.started_seconds,
-                record=self._record,
-            )
+        trace = exchange.trace
+        caller = await self._access.authenticate(
+            exchange.head, operation.access, now=trace.started_at
+        )
+        # From here on a customer's request is recorded, also if it is refused.
+        trace.caller = caller
         if operation.body is not None:
             check_media(exchange.head)
             if exchange.head.content_length > self._bodies.bounds.bytes_max:
@@ -192,20 +184,19 @@ class Edge:
         if isinstance(caller, Admin):
             exchange.admin_permit = await self._access.admin_permit(caller)
         elif is_limited:
-            exchange.permit = await self._access.limit_permit(caller, context.request_id)
+            exchange.permit = await self._access.limit_permit(caller, trace.request_id)
         return caller
 
     async def _infer(
         self, exchange: Exchange, operation: Operation, endpoint: Endpoint, customer: Customer
     ) -> Reply | StreamReply:
         """Read the body and run the pipeline. A hold that was committed takes over the permit."""
-        assert exchange.trace is not None, "a customer's request has a trace"
         try:
             _, body = await self._read(exchange, operation, customer)
             answer = await self._pipeline.run(
                 InferenceCall(
-                    request_id=exchange.context.request_id,
-                    now=exchange.now,
+                    request_id=exchange.trace.request_id,
+                    now=exchange.trace.started_at,
                     endpoint=endpoint,
                     body=body,
                     session=exchange.session,
@@ -247,10 +238,10 @@ class Edge:
         if isinstance(caller, Customer):
             caller = await self._recheck(exchange, operation, caller)
         return OperationCall(
-            request_id=exchange.context.request_id,
+            request_id=exchange.trace.request_id,
             caller=caller,
             permission=operation.access.permission,
-            now=exchange.now,
+            now=exchange.trace.started_at,
             head=exchange.head,
             path=path,
             target=exchange.scope["path"],
@@ -278,7 +269,7 @@ class Edge:
         self, exchange: Exchange, operation: Operation, customer: Customer
     ) -> Customer:
         """Authenticate again if the body took long to arrive; otherwise return `customer`."""
-        passed_seconds = self._clock.monotonic_seconds() - exchange.started_seconds
+        passed_seconds = self._clock.monotonic_seconds() - exchange.trace.started_seconds
         if passed_seconds < RECHECK_AFTER_SECONDS:
             return customer
         caller = await self._access.authenticate(
@@ -288,11 +279,9 @@ class Edge:
         return caller
 
     def _refusal(self, exchange: Exchange, failure: GatewayError) -> Reply:
-        exchange.context.error_code = failure.code
-        if exchange.trace is not None:
-            exchange.trace.failure = failure
+        exchange.trace.failure = failure
         presentation = Presentation(
-            request_id=exchange.context.request_id,
+            request_id=exchange.trace.request_id,
             shape=exchange.shape,
             documentation_url=self._documentation_url,
         )
@@ -311,22 +300,19 @@ class Edge:
         # The body's memory is free while a slow caller reads the answer.
         exchange.body.release()
         try:
-            await self._sender.send(reply, exchange)
+            is_read = await self._sender.send(reply, exchange)
         except OutputBufferExceeded as failure:
             reply = self._refusal(exchange, without_frames(failure))
-            await send_reply(reply, exchange)
-        return STATUS_CLIENT_GONE if exchange.has_caller_left else reply.status
+            is_read = await send_reply(reply, exchange)
+        return reply.status if is_read and not exchange.has_caller_left else STATUS_CLIENT_GONE
 
     def _log(self, exchange: Exchange, status: int) -> None:
-        now_seconds = self._clock.monotonic_seconds()
-        seconds = now_seconds - exchange.started_seconds
-        metrics.request_answered(exchange.context.operation, status=status, seconds=seconds)
-        if exchange.trace is not None:
-            exchange.trace.answered(status=status, now_seconds=now_seconds)
-            exchange.trace.fill(exchange.context)
-        log.request_line(
-            exchange.context, status=status, duration_ms=seconds * 1000, now=exchange.now
-        )
+        trace, now_seconds = exchange.trace, self._clock.monotonic_seconds()
+        seconds = now_seconds - trace.started_seconds
+        metrics.request_answered(trace.operation, status=status, seconds=seconds)
+        trace.answered(status=status, now_seconds=now_seconds)
+        if log.are_requests_logged():
+            log.request_line(trace.log_line(status=status, duration_ms=seconds * 1000))
 
 
 async def _refuse_body(exchange: Exchange) -> None:

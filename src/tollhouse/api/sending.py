@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from tollhouse.api.body import ABORT
+from tollhouse.api.body import ABORT, HAS_LEFT
 from tollhouse.api.errors import Reply
 from tollhouse.api.exchange import Exchange
 from tollhouse.api.stream_sender import STREAM_HEADERS, StreamReply, StreamSender
@@ -26,20 +26,21 @@ class ResponseSender:
         self._tasks = tasks
         self._keep_alive_seconds = keep_alive_seconds
 
-    async def send(self, reply: Reply, exchange: Exchange) -> None:
-        """Send a whole answer. A large one counts as buffered until the caller has read it.
+    async def send(self, reply: Reply, exchange: Exchange) -> bool:
+        """Send a whole answer. Return whether the caller stayed until its end.
+
+        A large answer counts as buffered until the caller has read it.
 
         Raises `OutputBufferExceeded` before anything is sent if the organization has no room
         for the answer.
         """
-        organization_id = exchange.context.organization_id
-        if organization_id is None or len(reply.body) < COUNTED_BYTES_MIN:
-            await send_reply(reply, exchange)
-            return
-        output = self._buffers.output_for(organization_id)
+        caller = exchange.trace.caller
+        if caller is None or len(reply.body) < COUNTED_BYTES_MIN:
+            return await send_reply(reply, exchange)
+        output = self._buffers.output_for(caller.organization_id)
         piece = output.begin_write(len(reply.body), _abort_of(exchange))
         try:
-            await send_reply(reply, exchange)
+            return await send_reply(reply, exchange)
         finally:
             output.end_write(piece)
 
@@ -68,8 +69,11 @@ class ResponseSender:
         return sender.has_reader
 
 
-async def send_reply(reply: Reply, exchange: Exchange) -> None:
-    """Send a whole answer, and discard the rest of the body so that the caller reads the answer."""
+async def send_reply(reply: Reply, exchange: Exchange) -> bool:
+    """Send a whole answer, and discard the rest of the body so that the caller reads the answer.
+
+    Return whether the caller stayed until the end of the answer.
+    """
     body, send = exchange.body, exchange.send
     has_content = exchange.scope["method"] != "HEAD" and reply.status != _NO_CONTENT
     content = reply.body if has_content else b""
@@ -84,15 +88,16 @@ async def send_reply(reply: Reply, exchange: Exchange) -> None:
     )
     if not is_unread or body.has_timed_out or exchange.head.waits_for_continue:
         await send({"type": "http.response.body", "body": content})
-        return
-    await send({"type": "http.response.body", "body": content, "more_body": True})
-    await body.discard()
-    await send({"type": "http.response.body", "body": b""})
+    else:
+        await send({"type": "http.response.body", "body": content, "more_body": True})
+        await body.discard()
+        await send({"type": "http.response.body", "body": b""})
+    return not exchange.scope.get("extensions", {}).get(HAS_LEFT, _is_unknown)()
 
 
 def _headers(reply: Reply | StreamReply, exchange: Exchange) -> list[tuple[bytes, bytes]]:
     """Return the headers of an answer. The connection closes if the body was not read."""
-    request_id = str(exchange.context.request_id).encode()
+    request_id = str(exchange.trace.request_id).encode()
     headers = [(b"x-request-id", request_id)]
     for name, value in reply.headers:
         headers.append((name.encode(), value.encode()))
@@ -115,4 +120,9 @@ def _abort_of(exchange: Exchange) -> Callable[[], None]:
 
 
 def _leave_open() -> None:
-    """Stand in for `ABORT` on servers that close a connection when its answer is incomplete."""
+    """Replace `ABORT` on servers that close a connection when its answer is incomplete."""
+
+
+def _is_unknown() -> bool:
+    """Replace `HAS_LEFT` on servers that do not have it: the caller counts as connected."""
+    return False

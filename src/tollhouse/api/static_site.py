@@ -10,7 +10,6 @@ from tollhouse.api.head import Head
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.observability import log, metrics
-from tollhouse.observability.context import RequestContext
 
 HTML: Final = "text/html; charset=utf-8"
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
@@ -87,9 +86,19 @@ class StaticSite(ABC):
         self._record(scope["method"], request_id, answer.status, seconds)
 
     def _record(self, method: str, request_id: RequestId, status: int, seconds: float) -> None:
-        context = RequestContext(request_id=request_id, method=method, operation=self._operation)
         metrics.request_answered(self._operation, status=status, seconds=seconds)
-        log.request_line(context, status=status, duration_ms=seconds * 1000, now=self._clock.now())
+        if not log.are_requests_logged():
+            return
+        log.request_line(
+            log.RequestLine(
+                timestamp=self._clock.now(),
+                request_id=request_id,
+                method=method,
+                status=status,
+                duration_ms=round(seconds * 1000, log.MILLISECOND_DECIMALS),
+                operation=self._operation,
+            )
+        )
 
     def _answer(self, method: str, raw_path: bytes, head: Head) -> StaticAnswer:
         if method not in ("GET", "HEAD"):

@@ -8,7 +8,7 @@ from typing import Any
 from tollhouse.base.ids import RequestId
 from tollhouse.inference.endpoint import Endpoint
 from tollhouse.inference.streaming import StreamedAnswer
-from tollhouse.inference.trace import Trace
+from tollhouse.inference.trace import RequestTrace
 from tollhouse.keys.types import Customer
 from tollhouse.limits.limiter import Permit
 
@@ -27,7 +27,7 @@ class InferenceCall:
     body: Any
     session: str | None
     permit: Permit
-    trace: Trace
+    trace: RequestTrace
     recheck: Callable[[], Awaitable[Customer]]
     charge_cpu: Callable[[float], None]
 

@@ -15,7 +15,7 @@ from tollhouse.evaluation import PolicyEvaluatorUnavailable
 from tollhouse.inference.errors import ShuttingDown
 from tollhouse.inference.meter import Meter, MeteredUsage
 from tollhouse.inference.model_resolver import ResolvedModel
-from tollhouse.inference.trace import Trace
+from tollhouse.inference.trace import RequestTrace
 from tollhouse.ledger import pricing, rules
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.rules import Ending
@@ -151,7 +151,7 @@ class RequestHold:
     meter: Meter
     batcher: Batcher
     permit: Permit
-    trace: Trace
+    trace: RequestTrace
     _state: HoldState = field(default=HoldState.OPEN)
     _delivered_when_left: int | None = field(default=None)
     """The output tokens that the caller had when it disconnected; None while it is connected."""

@@ -1,7 +1,8 @@
-"""Collect what is known of a request, and record it once when the request is over.
+"""What is known of one request. Its log line and its stored record are made from it.
 
-A request is over when its answer has ended and its cost is decided, in either order: the answer of
-a caller that disconnects early ends long before the backend reports the usage.
+The log line is written when the answer has ended. The record is written once, when the request is
+over: when its answer has ended and its cost is decided, in either order. The answer of a caller
+that disconnects early ends long before the backend reports the usage.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,10 @@ from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
-from tollhouse.keys.types import Customer
+from tollhouse.keys.types import Caller, Customer
 from tollhouse.ledger.types import Charge
-from tollhouse.observability.context import RequestContext
+from tollhouse.observability import log
+from tollhouse.observability.log import RequestLine
 
 _OUR_OWN = {Kind.UNEXPECTED, Kind.UNAVAILABLE, Kind.DEADLINE}
 _MS = 1000.0
@@ -31,15 +33,22 @@ class _Phases(NamedTuple):
 
 
 @dataclass(kw_only=True, slots=True)
-class Trace:
-    """What is known of one request of a customer. Times are seconds of the monotonic clock."""
+class RequestTrace:
+    """What is known of one request, set step by step. Only customers' requests are recorded.
+
+    Times are seconds of the monotonic clock. It is passed as an argument, because a context
+    variable could outlive its request.
+    """
 
     request_id: RequestId
-    customer: Customer
-    operation: str
+    method: str
     started_at: datetime
     started_seconds: float
     record: Callable[[RequestRecord], None]
+    client_request_id: str | None = None
+    retry_count: int | None = None
+    operation: str | None = None
+    caller: Caller | None = None
     model: str | None = None
     backend: str | None = None
     replica: str | None = None
@@ -83,18 +92,34 @@ class Trace:
         self._ended = status, now_seconds
         self._record_if_over()
 
-    def fill(self, context: RequestContext) -> None:
-        """Copy what the log line says of inference, when the answer has ended."""
-        context.model, context.backend, context.replica = self.model, self.backend, self.replica
-        context.input_tokens = self.input_tokens
-        context.cached_input_tokens = self.cached_input_tokens
-        context.output_tokens = self.output_tokens
-        context.cost_pico_usd = None if self._is_money_open else self.cost_pico_usd
-        if self.failure is not None:
-            context.error_code = self.failure.code
-        phases = self._phases()
-        context.queue_ms, context.admission_ms = phases.queue_ms, phases.admission_ms
-        context.judging_ms, context.first_byte_ms = phases.judging_ms, phases.first_byte_ms
+    def log_line(self, *, status: int, duration_ms: float) -> RequestLine:
+        """Return the log line, which has a cost if that was decided before the answer ended."""
+        caller, phases = self.caller, self._phases()
+        is_cost_known = isinstance(caller, Customer) and not self._is_money_open
+        return RequestLine(
+            timestamp=self.started_at,
+            request_id=self.request_id,
+            method=self.method,
+            status=status,
+            duration_ms=round(duration_ms, log.MILLISECOND_DECIMALS),
+            operation=self.operation,
+            code=None if self.failure is None else self.failure.code,
+            organization_id=None if caller is None else caller.organization_id,
+            key_id=None if caller is None else caller.key_id,
+            client_request_id=log.bounded_text(self.client_request_id),
+            retry_count=self.retry_count,
+            model=log.bounded_text(self.model),
+            backend=self.backend,
+            replica=self.replica,
+            input_tokens=self.input_tokens,
+            cached_input_tokens=self.cached_input_tokens,
+            output_tokens=self.output_tokens,
+            cost_pico_usd=self.cost_pico_usd if is_cost_known else None,
+            queue_ms=log.rounded_ms(phases.queue_ms),
+            admission_ms=log.rounded_ms(phases.admission_ms),
+            judging_ms=log.rounded_ms(phases.judging_ms),
+            first_byte_ms=log.rounded_ms(phases.first_byte_ms),
+        )
 
     def _phases(self) -> "_Phases":
         """Return the duration of each phase that was reached."""
@@ -108,17 +133,21 @@ class Trace:
         )
 
     def _record_if_over(self) -> None:
-        if self._ended is not None and not self._is_money_open:
-            status, ended_seconds = self._ended
-            self.record(self._finished_record(status=status, ended_seconds=ended_seconds))
+        if self._ended is None or self._is_money_open or not isinstance(self.caller, Customer):
+            return
+        status, ended_seconds = self._ended
+        self.record(self._finished_record(self.caller, status, ended_seconds))
 
-    def _finished_record(self, *, status: int, ended_seconds: float) -> RequestRecord:
+    def _finished_record(
+        self, customer: Customer, status: int, ended_seconds: float
+    ) -> RequestRecord:
+        assert self.operation is not None, "an authenticated request has a route"
         phases = self._phases()
         return RequestRecord(
-            organization_id=self.customer.organization_id,
+            organization_id=customer.organization_id,
             request_id=self.request_id,
-            project_id=self.customer.project_id,
-            api_key_id=self.customer.key_id,
+            project_id=customer.project_id,
+            api_key_id=customer.key_id,
             operation=self.operation,
             started_at=self.started_at,
             status=status,

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
-from tollhouse.observability.context import RequestContext
 
 FIELDS: Final = (
     "request_id",
@@ -79,7 +78,11 @@ def configure(level: str) -> None:
 
 
 class RequestLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The log line of a request. Fields without a value are left out."""
+    """The log line of a request. Fields without a value are left out.
+
+    It has no raw path, which may contain anything. A text of the caller's has to pass
+    `bounded_text`, and a time `rounded_ms`.
+    """
 
     timestamp: datetime
     request_id: RequestId
@@ -105,39 +108,16 @@ class RequestLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_byte_ms: float | None = None
 
 
-def request_line(
-    context: RequestContext, *, status: int, duration_ms: float, now: datetime
-) -> None:
-    """Write the log line of a request. It has no raw path, which may contain anything.
+def are_requests_logged() -> bool:
+    """Return whether requests have log lines at the configured level."""
+    return _requests.isEnabledFor(logging.INFO)
+
+
+def request_line(line: RequestLine) -> None:
+    """Write the log line of a request.
 
     It does not use a log record, which would cost five times as much as the rest.
     """
-    if not _requests.isEnabledFor(logging.INFO):
-        return
-    line = RequestLine(
-        timestamp=now,
-        request_id=context.request_id,
-        method=context.method,
-        status=status,
-        duration_ms=round(duration_ms, MILLISECOND_DECIMALS),
-        operation=context.operation,
-        code=context.error_code,
-        organization_id=context.organization_id,
-        key_id=context.key_id,
-        client_request_id=_bounded(context.client_request_id),
-        retry_count=context.retry_count,
-        model=_bounded(context.model),
-        backend=context.backend,
-        replica=context.replica,
-        input_tokens=context.input_tokens,
-        cached_input_tokens=context.cached_input_tokens,
-        output_tokens=context.output_tokens,
-        cost_pico_usd=context.cost_pico_usd,
-        queue_ms=_rounded(context.queue_ms),
-        admission_ms=_rounded(context.admission_ms),
-        judging_ms=_rounded(context.judging_ms),
-        first_byte_ms=_rounded(context.first_byte_ms),
-    )
     _write(_REQUEST_LINE_HEAD + _encode_line(line)[1:].decode())
 
 
@@ -200,11 +180,12 @@ def _escaped(value: object) -> object:
     return value
 
 
-def _rounded(milliseconds: float | None) -> float | None:
+def rounded_ms(milliseconds: float | None) -> float | None:
+    """Return a time with as many decimals as a log line has."""
     return None if milliseconds is None else round(milliseconds, MILLISECOND_DECIMALS)
 
 
-def _bounded(text: str | None) -> str | None:
+def bounded_text(text: str | None) -> str | None:
     """Return a caller's text, redacted and then truncated: truncated keys are harder to find."""
     if not text:
         return None

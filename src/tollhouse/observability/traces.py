@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from tollhouse import __version__
-from tollhouse.observability.context import Span
+from tollhouse.observability.span import Span
 
 WAITING_SPANS_MAX: Final = 2_048
 BATCH_MAX: Final = 1_024

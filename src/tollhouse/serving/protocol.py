@@ -23,7 +23,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from tollhouse.api.body import ABORT
+from tollhouse.api.body import ABORT, HAS_LEFT
 from tollhouse.api.edge_errors import HeadTimedOut, HeadTooLarge, MalformedRequest
 from tollhouse.base.errors import GatewayError
 from tollhouse.serving.connections import ClientConnections, ConnectionBounds, Input, Phase
@@ -88,7 +88,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Start the timer of the first head."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self._extensions = {ABORT: self._abort}
+        self._extensions = {ABORT: self._abort, HAS_LEFT: self._has_caller_left}
         self._write_deadline = WriteDeadline(
             transport, self.loop, seconds=self._bounds.write_seconds
         )
@@ -357,6 +357,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._running is not None:
             self._disconnect(self._running)
         self.transport.abort()
+
+    def _has_caller_left(self) -> bool:
+        return self._running is not None and self._running.disconnected
 
     def _close(self) -> None:
         """Close once all is sent, or at the write deadline if the peer does not read."""

@@ -196,7 +196,7 @@ _activity_dropped = Counter(
 class LookupOutcome(StrEnum):
     """How a key was looked up: cached, found in the database, unknown, or the lookup failed."""
 
-    CACHED = "believed"
+    CACHED = "cached"
     FOUND = "found"
     UNKNOWN = "unknown"
     FAILED = "failed"

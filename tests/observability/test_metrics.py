@@ -13,11 +13,12 @@ from tollhouse.observability.metrics import ActivityLoss, JobOutcome, LookupOutc
 REPOSITORY = Path(__file__).parents[2]
 
 WORK = """
-from tollhouse.observability import metrics, registry
+from tollhouse.observability import buffered_metrics, metrics
 metrics.request_answered("listModels", status=200, seconds=0.02)
 metrics.request_answered("listModels", status=200, seconds=0.2)
 metrics.longest_stall({stall})
 metrics.database_connections_in_use({connections})
+buffered_metrics.write_all()
 import os; print(os.getpid())
 """
 

@@ -15,6 +15,7 @@ from tests.serving.client import Client, Load, ask_once
 from tests.serving.raw import Observation
 from tests.serving.servers import Server, supervised
 from tollhouse.serving.supervisor import restart_delay_seconds
+from tollhouse.serving.worker import METRICS_SECONDS
 
 RecordProperty = Callable[[str, object], None]
 
@@ -88,7 +89,18 @@ def _status(seen: Observation) -> int:
 def _counted(seen: Observation) -> float:
     line = 'tollhouse_http_requests_total{operation="echo",status="200"} '
     lines = seen.responses[0].body.decode().splitlines()
-    return next(float(found.removeprefix(line)) for found in lines if found.startswith(line))
+    return sum(float(found.removeprefix(line)) for found in lines if found.startswith(line))
+
+
+async def _written_count(server: Server) -> float:
+    """Wait until all workers have written what they counted; nothing announces it."""
+    earlier, latest = -1.0, 0.0
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while earlier != latest:
+            earlier = latest
+            await asyncio.sleep(4 * METRICS_SECONDS)
+            latest = _counted(await server.probe("/metrics"))
+    return latest
 
 
 async def test_a_killed_worker_breaks_only_its_own_connections(
@@ -288,16 +300,16 @@ async def test_an_orphan_finishes_the_request_that_it_has_begun(single: Server) 
 
 
 async def test_metrics_add_up_over_workers_and_survive_them(pair: Server) -> None:
-    before = _counted(await pair.probe("/metrics"))
+    before = await _written_count(pair)
     answers = Counter[int]()
     while len(answers) < 2 or answers.total() < 100:
         answers[(await ask_once(pair.address))["pid"]] += 1
-    during = _counted(await pair.probe("/metrics"))
+    during = await _written_count(pair)
 
     killed = min(answers)
     os.kill(killed, signal.SIGKILL)
     await pair.wait_for_log("worker_died")
-    after = _counted(await pair.probe("/metrics"))
+    after = await _written_count(pair)
 
     assert during - before == answers.total()
     assert after == during

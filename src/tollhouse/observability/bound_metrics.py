@@ -3,35 +3,34 @@
 from enum import StrEnum
 from typing import Literal
 
-from prometheus_client import Counter, Gauge
-
 from tollhouse.base.quotas import Quota
+from tollhouse.observability.buffered_metrics import BufferedCounter, BufferedGauge
 from tollhouse.observability.registry import registry
 
-_idle_connections_closed = Counter(
+_idle_connections_closed = BufferedCounter(
     "tollhouse_idle_connections_closed_total",
     "Connections that were idle or sent a body, and were closed in favour of new ones.",
     registry=registry,
 )
-_bodies_held_bytes = Gauge(
+_bodies_held_bytes = BufferedGauge(
     "tollhouse_bodies_held_bytes",
     "Memory for the bodies of requests in flight, as counted against the quota.",
     multiprocess_mode="livesum",
     registry=registry,
 )
-_bodies_refused = Counter(
+_bodies_refused = BufferedCounter(
     "tollhouse_bodies_refused_total",
     "Requests refused because of a limit on bodies, by limit.",
     ["bound"],
     registry=registry,
 )
-_readers_cut = Counter(
+_readers_cut = BufferedCounter(
     "tollhouse_readers_cut_total",
     "Connections that were closed because the caller did not read the response, by reason.",
     ["reason"],
     registry=registry,
 )
-_quota_refusals = Counter(
+_quota_refusals = BufferedCounter(
     "tollhouse_quota_refusals_total",
     "Requests refused because of a quota of the organization, by quota.",
     ["quota"],

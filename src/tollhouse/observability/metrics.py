@@ -7,185 +7,188 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from prometheus_client import Counter, Gauge, Histogram
-
+from tollhouse.observability.buffered_metrics import (
+    BufferedCounter,
+    BufferedGauge,
+    BufferedHistogram,
+)
 from tollhouse.observability.registry import registry
 
 UNROUTED: Final = "none"
 """The operation label of a request that matched no route."""
 
-_http_requests = Counter(
+_http_requests = BufferedCounter(
     "tollhouse_http_requests_total",
     "Requests answered.",
     ["operation", "status"],
     registry=registry,
 )
-_http_request_seconds = Histogram(
+_http_request_seconds = BufferedHistogram(
     "tollhouse_http_request_seconds",
     "Time from the head of a request to the end of its response.",
     ["operation"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120, 600),
     registry=registry,
 )
-_body_bytes = Histogram(
+_body_bytes = BufferedHistogram(
     "tollhouse_body_bytes",
     "Size of request bodies that were read completely.",
     buckets=(256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 33_554_432),
     registry=registry,
 )
-_key_lookups = Counter(
+_key_lookups = BufferedCounter(
     "tollhouse_key_lookups_total",
     "Keys that were looked up, by outcome.",
     ["outcome"],
     registry=registry,
 )
-_key_lookup_batches = Counter(
+_key_lookup_batches = BufferedCounter(
     "tollhouse_key_lookup_batches_total", "Statements that looked keys up.", registry=registry
 )
-_key_lookup_batch_size = Histogram(
+_key_lookup_batch_size = BufferedHistogram(
     "tollhouse_key_lookup_batch_size",
     "Keys per statement that looked keys up.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
     registry=registry,
 )
-_event_loop_stall_seconds = Gauge(
+_event_loop_stall_seconds = BufferedGauge(
     "tollhouse_event_loop_stall_seconds",
     "Longest time by which an event loop was late.",
     multiprocess_mode="max",
     registry=registry,
 )
-_database_pool_in_use = Gauge(
+_database_pool_in_use = BufferedGauge(
     "tollhouse_database_pool_in_use",
     "Database connections that inference and records use.",
     multiprocess_mode="livesum",
     registry=registry,
 )
-_database_admin_pool_in_use = Gauge(
+_database_admin_pool_in_use = BufferedGauge(
     "tollhouse_database_admin_pool_in_use",
     "Database connections that Admin routes, reports and maintenance use.",
     multiprocess_mode="livesum",
     registry=registry,
 )
-_job_runs = Counter(
+_job_runs = BufferedCounter(
     "tollhouse_job_runs_total",
     "Runs of background jobs, by outcome.",
     ["job", "outcome"],
     registry=registry,
 )
-_ledger_batches = Counter(
+_ledger_batches = BufferedCounter(
     "tollhouse_ledger_batches_total",
     "Ledger statements with admissions and resolutions, by attempt: first or repeated.",
     ["attempt"],
     registry=registry,
 )
-_ledger_batch_size = Histogram(
+_ledger_batch_size = BufferedHistogram(
     "tollhouse_ledger_batch_size",
     "Admissions and resolutions per statement.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128),
     registry=registry,
 )
-_admissions = Counter(
+_admissions = BufferedCounter(
     "tollhouse_admissions_total",
     "Admission decisions, by verdict.",
     ["verdict"],
     registry=registry,
 )
-_resolutions = Counter(
+_resolutions = BufferedCounter(
     "tollhouse_resolutions_total",
     "Resolutions of holds, by kind and outcome.",
     ["kind", "outcome"],
     registry=registry,
 )
-_resolutions_set_aside = Counter(
+_resolutions_set_aside = BufferedCounter(
     "tollhouse_resolutions_set_aside_total",
     "Resolutions that the database refuses permanently. Their holds become unsettled.",
     registry=registry,
 )
-_operator_pays_pico_usd = Counter(
+_operator_pays_pico_usd = BufferedCounter(
     "tollhouse_operator_pays_pico_usd_total",
     "Pico-dollars that the operator pays: costs above the hold, unknown costs, unjudged answers.",
     ["account"],
     registry=registry,
 )
-_usage_estimated = Counter(
+_usage_estimated = BufferedCounter(
     "tollhouse_usage_estimated_total",
     "Requests charged by the gateway's own token count, because the backend reported no usage.",
     ["backend"],
     registry=registry,
 )
-_operator_pays = Counter(
+_operator_pays = BufferedCounter(
     "tollhouse_operator_pays_total",
     "Requests for which the operator pays something, by rule.",
     ["rule"],
     registry=registry,
 )
-_unsettled_holds = Gauge(
+_unsettled_holds = BufferedGauge(
     "tollhouse_unsettled_holds",
     "Holds whose final cost is not known yet.",
     multiprocess_mode="livemostrecent",
     registry=registry,
 )
-_spending_alerts = Counter(
+_spending_alerts = BufferedCounter(
     "tollhouse_spending_alerts_total",
     "Alerts of caps and credits whose alert share was spent.",
     ["scope"],
     registry=registry,
 )
-_backend_calls = Counter(
+_backend_calls = BufferedCounter(
     "tollhouse_backend_calls_total",
     "Calls to backends, by outcome.",
     ["backend", "outcome"],
     registry=registry,
 )
-_backend_retries = Counter(
+_backend_retries = BufferedCounter(
     "tollhouse_backend_retries_total",
     "Retries of calls to backends.",
     ["backend"],
     registry=registry,
 )
-_backend_in_flight = Gauge(
+_backend_in_flight = BufferedGauge(
     "tollhouse_backend_in_flight",
     "Calls to backends that are in flight.",
     ["backend"],
     multiprocess_mode="livesum",
     registry=registry,
 )
-_backend_first_byte_seconds = Histogram(
+_backend_first_byte_seconds = BufferedHistogram(
     "tollhouse_backend_first_byte_seconds",
     "Time from a call to the first event of its stream, or to the head of its answer.",
     ["backend"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
     registry=registry,
 )
-_backend_replicas_avoided = Gauge(
+_backend_replicas_avoided = BufferedGauge(
     "tollhouse_backend_replicas_avoided",
     "Replicas that get no calls, by reason; the largest number of any worker.",
     ["backend", "reason"],
     multiprocess_mode="livemax",
     registry=registry,
 )
-_limit_refusals = Counter(
+_limit_refusals = BufferedCounter(
     "tollhouse_limit_refusals_total",
     "Requests that a rate limit refused, by kind and scope of the limit.",
     ["kind", "scope"],
     registry=registry,
 )
-_limits_fallback = Gauge(
+_limits_fallback = BufferedGauge(
     "tollhouse_limits_fallback",
     "Workers that count traffic alone because Redis does not answer.",
     multiprocess_mode="livesum",
     registry=registry,
 )
-_limits_redis_seconds = Histogram(
+_limits_redis_seconds = BufferedHistogram(
     "tollhouse_limits_redis_seconds",
     "Time that Redis took for a batch of limit requests.",
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1),
     registry=registry,
 )
-_activity_written = Counter(
+_activity_written = BufferedCounter(
     "tollhouse_activity_written_total", "Requests that were recorded.", registry=registry
 )
-_activity_dropped = Counter(
+_activity_dropped = BufferedCounter(
     "tollhouse_activity_dropped_total",
     "Requests that were not recorded, by reason.",
     ["reason"],
@@ -217,8 +220,8 @@ class ActivityLoss(StrEnum):
     STOPPED = "stopped"
 
 
-_requests_by_label: dict[tuple[str, int], Counter] = {}
-_request_seconds_by_operation: dict[str, Histogram] = {}
+_requests_by_label: dict[tuple[str, int], BufferedCounter] = {}
+_request_seconds_by_operation: dict[str, BufferedHistogram] = {}
 _lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
 # Finding a child by its labels costs as much as counting, so the few children are cached.
 _admissions_of: Final = cache(_admissions.labels)
@@ -360,7 +363,7 @@ class BackendMetrics:
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
-        self._calls: dict[str, Counter] = {}
+        self._calls: dict[str, BufferedCounter] = {}
         self._retries = _backend_retries.labels(backend)
         self._in_flight = _backend_in_flight.labels(backend)
         self._first_byte_seconds = _backend_first_byte_seconds.labels(backend)

@@ -4,23 +4,22 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from prometheus_client import Counter, Histogram
-
+from tollhouse.observability.buffered_metrics import BufferedCounter, BufferedHistogram
 from tollhouse.observability.registry import registry
 
-_policy_decisions = Counter(
+_policy_decisions = BufferedCounter(
     "tollhouse_policy_decisions_total",
     "Decisions of policies, by direction, mode and outcome; failed and not evaluable are outcomes.",
     ["direction", "mode", "outcome"],
     registry=registry,
 )
-_policy_decisions_dropped = Counter(
+_policy_decisions_dropped = BufferedCounter(
     "tollhouse_policy_decisions_dropped_total",
     "Decisions of policies that were not made or not recorded, by reason.",
     ["reason"],
     registry=registry,
 )
-_judging_seconds = Histogram(
+_judging_seconds = BufferedHistogram(
     "tollhouse_judging_seconds",
     "Time that all questions about one content took.",
     ["direction", "mode"],

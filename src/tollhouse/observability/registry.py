@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry, generate_latest, values
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from tollhouse.observability import buffered_metrics
+
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _DEAD_WORKERS_ID: Final = "0"
 """Names the files with the sums of dead workers; no process has this ID."""
@@ -26,8 +28,12 @@ registry = CollectorRegistry()
 
 
 def exposition(directory: Path | None) -> bytes:
-    """Return all metrics, of the workers that write to `directory` or of this process."""
+    """Return all metrics, of the workers that write to `directory` or of this process.
+
+    The counts of the workers are as old as their last write.
+    """
     if directory is None:
+        buffered_metrics.write_all()
         return generate_latest(registry)
     everything = CollectorRegistry()
     MultiProcessCollector(everything, path=str(directory))

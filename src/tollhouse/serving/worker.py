@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.tasks import Tasks
-from tollhouse.observability import log, metrics
+from tollhouse.observability import buffered_metrics, log, metrics
 from tollhouse.serving.server import AsgiApplication, HttpServer, http_server
 from tollhouse.settings import Settings
 
@@ -30,6 +30,8 @@ DEFAULT_APPLICATION: Final = "tollhouse.app:Application"
 LOG_LEVEL: Final = "INFO"
 STATUS_SECONDS: Final = 1.0
 STALL_TICK_SECONDS: Final = 0.05
+METRICS_SECONDS: Final = 0.25
+"""How often counts are written, so that the supervisor can show them."""
 SETTINGS_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -69,13 +71,16 @@ def main() -> None:
     arguments = parser.parse_args()
     log.configure(LOG_LEVEL)
     _reduce_stalls()
-    uvloop.run(
-        _run(
-            listener=socket.socket(fileno=arguments.listener),
-            control=socket.socket(fileno=arguments.control),
-            application_name=arguments.application,
+    try:
+        uvloop.run(
+            _run(
+                listener=socket.socket(fileno=arguments.listener),
+                control=socket.socket(fileno=arguments.control),
+                application_name=arguments.application,
+            )
         )
-    )
+    finally:
+        buffered_metrics.write_all()
 
 
 async def _run(*, listener: socket.socket, control: socket.socket, application_name: str) -> None:
@@ -94,6 +99,7 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     tasks.start("status", _report(application, server, writer))
     tasks.start("stalls", _measure_stalls(SystemClock()))
+    tasks.start("metrics", _write_metrics())
     await server.serve(sockets=[listener])
     await application.shutdown()
     await tasks.drain(deadline_seconds=0)
@@ -147,6 +153,12 @@ async def _measure_stalls(clock: Clock) -> None:
         if late_seconds > longest_seconds:
             longest_seconds = late_seconds
             metrics.longest_stall(longest_seconds)
+
+
+async def _write_metrics() -> None:
+    while True:
+        await asyncio.sleep(METRICS_SECONDS)
+        buffered_metrics.write_all()
 
 
 if __name__ == "__main__":

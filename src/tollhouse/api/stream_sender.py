@@ -57,7 +57,7 @@ class StreamSender:
         self._receive = receive
         self._send = send
         self._abort = abort
-        self._clock = clock
+        self._monotonic_seconds = clock.monotonic_seconds
         self._keep_alive_seconds = keep_alive_seconds
         self._sent_seconds = clock.monotonic_seconds()
         self._state = ReaderState.IDLE
@@ -118,7 +118,7 @@ class StreamSender:
         """Notice that the caller left, and send comments while the answer is silent."""
         while self.has_reader:
             try:
-                async with asyncio.timeout(self._keep_alive_seconds):
+                async with asyncio.timeout(self._seconds_until_keep_alive()):
                     message = await self._receive()
             except TimeoutError:
                 await self._keep_alive()
@@ -127,8 +127,13 @@ class StreamSender:
                 self._change(ReaderState.CLOSED)
                 self._answer.interrupt(None)
 
+    def _seconds_until_keep_alive(self) -> float:
+        """Return the rest of the silence; a whole one while the caller does not read."""
+        left_seconds = self._sent_seconds + self._keep_alive_seconds - self._monotonic_seconds()
+        return left_seconds if left_seconds > 0 else self._keep_alive_seconds
+
     async def _keep_alive(self) -> None:
-        silent_seconds = self._clock.monotonic_seconds() - self._sent_seconds
+        silent_seconds = self._monotonic_seconds() - self._sent_seconds
         if silent_seconds >= self._keep_alive_seconds and self._state is ReaderState.IDLE:
             await self._write(KEEP_ALIVE)
 
@@ -137,7 +142,7 @@ class StreamSender:
 
         A cancelled write leaves the state `WRITING`: its caller does not read.
         """
-        self._sent_seconds = self._clock.monotonic_seconds()
+        self._sent_seconds = self._monotonic_seconds()
         output = self._answer.output
         piece = output.begin_write(len(records), lambda: self._cut("buffer"))
         self._change(ReaderState.WRITING)

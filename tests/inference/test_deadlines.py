@@ -12,12 +12,15 @@ import httpx2
 import msgspec
 import pytest
 
+from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment, customer_of, model, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.keys.secrets import Peppers
+from tollhouse.observability import registry
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.storage.database import Database
+from tollhouse.testing.exchanges import ExchangeOutcome
 from tollhouse.testing.upstream import ScriptedUpstream
 
 SHORT_SECONDS = 0.3
@@ -189,6 +192,36 @@ async def test_the_head_leaves_before_a_first_event_that_takes_longer(
     assert ": keep-alive" in read
     assert "[DONE]" in read[-2] or "response.completed" in read[-2]
     assert (await deployment.settled(1)).settled_pico_usd > 0
+
+
+def bodies_held_bytes() -> float:
+    """The memory of request bodies, as the gauge shows it."""
+    page = registry.exposition(None).decode()
+    return float(page.partition("\ntollhouse_bodies_held_bytes ")[2].partition("\n")[0])
+
+
+async def test_a_body_is_released_when_a_late_first_event_arrives(deployment: Deployment) -> None:
+    script = stall(0) | {"tokens": 150, "between_events_ms": 100}
+    body = asked("chat", "example/idle", script, is_stream=True)
+    body["messages"].insert(0, {"role": "user", "content": "word " * 400})
+
+    async def is_held() -> bool:
+        return bodies_held_bytes() > 0
+
+    async def is_released() -> bool:
+        return bodies_held_bytes() == 0
+
+    async with (
+        deployment.customer() as client,
+        client.stream("POST", SURFACES["chat"], json=body) as answer,
+    ):
+        assert answer.status_code == httpx2.codes.OK
+        exchange = await deployment.upstream.seen.arrival()
+        await exchange.stall()
+        await until(is_held)
+        exchange.release()
+        await until(is_released)
+        assert exchange.outcome is ExchangeOutcome.UNDER_WAY
 
 
 @EACH_SURFACE

@@ -293,8 +293,7 @@ class Edge:
     async def _send(self, reply: Reply | StreamReply, exchange: Exchange) -> int:
         """Send an answer, and return the status to log."""
         if isinstance(reply, StreamReply):
-            if not reply.answer.keeps_request:
-                exchange.body.release()
+            reply.answer.when_request_is_free(exchange.body.release)
             is_read = await self._sender.send_stream(reply, exchange)
             return reply.status if is_read else STATUS_CLIENT_GONE
         # The body's memory is free while a slow caller reads the answer.

@@ -168,10 +168,14 @@ class StreamedAnswer:
         self._interrupted_by: GatewayError | None = None
         self._state = StreamState.PRIMED
 
-    @property
-    def keeps_request(self) -> bool:
-        """Whether the request must stay in memory, for the call or for a policy."""
-        return self._keeps_request or (self._pending is not None and not self._pending.done())
+    def when_request_is_free(self, release: Callable[[], None]) -> None:
+        """Call `release` when the call no longer needs the request; never if a policy does."""
+        if self._keeps_request:
+            return
+        if self._pending is None or self._pending.done():
+            release()
+        else:
+            self._pending.add_done_callback(lambda _: release())
 
     @property
     def seconds_left(self) -> float:

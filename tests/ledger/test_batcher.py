@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -14,11 +16,11 @@ from tests.identity.waiting import holding, until, until_a_lock_is_awaited
 from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, posted, voided
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tollhouse.base.ids import InstanceId, OrganizationId, ReservationId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import batches
-from tollhouse.ledger.batcher import Batcher
+from tollhouse.ledger.batcher import BATCH_ITEMS_MAX, MIXED_BATCHES_MAX, Batcher
 from tollhouse.ledger.errors import (
     AdmissionImpossible,
     AdmissionUndecided,
@@ -27,7 +29,7 @@ from tollhouse.ledger.errors import (
     DeadlinePassed,
     ResolutionSetAside,
 )
-from tollhouse.ledger.types import Charge, Hold, ResolutionResult
+from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind, ResolutionResult
 from tollhouse.storage.database import Database
 
 DRAIN_SECONDS = 60.0
@@ -503,3 +505,31 @@ async def until_balanced(database: Database, payer: Payer, expected: tuple[int, 
         return await balance(database, payer) == expected
 
     await until(is_so)
+
+
+async def test_items_behind_a_bug_are_carried_out(
+    batcher: Batcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both runners of mixed batches meet an item that no statement can be made of."""
+
+    def resolution(number: int) -> Resolution:
+        organization_id = OrganizationId(time_ordered_uuid())
+        if number % BATCH_ITEMS_MAX == 0 and number < MIXED_BATCHES_MAX * BATCH_ITEMS_MAX:
+            return cast("Resolution", SimpleNamespace(organization_id=organization_id))
+        return Resolution(
+            organization_id=organization_id,
+            reservation_id=ReservationId(time_ordered_uuid()),
+            admitted_day=datetime.now(UTC).date(),
+            kind=ResolutionKind.VOID,
+        )
+
+    items = MIXED_BATCHES_MAX * BATCH_ITEMS_MAX + 3
+    answers = [batcher.resolve(resolution(number)) for number in range(items)]
+    async with asyncio.timeout(DRAIN_SECONDS):
+        results = await asyncio.gather(*answers, return_exceptions=True)
+
+    assert all(isinstance(result, AdmissionUndecided) for result in results[:-3])
+    assert results[-3:] == [ResolutionResult.NO_HOLD] * 3
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "task_failed"
+    ] * MIXED_BATCHES_MAX

@@ -194,12 +194,15 @@ class Batcher:
         queue.is_busy = True
         if len(queue.waiting) == 1 and not queue.must_wait_for_lock:
             self._mixed.append(queue.waiting.popleft())
-            if self._mixed_batches < MIXED_BATCHES_MAX:
-                self._mixed_batches += 1
-                self._tasks.start("ledger-mixed", self._run_mixed())
+            self._start_mixed()
         else:
             queue.must_wait_for_lock = False
             self._tasks.start("ledger-batch", self._run_own(organization_id, queue))
+
+    def _start_mixed(self) -> None:
+        if self._mixed and self._mixed_batches < MIXED_BATCHES_MAX:
+            self._mixed_batches += 1
+            self._tasks.start("ledger-mixed", self._run_mixed())
 
     async def _run_own(self, organization_id: OrganizationId, queue: _OrganizationQueue) -> None:
         items: list[_Item] = []
@@ -215,6 +218,12 @@ class Batcher:
         try:
             while self._mixed:
                 await self._carry_out_mixed(_take(self._mixed))
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            # A bug. The items that still wait must not depend on the next caller.
+            asyncio.get_running_loop().call_soon(self._start_mixed)
+            raise
         finally:
             self._mixed_batches -= 1
 

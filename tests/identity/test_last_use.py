@@ -7,9 +7,14 @@ import pytest
 from tests.identity.creations import START, managed_keys_path
 from tests.support.gateway import running_gateway
 from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
+from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
+from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
+from tollhouse.keys.directory import LastUsed
+from tollhouse.keys.types import Customer
 from tollhouse.projects.types import Project
 from tollhouse.settings import Settings
+from tollhouse.storage.errors import DatabaseUnavailable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -86,3 +91,29 @@ async def test_the_last_use_is_shown(
             shown = await client.get(f"{managed_keys_path(project.id)}/{key.key.id}")
 
     assert shown.json()["last_used_at"] == int(START.timestamp())
+
+
+async def test_a_use_survives_a_database_that_is_away(
+    settings: Settings, org: OrganizationFixture, project: Project
+) -> None:
+    held = await org.project_key(project)
+    customer = Customer(
+        organization_id=org.organization_id,
+        project_id=project.id,
+        key_id=held.key.id,
+        allowed_models=None,
+        granted_checks=frozenset(),
+        policy_version=1,
+        catalog_version=1,
+        limits=UNLIMITED_EVERYWHERE,
+    )
+    away = await connect(settings)
+    await away.close()
+    uses = LastUsed()
+    uses.mark(customer, START)
+
+    with pytest.raises(DatabaseUnavailable):
+        await uses.flush(away)
+    await uses.flush(org.database)
+
+    assert await _last_used(org, held) == START

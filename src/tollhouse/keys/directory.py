@@ -15,6 +15,7 @@ from itertools import islice
 from uuid import UUID
 
 from tollhouse.base.clock import Clock
+from tollhouse.base.errors import ServiceUnavailable
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.joined import BatchRunner, fail
 from tollhouse.base.tasks import Tasks
@@ -192,11 +193,17 @@ class LastUsed:
         """Write the recorded uses; a later time that another worker wrote is kept."""
         project_keys, self._project_keys = self._project_keys, {}
         admin_keys, self._admin_keys = self._admin_keys, {}
-        async with database.transaction() as tx:
-            if project_keys:
-                await _touch_project_keys(tx, project_keys)
-            if admin_keys:
-                await _touch_admin_keys(tx, admin_keys)
+        try:
+            async with database.transaction() as tx:
+                if project_keys:
+                    await _touch_project_keys(tx, project_keys)
+                if admin_keys:
+                    await _touch_admin_keys(tx, admin_keys)
+        except ServiceUnavailable:
+            # Newer uses, marked meanwhile, replace these.
+            self._project_keys = project_keys | self._project_keys
+            self._admin_keys = admin_keys | self._admin_keys
+            raise
 
 
 async def _touch_project_keys(tx: Transaction, marks: Marks) -> None:

@@ -49,15 +49,12 @@ class TokenCountHandlers:
 
 
 def check_version(head: Head) -> None:
-    """Raise `InvalidRequest` if a version header has an unknown value.
-
-    Two versions that a proxy joined into one header are an unknown value.
-    """
-    for value in head.values(wire.VERSION_HEADER.encode()):
-        if value.decode("latin-1") not in VERSIONS:
-            known = ", ".join(VERSIONS)
-            message = f"Invalid '{wire.VERSION_HEADER}': expected one of {known}."
-            raise InvalidRequest("invalid_value", message, param=wire.VERSION_HEADER)
+    """Raise `InvalidRequest` for an unknown version, and for more than one."""
+    values = head.values(wire.VERSION_HEADER.encode())
+    if len(values) > 1 or (values and values[0].decode("latin-1") not in VERSIONS):
+        known = ", ".join(VERSIONS)
+        message = f"Invalid '{wire.VERSION_HEADER}': expected one of {known}."
+        raise InvalidRequest("invalid_value", message, param=wire.VERSION_HEADER)
 
 
 def beta_flags(head: Head) -> frozenset[str]:

@@ -8,13 +8,18 @@ from itertools import chain
 from tollhouse.observability import bound_metrics, metrics, policy_metrics
 from tools.reference.tables import code, table
 
-KINDS = ("Counter", "Gauge", "Histogram")
+KINDS = {
+    "BufferedCounter": "counter",
+    "BufferedGauge": "gauge",
+    "BufferedHistogram": "histogram",
+}
 HEAD = """\
 # Metrics
 
 Served for Prometheus at `/metrics` of the probe listener (`server.probe_port`), summed over the
 workers of a host. Every label has a bounded set of values. A histogram `X` comes as `X_bucket`,
-`X_sum` and `X_count`.
+`X_sum` and `X_count`. Workers write their counts four times per second, so a worker that is killed
+loses a quarter of a second of them.
 
 """
 
@@ -33,8 +38,8 @@ def declared() -> Iterator[tuple[str, str, str, str]]:
     )
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            kind = node.func.id
-            if kind in KINDS:
+            kind = KINDS.get(node.func.id)
+            if kind is not None:
                 name, text, *rest = map(ast.literal_eval, node.args)
                 labels: list[str] = rest[0] if rest else []
-                yield name, kind.lower(), ", ".join(map(code, labels)), text
+                yield name, kind, ", ".join(map(code, labels)), text

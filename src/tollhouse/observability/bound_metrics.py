@@ -49,7 +49,7 @@ class BodyBound(StrEnum):
 
 def body_refused(bound: BodyBound) -> None:
     """Count one request whose body was not read or not parsed because of a limit."""
-    _bodies_refused.labels(bound).inc()
+    _bodies_refused.labels(bound).add()
 
 
 def bodies_held(size_bytes: int) -> None:
@@ -59,14 +59,14 @@ def bodies_held(size_bytes: int) -> None:
 
 def idle_connection_closed() -> None:
     """Count a connection that was closed in favour of a new one."""
-    _idle_connections_closed.inc()
+    _idle_connections_closed.add()
 
 
 def quota_refused(quota: Quota) -> None:
     """Count one request that a quota of its organization refused."""
-    _quota_refusals.labels(quota).inc()
+    _quota_refusals.labels(quota).add()
 
 
 def reader_cut(reason: Literal["stalled", "deadline", "buffer"]) -> None:
     """Count a closed connection: no progress, the request's deadline, or a full buffer."""
-    _readers_cut.labels(reason).inc()
+    _readers_cut.labels(reason).add()

@@ -6,7 +6,7 @@ All counting and writing happens on one thread.
 """
 
 from bisect import bisect_left
-from typing import Final
+from typing import Final, Protocol, cast
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -21,23 +21,22 @@ def write_all() -> None:
 
 
 class BufferedCounter(Counter):
-    """A counter. `inc` changes one number in memory."""
+    """A counter. `add` changes one number in memory."""
 
     def _metric_init(self) -> None:
         super()._metric_init()
-        self._unwritten = 0.0
+        self._unwritten = 0
         _series.append(self)
 
-    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None:
+    def add(self, count: int = 1) -> None:
         """Add to the counter."""
-        del exemplar
-        self._unwritten += amount
+        self._unwritten += count
 
     def write(self) -> None:
         """Write what was added since the last call."""
         if self._unwritten:
-            amount, self._unwritten = self._unwritten, 0.0
-            super().inc(amount)
+            count, self._unwritten = self._unwritten, 0
+            self.inc(count)
 
 
 class BufferedGauge(Gauge):
@@ -60,27 +59,34 @@ class BufferedGauge(Gauge):
 
 
 class BufferedHistogram(Histogram):
-    """A histogram. `observe` changes two numbers in memory."""
+    """A histogram. `record` changes two numbers in memory."""
 
     def _metric_init(self) -> None:
         super()._metric_init()
+        self._counts = cast("list[_Value]", self._buckets)  # pyright: ignore[reportUnknownMemberType] - theirs
+        self._total = cast("_Value", self._sum)
         self._unwritten = [0] * len(self._upper_bounds)
         self._unwritten_sum = 0.0
         _series.append(self)
 
-    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
+    def record(self, value: float) -> None:
         """Count a value in its bucket."""
-        del exemplar
-        self._unwritten[bisect_left(self._upper_bounds, amount)] += 1
-        self._unwritten_sum += amount
+        self._unwritten[bisect_left(self._upper_bounds, value)] += 1
+        self._unwritten_sum += value
 
     def write(self) -> None:
         """Write what was observed since the last call."""
         if not any(self._unwritten):
             return
-        for bucket, count in zip(self._buckets, self._unwritten, strict=True):
+        for bucket, count in zip(self._counts, self._unwritten, strict=True):
             if count:
                 bucket.inc(count)
-        self._sum.inc(self._unwritten_sum)
+        self._total.inc(self._unwritten_sum)
         self._unwritten = [0] * len(self._unwritten)
         self._unwritten_sum = 0.0
+
+
+class _Value(Protocol):
+    """The library's value, which has no type annotations."""
+
+    def inc(self, value: float, /) -> None: ...

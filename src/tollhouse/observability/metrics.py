@@ -237,24 +237,24 @@ def request_answered(operation: str | None, *, status: int, seconds: float) -> N
     durations = _request_seconds_by_operation.get(name)
     if durations is None:
         durations = _request_seconds_by_operation[name] = _http_request_seconds.labels(name)
-    requests.inc()
-    durations.observe(seconds)
+    requests.add()
+    durations.record(seconds)
 
 
 def body_read(size_bytes: int) -> None:
     """Count one request body that was read completely."""
-    _body_bytes.observe(size_bytes)
+    _body_bytes.record(size_bytes)
 
 
 def key_looked_up(outcome: LookupOutcome) -> None:
     """Count one lookup of a key."""
-    _lookups_by_outcome[outcome].inc()
+    _lookups_by_outcome[outcome].add()
 
 
 def key_lookup_batch_sent(size: int) -> None:
     """Count one statement that looked up `size` keys."""
-    _key_lookup_batches.inc()
-    _key_lookup_batch_size.observe(size)
+    _key_lookup_batches.add()
+    _key_lookup_batch_size.record(size)
 
 
 def longest_stall(seconds: float) -> None:
@@ -274,48 +274,48 @@ def admin_database_connections_in_use(count: int) -> None:
 
 def ledger_batch_sent(size: int, *, is_retry: bool) -> None:
     """Count one statement with `size` admissions and resolutions."""
-    _ledger_batches.labels("repeated" if is_retry else "first").inc()
-    _ledger_batch_size.observe(size)
+    _ledger_batches.labels("repeated" if is_retry else "first").add()
+    _ledger_batch_size.record(size)
 
 
 def admission_decided(verdict: int) -> None:
     """Count one verdict: 0 is admitted, 1 no credit, 10 and above a cap."""
-    _admissions_of(verdict).inc()
+    _admissions_of(verdict).add()
 
 
 def hold_resolved(kind: str, outcome: str) -> None:
     """Count one resolution of a hold."""
-    _resolutions_of(kind, outcome).inc()
+    _resolutions_of(kind, outcome).add()
 
 
 def resolution_set_aside() -> None:
     """Count a resolution that the database refuses permanently."""
-    _resolutions_set_aside.inc()
+    _resolutions_set_aside.add()
 
 
 def operator_pays_excess(amount: int) -> None:
     """Add the cost of a request above its hold."""
-    _operator_pays_pico_usd.labels("excess").inc(amount)
+    _operator_pays_pico_usd.labels("excess").add(amount)
 
 
 def operator_pays_unknown(amount: int) -> None:
     """Add the amount of a hold whose cost never became known."""
-    _operator_pays_pico_usd.labels("unknown").inc(amount)
+    _operator_pays_pico_usd.labels("unknown").add(amount)
 
 
 def operator_pays_unjudged(amount: int) -> None:
     """Add the cost of an answer that could not be judged and is not charged."""
-    _operator_pays_pico_usd.labels("unjudged").inc(amount)
+    _operator_pays_pico_usd.labels("unjudged").add(amount)
 
 
 def usage_estimated(backend: str) -> None:
     """Count a request whose tokens the gateway counted, because its backend reported none."""
-    _usage_estimated.labels(backend).inc()
+    _usage_estimated.labels(backend).add()
 
 
 def operator_paid(rule: str) -> None:
     """Count one resolution under a rule of `ledger.types.OperatorPays`."""
-    _operator_pays.labels(rule).inc()
+    _operator_pays.labels(rule).add()
 
 
 def unsettled(count: int) -> None:
@@ -325,12 +325,12 @@ def unsettled(count: int) -> None:
 
 def spending_alerted(scope: str) -> None:
     """Count one alert of a cap or credit."""
-    _spending_alerts.labels(scope).inc()
+    _spending_alerts.labels(scope).add()
 
 
 def traffic_refused(kind: str, scope: str) -> None:
     """Count one request that a limit refused."""
-    _limit_refusals.labels(kind, scope).inc()
+    _limit_refusals.labels(kind, scope).add()
 
 
 def limits_fallback(*, is_on: bool) -> None:
@@ -340,22 +340,22 @@ def limits_fallback(*, is_on: bool) -> None:
 
 def redis_answered(seconds: float) -> None:
     """Record the time of one batch that Redis answered."""
-    _limits_redis_seconds.observe(seconds)
+    _limits_redis_seconds.record(seconds)
 
 
 def activity_written(count: int) -> None:
     """Add records that were written for the first time."""
-    _activity_written.inc(count)
+    _activity_written.add(count)
 
 
 def activity_dropped(count: int, loss: ActivityLoss) -> None:
     """Add records that were lost."""
-    _activity_dropped.labels(loss).inc(count)
+    _activity_dropped.labels(loss).add(count)
 
 
 def job_ran(job: str, outcome: JobOutcome) -> None:
     """Count one run of a background job. `job` is a constant name."""
-    _job_runs.labels(job, outcome).inc()
+    _job_runs.labels(job, outcome).add()
 
 
 class BackendMetrics:
@@ -375,11 +375,11 @@ class BackendMetrics:
         calls = self._calls.get(outcome)
         if calls is None:
             calls = self._calls[outcome] = _backend_calls.labels(self._backend, outcome)
-        calls.inc()
+        calls.add()
 
     def retried(self) -> None:
         """Count one retry."""
-        self._retries.inc()
+        self._retries.add()
 
     def in_flight(self, count: int) -> None:
         """Set how many calls of this process are in flight."""
@@ -387,7 +387,7 @@ class BackendMetrics:
 
     def answer_began(self, seconds: float) -> None:
         """Record the time until an answer began."""
-        self._first_byte_seconds.observe(seconds)
+        self._first_byte_seconds.record(seconds)
 
     def replicas_avoided(self, *, unhealthy: int, breakers_open: int) -> None:
         """Set how many replicas get no calls, by reason."""

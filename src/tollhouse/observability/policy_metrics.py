@@ -49,14 +49,14 @@ _decisions_of: Final = cache(_policy_decisions.labels)
 
 def policy_decided(direction: str, mode: str, outcome: str) -> None:
     """Count the decision of one policy."""
-    _decisions_of(direction, mode, outcome).inc()
+    _decisions_of(direction, mode, outcome).add()
 
 
 def decisions_dropped(count: int, loss: DecisionLoss) -> None:
     """Add decisions that were not made or not recorded."""
-    _policy_decisions_dropped.labels(loss).inc(count)
+    _policy_decisions_dropped.labels(loss).add(count)
 
 
 def judged(direction: str, mode: str, *, seconds: float) -> None:
     """Record the time of all questions about one content."""
-    _judging_seconds.labels(direction, mode).observe(seconds)
+    _judging_seconds.labels(direction, mode).record(seconds)

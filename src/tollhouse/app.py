@@ -17,8 +17,8 @@ from tollhouse.api.admin_permits import AdminPermits
 from tollhouse.api.body import BodyBounds, BodyReader, Receive, Scope, Send
 from tollhouse.api.body_quota import BodyQuota
 from tollhouse.api.edge import Edge
-from tollhouse.api.models import ModelHandlers
-from tollhouse.api.reports import ReportReader
+from tollhouse.api.handlers.models import ModelHandlers
+from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route, Router
 from tollhouse.api.sending import ResponseSender
 from tollhouse.base.clock import Clock, DatabaseClock

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tollhouse.api.count_tokens import VERSIONS, check_version
+from tollhouse.api.handlers.count_tokens import VERSIONS, check_version
 from tollhouse.api.head import Head
 from tollhouse.base.errors import InvalidRequest
 

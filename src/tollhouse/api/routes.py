@@ -1,13 +1,13 @@
 """The operations under `/v1`, and the handler or endpoint that serves each."""
 
 from tollhouse.api.admin_database import AdminDatabase
-from tollhouse.api.costs import CostHandlers
-from tollhouse.api.count_tokens import TokenCountHandlers
-from tollhouse.api.keys import KeyHandlers
-from tollhouse.api.models import ModelHandlers
-from tollhouse.api.policies import PolicyHandlers
-from tollhouse.api.projects import ProjectHandlers
-from tollhouse.api.reports import ReportReader
+from tollhouse.api.handlers.costs import CostHandlers
+from tollhouse.api.handlers.count_tokens import TokenCountHandlers
+from tollhouse.api.handlers.keys import KeyHandlers
+from tollhouse.api.handlers.models import ModelHandlers
+from tollhouse.api.handlers.policies import PolicyHandlers
+from tollhouse.api.handlers.projects import ProjectHandlers
+from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.contract import operations

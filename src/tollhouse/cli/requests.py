@@ -13,7 +13,8 @@ from msgspec import Struct
 from tollhouse.activity import service
 from tollhouse.activity.rules import statuses
 from tollhouse.activity.types import ALL_STATUSES, RecordFilter, RecordPage, RequestRecord
-from tollhouse.api import decision_wire, request_wire
+from tollhouse.api.wire import decisions as decision_wire
+from tollhouse.api.wire import requests as request_wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectKeyId, RequestId, policy_id_text
 from tollhouse.base.money import to_decimal_string

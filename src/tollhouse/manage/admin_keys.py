@@ -5,9 +5,9 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from tollhouse.api import wire
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import AdminKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import NoQuery

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from tollhouse.api import parameters, wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import AuditId
 from tollhouse.contract import audit as audit_wire

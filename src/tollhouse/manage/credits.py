@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from tollhouse.api import money_wire, parameters, wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import money as money_wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import GrantId, time_ordered_uuid
 from tollhouse.contract import credits as credits_wire
 from tollhouse.contract.listing import ListQuery, NoQuery

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from msgspec import UnsetType
 
-from tollhouse.api import decision_wire, parameters, wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import decisions as decision_wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.contract.decisions import PolicyDecisionList, PolicyRollupsQuery
 from tollhouse.contract.listing import ListQuery
 from tollhouse.decisions import service

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tollhouse.api import parameters, wire
-from tollhouse.api import policies as given
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.handlers import policies as given
+from tollhouse.api.wire import resources as wire
 from tollhouse.contract import policies as policies_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
 from tollhouse.keys.types import Admin

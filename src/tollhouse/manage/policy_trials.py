@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from tollhouse.api import parameters, policy_trial_wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import policy_trials as policy_trial_wire
 from tollhouse.contract.listing import NoQuery
 from tollhouse.contract.policy_trials import LintPolicy, TryPolicy
 from tollhouse.evaluation import PolicyTrials

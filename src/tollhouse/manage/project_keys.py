@@ -7,10 +7,11 @@ from functools import partial
 
 from msgspec import UNSET
 
-from tollhouse.api import parameters, wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
-from tollhouse.api.keys import find_project_key, shown_value
+from tollhouse.api.handlers.keys import find_project_key, shown_value
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import ListQuery, NoQuery

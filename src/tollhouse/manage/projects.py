@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from tollhouse.api import parameters, wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import ProjectId, time_ordered_uuid
 from tollhouse.contract import projects as projects_wire
 from tollhouse.contract.listing import ListQuery, NoQuery

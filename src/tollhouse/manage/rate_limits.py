@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from msgspec import UnsetType
 
-from tollhouse.api import limits_wire, wire
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, parse_uuid
 from tollhouse.base.traffic import TrafficLimits
@@ -31,7 +31,7 @@ class RateLimitHandlers:
         async with self.database.transaction() as tx:
             found = await service.limits(tx, call.organization_id, after=after, limit=limit + 1)
         return OperationAnswer(
-            body=wire.page(contract.RateLimitList, found, limit, limits_wire.rate_limit)
+            body=wire.page(contract.RateLimitList, found, limit, wire.rate_limit)
         )
 
     async def set_(
@@ -46,7 +46,7 @@ class RateLimitHandlers:
         )
         async with self.database.mutation_by(call) as tx:
             limit = await service.set_limit(tx, place, traffic)
-        return OperationAnswer(body=limits_wire.rate_limit(limit))
+        return OperationAnswer(body=wire.rate_limit(limit))
 
     async def clear(
         self, call: OperationCall[Admin, None, contract.ClearRateLimitQuery]

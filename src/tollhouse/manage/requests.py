@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from msgspec import UnsetType
 
 from tollhouse.activity import service
-from tollhouse.api import parameters, request_wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import requests as request_wire
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.listing import NoQuery
 from tollhouse.contract.requests import RequestRollupsQuery, RequestsQuery

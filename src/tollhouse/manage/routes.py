@@ -1,7 +1,7 @@
 """The operations under `/manage/v1`, and the handler that serves each."""
 
 from tollhouse.api.admin_database import AdminDatabase
-from tollhouse.api.reports import ReportReader
+from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.contract import manage_operations as operations

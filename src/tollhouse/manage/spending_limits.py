@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from msgspec import UnsetType
 
-from tollhouse.api import money_wire, wire
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import money as money_wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, parse_uuid
 from tollhouse.contract import spending_limits as limits_wire

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from tollhouse.api import reports
 from tollhouse.api.call import OperationAnswer, OperationCall
-from tollhouse.api.reports import ReportReader
+from tollhouse.api.handlers import reports
+from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.contract import usage as usage_wire
 from tollhouse.keys.types import Admin
 from tollhouse.reports.types import CostSubject, Used

@@ -10,7 +10,8 @@ from msgspec import Struct
 from rich.progress import Progress
 
 from tollhouse import settings as configuration
-from tollhouse.api import money_wire, wire
+from tollhouse.api.wire import money as money_wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.money import PICO_USD_PER_USD, PicoUsd
 from tollhouse.cli import output

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import AdminKeyId, OrganizationId, time_ordered_uuid
 from tollhouse.base.permissions import Permission
 from tollhouse.cli import output, session

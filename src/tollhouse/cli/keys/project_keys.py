@@ -9,7 +9,7 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.cli import output, session

@@ -10,7 +10,7 @@ from uuid import UUID
 import click
 from msgspec import Struct
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import ProjectKeyId, ReservationId
 from tollhouse.base.money import PicoUsd, to_decimal_string

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api.costs import wire_buckets
+from tollhouse.api.handlers.costs import wire_buckets
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.cli import output, session

@@ -6,7 +6,8 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api import money_wire, wire
+from tollhouse.api.wire import money as money_wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import GrantId, OrganizationId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.cli import output, session

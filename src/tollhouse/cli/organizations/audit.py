@@ -7,7 +7,7 @@ from uuid import UUID
 import click
 from msgspec import Struct
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import example, json_option, organization_option
 from tollhouse.contract.audit import AuditActor, AuditList, AuditResource

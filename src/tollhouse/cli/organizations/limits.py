@@ -9,7 +9,7 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api import limits_wire, wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.traffic import UNLIMITED, TrafficLimits
 from tollhouse.cli import output, session
@@ -125,7 +125,7 @@ def set_(
         organization,
         lambda tx: service.set_limit(tx, target.limit_id(tx.organization_id), traffic),
     )
-    output.show(limits_wire.rate_limit(limit), as_json=as_json)
+    output.show(wire.rate_limit(limit), as_json=as_json)
 
 
 @command.command(epilog=example("tollhouse limits show --json"))
@@ -139,7 +139,7 @@ def show(settings_path: Path, *, organization: UUID | None, as_json: bool) -> No
         organization,
         lambda tx, owner: service.limits(tx, owner, after=None, limit=LISTED_MAX + 1),
     )
-    page = wire.page(RateLimitList, found, LISTED_MAX, limits_wire.rate_limit)
+    page = wire.page(RateLimitList, found, LISTED_MAX, wire.rate_limit)
     output.show_list(page, COLUMNS, as_json=as_json)
 
 

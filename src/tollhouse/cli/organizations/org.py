@@ -7,7 +7,7 @@ from uuid import UUID
 import click
 from msgspec import Struct
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
 from tollhouse.cli import output, session

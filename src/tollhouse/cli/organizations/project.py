@@ -8,7 +8,7 @@ import click
 from msgspec import Struct
 
 from tollhouse import settings as configuration
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import OrganizationId, ProjectId, time_ordered_uuid
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import (

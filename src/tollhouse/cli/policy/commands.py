@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, time_ordered_uuid
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import (

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api import policy_trial_wire
+from tollhouse.api.wire import policy_trials as policy_trial_wire
 from tollhouse.base.ids import OrganizationId, PolicyId
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import example, json_option, organization_option

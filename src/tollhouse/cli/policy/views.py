@@ -8,7 +8,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import policy_id_text
 from tollhouse.cli import output

@@ -5,9 +5,10 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from tollhouse.api import parameters, wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase, Created, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import AdminKeyId, ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import AdminKeysQuery, NoQuery

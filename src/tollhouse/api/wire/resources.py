@@ -15,9 +15,11 @@ from tollhouse.contract import audit as audit_wire
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract import policies as policies_wire
 from tollhouse.contract import projects as projects_wire
+from tollhouse.contract import rate_limits as limits_wire
 from tollhouse.contract.listing import ListPage
 from tollhouse.keys import rules
 from tollhouse.keys.types import AdminKey, ProjectKey
+from tollhouse.limits.types import LimitScope, RateLimit
 from tollhouse.policies.types import EffectivePolicy, Policy, PolicyVersion
 from tollhouse.projects.types import Project
 from tollhouse.storage.audit import AuditEntry
@@ -246,3 +248,17 @@ def _audit_value(value: Value) -> audit_wire.AuditValue:
     if isinstance(value, DigestedValue):
         return audit_wire.DigestedValue(sha256=value.sha256, length=value.length)
     return value
+
+
+def rate_limit(limit: RateLimit) -> limits_wire.RateLimit:
+    """Convert a rate limit."""
+    return limits_wire.RateLimit(
+        id=limit.place.text,
+        scope=limit.scope.value,
+        project_id=str(limit.scope_id) if limit.scope is LimitScope.PROJECT else None,
+        api_key_id=str(limit.scope_id) if limit.scope is LimitScope.KEY else None,
+        owner=limit.owner.value,
+        requests_per_minute=limit.traffic.requests_per_minute,
+        tokens_per_minute=limit.traffic.tokens_per_minute,
+        concurrent_requests=limit.traffic.concurrent_requests,
+    )

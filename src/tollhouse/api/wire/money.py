@@ -1,6 +1,6 @@
 """Conversion of credit and spending limits into wire types, and of amounts into integers."""
 
-from tollhouse.api import wire
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.money import PicoUsd, from_decimal_string, to_decimal_string
 from tollhouse.contract import credits as credits_wire

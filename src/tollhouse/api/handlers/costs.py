@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tollhouse.api import reports
 from tollhouse.api.call import OperationAnswer, OperationCall
-from tollhouse.api.reports import ReportReader
+from tollhouse.api.handlers import reports
+from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.base.money import to_decimal_string
 from tollhouse.contract import costs as costs_wire
 from tollhouse.keys.types import Admin

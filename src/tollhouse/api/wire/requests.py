@@ -18,7 +18,7 @@ from tollhouse.activity.types import (
     RequestRecord,
 )
 from tollhouse.api.call import OperationCall
-from tollhouse.api.money_wire import money
+from tollhouse.api.wire.money import money
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import ProjectId, ProjectKeyId, RequestId, parse_uuid, policy_id_text
 from tollhouse.base.policies import EvaluationOutcome

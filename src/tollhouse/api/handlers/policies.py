@@ -5,9 +5,10 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from tollhouse.api import parameters, wire
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import PolicyId, time_ordered_uuid
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.contract import policies as policies_wire

@@ -1,0 +1,1 @@
+"""The operations of `/v1` other than inference, by subject."""

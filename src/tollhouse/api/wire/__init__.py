@@ -1,0 +1,1 @@
+"""Conversion of domain objects into wire types."""

@@ -1,4 +1,4 @@
-"""The base class of all failures that callers see, and texts for their messages."""
+"""The base classes of failures, and texts for their messages."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -101,6 +101,15 @@ def without_frames(failure: ExceptionT) -> ExceptionT:
                 waiting += cast("tuple[BaseException, ...]", exception.exceptions)  # pyright: ignore[reportUnknownMemberType] - of any kind
             exception.__cause__ = exception.__context__ = exception.__traceback__ = None
     return failure
+
+
+class DeploymentError(Exception):
+    """Something is wrong with the deployment, which its operator has to mend.
+
+    No caller sees it. The command line prints its message, with `code` in JSON.
+    """
+
+    code: ClassVar[str]
 
 
 class Unexpected(GatewayError):

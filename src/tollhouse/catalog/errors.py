@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+from tollhouse.base.errors import DeploymentError, GatewayError, Kind, ServiceUnavailable
 
 
-class InvalidCatalog(Exception):
+class InvalidCatalog(DeploymentError):
     """The configured models or backends are invalid. The message names the setting."""
+
+    code = "invalid_catalog"
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")

@@ -9,25 +9,10 @@ import click
 import msgspec
 from msgspec import Struct
 
-from tollhouse.base.errors import GatewayError, InvalidInput
-from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.keys.pepper_versions import PepperMismatch
-from tollhouse.observability.tracing import PackagesMissing
-from tollhouse.settings import InvalidSettings
-from tollhouse.storage.errors import SchemaMismatch
-from tollhouse.storage.master_secrets import MasterSecretMismatch
+from tollhouse.base.errors import DeploymentError, GatewayError, InvalidInput
 
 FAILED: Final = 1
 USED_WRONGLY: Final = 2
-
-_CODES: Final = {
-    InvalidSettings: "invalid_settings",
-    InvalidCatalog: "invalid_catalog",
-    SchemaMismatch: "schema_mismatch",
-    PepperMismatch: "pepper_mismatch",
-    MasterSecretMismatch: "master_secret_mismatch",
-    PackagesMissing: "packages_missing",
-}
 
 
 class CommandError(Struct, frozen=True, kw_only=True):
@@ -61,15 +46,8 @@ def rendered(*, as_json: bool) -> Generator[None, None, None]:
         _exit(FAILED, error.code, error.message, as_json=as_json)
     except OSError as error:
         _exit(FAILED, "system", str(error), as_json=as_json)
-    except (
-        InvalidSettings,
-        InvalidCatalog,
-        SchemaMismatch,
-        PepperMismatch,
-        MasterSecretMismatch,
-        PackagesMissing,
-    ) as error:
-        _exit(FAILED, _CODES[type(error)], str(error), as_json=as_json)
+    except DeploymentError as error:
+        _exit(FAILED, error.code, str(error), as_json=as_json)
 
 
 def _exit(exit_code: int, code: str, message: str, *, as_json: bool) -> None:

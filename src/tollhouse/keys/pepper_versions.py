@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 
+from tollhouse.base.errors import DeploymentError
 from tollhouse.keys.errors import NoCommonPepper
 from tollhouse.keys.secrets import Peppers
 from tollhouse.storage import instances
 from tollhouse.storage.database import Transaction
 
 
-class PepperMismatch(Exception):
+class PepperMismatch(DeploymentError):
     """The configuration's peppers are not those that the stored keys were made with."""
+
+    code = "pepper_mismatch"
 
 
 async def register(tx: Transaction, peppers: Peppers) -> None:

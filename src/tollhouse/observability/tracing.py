@@ -2,12 +2,16 @@
 
 from typing import TYPE_CHECKING
 
+from tollhouse.base.errors import DeploymentError
+
 if TYPE_CHECKING:
     from tollhouse.observability.traces import Traces
 
 
-class PackagesMissing(Exception):
+class PackagesMissing(DeploymentError):
     """An endpoint for spans is configured, but the packages to send them are not installed."""
+
+    code = "packages_missing"
 
     def __init__(self) -> None:
         super().__init__(

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from tollhouse.base.errors import ERROR_PAGES_PATH
+from tollhouse.base.errors import ERROR_PAGES_PATH, DeploymentError
 from tollhouse.base.quotas import ORGANIZATION_SHARE
 
 PREVIOUS_MASTERS_MAX = 3
@@ -39,8 +39,10 @@ Seconds = Annotated[float, Meta(gt=0, le=86400)]
 PositiveInt = Annotated[int, Meta(ge=1)]
 
 
-class InvalidSettings(Exception):
+class InvalidSettings(DeploymentError):
     """The configuration is invalid. The message names the setting and says what to change."""
+
+    code = "invalid_settings"
 
 
 BODIES_TO_BODY_BYTES = 8

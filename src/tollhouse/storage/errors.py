@@ -1,6 +1,6 @@
 """Errors of storage. They hide the errors of the database driver from other packages."""
 
-from tollhouse.base.errors import ServiceUnavailable
+from tollhouse.base.errors import DeploymentError, ServiceUnavailable
 
 
 class DatabaseUnavailable(ServiceUnavailable):
@@ -31,5 +31,7 @@ class StatementFailed(Exception):
         self.sqlstate = sqlstate
 
 
-class SchemaMismatch(Exception):
+class SchemaMismatch(DeploymentError):
     """The database's schema is not the one of this version of the software."""
+
+    code = "schema_mismatch"

@@ -8,6 +8,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tollhouse.base.errors import DeploymentError
 from tollhouse.storage import instances
 from tollhouse.storage.database import Transaction
 
@@ -15,8 +16,10 @@ _ID_LABEL: Final = b"tollhouse master secret id v1"
 _ID_LENGTH: Final = 16
 
 
-class MasterSecretMismatch(Exception):
+class MasterSecretMismatch(DeploymentError):
     """Live workers write with a master secret that this configuration does not have."""
+
+    code = "master_secret_mismatch"
 
 
 class MasterSecrets:

@@ -1,12 +1,14 @@
 """Every verb explains itself, and ends its explanation with an example."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
 import pytest
 
 from tests.cli.commands import Operator
-from tollhouse.cli.main import tollhouse
+from tollhouse.cli.main import COMMANDS, tollhouse
 
 
 def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -63,3 +65,34 @@ def test_a_shell_can_complete_verbs(newcomer: Operator) -> None:
 
 def test_an_unknown_verb_is_a_usage_error(newcomer: Operator) -> None:
     assert newcomer.run("orgs", exit_code=2).stderr.startswith("Usage:")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_is_the_first_sentence_of_the_commands_own_help(name: str) -> None:
+    assert COMMANDS[name].summary == find((name,)).get_short_help_str(limit=1_000)
+
+
+def imported(*arguments: str) -> set[str]:
+    """The packages that a run of the command has imported."""
+    code = (
+        "import sys\n"
+        f"sys.argv = ['tollhouse', *{arguments!r}]\n"
+        "from tollhouse.cli.main import main\n"
+        "try:\n    main()\nfinally:\n    print(*sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.splitlines()[-1].split())
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    modules = imported("--help")
+
+    assert not modules & {"alembic", "asyncpg", "prometheus_client", "rich"}
+    assert not [name for name in modules if name.startswith("tollhouse.cli.") and "." in name[14:]]
+
+
+def test_a_verb_of_administration_imports_neither_evaluation_nor_migrations() -> None:
+    modules = imported("credits", "show", "--help")
+
+    assert "tollhouse.cli.ledger.credits" in modules
+    assert not modules & {"alembic", "sqlalchemy", "tollhouse.evaluation", "tollhouse.app"}

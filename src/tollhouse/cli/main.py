@@ -3,7 +3,7 @@
 import importlib
 import sys
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import click
 
@@ -11,36 +11,76 @@ from tollhouse.cli import failures
 from tollhouse.cli.arguments import example
 from tollhouse.settings import CONFIG_PATH_VARIABLE, DEFAULT_CONFIG_PATH
 
+
+class Entry(NamedTuple):
+    """A command that is not imported yet: its module and attribute below this package."""
+
+    place: str
+    summary: str
+
+
 COMMANDS: Final = {
-    "up": "trial.commands:up",
-    "down": "trial.commands:down",
-    "reset": "trial.commands:reset",
-    "init": "deployment.init:command",
-    "serve": "deployment.serve:command",
-    "migrate": "deployment.migrate:command",
-    "doctor": "doctor.command:command",
-    "org": "organizations.org:command",
-    "project": "organizations.project:command",
-    "key": "keys.project_keys:command",
-    "admin-key": "keys.admin_keys:command",
-    "secrets": "keys.secrets:command",
-    "policy": "policy.commands:command",
-    "credits": "ledger.credits:command",
-    "caps": "ledger.caps:command",
-    "limits": "organizations.limits:command",
-    "costs": "ledger.costs:command",
-    "audit": "organizations.audit:command",
-    "request": "requests:request",
-    "requests": "requests:requests",
-    "ledger": "ledger.commands:command",
-    "test-upstream": "trial.test_upstream:command",
-    "demo-engine": "trial.demo_engine:command",
+    "up": Entry(
+        "trial.commands:up",
+        "Start a trial: a database, an engine, the gateway and an organization with example usage.",
+    ),
+    "down": Entry("trial.commands:down", "Stop the trial and keep its data."),
+    "reset": Entry(
+        "trial.commands:reset",
+        "Stop the trial and remove its configuration, keys, database and logs.",
+    ),
+    "init": Entry("deployment.init:command", "Set up a new deployment."),
+    "serve": Entry("deployment.serve:command", "Run the gateway."),
+    "migrate": Entry("deployment.migrate:command", "Bring the database's schema up to date."),
+    "doctor": Entry("doctor.command:command", "Check a deployment and change nothing."),
+    "org": Entry("organizations.org:command", "Create, list, suspend and close organizations."),
+    "project": Entry(
+        "organizations.project:command",
+        "Create, list, rename and archive projects, and choose their models.",
+    ),
+    "key": Entry(
+        "keys.project_keys:command",
+        "Create, list, rotate and revoke project keys, and manage the peppers of all keys.",
+    ),
+    "admin-key": Entry("keys.admin_keys:command", "Create, list and revoke Admin keys."),
+    "secrets": Entry(
+        "keys.secrets:command",
+        "Replace the master secret, and show what still needs the previous one.",
+    ),
+    "policy": Entry("policy.commands:command", "Write, test, publish, pause and list policies."),
+    "credits": Entry("ledger.credits:command", "Grant credit and show the balance."),
+    "caps": Entry(
+        "ledger.caps:command",
+        "Cap spending of an organization, project or key, per month or for all time.",
+    ),
+    "limits": Entry(
+        "organizations.limits:command",
+        "Limit requests per minute, tokens per minute and concurrent requests.",
+    ),
+    "costs": Entry(
+        "ledger.costs:command",
+        "Show settled costs by the UTC day on which each request was admitted.",
+    ),
+    "audit": Entry("organizations.audit:command", "Show the latest changes, newest first."),
+    "request": Entry(
+        "requests:request",
+        "Show the outcome of a request of any organization, by its X-Request-ID.",
+    ),
+    "requests": Entry("requests:requests", "List the latest requests, newest first."),
+    "ledger": Entry(
+        "ledger.commands:command",
+        "Verify balances, resolve unsettled holds and backfill past usage.",
+    ),
+    "test-upstream": Entry("trial.test_upstream:command", "Run a scripted engine on loopback."),
+    "demo-engine": Entry(
+        "trial.demo_engine:command", "Run a small real model with llama.cpp, on loopback."
+    ),
 }
-"""The module and attribute of each command below this package, in the order of the help."""
+"""In the order of the help. A summary is the first sentence of its command's own help."""
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is used: importing Alembic takes longer than most commands."""
+    """Imports a command when it is used: importing all of them takes ten times as long."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help."""
@@ -52,8 +92,14 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        module, _, attribute = COMMANDS[cmd_name].place.partition(":")
         return getattr(importlib.import_module(f"tollhouse.cli.{module}"), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the summaries of all commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
 @click.group(

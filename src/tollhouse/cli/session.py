@@ -14,15 +14,12 @@ from tollhouse import settings as configuration
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import OrganizationId
-from tollhouse.catalog import rules
 from tollhouse.cli.connecting import connected
-from tollhouse.evaluation.dependencies import judge_config, publication_check
 from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import KeyKind, NewSecret
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization
-from tollhouse.policies.sets import PublicationCheck
 from tollhouse.settings import Settings
 from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation, Transaction
 from tollhouse.storage.master_secrets import MasterSecrets
@@ -80,12 +77,6 @@ class Session:
         async with self.database.mutation(self.authority(organization_id)) as tx:
             await organizations.require_open(tx)
             yield tx
-
-    def publication_check(self) -> PublicationCheck:
-        """Return the check whether the configured judge can evaluate a policy."""
-        settings = self.settings
-        catalog = rules.parse(settings.backends, settings.models, settings.judge)
-        return publication_check(judge_config(catalog))
 
     async def mint(self, kind: KeyKind) -> NewSecret:
         """Return a new key value. Raises `PepperMismatch` if workers have other peppers."""

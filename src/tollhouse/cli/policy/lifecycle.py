@@ -7,12 +7,15 @@ from uuid import UUID
 import click
 
 from tollhouse.base.ids import PolicyId
+from tollhouse.catalog import rules
 from tollhouse.cli import session
 from tollhouse.cli.arguments import example, json_option, organization_option
 from tollhouse.cli.policy import views
 from tollhouse.cli.policy.arguments import POLICY, REVISION, revision_option
 from tollhouse.cli.session import Session
+from tollhouse.evaluation.dependencies import judge_config, publication_check
 from tollhouse.policies import service
+from tollhouse.policies.sets import PublicationCheck
 from tollhouse.policies.types import Policy
 from tollhouse.storage.database import Mutation
 
@@ -42,7 +45,7 @@ def publish(
             policy,
             revision=latest,
             default_threshold_basis_points=default,
-            objection=operator.publication_check(),
+            objection=_publication_check(operator),
         )
 
     after = change_policy(settings_path, organization, policy, revision, change)
@@ -90,7 +93,7 @@ def resume(
 
     async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
         return await service.resume(
-            tx, policy, revision=latest, objection=operator.publication_check()
+            tx, policy, revision=latest, objection=_publication_check(operator)
         )
 
     after = change_policy(settings_path, organization, policy, revision, change)
@@ -117,7 +120,7 @@ def rollback(
 
     async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
         return await service.roll_back(
-            tx, policy, revision=latest, version=version, objection=operator.publication_check()
+            tx, policy, revision=latest, version=version, objection=_publication_check(operator)
         )
 
     after = change_policy(settings_path, organization, policy, revision, change)
@@ -140,3 +143,10 @@ def change_policy(
             return await change(operator, tx, known)
 
     return session.run(settings_path, work)
+
+
+def _publication_check(operator: Session) -> PublicationCheck:
+    """Return the check whether the configured judge can evaluate a policy."""
+    settings = operator.settings
+    catalog = rules.parse(settings.backends, settings.models, settings.judge)
+    return publication_check(judge_config(catalog))

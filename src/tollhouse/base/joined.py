@@ -1,6 +1,5 @@
 """Micro-batching, and the failure of a future that several callers may await."""
 
-import asyncio
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -44,12 +43,6 @@ class BatchRunner(Generic[ItemT]):
         try:
             while batch := self._next_batch():
                 await self._run(batch)
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            # A bug. The items that still wait must not depend on the next caller.
-            asyncio.get_running_loop().call_soon(self.wake)
-            raise
         finally:
             self._is_running = False
             self._stopped(batch)

@@ -202,7 +202,14 @@ class Batcher:
     def _start_mixed(self) -> None:
         if self._mixed and self._mixed_batches < MIXED_BATCHES_MAX:
             self._mixed_batches += 1
-            self._tasks.start("ledger-mixed", self._run_mixed())
+            running = self._tasks.start("ledger-mixed", self._run_mixed())
+            running.add_done_callback(self._mixed_ended)
+
+    def _mixed_ended(self, running: "asyncio.Task[None]") -> None:
+        """Start again for the items that wait behind a batch which ended by a bug."""
+        self._mixed_batches -= 1
+        if not running.cancelled():
+            self._start_mixed()
 
     async def _run_own(self, organization_id: OrganizationId, queue: _OrganizationQueue) -> None:
         items: list[_Item] = []
@@ -215,17 +222,8 @@ class Batcher:
 
     async def _run_mixed(self) -> None:
         """Carry out mixed batches until no item waits."""
-        try:
-            while self._mixed:
-                await self._carry_out_mixed(_take(self._mixed))
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            # A bug. The items that still wait must not depend on the next caller.
-            asyncio.get_running_loop().call_soon(self._start_mixed)
-            raise
-        finally:
-            self._mixed_batches -= 1
+        while self._mixed:
+            await self._carry_out_mixed(_take(self._mixed))
 
     async def _carry_out_mixed(self, items: Sequence[_Item]) -> None:
         try:

@@ -1,6 +1,8 @@
 """Our own bugs: told as such, logged once under the request's ID, and without what was sent."""
 
+import asyncio
 import logging
+from typing import NoReturn
 
 import asyncpg
 import httpx2
@@ -9,7 +11,10 @@ import pytest
 from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.app import Application
+from tollhouse.observability import registry
 from tollhouse.observability.log import JsonFormatter
+from tollhouse.settings import Settings
 
 CANARY = "a canary in the body"
 
@@ -84,3 +89,44 @@ async def test_the_gateway_serves_on_after_an_unexpected_exception(
 
     assert [failed.status_code, served.status_code] == [500, 200]
     assert "idempotent-replayed" not in served.headers
+
+
+class Broken(Exception):
+    """What sending fails with here."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"), [(Broken, 500), (asyncio.CancelledError, 499)], ids=["bug", "cancelled"]
+)
+async def test_an_answer_that_could_not_be_sent_is_counted(
+    settings: Settings, failure: type[BaseException], status: int
+) -> None:
+    async def receive() -> NoReturn:
+        raise AssertionError
+
+    async def send(_: object) -> NoReturn:
+        raise failure
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "http_version": "1.1",
+        "path": "/v1/models",
+        "raw_path": b"/v1/models",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    series = f'tollhouse_http_requests_total{{operation="listModels",status="{status}"}} '
+    application = Application(settings)
+    edge = await application.startup()
+    before = counted(series)
+    with pytest.raises(failure):
+        await edge(scope, receive, send)
+    await application.shutdown()
+
+    assert counted(series) == before + 1
+
+
+def counted(series: str) -> float:
+    lines = registry.exposition(None).decode().splitlines()
+    return sum(float(line.removeprefix(series)) for line in lines if line.startswith(series))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -49,6 +50,50 @@ async def test_a_caller_that_left_has_status_499_and_its_cost(
     assert record["error_code"] is None
     charged = (await deployment.settled(1)).settled_pico_usd
     assert charged > 0
+
+
+async def test_a_refusal_keeps_its_status_if_its_caller_has_left(deployment: Deployment) -> None:
+    stall = Cut(how="stall", after="request")
+    deployment.upstream.queue(UpstreamScript(status=400, body={"error": {}}, cut=stall))
+    async with deployment.customer() as client:
+        asked = asyncio.create_task(client.post(PATH, json=chat()))
+        exchange = await deployment.upstream.seen.arrival(nth=1)
+        await exchange.stall()
+        asked.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asked
+    exchange.release()
+
+    record = await only_record(deployment)
+
+    assert record["status"] == 422
+    assert record["error_code"] == "provider_validation_failed"
+
+
+async def test_a_caller_that_closes_after_its_refusal_has_the_status_of_the_refusal(
+    deployment: Deployment,
+) -> None:
+    """The answer is written while most of the body is still to come."""
+    gateway = urlsplit(deployment.gateway.base_url)
+    reader, writer = await asyncio.open_connection(gateway.hostname, gateway.port)
+    lines = (
+        f"POST {PATH} HTTP/1.1",
+        "Host: localhost",
+        f"Authorization: Bearer {deployment.key.value}",
+        "Content-Type: application/json",
+        "Content-Length: 900000000",
+        *("", "x" * 1_000),
+    )
+    writer.write("\r\n".join(lines).encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+    await reader.readexactly(length)
+    writer.close()
+
+    record = await only_record(deployment)
+
+    assert head.startswith(b"HTTP/1.1 413")
+    assert record["status"] == 413
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

@@ -5,6 +5,7 @@ media type (415), declared size (413), requests per minute and at once, Admin re
 (429), body (413, 408), JSON and types (400), then the handler or the pipeline.
 """
 
+import asyncio
 import dataclasses
 import re
 from collections.abc import Callable
@@ -34,7 +35,7 @@ from tollhouse.api.sending import ResponseSender, send_reply
 from tollhouse.api.stream_sender import StreamReply
 from tollhouse.api.url_advice import UrlAdvice, moved_words
 from tollhouse.base.clock import Clock
-from tollhouse.base.errors import GatewayError, InvalidRequest, without_frames
+from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, without_frames
 from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.contract.decoding import decode_query
 from tollhouse.contract.listing import NoQuery
@@ -89,10 +90,13 @@ class Edge:
             await site(scope, receive, send)
             return
         exchange = self._exchange(scope, receive, send)
-        status = STATUS_CLIENT_GONE
+        status = Kind.UNEXPECTED.value
         try:
             reply = await self._reply(exchange, match)
             status = await self._send(reply, exchange)
+        except asyncio.CancelledError:
+            status = STATUS_CLIENT_GONE
+            raise
         finally:
             exchange.body.release()
             self._log(exchange, status)
@@ -303,7 +307,9 @@ class Edge:
         except OutputBufferExceeded as failure:
             reply = self._refusal(exchange, without_frames(failure))
             is_read = await send_reply(reply, exchange)
-        return reply.status if is_read and not exchange.has_caller_left else STATUS_CLIENT_GONE
+        # A refusal keeps its status: a caller that gave up must not hide what failed.
+        is_known = is_read or exchange.trace.failure is not None
+        return reply.status if is_known and not exchange.has_caller_left else STATUS_CLIENT_GONE
 
     def _log(self, exchange: Exchange, status: int) -> None:
         trace, now_seconds = exchange.trace, self._clock.monotonic_seconds()

@@ -27,7 +27,7 @@ class ResponseSender:
         self._keep_alive_seconds = keep_alive_seconds
 
     async def send(self, reply: Reply, exchange: Exchange) -> bool:
-        """Send a whole answer. Return whether the caller stayed until its end.
+        """Send a whole answer. Return whether the caller was connected when it was written.
 
         A large answer counts as buffered until the caller has read it.
 
@@ -72,7 +72,7 @@ class ResponseSender:
 async def send_reply(reply: Reply, exchange: Exchange) -> bool:
     """Send a whole answer, and discard the rest of the body so that the caller reads the answer.
 
-    Return whether the caller stayed until the end of the answer.
+    Return whether the caller was connected when the answer was written.
     """
     body, send = exchange.body, exchange.send
     has_content = exchange.scope["method"] != "HEAD" and reply.status != _NO_CONTENT
@@ -88,11 +88,13 @@ async def send_reply(reply: Reply, exchange: Exchange) -> bool:
     )
     if not is_unread or body.has_timed_out or exchange.head.waits_for_continue:
         await send({"type": "http.response.body", "body": content})
-    else:
-        await send({"type": "http.response.body", "body": content, "more_body": True})
-        await body.discard()
-        await send({"type": "http.response.body", "body": b""})
-    return not exchange.scope.get("extensions", {}).get(HAS_LEFT, _is_unknown)()
+        return not _has_left(exchange)
+    await send({"type": "http.response.body", "body": content, "more_body": True})
+    # Asked before the rest is read: a caller that has its answer may close the connection.
+    has_left = _has_left(exchange)
+    await body.discard()
+    await send({"type": "http.response.body", "body": b""})
+    return not has_left
 
 
 def _headers(reply: Reply | StreamReply, exchange: Exchange) -> list[tuple[bytes, bytes]]:
@@ -113,6 +115,10 @@ def _headers(reply: Reply | StreamReply, exchange: Exchange) -> list[tuple[bytes
     if not exchange.body.is_finished:
         headers.append((b"connection", b"close"))
     return headers
+
+
+def _has_left(exchange: Exchange) -> bool:
+    return exchange.scope.get("extensions", {}).get(HAS_LEFT, _is_unknown)()
 
 
 def _abort_of(exchange: Exchange) -> Callable[[], None]:

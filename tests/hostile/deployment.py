@@ -27,6 +27,7 @@ from tests.support.upstream import upstream_process
 from tollhouse.app import connect
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.policies import Mode
+from tollhouse.serving.worker import METRICS_SECONDS
 from tollhouse.settings import DatabaseSettings, InferenceSettings, Settings
 from tollhouse.storage.database import Database
 
@@ -86,6 +87,8 @@ class Deployment:
 
     async def is_idle(self) -> bool:
         """Wait a moment for the calls that are under way; return whether all are over."""
+        # Calls that began just now are not in the metrics yet.
+        await asyncio.sleep(2 * METRICS_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(SLACK_SECONDS):
                 while await self.in_flight():  # noqa: ASYNC110 - nothing announces it

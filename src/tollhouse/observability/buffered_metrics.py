@@ -30,6 +30,7 @@ class BufferedCounter(Counter):
 
     def add(self, count: int = 1) -> None:
         """Add to the counter."""
+        assert count >= 0, "a counter never falls"
         self._unwritten += count
 
     def write(self) -> None:

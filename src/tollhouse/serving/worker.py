@@ -21,7 +21,7 @@ import uvloop
 from msgspec import Struct
 
 from tollhouse.base.clock import Clock, SystemClock
-from tollhouse.base.tasks import Tasks
+from tollhouse.base.tasks import Tasks, repeated
 from tollhouse.observability import buffered_metrics, log, metrics
 from tollhouse.serving.server import AsgiApplication, HttpServer, http_server
 from tollhouse.settings import Settings
@@ -99,7 +99,7 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     tasks.start("status", _report(application, server, writer))
     tasks.start("stalls", _measure_stalls(SystemClock()))
-    tasks.start("metrics", _write_metrics())
+    tasks.start("metrics", repeated("metrics", _write_metrics, every_seconds=METRICS_SECONDS))
     await server.serve(sockets=[listener])
     await application.shutdown()
     await tasks.drain(deadline_seconds=0)
@@ -156,9 +156,7 @@ async def _measure_stalls(clock: Clock) -> None:
 
 
 async def _write_metrics() -> None:
-    while True:
-        await asyncio.sleep(METRICS_SECONDS)
-        buffered_metrics.write_all()
+    buffered_metrics.write_all()
 
 
 if __name__ == "__main__":

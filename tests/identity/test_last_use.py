@@ -1,5 +1,6 @@
 """`last_used_at`: right to the minute, written behind the requests."""
 
+import asyncio
 from datetime import datetime, timedelta
 
 import pytest
@@ -33,6 +34,19 @@ async def _last_used(
         return await tx.fetch_value(
             "SELECT last_used_at FROM project_keys WHERE id = $1", held.key.id
         )
+
+
+def _customer(org: OrganizationFixture, project: Project, held: HeldProjectKey) -> Customer:
+    return Customer(
+        organization_id=org.organization_id,
+        project_id=project.id,
+        key_id=held.key.id,
+        allowed_models=None,
+        granted_checks=frozenset(),
+        policy_version=1,
+        catalog_version=1,
+        limits=UNLIMITED_EVERYWHERE,
+    )
 
 
 async def _use_at(settings: Settings, at: datetime, *keys: str) -> None:
@@ -97,16 +111,7 @@ async def test_a_use_survives_a_database_that_is_away(
     settings: Settings, org: OrganizationFixture, project: Project
 ) -> None:
     held = await org.project_key(project)
-    customer = Customer(
-        organization_id=org.organization_id,
-        project_id=project.id,
-        key_id=held.key.id,
-        allowed_models=None,
-        granted_checks=frozenset(),
-        policy_version=1,
-        catalog_version=1,
-        limits=UNLIMITED_EVERYWHERE,
-    )
+    customer = _customer(org, project, held)
     away = await connect(settings)
     await away.close()
     uses = LastUsed()
@@ -115,5 +120,24 @@ async def test_a_use_survives_a_database_that_is_away(
     with pytest.raises(DatabaseUnavailable):
         await uses.flush(away)
     await uses.flush(org.database)
-
     assert await _last_used(org, held) == START
+
+
+async def test_a_later_use_replaces_one_that_could_not_be_written(
+    settings: Settings, org: OrganizationFixture, project: Project
+) -> None:
+    held = await org.project_key(project)
+    customer = _customer(org, project, held)
+    away = await connect(settings)
+    await away.close()
+    uses = LastUsed()
+    uses.mark(customer, START)
+
+    failing = asyncio.create_task(uses.flush(away))
+    await asyncio.sleep(0)
+    uses.mark(customer, START + 2 * RESOLUTION)
+    with pytest.raises(DatabaseUnavailable):
+        await failing
+    await uses.flush(org.database)
+
+    assert await _last_used(org, held) == START + 2 * RESOLUTION

@@ -36,7 +36,7 @@ WAITING_NEW_KEYS_MAX = 4_096
 MISSING_KEYS_MAX = 10_000
 """The size of the cache of keys that do not exist."""
 LAST_USED_RESOLUTION = timedelta(seconds=60)
-FLUSH_EVERY_SECONDS = 5.0
+FLUSH_EVERY_SECONDS = 2.0
 _REMEMBERED_KEYS_MAX = 100_000
 
 Marks = Mapping[tuple[OrganizationId, UUID], datetime]
@@ -193,6 +193,8 @@ class LastUsed:
         """Write the recorded uses; a later time that another worker wrote is kept."""
         project_keys, self._project_keys = self._project_keys, {}
         admin_keys, self._admin_keys = self._admin_keys, {}
+        if not project_keys and not admin_keys:
+            return
         try:
             async with database.transaction() as tx:
                 if project_keys:

@@ -52,8 +52,8 @@ def check_version(head: Head) -> None:
     """Raise `InvalidRequest` for an unknown version, and for more than one."""
     values = head.values(wire.VERSION_HEADER.encode())
     if len(values) > 1 or (values and values[0].decode("latin-1") not in VERSIONS):
-        known = ", ".join(VERSIONS)
-        message = f"Invalid '{wire.VERSION_HEADER}': expected one of {known}."
+        known = " or ".join(VERSIONS)
+        message = f"Invalid '{wire.VERSION_HEADER}': send it once, as {known}."
         raise InvalidRequest("invalid_value", message, param=wire.VERSION_HEADER)
 
 

@@ -20,12 +20,11 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, posted
+from tests.ledger.sending import send
 from tests.support import databases
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
-from tollhouse.ledger import batches
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.storage import schema
 from tollhouse.storage.database import SESSION_SETTINGS, Database
@@ -43,20 +42,11 @@ PLENTY = 10**30
 AMOUNT = 1_000
 
 ADMIT = """
-SELECT count(*) FROM ledger_admit(
-    '{organization}', '{organization}', false,
-    (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, {size})),
-    array_fill(now(), ARRAY[{size}]), array_fill(now() + interval '5 min', ARRAY[{size}]),
-    array_fill(1000::bigint, ARRAY[{size}]), array_fill('{project}'::uuid, ARRAY[{size}]),
-    array_fill('{key}'::uuid, ARRAY[{size}]), array_fill('a-model'::text, ARRAY[{size}]),
-    array_fill(1::bigint, ARRAY[{size}]), array_fill(false, ARRAY[{size}]),
-    ARRAY['organization', 'organization', 'project', 'project', 'api_key', 'api_key'],
-    ARRAY['{organization}', '{organization}', '{project}', '{project}', '{key}', '{key}']::uuid[],
-    ARRAY[date_trunc('month', now() AT TIME ZONE 'UTC'), '-infinity',
-          date_trunc('month', now() AT TIME ZONE 'UTC'), '-infinity',
-          date_trunc('month', now() AT TIME ZONE 'UTC'), '-infinity']::date[],
-    (SELECT array_agg((position - 1) % 6 + 1) FROM generate_series(1, 6 * {size}) position)::int[]
-);
+SELECT count(*) FROM ledger_admit_batch(
+    (SELECT array_agg(ROW('{organization}', gen_random_uuid(), now(), now() + interval '5 min',
+                          1000, '{project}', '{key}', 'a-model', 1, false)::ledger_hold)
+       FROM generate_series(1, {size})),
+    '{organization}', false, false);
 """
 
 
@@ -127,20 +117,12 @@ async def through_python(database: Database, payer: Payer) -> Compared:
     """Admissions per second: the batcher, and one statement per request on as many connections."""
     tasks = Tasks()
     batcher = new_batcher(database, tasks)
-    instance_id = InstanceId(time_ordered_uuid())
 
     async def by_batcher() -> None:
         await batcher.admit(payer.hold(AMOUNT), wait_max=WAIT_MAX)
 
     async def alone() -> None:
-        await batches.apply(
-            database,
-            payer.organization_id,
-            [],
-            [payer.hold(AMOUNT)],
-            instance_id=instance_id,
-            is_retry=False,
-        )
+        await send(database, [], [payer.hold(AMOUNT)])
 
     batched: list[float] = []
     single: list[float] = []
@@ -188,17 +170,12 @@ async def batch_ms(database: Database, payer: Payer, *, batches_sent: int) -> fl
     """Median time of a batch that settles the last batch's holds and admits as many."""
     taken: list[float] = []
     before = [payer.hold(AMOUNT) for _ in range(BATCH)]
-    instance_id = InstanceId(time_ordered_uuid())
-    await batches.apply(
-        database, payer.organization_id, [], before, instance_id=instance_id, is_retry=False
-    )
+    await send(database, [], before)
     for _ in range(batches_sent):
         holds = [payer.hold(AMOUNT) for _ in range(BATCH)]
         settled = [posted(hold, AMOUNT) for hold in before]
         began = time.perf_counter()
-        await batches.apply(
-            database, payer.organization_id, settled, holds, instance_id=instance_id, is_retry=False
-        )
+        await send(database, settled, holds)
         taken.append((time.perf_counter() - began) * 1000)
         before = holds
     return median(taken)

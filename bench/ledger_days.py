@@ -13,9 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.ledger.money import Payer, new_payer, posted
+from tests.ledger.sending import Form, send
 from tests.support import databases
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
-from tollhouse.ledger import batches
 from tollhouse.ledger.types import Hold, Resolution
 from tollhouse.storage import partitions, schema
 from tollhouse.storage.database import Database
@@ -28,7 +27,6 @@ BATCHES = 10
 WARM_BATCHES = 2
 PLENTY = 10**30
 AMOUNT = 1_000
-INSTANCE = InstanceId(time_ordered_uuid())
 
 
 async def kept(database: Database, days: int) -> None:
@@ -67,10 +65,10 @@ async def one_by_one(database: Database, payer: Payer) -> dict[str, float]:
         holds = [payer.hold(AMOUNT) for _ in range(BATCH)]
         before = await cpu_ns(database)
         for hold in holds:
-            await apply(database, [], [hold])
+            await send(database, [], [hold], Form.ALONE)
         between = await cpu_ns(database)
         for hold in holds:
-            await apply(database, [posted(hold, AMOUNT)], [])
+            await send(database, [posted(hold, AMOUNT)], [], Form.ALONE)
         if number >= WARM_BATCHES:
             admitting += between - before
             settling += await cpu_ns(database) - between
@@ -109,15 +107,12 @@ async def mixed(database: Database, payers: Sequence[Payer]) -> dict[str, float]
 
 async def apply(database: Database, ends: list[Resolution], holds: list[Hold]) -> None:
     """Send one batch of one organization."""
-    organization_id = (*ends, *holds)[0].organization_id
-    await batches.apply(
-        database, organization_id, ends, holds, instance_id=INSTANCE, is_retry=False
-    )
+    await send(database, ends, holds, Form.OWN)
 
 
 async def apply_mixed(database: Database, ends: list[Resolution], holds: list[Hold]) -> None:
     """Send one batch of many organizations."""
-    await batches.apply_mixed(database, ends, holds, instance_id=INSTANCE, is_retry=False)
+    await send(database, ends, holds, Form.MIXED)
 
 
 async def cpu_ns(database: Database) -> int:

@@ -14,11 +14,12 @@ import pytest
 from tests.faults.recovery import Money, decide, money, reap
 from tests.ledger.invariants import assert_conserved
 from tests.ledger.money import Payer, new_batcher, new_payer, posted
+from tests.ledger.sending import send
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
-from tollhouse.ledger import batches, partitions
+from tollhouse.ledger import partitions
 from tollhouse.ledger.batches import BatchResult
-from tollhouse.ledger.rules import separate_counter_keys
+from tollhouse.ledger.rules import counter_keys
 from tollhouse.ledger.types import AdmissionVerdict, Hold, ResolutionResult
 from tollhouse.storage import instances
 from tollhouse.storage.database import Database
@@ -58,8 +59,8 @@ async def hold(database: Database, payer: Payer, last_day: date) -> Hold:
 
 
 async def enter(database: Database, hold: Hold) -> None:
-    """What `ledger_admit` does, which would refuse an instant so far off the clock."""
-    keys = separate_counter_keys([hold])
+    """What `ledger_admit_one` does, which would refuse an instant so far off the clock."""
+    keys = counter_keys(hold)
     async with database.transaction() as tx:
         await tx.execute(
             "UPDATE accounts SET reserved_pico = reserved_pico + $2 WHERE organization_id = $1",
@@ -102,9 +103,7 @@ async def enter(database: Database, hold: Hold) -> None:
 
 
 async def retry(database: Database, hold: Hold) -> BatchResult:
-    return await batches.apply(
-        database, hold.organization_id, [], [hold], instance_id=INSTANCE, is_retry=True
-    )
+    return await send(database, [], [hold], instance_id=INSTANCE, is_retry=True)
 
 
 async def months(database: Database, payer: Payer) -> dict[date, tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tests.ledger.direct_ledger import DirectLedger
 from tests.ledger.invariants import assert_conserved
 from tests.ledger.model import ORDER, Refusal, Window
+from tests.ledger.sending import send
 from tests.support import databases
 from tests.support.gateway import settings_for
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
@@ -18,7 +19,7 @@ from tollhouse.base.ids import InstanceId, ReservationId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger import batches, operations, reaper
+from tollhouse.ledger import operations, reaper
 from tollhouse.ledger.batcher import FIRST_CAP_CODE, Batcher
 from tollhouse.ledger.errors import CAP_ERRORS, HoldNotFound, ResolutionSetAside, Uncovered
 from tollhouse.ledger.types import (
@@ -80,14 +81,7 @@ class Books:
 
     async def admit_again(self, instance_id: InstanceId, hold: Hold) -> Refusal | None:
         """As a worker does that does not know what became of its batch."""
-        result = await batches.apply(
-            self.org.database,
-            self.org.organization_id,
-            [],
-            [hold],
-            instance_id=instance_id,
-            is_retry=True,
-        )
+        result = await send(self.org.database, [], [hold], instance_id=instance_id, is_retry=True)
         (decision,) = result.decisions
         assert decision is not None, "nobody else locks the account"
         if decision.code == AdmissionVerdict.ADMITTED:

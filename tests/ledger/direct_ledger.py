@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
+from tests.ledger.sending import send
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import (
     InstanceId,
@@ -16,7 +17,6 @@ from tollhouse.base.ids import (
     time_ordered_uuid,
 )
 from tollhouse.base.money import PicoUsd
-from tollhouse.ledger import batches
 from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind, ResolutionResult
 
 CREDIT = 1_000_000
@@ -61,13 +61,8 @@ class DirectLedger:
         )
 
     async def admit(self, holds: Sequence[Hold], *, instance_id: InstanceId | None = None) -> None:
-        result = await batches.apply(
-            self.org.database,
-            self.org.organization_id,
-            [],
-            holds,
-            instance_id=instance_id or self.instance_id,
-            is_retry=False,
+        result = await send(
+            self.org.database, [], holds, instance_id=instance_id or self.instance_id
         )
         assert {decision and decision.code for decision in result.decisions} == {0}
 
@@ -94,14 +89,7 @@ class DirectLedger:
             kind=kind,
             charge=charge,
         )
-        result = await batches.apply(
-            self.org.database,
-            self.org.organization_id,
-            [resolution],
-            [],
-            instance_id=self.instance_id,
-            is_retry=False,
-        )
+        result = await send(self.org.database, [resolution], [], instance_id=self.instance_id)
         return result.resolved[0]
 
     async def let_pass(self, hold: Hold, since_deadline: timedelta) -> None:

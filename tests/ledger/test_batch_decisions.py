@@ -9,9 +9,8 @@ from uuid import UUID
 import pytest
 
 from tests.ledger.money import Payer, new_payer
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tests.ledger.sending import Form, send
 from tollhouse.base.money import PicoUsd
-from tollhouse.ledger import batches
 from tollhouse.ledger.batcher import FIRST_CAP_CODE
 from tollhouse.ledger.batches import AdmissionDecision
 from tollhouse.ledger.rules import CAPS
@@ -23,15 +22,8 @@ AMOUNTS = (60, 60, 40, 1)
 """With 100 to spend, the second and the last one are refused, each because of those before it."""
 
 
-async def decisions(database: Database, payer: Payer) -> list[AdmissionDecision | None]:
-    result = await batches.apply(
-        database,
-        payer.organization_id,
-        [],
-        [payer.hold(amount) for amount in AMOUNTS],
-        instance_id=InstanceId(time_ordered_uuid()),
-        is_retry=False,
-    )
+async def decisions(database: Database, payer: Payer, form: Form) -> list[AdmissionDecision | None]:
+    result = await send(database, [], [payer.hold(amount) for amount in AMOUNTS], form)
     return result.decisions
 
 
@@ -70,20 +62,22 @@ async def set_cap(
         )
 
 
-async def test_items_of_a_batch_are_refused_by_the_credit_that_those_before_them_took(
-    database: Database,
+@pytest.mark.parametrize("form", Form)
+async def test_items_are_refused_by_the_credit_that_those_before_them_took(
+    database: Database, form: Form
 ) -> None:
     payer = await new_payer(database, credit=100)
 
-    assert await decisions(database, payer) == refused_by(AdmissionVerdict.NO_CREDIT)
+    assert await decisions(database, payer, form) == refused_by(AdmissionVerdict.NO_CREDIT)
 
 
+@pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("number", range(len(CAPS)), ids=[" ".join(cap) for cap in CAPS])
-async def test_items_of_a_batch_are_refused_by_what_those_before_them_took_of_a_cap(
-    database: Database, number: int
+async def test_items_are_refused_by_what_those_before_them_took_of_a_cap(
+    database: Database, number: int, form: Form
 ) -> None:
     payer = await new_payer(database, credit=PLENTY)
     scope, period = CAPS[number]
     await set_cap(database, payer, scope, period, 100)
 
-    assert await decisions(database, payer) == refused_by(FIRST_CAP_CODE + number)
+    assert await decisions(database, payer, form) == refused_by(FIRST_CAP_CODE + number)

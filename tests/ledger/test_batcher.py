@@ -14,13 +14,13 @@ import pytest
 from tests.identity.proxy import Proxy, proxied
 from tests.identity.waiting import holding, until, until_a_lock_is_awaited
 from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, posted, voided
+from tests.ledger.sending import Form, send
 from tests.support.gateway import settings_for
 from tollhouse.app import connect
-from tollhouse.base.ids import InstanceId, OrganizationId, ReservationId, time_ordered_uuid
+from tollhouse.base.ids import OrganizationId, ReservationId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
-from tollhouse.ledger import batches
-from tollhouse.ledger.batcher import BATCH_ITEMS_MAX, MIXED_BATCHES_MAX, Batcher
+from tollhouse.ledger.batcher import MIXED_BATCHES_MAX, MIXED_ITEMS_MAX, Batcher
 from tollhouse.ledger.errors import (
     AdmissionImpossible,
     AdmissionUndecided,
@@ -239,21 +239,15 @@ async def test_many_locked_organizations_leave_room_for_the_others(
         assert await balance(database, payer) == (0, 20)
 
 
-async def test_of_two_resolutions_in_one_batch_the_first_one_counts(
-    database: Database, batcher: Batcher
+@pytest.mark.parametrize("form", Form)
+async def test_of_two_resolutions_the_first_one_counts(
+    database: Database, batcher: Batcher, form: Form
 ) -> None:
     payer = await new_payer(database, credit=100)
     hold = payer.hold(60)
     await batcher.admit(hold, wait_max=WAIT_MAX)
 
-    result = await batches.apply(
-        database,
-        payer.organization_id,
-        [voided(hold), posted(hold, 25)],
-        [],
-        instance_id=InstanceId(time_ordered_uuid()),
-        is_retry=False,
-    )
+    result = await send(database, [voided(hold), posted(hold, 25)], [], form)
 
     assert result.resolved == [ResolutionResult.NOW, ResolutionResult.BEFORE]
     assert await balance(database, payer) == (0, 0)
@@ -514,7 +508,7 @@ async def test_items_behind_a_bug_are_carried_out(
 
     def resolution(number: int) -> Resolution:
         organization_id = OrganizationId(time_ordered_uuid())
-        if number % BATCH_ITEMS_MAX == 0 and number < MIXED_BATCHES_MAX * BATCH_ITEMS_MAX:
+        if number % MIXED_ITEMS_MAX == 0 and number < MIXED_BATCHES_MAX * MIXED_ITEMS_MAX:
             return cast("Resolution", SimpleNamespace(organization_id=organization_id))
         return Resolution(
             organization_id=organization_id,
@@ -523,7 +517,7 @@ async def test_items_behind_a_bug_are_carried_out(
             kind=ResolutionKind.VOID,
         )
 
-    items = MIXED_BATCHES_MAX * BATCH_ITEMS_MAX + 3
+    items = MIXED_BATCHES_MAX * MIXED_ITEMS_MAX + 3
     answers = [batcher.resolve(resolution(number)) for number in range(items)]
     async with asyncio.timeout(DRAIN_SECONDS):
         results = await asyncio.gather(*answers, return_exceptions=True)

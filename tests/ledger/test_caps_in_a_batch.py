@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.ledger.money import Payer
+from tests.ledger.sending import Form, send
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
-from tollhouse.ledger import batches
 from tollhouse.ledger.batcher import FIRST_CAP_CODE
 from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import AdmissionVerdict, CapScope, Hold, Period
@@ -23,15 +22,8 @@ async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
         yield opened
 
 
-async def admit(spender: Spender, holds: list[Hold]) -> list[tuple[int, int, int]]:
-    result = await batches.apply(
-        spender.org.database,
-        spender.org.organization_id,
-        [],
-        holds,
-        instance_id=InstanceId(time_ordered_uuid()),
-        is_retry=False,
-    )
+async def admit(spender: Spender, holds: list[Hold], form: Form) -> list[tuple[int, int, int]]:
+    result = await send(spender.org.database, [], holds, form)
     return [
         (decision.code, decision.available_pico_usd, decision.held_pico_usd)
         for decision in result.decisions
@@ -39,10 +31,11 @@ async def admit(spender: Spender, holds: list[Hold]) -> list[tuple[int, int, int
     ]
 
 
+@pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("period", Period)
 @pytest.mark.parametrize("scope", CapScope)
 async def test_a_cap_is_shared_by_the_holds_of_a_batch(
-    spender: Spender, scope: CapScope, period: Period
+    spender: Spender, scope: CapScope, period: Period, form: Form
 ) -> None:
     await spender.set_cap(spender.place(scope, period), 100)
     own = Payer(spender.org.organization_id, spender.project_id, spender.api_key_id)
@@ -55,6 +48,7 @@ async def test_a_cap_is_shared_by_the_holds_of_a_batch(
             payer.hold(amount)
             for payer, amount in zip(payers, (30, 30, 30, 11, 71, 10), strict=True)
         ],
+        form,
     )
 
     code = FIRST_CAP_CODE + CAPS.index((scope, period))

@@ -11,11 +11,11 @@ from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.invariants import assert_conserved
 from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, voided
 from tests.ledger.past import days_ago, enter_past
+from tests.ledger.sending import Form, send
 from tests.support.organization_fixture import OrganizationFixture
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
-from tollhouse.ledger import batches, operations, partitions, reaper
+from tollhouse.ledger import operations, partitions, reaper
 from tollhouse.ledger.types import (
     Charge,
     Hold,
@@ -70,31 +70,17 @@ async def estimated(database: Database, payer: Payer) -> list[tuple[int, int]]:
     return [tuple(row) for row in rows]
 
 
-async def settle(
-    database: Database, ends: list[Resolution], holds: list[Hold], *, is_mixed: bool
-) -> None:
+async def settle(database: Database, ends: list[Resolution], holds: list[Hold], form: Form) -> None:
     """Admit, and settle in a second statement."""
-    instance_id = InstanceId(time_ordered_uuid())
     works: list[tuple[list[Resolution], list[Hold]]] = [([], holds), (ends, [])]
     for work in works:
-        if is_mixed:
-            await batches.apply_mixed(database, *work, instance_id=instance_id, is_retry=False)
-        else:
-            await batches.apply(
-                database,
-                holds[0].organization_id,
-                *work,
-                instance_id=instance_id,
-                is_retry=False,
-            )
+        await send(database, *work, form)
 
 
-@pytest.mark.parametrize("is_mixed", [False, True])
-async def test_each_entry_stores_what_its_resolution_says(
-    database: Database, *, is_mixed: bool
-) -> None:
+@pytest.mark.parametrize("form", Form)
+async def test_each_entry_stores_what_its_resolution_says(database: Database, form: Form) -> None:
     payers = [await new_payer(database, credit=1_000_000) for _ in range(3)]
-    payers = payers if is_mixed else payers[:1] * 3
+    payers = payers if form is Form.MIXED else payers[:1] * 3
     first, second, third = holds = [payer.hold(1_000) for payer in payers]
     failed = OperatorPays.BACKEND_FAILED
     ends = [
@@ -103,14 +89,14 @@ async def test_each_entry_stores_what_its_resolution_says(
         ended(third, delivered_tokens=None, operator_pays=failed),
     ]
 
-    await settle(database, ends, holds, is_mixed=is_mixed)
+    await settle(database, ends, holds, form)
 
     assert [await stored(database, hold) for hold in holds] == [
         (7, False, None),
         (5, True, None),
         (None, False, "backend_failed"),
     ]
-    assert await estimated(database, payers[1]) == [(1, 1) if is_mixed else (3, 1)] * 2
+    assert await estimated(database, payers[1]) == [(1, 1) if form is Form.MIXED else (3, 1)] * 2
 
 
 async def test_an_excess_is_paid_by_the_operator_and_counted(database: Database) -> None:
@@ -156,7 +142,7 @@ async def test_a_worker_of_the_version_before_settles_on_the_new_schema(
 ) -> None:
     payer = await new_payer(database, credit=1_000)
     hold = payer.hold(70)
-    await settle(database, [], [hold], is_mixed=is_mixed)
+    await settle(database, [], [hold], Form.OWN)
     columns = ([hold.reservation_id], [hold.admitted_day], ["post"], *([0], [1], [0], [2], [0]))
     prices = ([5], [0], [6], [0], [0])
     connection = await asyncpg.connect(database_url)

@@ -6,11 +6,10 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.ledger.money import DEADLINE, Payer
+from tests.ledger.sending import Form, send
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.spending import Spender, spender_of
-from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger import batches
 from tollhouse.ledger.batcher import FIRST_CAP_CODE
 from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import AdmissionVerdict, Hold
@@ -41,10 +40,8 @@ def hold(spender: Spender, amount: int) -> Hold:
     return payer.hold(amount, deadline=DEADLINE)
 
 
-async def admit(database: Database, holds: list[Hold]) -> list[tuple[int, int, int]]:
-    result = await batches.apply_mixed(
-        database, [], holds, instance_id=InstanceId(time_ordered_uuid()), is_retry=False
-    )
+async def admit(database: Database, holds: list[Hold], form: Form) -> list[tuple[int, int, int]]:
+    result = await send(database, [], holds, form)
     assert None not in result.decisions
     return [
         (decision.code, decision.available_pico_usd, decision.held_pico_usd)
@@ -53,12 +50,13 @@ async def admit(database: Database, holds: list[Hold]) -> list[tuple[int, int, i
     ]
 
 
+@pytest.mark.parametrize("form", [Form.MIXED, Form.ALONE])
 async def test_each_organization_is_held_to_its_own_cap(
-    database: Database, spenders: list[Spender]
+    database: Database, spenders: list[Spender], form: Form
 ) -> None:
-    first = await admit(database, [hold(spender, 60) for spender in spenders])
-    second = await admit(database, [hold(spender, 41) for spender in spenders])
-    third = await admit(database, [hold(spender, 40) for spender in spenders])
+    first = await admit(database, [hold(spender, 60) for spender in spenders], form)
+    second = await admit(database, [hold(spender, 41) for spender in spenders], form)
+    third = await admit(database, [hold(spender, 40) for spender in spenders], form)
 
     assert first == third == [(AdmissionVerdict.ADMITTED, 0, 0)] * len(CAPS)
     assert second == [(FIRST_CAP_CODE + place, 40, 60) for place in range(len(CAPS))]
@@ -68,14 +66,16 @@ async def test_each_organization_is_held_to_its_own_cap(
         assert (use.reserved_pico_usd, use.remaining_pico_usd) == (CAP, 0)
 
 
+@pytest.mark.parametrize("form", [Form.MIXED, Form.ALONE])
 async def test_one_that_is_refused_does_not_stop_the_others(
-    database: Database, spenders: list[Spender]
+    database: Database, spenders: list[Spender], form: Form
 ) -> None:
     amounts = [60, 101, 100, CREDIT + 1, 1, 100]
 
     found = await admit(
         database,
         [hold(spender, amount) for spender, amount in zip(spenders, amounts, strict=True)],
+        form,
     )
 
     assert found == [

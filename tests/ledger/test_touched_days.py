@@ -11,9 +11,10 @@ import pytest
 from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.money import Payer, new_payer, posted, voided
 from tests.ledger.past import days_ago
+from tests.ledger.sending import Form, send
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
-from tollhouse.ledger import batches, operations, reaper
+from tollhouse.ledger import operations, reaper
 from tollhouse.ledger.marking import mark
 from tollhouse.ledger.open_holds import OpenHold
 from tollhouse.ledger.types import Hold, Resolution, ResolutionKind, ResolutionResult
@@ -61,24 +62,11 @@ async def apply(
     ends: Sequence[Resolution],
     holds: Sequence[Hold],
     *,
-    is_mixed: bool = False,
+    form: Form = Form.OWN,
     is_retry: bool = False,
 ) -> list[ResolutionResult | None]:
     """Send one batch in a transaction that stays open, so that its locks can be counted."""
-    database = cast("Database", tx)
-    if is_mixed:
-        result = await batches.apply_mixed(
-            database, ends, holds, instance_id=INSTANCE, is_retry=is_retry
-        )
-    else:
-        result = await batches.apply(
-            database,
-            (*ends, *holds)[0].organization_id,
-            ends,
-            holds,
-            instance_id=INSTANCE,
-            is_retry=is_retry,
-        )
+    result = await send(cast("Database", tx), ends, holds, form, is_retry=is_retry)
     assert {decision and decision.code for decision in result.decisions} <= {0}
     return result.resolved
 
@@ -108,26 +96,26 @@ def written_off(hold: Hold) -> Resolution:
     return replace(voided(hold), kind=ResolutionKind.WRITE_OFF)
 
 
-@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("is_retry", [False, True])
 async def test_an_admission_opens_the_day_of_its_request_alone(
-    single: Database, *, is_mixed: bool, is_retry: bool
+    single: Database, form: Form, *, is_retry: bool
 ) -> None:
     payer = await new_payer(single, credit=10**9)
 
     for _ in range(REPEATED):
         hold = payer.hold(1_000)
         async with single.transaction() as tx:
-            await apply(tx, [], [hold], is_mixed=is_mixed, is_retry=is_retry)
+            await apply(tx, [], [hold], form=form, is_retry=is_retry)
 
             assert await opened(tx) == [hold.admitted_day]
 
 
 @pytest.mark.tampers
-@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("ended", [charged, voided, written_off])
 async def test_a_settlement_opens_the_day_of_its_hold_alone(
-    single: Database, ended: Callable[[Hold], Resolution], *, is_mixed: bool
+    single: Database, ended: Callable[[Hold], Resolution], form: Form
 ) -> None:
     payer = await new_payer(single, credit=10**9)
 
@@ -135,7 +123,7 @@ async def test_a_settlement_opens_the_day_of_its_hold_alone(
         hold = await on_day(single, payer, days_ago(5 * back))
         for expected in (ResolutionResult.NOW, ResolutionResult.BEFORE):
             async with single.transaction() as tx:
-                assert await apply(tx, [ended(hold)], [], is_mixed=is_mixed) == [expected]
+                assert await apply(tx, [ended(hold)], [], form=form) == [expected]
 
                 assert await opened(tx) == [hold.admitted_day]
 

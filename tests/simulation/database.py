@@ -18,9 +18,6 @@ from tollhouse.ledger.types import (
     ResolutionKind,
 )
 
-SETTLE_COLUMNS = 16
-ADMIT_COLUMNS = 9
-
 
 class SimulatedDatabase:
     """One per worker."""
@@ -34,9 +31,10 @@ class SimulatedDatabase:
         self._random = system.random(f"skips of {machine.name}")
 
     async def fetch_all(self, sql: str, *arguments: Any) -> list[Row]:
-        """Run one of the two statements of the batcher."""
-        is_mixed = sql == batches._APPLY_MIXED  # pyright: ignore[reportPrivateUsage]
-        resolutions, holds, is_retry = _read_mixed(arguments) if is_mixed else _read_own(arguments)
+        """Run one of the three statements of the batcher."""
+        ends, skips_locked, admitted, is_retry = _read(sql, arguments)
+        resolutions = [_resolution(*row) for row in ends]
+        holds = [hold_of(*row) for row in admitted]
 
         def work(fate: Fate) -> list[Row]:
             skips = fate is Fate.SKIPPED
@@ -45,7 +43,7 @@ class SimulatedDatabase:
         return await self._server.call(
             work,
             reservations=[each.reservation_id for each in (*resolutions, *holds)],
-            is_mixed=is_mixed,
+            is_mixed=skips_locked,
         )
 
     def _work(
@@ -106,50 +104,31 @@ class SimulatedTransaction:
         return []
 
 
-def _read_own(arguments: tuple[Any, ...]) -> tuple[list[Resolution], list[Hold], bool]:
-    organization, *rest = arguments
-    settled, rest = rest[:SETTLE_COLUMNS], rest[SETTLE_COLUMNS:]
-    _, is_retry, *rest = rest
-    admitted = rest[:ADMIT_COLUMNS]
-    count = len(settled[0])
-    return (
-        _resolutions([organization] * count, settled),
-        [hold_of(organization, list(columns)) for columns in zip(*admitted, strict=True)],
-        is_retry,
+def _read(sql: str, arguments: tuple[Any, ...]) -> tuple[list[Any], bool, list[Any], bool]:
+    """Return resolutions, whether locked accounts are skipped, holds, and whether it is a retry."""
+    if sql == batches._SETTLE_ONE:  # pyright: ignore[reportPrivateUsage]
+        return [arguments[0]], True, [], False
+    if sql == batches._ADMIT_ONE:  # pyright: ignore[reportPrivateUsage]
+        hold, _, is_retry = arguments
+        return [], True, [hold], is_retry
+    ends, skips_locked, holds, _, is_retry = arguments
+    return ends, skips_locked, holds, is_retry
+
+
+def _resolution(*row: Any) -> Resolution:
+    """Read a row of the type `ledger_resolution`."""
+    organization, reservation, day, kind, excess, *charge, delivered, is_estimated, rule = row
+    return Resolution(
+        organization_id=organization,
+        reservation_id=reservation,
+        admitted_day=day,
+        kind=ResolutionKind(kind),
+        charge=Charge(**dict(zip(_CHARGE, cast("list[int]", charge), strict=True))),  # pyright: ignore[reportArgumentType]
+        excess_pico_usd=excess,
+        delivered_tokens=delivered,
+        is_estimated=is_estimated,
+        operator_pays=None if rule is None else OperatorPays(rule),
     )
-
-
-def _read_mixed(arguments: tuple[Any, ...]) -> tuple[list[Resolution], list[Hold], bool]:
-    settling, *rest = arguments
-    settled, rest = rest[:SETTLE_COLUMNS], rest[SETTLE_COLUMNS:]
-    admitting, _, is_retry, *rest = rest
-    admitted = rest[:ADMIT_COLUMNS]
-    holds = zip(admitting, zip(*admitted, strict=True), strict=True)
-    return (
-        _resolutions(settling, settled),
-        [hold_of(organization, list(columns)) for organization, columns in holds],
-        is_retry,
-    )
-
-
-def _resolutions(organizations: list[Any], columns: list[list[Any]]) -> list[Resolution]:
-    found: list[Resolution] = []
-    for organization, item in zip(organizations, zip(*columns, strict=True), strict=True):
-        reservation, day, kind, excess, *charge, delivered, is_estimated, rule = item
-        found.append(
-            Resolution(
-                organization_id=organization,
-                reservation_id=reservation,
-                admitted_day=day,
-                kind=ResolutionKind(kind),
-                charge=Charge(**dict(zip(_CHARGE, cast("list[int]", charge), strict=True))),  # pyright: ignore[reportArgumentType]
-                excess_pico_usd=excess,
-                delivered_tokens=delivered,
-                is_estimated=is_estimated,
-                operator_pays=None if rule is None else OperatorPays(rule),
-            )
-        )
-    return found
 
 
 _CHARGE = (

@@ -153,7 +153,7 @@ class LedgerServer:
     # What the functions do
 
     def settle(self, resolution: Resolution, worker: str) -> ResolutionResult:
-        """`ledger_settle` of one item."""
+        """`ledger_settle_one`."""
         self._check_sent(resolution, worker)
         ledger = self.ledgers[resolution.organization_id]
         found = ledger.holds.get(resolution.reservation_id)
@@ -193,7 +193,7 @@ class LedgerServer:
         )
 
     def admit(self, hold: Hold, machine: loops.Machine, *, is_retry: bool) -> Row:
-        """`ledger_admit` of one item."""
+        """`ledger_admit_one`."""
         ledger = self.ledgers[hold.organization_id]
         known = ledger.holds.get(hold.reservation_id)
         if known is not None and known.state is not State.REFUSED:
@@ -331,9 +331,10 @@ def alive_at(machine: loops.Machine, now: float) -> float:
     return now if machine.state is loops.State.RUNNING else machine.last_alive
 
 
-def hold_of(organization: UUID, columns: list[Any]) -> Hold:
-    """Read one item of the arrays that `ledger_admit` takes."""
-    reservation, admitted_at, deadline_at, amount, project, key, model, revision, bills = columns
+def hold_of(*row: Any) -> Hold:
+    """Read a row of the type `ledger_hold`."""
+    organization, reservation, admitted_at, deadline_at, amount, *rest = row
+    project, key, model, revision, bills = rest
     return Hold(
         organization_id=OrganizationId(organization),
         reservation_id=reservation,

@@ -27,11 +27,7 @@ _INSERT: Final = """
             input_tokens, cached_input_tokens, output_tokens, cost_pico,
             queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated)
         SELECT *
-          FROM unnest($1::uuid[], $2::date[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[],
-                      $7::timestamptz[], $8::smallint[], $9::text[], $10::text[], $11::text[],
-                      $12::text[], $13::text[], $14::boolean[], $15::bigint[], $16::bigint[],
-                      $17::bigint[], $18::bigint[], $19::real[], $20::real[], $21::real[],
-                      $22::real[], $23::real[], $24::boolean[])
+          FROM unnest($1::request_record[])
             ON CONFLICT DO NOTHING
         RETURNING organization_id, started_at, project_id, api_key_id, model, status, error_code,
                   input_tokens, cached_input_tokens, output_tokens,
@@ -50,7 +46,7 @@ _INSERT: Final = """
                      count(*) FILTER (WHERE bucket = 4), count(*) FILTER (WHERE bucket = 5),
                      count(*) FILTER (WHERE bucket = 6), count(*) FILTER (WHERE bucket = 7),
                      count(*) FILTER (WHERE bucket = 8), count(*) FILTER (WHERE bucket = 9)]
-          FROM (SELECT *, width_bucket(total_ms, $25::double precision[]) AS bucket
+          FROM (SELECT *, width_bucket(total_ms, $2::double precision[]) AS bucket
                   FROM inserted) one
          GROUP BY 1, 2, 3, 4, 5, 6, 7
          ORDER BY 1, 2, 3, 4, 5, 6, 7
@@ -96,34 +92,40 @@ async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
 
     One statement, so one round trip.
     """
-    columns = (
-        [record.organization_id for record in records],
-        [day_of(record.request_id) for record in records],
-        [record.request_id for record in records],
-        [record.project_id for record in records],
-        [record.api_key_id for record in records],
-        [record.operation for record in records],
-        [record.started_at for record in records],
-        [record.status for record in records],
-        [record.error_code for record in records],
-        [record.failed_by for record in records],
-        [None if record.model is None else redact(record.model) for record in records],
-        [record.backend for record in records],
-        [record.replica for record in records],
-        [record.is_stream for record in records],
-        [record.input_tokens for record in records],
-        [record.cached_input_tokens for record in records],
-        [record.output_tokens for record in records],
-        [record.cost_pico_usd for record in records],
-        [record.queue_ms for record in records],
-        [record.admission_ms for record in records],
-        [record.judging_ms for record in records],
-        [record.first_byte_ms for record in records],
-        [record.total_ms for record in records],
-        [record.is_estimated for record in records],
+    found = await database.fetch_all(
+        _INSERT, [_record_row(record) for record in records], LATENCY_BOUNDS_MS
     )
-    found = await database.fetch_all(_INSERT, *columns, LATENCY_BOUNDS_MS)
     return found[0]["written"]
+
+
+def _record_row(record: RequestRecord) -> tuple[object, ...]:
+    """Return a record as the database's type `request_record`."""
+    return (
+        record.organization_id,
+        day_of(record.request_id),
+        record.request_id,
+        record.project_id,
+        record.api_key_id,
+        record.operation,
+        record.started_at,
+        record.status,
+        record.error_code,
+        record.failed_by,
+        None if record.model is None else redact(record.model),
+        record.backend,
+        record.replica,
+        record.is_stream,
+        record.input_tokens,
+        record.cached_input_tokens,
+        record.output_tokens,
+        record.cost_pico_usd,
+        record.queue_ms,
+        record.admission_ms,
+        record.judging_ms,
+        record.first_byte_ms,
+        record.total_ms,
+        record.is_estimated,
+    )
 
 
 async def get(

@@ -7,7 +7,7 @@ from uuid import UUID
 from tollhouse.base.ids import GrantId, InstanceId, ReservationId, time_ordered_uuid
 from tollhouse.ledger import batches, operations, partitions
 from tollhouse.ledger.errors import DayIsClosed, DayNotPast, SpenderNotFound
-from tollhouse.ledger.rules import CounterKeys, separate_counter_keys
+from tollhouse.ledger.rules import CounterKeys, counter_keys
 from tollhouse.ledger.types import (
     GrantKind,
     Hold,
@@ -55,7 +55,7 @@ async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
     await _require_spender(tx, usage)
     hold = _hold(tx, usage)
     await _add_credit(tx, hold, reason)
-    await _count(tx, hold, separate_counter_keys([hold]))
+    await _count(tx, hold, counter_keys(hold))
     await _insert(tx, hold)
     resolution = Resolution(
         organization_id=tx.organization_id,
@@ -65,7 +65,7 @@ async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
         charge=usage.charge,
         delivered_tokens=None,
     )
-    outcomes = await batches.settle(tx, tx.organization_id, [resolution])
+    outcomes = await batches.settle(tx, [resolution])
     assert outcomes == [ResolutionResult.NOW], "its hold was entered just before"
     await operations.record_decision(
         tx, resolution, HoldDecision.BACKFILL, reason=reason, before=None

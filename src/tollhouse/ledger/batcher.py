@@ -52,6 +52,8 @@ from tollhouse.storage.errors import (
 logger = logging.getLogger("tollhouse.ledger")
 
 BATCH_ITEMS_MAX = 128
+MIXED_ITEMS_MAX = 64
+"""Each item locks an account until the commit, so a larger batch makes others skip more."""
 MIXED_BATCHES_MAX = 2
 FIRST_PAUSE = timedelta(milliseconds=50)
 LONGEST_PAUSE = timedelta(seconds=1)
@@ -214,8 +216,8 @@ class Batcher:
     async def _run_own(self, organization_id: OrganizationId, queue: _OrganizationQueue) -> None:
         items: list[_Item] = []
         try:
-            items = _take(queue.waiting)
-            await self._carry_out(items, self._own_sender(organization_id))
+            items = _take(queue.waiting, BATCH_ITEMS_MAX)
+            await self._carry_out(items, self._send_own)
         finally:
             _fail_undone(items)
             self._release(organization_id)
@@ -223,7 +225,7 @@ class Batcher:
     async def _run_mixed(self) -> None:
         """Carry out mixed batches until no item waits."""
         while self._mixed:
-            await self._carry_out_mixed(_take(self._mixed))
+            await self._carry_out_mixed(_take(self._mixed, MIXED_ITEMS_MAX))
 
     async def _carry_out_mixed(self, items: Sequence[_Item]) -> None:
         try:
@@ -248,28 +250,33 @@ class Batcher:
         queue.is_busy = False
         self._dispatch(organization_id, queue)
 
-    def _own_sender(self, organization_id: OrganizationId) -> "_Sender":
-        async def send(items: Sequence[_Item], *, is_retry: bool) -> BatchResult:
-            # For one attempt only: a locked account must not block the others' batches.
-            async with self._own_batches:
-                return await batches.apply(
-                    self._database,
-                    organization_id,
-                    [item.resolution for item in items if isinstance(item, _Settlement)],
-                    [item.hold for item in items if isinstance(item, _Admission)],
-                    instance_id=self._instance_id,
-                    is_retry=is_retry,
-                )
-
-        return send
+    async def _send_own(self, items: Sequence[_Item], *, is_retry: bool) -> BatchResult:
+        # For one attempt only: a locked account must not block the others' batches.
+        async with self._own_batches:
+            return await self._send(items, is_retry=is_retry, skips_locked=False)
 
     async def _send_mixed(self, items: Sequence[_Item], *, is_retry: bool) -> BatchResult:
-        return await batches.apply_mixed(
+        if len(items) > 1:
+            return await self._send(items, is_retry=is_retry, skips_locked=True)
+        item = items[0]
+        if isinstance(item, _Settlement):
+            resolved = await batches.settle_one(self._database, item.resolution)
+            return BatchResult(resolved=[resolved], decisions=[])
+        decision = await batches.admit_one(
+            self._database, item.hold, instance_id=self._instance_id, is_retry=is_retry
+        )
+        return BatchResult(resolved=[], decisions=[decision])
+
+    async def _send(
+        self, items: Sequence[_Item], *, is_retry: bool, skips_locked: bool
+    ) -> BatchResult:
+        return await batches.apply(
             self._database,
             [item.resolution for item in items if isinstance(item, _Settlement)],
             [item.hold for item in items if isinstance(item, _Admission)],
             instance_id=self._instance_id,
             is_retry=is_retry,
+            skips_locked=skips_locked,
         )
 
     async def _carry_out(self, items: Sequence[_Item], send: "_Sender") -> None:
@@ -322,8 +329,8 @@ class Batcher:
 _Sender = Callable[..., Awaitable[BatchResult]]
 
 
-def _take(waiting: deque[_Item]) -> list[_Item]:
-    return [waiting.popleft() for _ in range(min(len(waiting), BATCH_ITEMS_MAX))]
+def _take(waiting: deque[_Item], items_max: int) -> list[_Item]:
+    return [waiting.popleft() for _ in range(min(len(waiting), items_max))]
 
 
 def _fail_undone(items: Sequence[_Item]) -> None:

@@ -171,7 +171,7 @@ async def _held(tx: Mutation, reservation_id: ReservationId) -> UnsettledHold:
 async def _decide(
     tx: Mutation, hold: UnsettledHold, resolution: Resolution, decided: HoldDecision, reason: str
 ) -> Resolution:
-    outcomes = await batches.settle(tx, tx.organization_id, [resolution])
+    outcomes = await batches.settle(tx, [resolution])
     assert outcomes == [ResolutionResult.NOW], "the account is locked, and the hold was open"
     await record_decision(tx, resolution, decided, reason=reason, before=hold)
     return resolution

@@ -1,7 +1,6 @@
 """Rules of holds, without I/O: how and when they end, and which counters they change."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum, auto
 from uuid import UUID
@@ -54,17 +53,13 @@ def decide_at(deadline_at: datetime, *, bills_without_answer: bool) -> datetime:
     return deadline_at + (BILLED_GRACE if bills_without_answer else UNANSWERED_GRACE)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CounterKeys:
-    """The counters of a batch as the arrays that `ledger_admit` takes.
+    """The six counters of a hold as arrays, in the order of `CAPS`."""
 
-    Each counter is there once; `positions` has the six of each hold, counted from 1.
-    """
-
-    scopes: list[str] = field(default_factory=list[str])
-    scope_ids: list[UUID] = field(default_factory=list[UUID])
-    windows: list[date] = field(default_factory=list[date])
-    positions: list[int] = field(default_factory=list[int])
+    scopes: list[str]
+    scope_ids: list[UUID]
+    windows: list[date]
 
 
 def counters(hold: Hold) -> list[Counter]:
@@ -84,35 +79,11 @@ def counters(hold: Hold) -> list[Counter]:
     ]
 
 
-def shared_counter_keys(holds: Sequence[Hold]) -> CounterKeys:
-    """Return the counters of one organization's holds; a counter that holds share is there once."""
-    keys = CounterKeys()
-    known: dict[Counter, int] = {}
-    groups: dict[tuple[UUID, UUID, date], list[int]] = {}
-    for hold in holds:
-        group = (hold.project_id, hold.api_key_id, hold.admitted_day)
-        positions = groups.get(group)
-        if positions is None:
-            positions = groups[group] = []
-            for counter in counters(hold):
-                if counter not in known:
-                    _add(keys, counter)
-                    known[counter] = len(keys.scopes)
-                positions.append(known[counter])
-        keys.positions += positions
-    return keys
-
-
-def separate_counter_keys(holds: Sequence[Hold]) -> CounterKeys:
-    """Return the counters of holds of different organizations: six for each, no positions."""
-    keys = CounterKeys()
-    for hold in holds:
-        for counter in counters(hold):
-            _add(keys, counter)
-    return keys
-
-
-def _add(keys: CounterKeys, counter: Counter) -> None:
-    keys.scopes.append(counter.scope.value)
-    keys.scope_ids.append(counter.scope_id)
-    keys.windows.append(counter.window_start)
+def counter_keys(hold: Hold) -> CounterKeys:
+    """Return the counters of a hold as the arrays that `ledger_open_counters` takes."""
+    found = counters(hold)
+    return CounterKeys(
+        scopes=[counter.scope for counter in found],
+        scope_ids=[counter.scope_id for counter in found],
+        windows=[counter.window_start for counter in found],
+    )

@@ -194,7 +194,7 @@ class ResolutionResult(IntEnum):
 
 
 class AdmissionVerdict(IntEnum):
-    """The result of an admission, in the numbers of the function `ledger_admit`.
+    """The result of an admission, in the numbers of the function `ledger_admit_batch`.
 
     From 10 on, a cap refused: 10 plus its position in `rules.CAPS`.
     """

@@ -76,7 +76,7 @@ async def _write_off_together(
 ) -> None:
     resolutions = [hold.resolution for hold in holds]
     async with account_locked(database, organization_id) as tx:
-        outcomes = await batches.settle(tx, organization_id, resolutions)
+        outcomes = await batches.settle(tx, resolutions)
     for hold, outcome in zip(holds, outcomes, strict=True):
         metrics.hold_resolved(ResolutionKind.WRITE_OFF, outcome.name.lower())
         if outcome is ResolutionResult.NOW:

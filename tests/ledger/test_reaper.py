@@ -1,7 +1,7 @@
 """Holds that nobody settles: unsettled first, decided later, and evidence wins until then."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,11 +11,10 @@ from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.ledger import reaper
 from tollhouse.ledger.open_holds import READ_MAX
+from tollhouse.ledger.reaper import ReaperRun
 from tollhouse.ledger.types import ResolutionResult
 
 OVERDUE = timedelta(seconds=70)
-VISIBLE_LATE = timedelta(seconds=110)
-"""So long after its deadline a hold may still appear."""
 DEAD = timedelta(seconds=45)
 ALIVE = timedelta(0)
 
@@ -63,23 +62,39 @@ async def test_a_hold_is_given_a_minute_after_its_deadline(ledger: DirectLedger)
     assert await ledger.unsettled() == set()
 
 
-async def test_a_hold_that_becomes_visible_after_a_look_is_found_by_a_later_one(
-    ledger: DirectLedger,
+@pytest.mark.parametrize(
+    ("writing_seconds", "overdue_seconds"), [(None, 60), (0, 60), (59, 60), (61, 61), (500, 120)]
+)
+def test_no_deadline_is_checked_whose_holds_may_still_appear(
+    writing_seconds: int | None, overdue_seconds: int
 ) -> None:
-    hold = await ledger.hold()
+    """A transaction stores no hold with a deadline before its own start."""
+    now = datetime(2026, 11, 16, tzinfo=UTC)
+    began = None if writing_seconds is None else now - timedelta(seconds=writing_seconds)
 
-    async with ledger.connection() as connection, connection.transaction():
-        # A commit that stalls: until it ends, nobody sees a hold with this deadline.
-        await connection.execute("SET LOCAL session_replication_role = replica")
-        await connection.execute(
-            "UPDATE ledger_entries SET deadline_at = clock_timestamp() - $1::interval",
-            VISIBLE_LATE,
-        )
-        await reaper.run(ledger.org.database)
-        assert await ledger.unsettled() == set()
+    begun = ReaperRun(now=now, checked_until=now, oldest_writer_at=began)
+
+    assert begun.check_until == now - timedelta(seconds=overdue_seconds)
+
+
+async def test_each_hold_is_looked_at_once(ledger: DirectLedger) -> None:
+    first, second = await ledger.hold(), await ledger.hold()
+    await ledger.let_pass(first, timedelta(seconds=61))
+    await reaper.run(ledger.org.database)
+    await ledger.tamper("DELETE FROM unsettled_holds")
+
+    await ledger.let_pass(second, timedelta(seconds=60))
     await reaper.run(ledger.org.database)
 
-    assert await ledger.unsettled() == {hold.reservation_id}
+    assert await ledger.unsettled() == {second.reservation_id}
+
+
+async def test_a_commit_that_stalls_holds_the_search_back(ledger: DirectLedger) -> None:
+    async with ledger.connection() as connection, connection.transaction():
+        began = await connection.fetchval("SELECT now()")
+        await connection.execute("SELECT pg_current_xact_id()")
+
+        assert (await reaper.begin(ledger.org.database)).oldest_writer_at == began
 
 
 async def test_a_late_settlement_of_an_unsettled_hold_wins(ledger: DirectLedger) -> None:

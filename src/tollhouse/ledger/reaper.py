@@ -15,52 +15,69 @@ from tollhouse.ledger import open_holds
 from tollhouse.ledger.marking import mark
 from tollhouse.ledger.write_offs import write_off_due
 from tollhouse.observability import metrics
-from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage.database import Database
 from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
 REAP_EVERY: Final = timedelta(seconds=10)
 OVERDUE_AFTER: Final = timedelta(seconds=60)
-# A stalled commit becomes visible late, so a run starts this long before the previous run.
-CHECKED_AFTER: Final = timedelta(seconds=120)
+STALLED_MAX: Final = timedelta(seconds=120)
+"""How long a commit may stall and its hold still be found by its deadline."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _ReaperRun:
-    """The database's time when a run starts, and the deadline up to which earlier runs checked."""
+class ReaperRun:
+    """The database's time when a run starts, and the deadline up to which earlier runs checked.
+
+    `oldest_writer_at` is when the oldest transaction began that has written and not ended.
+    """
 
     now: datetime
     checked_until: datetime
+    oldest_writer_at: datetime | None
+
+    @property
+    def check_until(self) -> datetime:
+        """The latest deadline whose holds are all visible and overdue, so each is read once.
+
+        A hold is admitted before its deadline. So a transaction that is not committed yet can only
+        store holds with deadlines after its own start.
+        """
+        visible_until = max(self.oldest_writer_at or self.now, self.now - STALLED_MAX)
+        return min(visible_until, self.now - OVERDUE_AFTER)
 
 
 async def run(database: Database) -> None:
     """Mark overdue and orphaned holds, write off holds that are due, and count unsettled holds."""
-    async with database.transaction() as tx:
-        moment = await _moment(tx)
-    await _mark_overdue(database, moment)
-    await _mark_orphaned(database, moment)
+    begun = await begin(database)
+    await _mark_overdue(database, begun)
+    await _mark_orphaned(database, begun)
     await write_off_due(database)
     async with database.transaction() as tx:
         metrics.unsettled(await tx.fetch_value("SELECT count(*) FROM unsettled_holds"))
 
 
-async def _moment(tx: Transaction) -> _ReaperRun:
-    row = await tx.fetch_one(
+async def begin(database: Database) -> ReaperRun:
+    """Read what a run needs to know."""
+    rows = await database.fetch_all(
         """
         SELECT clock_timestamp() AS now,
-               greatest(checked_until, timestamptz 'epoch') AS checked_until
+               greatest(checked_until, timestamptz 'epoch') AS checked_until,
+               (SELECT min(a.xact_start)
+                  FROM pg_stat_activity a
+                 WHERE a.datname = current_database()
+                   AND a.backend_xid IS NOT NULL) AS oldest_writer_at
           FROM reaper_progress
          WHERE is_only
         """
     )
-    assert row is not None, "the migration wrote it"
-    return _ReaperRun(now=row["now"], checked_until=row["checked_until"])
+    return ReaperRun(**rows[0])
 
 
-async def _mark_overdue(database: Database, moment: _ReaperRun) -> None:
+async def _mark_overdue(database: Database, begun: ReaperRun) -> None:
     """Mark holds that are 60 s past their deadline, even if their worker is alive."""
     is_whole = True
     async for found in open_holds.find(
-        database, after=moment.checked_until, until=moment.now - OVERDUE_AFTER, instances=None
+        database, after=begun.checked_until, until=begun.check_until, instances=None
     ):
         is_whole = await mark(database, found) and is_whole
     if is_whole:
@@ -68,11 +85,11 @@ async def _mark_overdue(database: Database, moment: _ReaperRun) -> None:
             await tx.execute(
                 "UPDATE reaper_progress SET checked_until = greatest(checked_until, $1)"
                 " WHERE is_only",
-                moment.now - CHECKED_AFTER,
+                begun.check_until,
             )
 
 
-async def _mark_orphaned(database: Database, moment: _ReaperRun) -> None:
+async def _mark_orphaned(database: Database, begun: ReaperRun) -> None:
     """Mark the open holds of dead workers, without waiting for their deadlines.
 
     `_mark_overdue` has marked the holds with a deadline before `checked_until`.
@@ -82,11 +99,11 @@ async def _mark_orphaned(database: Database, moment: _ReaperRun) -> None:
         return
     is_whole = True
     async for found in open_holds.find(
-        database, after=moment.checked_until, until=None, instances=dead
+        database, after=begun.checked_until, until=None, instances=dead
     ):
         is_whole = await mark(database, found) and is_whole
     if is_whole:
-        await _note_reaped(database, dead, moment.now)
+        await _note_reaped(database, dead, begun.now)
 
 
 async def _dead_instances(database: Database) -> list[InstanceId]:

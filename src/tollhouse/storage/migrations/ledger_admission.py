@@ -196,12 +196,11 @@ END
 $$
 """  # noqa: S608 - composed of constants
 
-_LOCK_ACCOUNTS: Final = f"""SELECT array_agg(a.organization_id),
+_LOCK_ACCOUNTS: Final = """SELECT array_agg(a.organization_id),
                coalesce(array_agg(a.organization_id) FILTER (
-                   WHERE a.available >= t.total AND t.is_in_time AND NOT p_is_retry), '{{}}')
+                   WHERE a.available >= t.total AND NOT p_is_retry), '{}')
           INTO v_locked, v_fitting
-          FROM (SELECT i.organization_id, sum(i.amount_pico) AS total,
-                       bool_and({_IN_TIME}) AS is_in_time
+          FROM (SELECT i.organization_id, sum(i.amount_pico) AS total
                   FROM unnest(p_holds) i
                  GROUP BY 1) t
          CROSS JOIN LATERAL (
@@ -210,7 +209,7 @@ _LOCK_ACCOUNTS: Final = f"""SELECT array_agg(a.organization_id),
                   FROM accounts x
                  WHERE x.organization_id = t.organization_id
                  LIMIT 1
-                   FOR UPDATE """  # noqa: S608 - composed of constants
+                   FOR UPDATE """
 
 ADMIT_BATCH: Final = f"""
 CREATE FUNCTION ledger_admit_batch(
@@ -238,10 +237,10 @@ BEGIN
     END IF;
 
     SELECT array_agg(d.organization_id), array_agg(c.place), array_agg(d.total),
-           array_agg(d.organization_id) FILTER (WHERE c.place IS NULL)
+           array_agg(d.organization_id) FILTER (WHERE c.place IS NULL OR NOT d.is_in_time)
       INTO v_payers, v_places, v_totals, v_refusing
       FROM (SELECT i.organization_id, k.scope, k.scope_id, k.window_start,
-                   sum(i.amount_pico) AS total
+                   sum(i.amount_pico) AS total, bool_and({_IN_TIME}) AS is_in_time
               FROM unnest(p_holds) i
          {_WINDOWS}
              WHERE i.organization_id = ANY(v_fitting)

@@ -4,8 +4,9 @@ A body counts with the memory that it needs: its bytes as they arrive, and befor
 texts and elements that the parser will allocate. It counts until the request has ended.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tollhouse.api.edge_errors import BodyQuotaExceeded, OrganizationBodyQuotaExceeded
 from tollhouse.base.ids import OrganizationId
@@ -38,8 +39,7 @@ def parsed_cost(size_bytes: int, *, character_bytes: int, elements: int) -> int:
     return size_bytes * copies + elements * ELEMENT_COST
 
 
-@dataclass(slots=True)
-class _OrganizationUsage:
+class _OrganizationUsage(Struct):
     """The memory that the bodies of one organization use now."""
 
     small: int = 0

@@ -6,7 +6,6 @@ media type (415), declared size (413), requests per minute and at once, Admin re
 """
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import Callable
 from functools import partial
@@ -292,7 +291,7 @@ class Edge:
         reply = errors.render(failure, presentation)
         # A refusal by the token limit has the limit headers already.
         limits = tuple(pair for pair in exchange.permit.headers if pair not in reply.headers)
-        return dataclasses.replace(reply, headers=reply.headers + limits)
+        return msgspec.structs.replace(reply, headers=reply.headers + limits)
 
     async def _send(self, reply: Reply | StreamReply, exchange: Exchange) -> int:
         """Send an answer, and return the status to log."""

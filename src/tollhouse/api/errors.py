@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from tollhouse.base.errors import GatewayError, Unexpected, without_frames
 from tollhouse.base.ids import RequestId
@@ -18,8 +19,7 @@ from tollhouse.contract.errors import (
 logger = logging.getLogger("tollhouse.api")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """A complete answer: status, headers and bytes."""
 
     status: int

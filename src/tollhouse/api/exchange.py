@@ -1,6 +1,6 @@
 """One HTTP request on its way through the edge."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tollhouse.api.admin_permits import AdminPermit
 from tollhouse.api.body import Body, Receive, Scope, Send
@@ -10,8 +10,7 @@ from tollhouse.inference.trace import RequestTrace
 from tollhouse.limits.limiter import UNCOUNTED, Permit
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(Struct):
     """A request and what the edge has learned about it so far."""
 
     scope: Scope

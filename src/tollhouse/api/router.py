@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from tollhouse.api.call import Handler
 from tollhouse.api.static_site import StaticSite
 from tollhouse.contract.operation import Guard, MisdeclaredOperation, Operation
@@ -56,8 +58,7 @@ class _RouteNode:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """The routes of a path by method, and the parameters in the path."""
 
     by_method: Mapping[str, Route]

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from msgspec import Struct
 
 from tollhouse.backends.errors import ConnectionBroken, NotHttp
 
@@ -30,8 +31,7 @@ class NotSendable(ValueError):
     """A part of a request is not allowed on the wire. Carries no text: the part may be a secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The server that a connection leads to."""
 
     is_tls: bool

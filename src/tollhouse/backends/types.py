@@ -34,8 +34,7 @@ class BackendConfig:
     total_seconds: float = 580.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UpstreamRequest:
+class UpstreamRequest(Struct, frozen=True, kw_only=True):
     """A request that any replica of its backend can answer.
 
     `path` continues the replica's base URL, or its host if `is_at_host`. Requests of equal

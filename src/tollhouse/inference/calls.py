@@ -1,9 +1,10 @@
 """The request that the pipeline receives, and the answer that it returns."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from tollhouse.base.ids import RequestId
 from tollhouse.inference.endpoint import Endpoint
@@ -13,8 +14,7 @@ from tollhouse.keys.types import Customer
 from tollhouse.limits.limiter import Permit
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InferenceCall:
+class InferenceCall(Struct, frozen=True, kw_only=True):
     """A decoded request of a customer.
 
     `recheck` authenticates the customer again, if the body took long to arrive. `charge_cpu` is
@@ -32,8 +32,7 @@ class InferenceCall:
     charge_cpu: Callable[[float], None]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WholeAnswer:
+class WholeAnswer(Struct, frozen=True, kw_only=True):
     """The body of an answer that is sent at once."""
 
     body: bytes

@@ -1,9 +1,10 @@
 """What an endpoint provides: the translation of requests and the encoding of answers."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.base.ids import RequestId
@@ -20,8 +21,7 @@ def same_name(param: str) -> str:
     return param
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True, kw_only=True):
     """The usage and the time of a complete answer.
 
     `is_estimated` says that the gateway counted part of the usage, because the engine did not.
@@ -67,8 +67,7 @@ class AnswerEncoder(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TranslatedRequest:
+class TranslatedRequest(Struct, frozen=True, kw_only=True):
     """A request in the form that is priced, judged and forwarded, with its encoder.
 
     Errors use the caller's names of fields. `may_be_cut` says that the caller allows turns to be

@@ -7,11 +7,11 @@ what it counts, and only if the count covers the whole prompt.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tollhouse.backends.errors import BackendError
 from tollhouse.backends.openai_json import forwarded_message

@@ -6,11 +6,11 @@ tokenizer runs inside the gateway. Unknown usage is a state, not zero.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from tollhouse.backends.types import (
     FreeObject,
@@ -31,8 +31,7 @@ _FUNCTION_CALL = -1
 """The index of a choice's function call; tool calls have indexes from 0 on."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeteredUsage:
+class MeteredUsage(Struct, frozen=True, kw_only=True):
     """What a call is charged for.
 
     `usage` lies within the bound that was held for. `used` is the same before the bound cut it:

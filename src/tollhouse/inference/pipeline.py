@@ -6,11 +6,14 @@ and activity exist once. `docs/architecture.md` walks through it with file names
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.backends.types import UpstreamCompletion, UpstreamRequest
@@ -55,8 +58,7 @@ class Timeouts:
     admission: timedelta
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _PreparedRequest:
+class _PreparedRequest(Struct, frozen=True, kw_only=True):
     """A checked request: what to send to which model, and the most it can use."""
 
     call: InferenceCall

@@ -5,9 +5,10 @@ state and the permit: it resolves exactly once, and releases the permit in the s
 """
 
 import logging
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from tollhouse.backends.errors import BackendError
 from tollhouse.base.errors import GatewayError, without_frames
@@ -77,8 +78,7 @@ class HoldEnding(Enum):
     """The hold stays until there is evidence of what the backend bills."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CallFacts:
+class CallFacts(Struct, frozen=True, kw_only=True):
     """What is known of the backend call when its hold ends."""
 
     bills_without_answer: bool
@@ -139,8 +139,7 @@ def event_of(failure: GatewayError) -> HoldEvent:
     return HoldEvent.BACKEND_FAILED if isinstance(failure, BackendError) else HoldEvent.BROKEN_OFF
 
 
-@dataclass(kw_only=True, slots=True)
-class RequestHold:
+class RequestHold(Struct, kw_only=True):
     """The credit held for one request. Resolves exactly once, also if the caller disconnects.
 
     Only `fail` waits, for the commit. The batcher commits all other resolutions by itself.
@@ -152,8 +151,8 @@ class RequestHold:
     batcher: Batcher
     permit: Permit
     trace: RequestTrace
-    _state: HoldState = field(default=HoldState.OPEN)
-    _delivered_when_left: int | None = field(default=None)
+    _state: HoldState = HoldState.OPEN
+    _delivered_when_left: int | None = None
     """The output tokens that the caller had when it disconnected; None while it is connected."""
 
     @property

@@ -6,9 +6,9 @@ that disconnects early ends long before the backend reports the usage.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tollhouse.activity.types import FailureSource, RequestRecord
 from tollhouse.backends.errors import BackendError, BackendRejected
@@ -25,15 +25,14 @@ _MS = 1000.0
 ZERO = PicoUsd(0)
 
 
-class _Phases(NamedTuple):
+class _Phases(Struct, frozen=True):
     queue_ms: float | None
     admission_ms: float | None
     judging_ms: float | None
     first_byte_ms: float | None
 
 
-@dataclass(kw_only=True, slots=True)
-class RequestTrace:
+class RequestTrace(Struct, kw_only=True):
     """What is known of one request, set step by step. Only customers' requests are recorded.
 
     Times are seconds of the monotonic clock. It is passed as an argument, because a context

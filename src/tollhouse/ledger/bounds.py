@@ -4,11 +4,12 @@ A tokenizer makes at most one token of a byte, and its normalizer may make sever
 Decision 0008 has the reasons for the numbers.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec import Struct
 
 from tollhouse.contract.bounds import OUTPUT_TOKENS_DEFAULT, FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest
@@ -68,8 +69,7 @@ class ModelBounds:
     bills_prompt_per_choice: bool = False
 
 
-@dataclass(kw_only=True, slots=True)
-class Prompt:
+class Prompt(Struct, kw_only=True):
     """The content of a request without the data of its images, by how a template renders it.
 
     `texts` are rendered as they are or as JSON strings. `structures` may be serialized again, with
@@ -77,9 +77,9 @@ class Prompt:
     `is_open`: the backend may bill input whose size is not known from the request.
     """
 
-    texts: list[Any] = field(default_factory=list[Any])
-    structures: list[Any] = field(default_factory=list[Any])
-    arguments: list[str] = field(default_factory=list[str])
+    texts: list[Any] = []
+    structures: list[Any] = []
+    arguments: list[str] = []
     messages: int = 0
     tools: int = 0
     images: int = 0

@@ -3,7 +3,10 @@
 Every amount is a product of integers, so nothing is rounded.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
@@ -25,8 +28,7 @@ class Prices:
     request_pico_usd: PicoUsd
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TokenBound:
+class TokenBound(Struct, frozen=True, kw_only=True):
     """The most that a backend can bill for a request.
 
     `prompt_tokens` and `images` are for all choices together, `output_tokens` for each of them.
@@ -38,8 +40,7 @@ class TokenBound:
     completions: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """The usage that a backend reports, for all choices together.
 
     Prompt tokens include cached tokens, and completion tokens include reasoning. The usage of a

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-from tollhouse.backends.connection import Deadline
+from tollhouse.backends.connection import Deadline, UpstreamConnection
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendBusy,
@@ -29,6 +29,7 @@ from tollhouse.backends.errors import (
     TransportError,
     UpstreamBodyTooLarge,
 )
+from tollhouse.backends.http1 import Headers, RequestHead, request_head
 from tollhouse.backends.openai_json import refusal_text
 from tollhouse.backends.replicas import Replica, Replicas
 from tollhouse.backends.transport import Response, Transport
@@ -67,10 +68,12 @@ class UpstreamCall:
         "_acquired",
         "_began_at_seconds",
         "_config",
+        "_connection",
         "_deadline",
         "_has_begun",
         "_loop",
         "_metrics",
+        "_open_until_seconds",
         "_outcome",
         "_replicas",
         "_response",
@@ -95,74 +98,76 @@ class UpstreamCall:
         self._deadline = Deadline(self._time_out)
         self._tried: list[Replica] = []
         self._acquired: Replica | None = None
+        self._connection: UpstreamConnection | None = None
         self._response: Response | None = None
         self._has_begun = False
         self._outcome = _LEFT
         self.replica = ""
 
     async def open(
-        self,
-        request: UpstreamRequest,
-        headers: Mapping[str, str],
-        *,
-        media_type: bytes,
-        seconds: float,
+        self, request: UpstreamRequest, headers: Headers, *, media_type: bytes, seconds: float
     ) -> None:
         """Send the request until a replica answers 200, and wait for the head of that answer.
 
-        `seconds` bounds all attempts together. Raises if the answer has another media type.
+        `seconds` bounds all attempts together, and reading until `next_bytes` sets another
+        deadline. Raises the last failure, or if the answer has another media type. No frame keeps
+        a failure that it raises: such a cycle would keep the request in memory.
         """
+        self._open_until_seconds = self._began_at_seconds + seconds
+        self._deadline.set(self._open_until_seconds)
         try:
-            async with asyncio.timeout_at(self._began_at_seconds + seconds):
-                replica = self._replicas.acquire(request.affinity)
-                if replica is None:
-                    raise NoReplica
-                await self._attempt_until_answered(replica, request, headers)
-        except TimeoutError:
+            replica = self._replicas.acquire(request.affinity)
+            if replica is None:
+                raise NoReplica
+            while self._response is None:
+                try:
+                    self._response = await self._attempt(replica, request, headers)
+                except BackendError as failure:
+                    following = self._next_replica(replica, request, failure)
+                    if following is None:
+                        raise
+                    replica = following
+        except TookTooLong:
             raise self.failed(BackendTimedOut(replica=self.replica)) from None
         except BackendError as failure:
             self._outcome = failure.outcome
             raise
-        assert self._response is not None, "the last attempt was answered"
         if not _is_uncompressed(self._response.headers, media_type):
             raise self.failed(BackendMalformed(replica=self.replica))
 
-    async def _attempt_until_answered(
-        self, replica: Replica, request: UpstreamRequest, headers: Mapping[str, str]
-    ) -> None:
-        """Send the request, also to other replicas after failures; raise the last failure.
-
-        No frame keeps a failure that it raises: such a cycle would keep the request in memory.
-        """
-        while True:
-            try:
-                return await self._attempt(replica, request, headers)
-            except BackendError as failure:
-                following = self._next_replica(replica, request, failure)
-                if following is None:
-                    raise
-            replica = following
-
     async def _attempt(
-        self, replica: Replica, request: UpstreamRequest, headers: Mapping[str, str]
-    ) -> None:
-        """Send the request to an acquired replica, and keep the answer if its status is 200."""
+        self, replica: Replica, request: UpstreamRequest, headers: Headers
+    ) -> Response:
+        """Send the request to an acquired replica, and return its answer if the status is 200.
+
+        Raises `TookTooLong` at the deadline of `open`.
+        """
         self._acquired = replica
         self._tried.append(replica)
         self.replica = replica.url
+        url = (replica.host_url if request.is_at_host else replica.url) + request.path
+        head = request_head("POST", url, headers)
         try:
-            response = await self._transport.send(
-                "POST",
-                (replica.host_url if request.is_at_host else replica.url) + request.path,
-                headers=headers,
-                body=request.body,
-                connect_seconds=self._config.connect_seconds,
-            )
+            self._connection = self._transport.pop_idle(head.origin) or await self._connect(head)
+            response = await self._transport.send_on(self._connection, head, request.body)
+        except TookTooLong:
+            raise
         except TransportError as error:
             raise _UNANSWERED[type(error)](replica=replica.url) from None
         if response.status != _OK:
             raise await self._refusal(response)
-        self._response = response
+        return response
+
+    async def _connect(self, head: RequestHead) -> UpstreamConnection:
+        left_seconds = self._open_until_seconds - self._loop.time()
+        try:
+            return await self._transport.connect(
+                head.origin, min(self._config.connect_seconds, left_seconds)
+            )
+        except NotConnected:
+            if self._loop.time() >= self._open_until_seconds:
+                raise TookTooLong from None
+            raise
 
     def _next_replica(
         self, replica: Replica, request: UpstreamRequest, failure: BackendError
@@ -182,6 +187,7 @@ class UpstreamCall:
             if status in _REQUEST_REFUSED:
                 return BackendRejected(await self._refusal_text(response), replica=replica)
         finally:
+            self._connection = None
             response.close()
         if status == _BUSY:
             wait_seconds = _whole_seconds(response.headers.get(b"retry-after", b""))
@@ -199,6 +205,8 @@ class UpstreamCall:
     async def _refusal_text(self, response: Response) -> str | None:
         try:
             body = await response.read(REFUSAL_BYTES_MAX)
+        except TookTooLong:
+            raise
         except TransportError:
             return None
         parts = urlsplit(self.replica)
@@ -221,10 +229,9 @@ class UpstreamCall:
         finally:
             self._deadline.suspend()
 
-    async def read(self, *, bytes_max: int, seconds: float) -> bytes:
-        """Return the whole body. Raises `BackendTimedOut` `seconds` after the call began."""
+    async def read(self, *, bytes_max: int) -> bytes:
+        """Return the whole body. Raises `BackendTimedOut` at the deadline of `open`."""
         assert self._response is not None, "a call is opened before it is read"
-        self._deadline.set(self._began_at_seconds + seconds)
         try:
             return await self._response.read(bytes_max)
         except TookTooLong:
@@ -266,6 +273,7 @@ class UpstreamCall:
     def close(self) -> None:
         """Release the connection and the replica, and count the call."""
         self._deadline.cancel()
+        self._connection = None
         if self._response is not None:
             self._response.close()
         self._release()
@@ -277,8 +285,8 @@ class UpstreamCall:
             self._acquired = None
 
     def _time_out(self) -> None:
-        if self._response is not None:
-            self._response.time_out()
+        if self._connection is not None:
+            self._connection.time_out()
 
 
 def _is_uncompressed(headers: Mapping[bytes, bytes], media_type: bytes) -> bool:
@@ -286,6 +294,8 @@ def _is_uncompressed(headers: Mapping[bytes, bytes], media_type: bytes) -> bool:
 
     The gateway asks for nothing else, and a compressed body exceeds any bound when it is expanded.
     """
+    if headers.get(b"content-type") == media_type and b"content-encoding" not in headers:
+        return True
     found = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     coding = headers.get(b"content-encoding", b"").strip()
     return found == media_type and coding in (b"", b"identity")

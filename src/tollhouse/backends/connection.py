@@ -34,7 +34,6 @@ class UpstreamConnection(asyncio.Protocol):
     """One connection, used by one task at a time. Calls `on_lost` once, when it is closed."""
 
     __slots__ = (
-        "_answer",
         "_can_write",
         "_failure",
         "_is_reading",
@@ -43,12 +42,13 @@ class UpstreamConnection(asyncio.Protocol):
         "_state",
         "_transport",
         "_waiter",
+        "answer",
     )
 
     def __init__(self, on_lost: Callable[["UpstreamConnection"], None]) -> None:
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
-        self._answer = AnswerParser()
+        self.answer = AnswerParser()
         self._state = UpstreamState.IDLE
         self._failure: type[TransportError] = ConnectionBroken
         self._waiter: asyncio.Future[None] | None = None
@@ -63,7 +63,7 @@ class UpstreamConnection(asyncio.Protocol):
         receive the next answer.
         """
         if self._state is UpstreamState.RECEIVING:
-            is_free = self._answer.is_whole and self._answer.keeps_alive
+            is_free = self.answer.is_whole and self.answer.keeps_alive
         else:
             is_free = self._state is UpstreamState.IDLE
         return is_free and self._is_reading and not self._transport.is_closing()
@@ -73,7 +73,7 @@ class UpstreamConnection(asyncio.Protocol):
 
         If the upstream answers before it has read the whole body, the rest is not sent.
         """
-        answer = self._answer
+        answer = self.answer
         answer.begin()
         if body is None or len(body) <= SENT_AT_ONCE_BYTES:
             self._enter(UpstreamState.RECEIVING)
@@ -86,7 +86,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     async def next_bytes(self) -> bytes:
         """Return what has arrived of the body, waiting for at least one byte; empty at its end."""
-        answer = self._answer
+        answer = self.answer
         while not answer.buffered_bytes:
             if answer.is_whole:
                 return b""
@@ -122,7 +122,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._state is UpstreamState.IDLE:
             self.abort()
             return
-        answer = self._answer
+        answer = self.answer
         try:
             answer.feed(data)
         except TransportError as failure:
@@ -136,7 +136,7 @@ class UpstreamConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """End a body that has no stated length; the transport then closes itself."""
         try:
-            self._answer.end()
+            self.answer.end()
         except TransportError as failure:
             self._fail(type(failure))
         else:
@@ -162,9 +162,9 @@ class UpstreamConnection(asyncio.Protocol):
         self._transport.write(head)
         left = memoryview(body)
         while left:
-            while not self._can_write and not self._answer.status:
+            while not self._can_write and not self.answer.status:
                 await self._change()
-            if self._answer.status:
+            if self.answer.status:
                 return
             self._transport.write(left[:SENT_AT_ONCE_BYTES])
             left = left[SENT_AT_ONCE_BYTES:]

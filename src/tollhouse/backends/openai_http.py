@@ -1,11 +1,12 @@
 """A backend that speaks OpenAI's chat completions API over HTTP."""
 
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from tollhouse.backends.call import UpstreamCall
 from tollhouse.backends.errors import BackendMalformed
 from tollhouse.backends.health import HealthChecks
+from tollhouse.backends.http1 import Headers
 from tollhouse.backends.openai_json import Undecodable, decode_completion, decode_to
 from tollhouse.backends.replicas import Replicas
 from tollhouse.backends.streaming import EVENTS, OpenAiStream
@@ -46,9 +47,11 @@ class OpenAiBackend:
         """Whether a call would find a replica now."""
         return self._replicas.is_ready
 
-    async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
+    def complete(
+        self, request: UpstreamRequest
+    ) -> Coroutine[Any, Any, tuple[UpstreamCompletion, str]]:
         """Return the whole answer and the URL of the replica that gave it."""
-        return await self._answer(request, decode_completion)
+        return self._answer(request, decode_completion)
 
     async def fetch(self, request: UpstreamRequest, kind: type[T]) -> tuple[T, str]:
         """Return an answer other than a completion, such as a token count, and its replica."""
@@ -61,7 +64,7 @@ class OpenAiBackend:
         seconds = self._config.total_seconds
         try:
             await call.open(request, self._json_headers, media_type=_JSON, seconds=seconds)
-            body = await call.read(bytes_max=ANSWER_BYTES_MAX, seconds=seconds)
+            body = await call.read(bytes_max=ANSWER_BYTES_MAX)
             try:
                 answer = decode(body)
             except Undecodable:
@@ -77,13 +80,11 @@ class OpenAiBackend:
         return OpenAiStream(self._config, call, request, self._event_headers)
 
 
-def _headers(api_key: str | None, *, accept: bytes) -> dict[str, str]:
-    headers = {
-        "accept": accept.decode(),
-        "accept-encoding": "identity",
-        "content-type": _JSON.decode(),
-        "user-agent": "tollhouse",
-    }
-    if api_key is not None:
-        headers["authorization"] = f"Bearer {api_key}"
-    return headers
+def _headers(api_key: str | None, *, accept: bytes) -> Headers:
+    headers = (
+        ("accept", accept.decode()),
+        ("accept-encoding", "identity"),
+        ("content-type", _JSON.decode()),
+        ("user-agent", "tollhouse"),
+    )
+    return headers if api_key is None else (*headers, ("authorization", f"Bearer {api_key}"))

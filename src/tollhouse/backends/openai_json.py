@@ -7,6 +7,7 @@ Answers are decoded leniently: unknown fields are dropped.
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -107,6 +108,8 @@ class _UpstreamBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _encode = msgspec.json.Encoder().encode
 _NO_REASONING: Final = Reasoning()
+_controls_of: Final = attrgetter("reasoning", "reasoning_effort", "thinking")
+_NO_CONTROLS: Final = (UNSET, UNSET, UNSET)
 _USAGE: Final = _StreamOptions(include_usage=True)
 _CONTINUOUS_USAGE: Final = _StreamOptions(include_usage=True, continuous_usage_stats=True)
 
@@ -194,7 +197,7 @@ def _reasoning(
     An effort takes precedence over a budget, and a budget over a switch. A model that does not
     reason gets none of them, so that turning reasoning off never fails.
     """
-    if not forward.reasons:
+    if not forward.reasons or _controls_of(request) == _NO_CONTROLS:
         return None, None, None
     reasoning = request.reasoning or _NO_REASONING
     if effort := request.reasoning_effort or reasoning.effort:

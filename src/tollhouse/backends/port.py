@@ -1,6 +1,6 @@
 """The interface of a backend. One implementation speaks HTTP; tests have others."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
@@ -33,7 +33,7 @@ class BackendPort(Protocol):
         """Whether a call would find a replica now."""
         ...
 
-    async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
+    def complete(self, request: UpstreamRequest) -> Awaitable[tuple[UpstreamCompletion, str]]:
         """Return the whole answer and its replica. Retries elsewhere before an answer has begun."""
         ...
 

@@ -31,6 +31,7 @@ RETRY_COST = 5
 """Calls that pay for one retry: at most a fifth of all calls are retried, ..."""
 RETRIES_SAVED_MAX = 10
 """... plus this many that quiet times have saved."""
+_SAVED_MAX = RETRY_COST * RETRIES_SAVED_MAX
 _NUMBER_BYTES = 8
 _NUMBER_MASK = 2 ** (8 * _NUMBER_BYTES) - 1
 
@@ -71,11 +72,12 @@ CLOSED = Breaker()
 class RetryBudget:
     """Keeps retries below a fifth of all calls, so that an outage does not multiply the load."""
 
-    saved: int = RETRY_COST * RETRIES_SAVED_MAX
+    saved: int = _SAVED_MAX
 
     def earn(self) -> None:
         """Count one call."""
-        self.saved = min(self.saved + 1, RETRY_COST * RETRIES_SAVED_MAX)
+        if self.saved < _SAVED_MAX:
+            self.saved += 1
 
     def spend(self) -> bool:
         """Pay for one retry. Returns whether the budget covers it."""
@@ -166,6 +168,7 @@ class Replicas:
         self._in_flight = 0
         self._budget = RetryBudget()
         self.all = [Replica(url) for url in config.replicas]
+        metrics.read_in_flight_from(lambda: self._in_flight)
 
     @property
     def is_ready(self) -> bool:
@@ -215,7 +218,6 @@ class Replicas:
             replica.breaker = replica.breaker.after_call_began(self._clock.monotonic_seconds())
         replica.in_flight += 1
         self._in_flight += 1
-        self._metrics.in_flight(self._in_flight)
         return replica
 
     def _candidates(self, tried: Sequence[Replica]) -> list[Replica]:
@@ -233,7 +235,6 @@ class Replicas:
         """Count an attempt as ended."""
         replica.in_flight -= 1
         self._in_flight -= 1
-        self._metrics.in_flight(self._in_flight)
 
     def record_success(self, replica: Replica) -> None:
         """Close the breaker: the replica has answered."""

@@ -1,12 +1,13 @@
 """Streamed chat completions: events into chunks, and the rule when a stream is complete."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
 from tollhouse.backends.call import UpstreamCall
 from tollhouse.backends.errors import BackendBroke, BackendError, BackendMalformed
+from tollhouse.backends.http1 import Headers
 from tollhouse.backends.openai_json import Undecodable, decode_chunk
 from tollhouse.backends.sse import EventDecoder, RecordTooLong
 from tollhouse.backends.types import BackendConfig, UpstreamChunk, UpstreamRequest
@@ -40,7 +41,7 @@ class OpenAiStream:
         config: BackendConfig,
         call: UpstreamCall,
         request: UpstreamRequest,
-        headers: Mapping[str, str],
+        headers: Headers,
     ) -> None:
         self._config = config
         self._call = call

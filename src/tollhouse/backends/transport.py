@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tollhouse.backends.connection import IdleConnections, UpstreamConnection
 from tollhouse.backends.errors import NotConnected, UpstreamBodyTooLarge
-from tollhouse.backends.http1 import Method, Origin, request_head
+from tollhouse.backends.http1 import Method, Origin, RequestHead, request_head
 
 CONNECTING_FAILURES: Final = (OSError, UnicodeError)
 """A host name that is not valid raises `UnicodeError`."""
@@ -47,11 +47,13 @@ class Response:
         """Return the whole body. Raises `UpstreamBodyTooLarge` once it exceeds `bytes_max`."""
         pieces: list[bytes] = []
         size_bytes = 0
-        next_bytes = self._connection.next_bytes
-        while piece := await next_bytes():
+        connection = self._connection
+        while piece := await connection.next_bytes():
             size_bytes += len(piece)
             if size_bytes > bytes_max:
                 raise UpstreamBodyTooLarge
+            if connection.answer.is_whole and not pieces:
+                return piece
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -92,14 +94,23 @@ class Transport:
     ) -> Response:
         """Send a request and wait for the head of its answer. Only connecting has a timeout."""
         head = request_head(method, url, tuple(headers.items()))
-        origin = head.origin
-        connection = self._idle.pop(origin) or await self._connect(origin, connect_seconds)
+        connection = self.pop_idle(head.origin) or await self.connect(head.origin, connect_seconds)
+        return await self.send_on(connection, head, body)
+
+    def pop_idle(self, origin: Origin) -> UpstreamConnection | None:
+        """Return an open connection that has no request, or None."""
+        return self._idle.pop(origin)
+
+    async def send_on(
+        self, connection: UpstreamConnection, head: RequestHead, body: bytes | None
+    ) -> Response:
+        """Send a request on a connection to its origin, and wait for the head of its answer."""
         try:
             status, received = await connection.send(head.with_body(body), body)
         except BaseException:
             connection.abort()
             raise
-        return Response(self._idle, origin, connection, status=status, headers=received)
+        return Response(self._idle, head.origin, connection, status=status, headers=received)
 
     async def close(self) -> None:
         """Close every connection, also those of unfinished answers."""
@@ -107,7 +118,8 @@ class Transport:
         for connection in tuple(self._open):
             connection.abort()
 
-    async def _connect(self, origin: Origin, connect_seconds: float) -> UpstreamConnection:
+    async def connect(self, origin: Origin, connect_seconds: float) -> UpstreamConnection:
+        """Open a connection. Raises `NotConnected`."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(connect_seconds):

@@ -6,6 +6,7 @@ All counting and writing happens on one thread.
 """
 
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -41,19 +42,26 @@ class BufferedCounter(Counter):
 
 
 class BufferedGauge(Gauge):
-    """A gauge. `set` changes one number in memory."""
+    """A gauge. `set` changes one number in memory; a gauge with a source reads it when written."""
 
     def _metric_init(self) -> None:
         super()._metric_init()
         self._unwritten: float | None = None
+        self._source: Callable[[], float] | None = None
         _series.append(self)
+
+    def read_from(self, source: Callable[[], float]) -> None:
+        """Write what `source` returns, instead of what is set."""
+        self._source = source
 
     def set(self, value: float) -> None:
         """Set the gauge."""
         self._unwritten = value
 
     def write(self) -> None:
-        """Write the last value, if one was set since the last call."""
+        """Write the value of the source, or the last one if any was set since the last call."""
+        if self._source is not None:
+            self._unwritten = self._source()
         if self._unwritten is not None:
             value, self._unwritten = self._unwritten, None
             super().set(value)

@@ -3,6 +3,7 @@
 Every label has a bounded set of values, so that the number of series is bounded.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import cache
 from typing import Final
@@ -223,6 +224,8 @@ class ActivityLoss(StrEnum):
 _requests_by_label: dict[tuple[str, int], BufferedCounter] = {}
 _request_seconds_by_operation: dict[str, BufferedHistogram] = {}
 _lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
+_first_batches: Final = _ledger_batches.labels("first")
+_repeated_batches: Final = _ledger_batches.labels("repeated")
 # Finding a child by its labels costs as much as counting, so the few children are cached.
 _admissions_of: Final = cache(_admissions.labels)
 _resolutions_of: Final = cache(_resolutions.labels)
@@ -241,9 +244,10 @@ def request_answered(operation: str | None, *, status: int, seconds: float) -> N
     durations.record(seconds)
 
 
-def body_read(size_bytes: int) -> None:
-    """Count one request body that was read completely."""
-    _body_bytes.record(size_bytes)
+body_read: Final = _body_bytes.record
+"""Count one request body that was read completely, by its size in bytes."""
+key_found_in_cache: Final = _lookups_by_outcome[LookupOutcome.CACHED].add
+"""Count one lookup of a key that needed no query."""
 
 
 def key_looked_up(outcome: LookupOutcome) -> None:
@@ -274,7 +278,7 @@ def admin_database_connections_in_use(count: int) -> None:
 
 def ledger_batch_sent(size: int, *, is_retry: bool) -> None:
     """Count one statement with `size` admissions and resolutions."""
-    _ledger_batches.labels("repeated" if is_retry else "first").add()
+    (_repeated_batches if is_retry else _first_batches).add()
     _ledger_batch_size.record(size)
 
 
@@ -366,7 +370,8 @@ class BackendMetrics:
         self._calls: dict[str, BufferedCounter] = {}
         self._retries = _backend_retries.labels(backend)
         self._in_flight = _backend_in_flight.labels(backend)
-        self._first_byte_seconds = _backend_first_byte_seconds.labels(backend)
+        self.answer_began: Final = _backend_first_byte_seconds.labels(backend).record
+        """Record the seconds until an answer began."""
         self._unhealthy = _backend_replicas_avoided.labels(backend, "unhealthy")
         self._open = _backend_replicas_avoided.labels(backend, "breaker_open")
 
@@ -381,13 +386,9 @@ class BackendMetrics:
         """Count one retry."""
         self._retries.add()
 
-    def in_flight(self, count: int) -> None:
-        """Set how many calls of this process are in flight."""
-        self._in_flight.set(count)
-
-    def answer_began(self, seconds: float) -> None:
-        """Record the time until an answer began."""
-        self._first_byte_seconds.record(seconds)
+    def read_in_flight_from(self, source: Callable[[], int]) -> None:
+        """Show what `source` returns as the calls of this process that are in flight."""
+        self._in_flight.read_from(source)
 
     def replicas_avoided(self, *, unhealthy: int, breakers_open: int) -> None:
         """Set how many replicas get no calls, by reason."""

@@ -1,6 +1,7 @@
 """The body of a chat completion request, and the rules between its fields."""
 
-from typing import Annotated, Any, ClassVar, Literal, cast
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -166,21 +167,26 @@ def check(request: ChatRequest) -> None:
     if request.store:
         message = "Invalid 'store': only false is accepted, because nothing is stored."
         raise InvalidRequest("unsupported_value", message, param="store")
-    _check_output_bounds(request)
-    _check_logprobs(request)
-    _check_tools(request)
+    if request.max_tokens not in ABSENT and request.max_completion_tokens not in ABSENT:
+        raise combination("max_tokens", "send it or 'max_completion_tokens', not both")
+    if request.logprobs is False and request.top_logprobs:
+        raise combination("top_logprobs", "it contradicts 'logprobs', which is false")
+    if request.stream and (request.prompt_logprobs or 0) > 0:
+        raise combination("prompt_logprobs", "it cannot be streamed")
+    if _tools_of(request) != _NO_TOOLS:
+        _check_tools(request)
     _check_content_parts(request.messages)
-    _check_reasoning(request)
+    if _reasoning_of(request) != _NO_REASONING:
+        _check_reasoning(request)
+
+
+_tools_of: Final = attrgetter("tools", "functions", "tool_choice", "function_call")
+_NO_TOOLS: Final = (UNSET, UNSET, UNSET, UNSET)
+_reasoning_of: Final = attrgetter("reasoning", "reasoning_effort", "thinking", "include_reasoning")
+_NO_REASONING: Final = (UNSET, UNSET, UNSET, UNSET)
 
 
 def _check_reasoning(request: ChatRequest) -> None:
-    if (
-        request.reasoning in ABSENT
-        and request.reasoning_effort in ABSENT
-        and request.thinking in ABSENT
-        and request.include_reasoning in ABSENT
-    ):
-        return
     check_reasoning(
         ReasoningControls(
             reasoning=request.reasoning or Reasoning(),
@@ -189,18 +195,6 @@ def _check_reasoning(request: ChatRequest) -> None:
             include_reasoning=request.include_reasoning,
         )
     )
-
-
-def _check_output_bounds(request: ChatRequest) -> None:
-    if request.max_tokens not in ABSENT and request.max_completion_tokens not in ABSENT:
-        raise combination("max_tokens", "send it or 'max_completion_tokens', not both")
-
-
-def _check_logprobs(request: ChatRequest) -> None:
-    if request.logprobs is False and request.top_logprobs:
-        raise combination("top_logprobs", "it contradicts 'logprobs', which is false")
-    if request.stream and (request.prompt_logprobs or 0) > 0:
-        raise combination("prompt_logprobs", "it cannot be streamed")
 
 
 def _check_tools(request: ChatRequest) -> None:

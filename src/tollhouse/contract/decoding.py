@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -30,6 +30,8 @@ OBJECTS_IN_ARRAYS_MAX: Final = 10_000
 """The most messages, content parts, tool calls, tools, input items and blocks together. The gateway
 works on each of them several times. An agent with 2,000 turns of two messages, one call and two
 parts each sends 10,000."""
+_UNCOUNTED_MARKS_MAX: Final = min(ELEMENTS_MAX, MEMBERS_MAX, OBJECTS_IN_ARRAYS_MAX)
+"""So few brackets, commas, colons and quotes exceed none of these bounds."""
 PIECE_BYTES: Final = 1_048_576
 NESTING_PIECE: Final = 4_096
 
@@ -113,10 +115,17 @@ def structure(document: Document) -> bytes:
     else:
         marks = b"".join(map(punctuation, _pieces(document)))
     # Between two strings is at least one element, so that this also bounds the strings.
-    if marks.count(b'"') > 2 * (ELEMENTS_MAX + 1):
+    is_small = len(marks) <= _UNCOUNTED_MARKS_MAX
+    if not is_small and marks.count(b'"') > 2 * (ELEMENTS_MAX + 1):
         raise _too_many_elements()
     # Two adjacent quotes are therefore one string without punctuation, as most strings are.
     found = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
+    if not is_small:
+        _refuse_too_many(found)
+    return found
+
+
+def _refuse_too_many(found: bytes) -> None:
     if len(found) > ELEMENTS_MAX:
         raise _too_many_elements()
     if found.count(b":") > MEMBERS_MAX:
@@ -124,7 +133,6 @@ def structure(document: Document) -> bytes:
     # An object directly after a bracket or a comma is in an array: members begin with a name.
     if found.count(b"[{") + found.count(b",{") > OBJECTS_IN_ARRAYS_MAX:
         raise not_json(f"its arrays hold more than {OBJECTS_IN_ARRAYS_MAX} objects")
-    return found
 
 
 def elements_bound(document: Document) -> int:
@@ -154,7 +162,7 @@ def refuse_too_deep(found: bytes) -> None:
     Removing the innermost level repeatedly empties a flat structure fast. What remains is walked
     in pieces until it is too deep, so that a very deep body costs no more than one just too deep.
     """
-    if found.count(b"[") + found.count(b"{") <= DEPTH_MAX:
+    if len(found) <= DEPTH_MAX or found.count(b"[") + found.count(b"{") <= DEPTH_MAX:
         return
     brackets, levels = found.translate(_AS_ARRAYS, b",:"), 0
     while brackets:
@@ -187,12 +195,11 @@ def _has_members(tree: Any, wanted: int) -> bool:  # noqa: ANN401 - JSON
     while wanted and level:
         below: list[Any] = []
         for node in level:
-            if type(node) is dict:
-                members = cast("dict[str, Any]", node)
-                wanted -= len(members)
-                below += members.values()
-            elif type(node) is list:
-                below += cast("list[Any]", node)
+            if node.__class__ is dict:
+                wanted -= len(node)
+                below += node.values()
+            elif node.__class__ is list:
+                below += node
         level = below
     return not wanted
 

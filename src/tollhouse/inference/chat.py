@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -30,6 +31,7 @@ from tollhouse.inference.forwarded_tools import with_forwarded_tools
 from tollhouse.ledger.pricing import Usage
 
 END: Final = b"data: [DONE]\n\n"
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class ChatEndpoint:
@@ -63,7 +65,6 @@ class ChatEncoder:
         self._calls: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._fingerprint: str | None = None
         self._tier: str | None = None
-        self._encoder = msgspec.json.Encoder()
 
     @property
     def retained_bytes(self) -> int:
@@ -74,20 +75,20 @@ class ChatEncoder:
 
     def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
         """Encode the complete answer, with its choices in order."""
+        choices = completion.choices
+        if len(choices) > 1:
+            choices = sorted(choices, key=attrgetter("index"))
         body = wire.ChatCompletion(
             id=self._id,
             created=self._created,
             model=self._model,
-            choices=[
-                self._choice(choice)
-                for choice in sorted(completion.choices, key=lambda choice: choice.index)
-            ],
+            choices=[self._choice(choice) for choice in choices],
             usage=_reported(finish),
             system_fingerprint=engine_fields.system_fingerprint(completion.system_fingerprint),
             service_tier=engine_fields.service_tier(completion.service_tier),
             prompt_logprobs=self._prompt_logprobs(completion),
         )
-        return self._encoder.encode(body)
+        return _encode(body)
 
     def _prompt_logprobs(
         self, completion: UpstreamCompletion
@@ -111,9 +112,9 @@ class ChatEncoder:
             refusal=message.refusal or UNSET,
             reasoning=reasoning,
             reasoning_content=reasoning,
-            tool_calls=_numbered(message.tool_calls or []) or UNSET,
+            tool_calls=_numbered(message.tool_calls) if message.tool_calls else UNSET,
             function_call=message.function_call or UNSET,
-            annotations=annotations_of(message.annotations),
+            annotations=annotations_of(message.annotations) if message.annotations else UNSET,
         )
 
     # Streamed
@@ -197,7 +198,7 @@ class ChatEncoder:
 
     def failure(self, error: ErrorBody) -> bytes:
         """Encode the error as a record, without an end marker after it (OQ-25)."""
-        return framed(self._encoder.encode(Envelope(error=error)))
+        return framed(_encode(Envelope(error=error)))
 
     def _record(
         self,
@@ -224,7 +225,7 @@ class ChatEncoder:
             choices=choices,
             usage=usage,
         )
-        return framed(self._encoder.encode(chunk))
+        return framed(_encode(chunk))
 
     def _reasoning(self, said: UpstreamDelta | UpstreamMessage) -> str | None:
         """Return reasoning under both of its names, or neither (OQ-26)."""

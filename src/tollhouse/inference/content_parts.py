@@ -49,9 +49,11 @@ def with_forwarded_parts(request: ChatRequest) -> ChatRequest:
 
     Raises `InvalidRequest` for a part without a type that holds several kinds of content.
     """
-    if any(isinstance(message.content, list) for message in request.messages):
-        messages = [_with_forwarded(message, at) for at, message in enumerate(request.messages)]
-        request = msgspec.structs.replace(request, messages=messages)
+    for message in request.messages:
+        if isinstance(message.content, list):
+            messages = [_with_forwarded(each, at) for at, each in enumerate(request.messages)]
+            request = msgspec.structs.replace(request, messages=messages)
+            break
     if isinstance(request.prediction, dict):
         prediction = forwarded_prediction(request.prediction)
         if isinstance(parts := prediction.get("content"), list):

@@ -7,6 +7,7 @@ A schema of parameters belongs to the caller and is forwarded as it is.
 
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -56,6 +57,8 @@ _OPTIONS: Final[dict[str, Shape]] = {
     "web_search_options": _WEB_SEARCH,
     "audio": _AUDIO,
 }
+_options_of: Final = attrgetter(*_OPTIONS)
+_NO_OPTIONS: Final = (UNSET,) * len(_OPTIONS)
 _PREDICTION: Final[Shape] = {"type": WORD, "content": (str, list)}
 
 
@@ -64,13 +67,17 @@ def with_forwarded_tools(request: ChatRequest) -> ChatRequest:
 
     Raises `SupportedNowhere` for a type of tool that no backend is asked to run.
     """
-    fields = known_options(request, _OPTIONS)
+    fields: FreeObject = {}
+    if _options_of(request) != _NO_OPTIONS:
+        fields = known_options(request, _OPTIONS)
     if request.tools:
         fields["tools"] = [_tool(tool, at) for at, tool in enumerate(request.tools)]
     if request.functions:
         fields["functions"] = [known_members(each, FUNCTION) for each in request.functions]
-    if any(message.tool_calls or message.function_call for message in request.messages):
-        fields["messages"] = [_message(message) for message in request.messages]
+    for message in request.messages:
+        if message.tool_calls or message.function_call:
+            fields["messages"] = [_message(each) for each in request.messages]
+            break
     return msgspec.structs.replace(request, **fields) if fields else request
 
 

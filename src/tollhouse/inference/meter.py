@@ -112,7 +112,8 @@ class Meter:
         self._total = completion.usage
         for choice in completion.choices:
             self._output.add(choice.index, message_characters(choice.message))
-            self._logprob_tokens += logprob_tokens(choice.logprobs)
+            if choice.logprobs is not None:
+                self._logprob_tokens += logprob_tokens(choice.logprobs)
 
     def usage(self, *, is_complete: bool) -> MeteredUsage:
         """Return the usage to charge: the reported one, or the counted one without a report.
@@ -293,22 +294,26 @@ def function_characters(piece: FunctionDelta, *, has_name: bool) -> int:
 
 def message_characters(message: UpstreamMessage) -> int:
     """Count the text of a whole answer of one choice."""
-    return (
-        _content_characters(message.content)
-        + len(message.reasoning or message.reasoning_content or "")
-        + len(message.refusal or "")
-        + _calls_characters(message.tool_calls, message.function_call)
-    )
+    content = message.content
+    characters = len(content) if isinstance(content, str) else _content_characters(content)
+    if text := message.reasoning or message.reasoning_content:
+        characters += len(text)
+    if message.refusal:
+        characters += len(message.refusal)
+    if message.tool_calls or message.function_call:
+        characters += _calls_characters(message.tool_calls, message.function_call)
+    return characters
 
 
 def prompt_characters(request: ChatRequest) -> int:
     """Count the text of the messages and tools of a request, without the data of its images."""
-    tools = [tool.get("function") or tool.get("custom") for tool in request.tools or ()]
-    return (
-        sum(map(_sent_characters, request.messages))
-        + sum(map(_tool_characters, filter(None, tools)))
-        + sum(map(_tool_characters, filter(None, request.functions or ())))
-    )
+    characters = sum(map(_sent_characters, request.messages))
+    if request.tools:
+        tools = [tool.get("function") or tool.get("custom") for tool in request.tools]
+        characters += sum(map(_tool_characters, filter(None, tools)))
+    if request.functions:
+        characters += sum(map(_tool_characters, filter(None, request.functions)))
+    return characters
 
 
 def _sent_characters(message: ChatMessage) -> int:

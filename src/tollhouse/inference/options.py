@@ -63,6 +63,20 @@ _NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
 _DECLARED_AS: Final = {name: name for name in _SAMPLING} | _FEATURES
 """The options that a model declares, and the name of each in its declaration."""
 _values_of = attrgetter(*_DECLARED_AS)
+_OTHERS: Final = (
+    "n",
+    "tools",
+    "response_format",
+    "thinking",
+    "reasoning_effort",
+    "reasoning",
+    "modalities",
+    "audio",
+)
+"""The options beside those of `_DECLARED_AS` that `_unsupported` checks."""
+_others_of = attrgetter(*_OTHERS)
+_NO_OTHERS: Final = (UNSET,) * len(_OTHERS)
+_NOTHING_SENT: Final = (UNSET,) * len(_DECLARED_AS)
 _NO_EFFORT = (*ABSENT, "none")
 _OUTPUTS: tuple[str, ...] = get_args(Modality)
 _MODALITIES_OF_PARTS = {
@@ -83,8 +97,9 @@ def check_options(
     Returns the request without undeclared options whose values change nothing.
     """
     undeclared = _undeclared(request, model)
-    for param in _unsupported(request, model, undeclared):
-        raise _lacking(param, request, model, name_of)
+    if undeclared or _others_of(request) != _NO_OTHERS:
+        for param in _unsupported(request, model, undeclared):
+            raise _lacking(param, request, model, name_of)
     takes_text = "text" in model.input_modalities
     for path, parts in _part_lists(request):
         for index, part in enumerate(parts):
@@ -128,9 +143,12 @@ def asks_for_reasoning(request: ChatRequest) -> bool:
 
 def _undeclared(request: ChatRequest, model: Model) -> dict[str, Any]:
     """Return the options that were sent and that the model does not declare."""
+    values = _values_of(request)
+    if values == _NOTHING_SENT:
+        return {}
     return {
         name: value
-        for (name, declared), value in zip(_DECLARED_AS.items(), _values_of(request), strict=True)
+        for (name, declared), value in zip(_DECLARED_AS.items(), values, strict=True)
         if value is not UNSET
         and value is not None
         and declared not in (model.features if name in _FEATURES else model.sampling_parameters)
@@ -184,7 +202,7 @@ def _part_lists(request: ChatRequest) -> Iterator[tuple[str, list[FreeObject]]]:
     for position, message in enumerate(request.messages):
         if isinstance(message.content, list):
             yield f"messages[{position}].content", message.content
-    if isinstance(predicted := (request.prediction or {}).get("content"), list):
+    if request.prediction and isinstance(predicted := request.prediction.get("content"), list):
         yield "prediction.content", cast("list[FreeObject]", predicted)
 
 

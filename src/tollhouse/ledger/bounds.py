@@ -171,8 +171,9 @@ def chat_prompt(request: ChatRequest) -> Prompt:
         _add_tools(prompt, request.tools)
     if request.functions:
         _add_tools(prompt, [{"function": function} for function in request.functions])
-    choices = (request.tool_choice, request.function_call, request.response_format)
-    prompt.structures += [choice for choice in choices if choice not in ABSENT]
+    for choice in (request.tool_choice, request.function_call, request.response_format):
+        if choice not in ABSENT:
+            prompt.structures.append(choice)
     return prompt
 
 

@@ -145,6 +145,8 @@ def _output_cost(prices: Prices, usage: Usage) -> int:
 
 def _paid(costs: tuple[int, ...], held: PicoUsd) -> list[PicoUsd]:
     """Return the part of each cost that the hold pays, from the first to the last."""
+    if sum(costs) <= held:
+        return [*map(PicoUsd, costs)]
     left = int(held)
     paid: list[PicoUsd] = []
     for cost in costs:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.catalogs import BACKENDS, MODELS, model
 from tollhouse.catalog import rules, service
-from tollhouse.catalog.errors import ModelLocked, ModelNotFound, ModelNotReady
+from tollhouse.catalog.errors import ModelLocked, ModelNotFound
 from tollhouse.catalog.types import Model
 
 NAME = "example/model-a"
@@ -68,25 +68,6 @@ def test_a_model_is_locked_while_a_check_is_missing(
 
 def test_a_locked_model_is_refused_by_the_names_of_what_is_missing() -> None:
     with pytest.raises(ModelLocked, match="Missing: identity, export-control") as failed:
-        service.require_usable(
-            locked(), granted_checks=frozenset(), is_backend_ready=lambda _: False
-        )
+        service.require_unlocked(locked(), granted_checks=frozenset())
 
     assert (failed.value.kind, failed.value.code) == (403, "model_locked")
-
-
-def test_a_model_without_a_backend_that_answers_is_not_ready() -> None:
-    asked: list[str] = []
-
-    def is_ready(backend: str) -> bool:
-        asked.append(backend)
-        return len(asked) > 1
-
-    granted = frozenset(REQUIRED)
-    with pytest.raises(ModelNotReady) as failed:
-        service.require_usable(locked(), granted_checks=granted, is_backend_ready=is_ready)
-    service.require_usable(locked(), granted_checks=granted, is_backend_ready=is_ready)
-
-    assert asked == ["engine", "engine"]
-    assert (failed.value.kind, failed.value.code) == (503, "service_unavailable")
-    assert failed.value.retry_after_seconds is not None

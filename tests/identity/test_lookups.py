@@ -173,6 +173,25 @@ async def test_an_answer_is_believed_for_800_ms_from_before_its_query(
     assert measures.counted(measures.BATCHES) - batches == 2
 
 
+async def test_a_key_stays_the_same_object_until_it_changes(
+    directory: KeyDirectory, org: OrganizationFixture, clock: HeldClock
+) -> None:
+    """What is decided for a caller is stored by the object."""
+    key = (await org.project_key(await org.project())).value
+    first = await directory.find(key)
+    clock.advance(BELIEVED)
+    assert await directory.find(key) is first
+
+    await org.grant_check("identity")
+    clock.advance(BELIEVED)
+    changed = await directory.find(key)
+
+    assert first is not None
+    assert changed is not None
+    assert changed.granted_checks == {"identity"}
+    assert changed.caller is not first.caller
+
+
 async def test_a_flood_of_strangers_cannot_make_memory_grow(
     database: Database, peppers: Peppers, clock: HeldClock, tasks: Tasks
 ) -> None:

@@ -272,7 +272,7 @@ class Worker:
                 permit=MovedPermit(facts, permit),
                 trace=trace,
                 recheck=recheck,
-                charge_cpu=lambda _: None,
+                charge_cpu=None,
             )
         )
 

@@ -8,7 +8,6 @@ from tollhouse.api.admin_permits import AdminPermit, AdminPermits
 from tollhouse.api.head import Head, decoded
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.bounds import SESSION_ID_LENGTH_MAX
-from tollhouse.contract.operation import Access, Credential
 from tollhouse.contract.parameters import SESSION_HEADERS
 from tollhouse.inference.errors import SessionInvalid
 from tollhouse.keys import rules
@@ -18,8 +17,8 @@ from tollhouse.keys.types import Admin, Caller, Customer, KeyKind, RequiredPermi
 from tollhouse.limits.limiter import Limiter, Permit
 from tollhouse.limits.types import LimitSubject
 
-_KINDS: Final = {Credential.CUSTOMER: KeyKind.PROJECT, Credential.ADMIN: KeyKind.ADMIN}
 _BEARER: Final = b"bearer "
+_BEARER_LENGTH: Final = len(_BEARER)
 _SESSION_HEADERS: Final = tuple((name.lower().encode(), name) for name in SESSION_HEADERS)
 
 
@@ -41,16 +40,13 @@ class AccessControl:
         self._admin_permits = admin_permits
         self._customer_header = customer_header.lower().encode()
 
-    async def authenticate(self, head: Head, access: Access, *, now: datetime) -> Caller:
+    async def authenticate(
+        self, head: Head, required: RequiredPermission, *, now: datetime
+    ) -> Caller:
         """Return the caller, if its key has the permission that the operation requires."""
-        is_customer_route = access.credential is Credential.CUSTOMER
+        is_customer_route = required.kind is KeyKind.PROJECT
         key = sent_key(head, customer_header=self._customer_header if is_customer_route else None)
         known = await self._directory.find(key)
-        required = RequiredPermission(
-            kind=_KINDS[access.credential],
-            permission=access.permission,
-            survives_archive=access.survives_archive,
-        )
         caller = rules.authorize(known, required, now=now)
         self._last_used.mark(caller, now)
         return caller
@@ -74,18 +70,22 @@ class AccessControl:
 
 def sent_key(head: Head, *, customer_header: bytes | None) -> str:
     """Return the key that was sent. Two headers may carry it if both have the same value."""
-    sent: set[bytes] = set()
+    sent: bytes | None = None
     for value in head.by_name.get(b"authorization", ()):
-        if value[: len(_BEARER)].lower() != _BEARER:
+        if value[:_BEARER_LENGTH].lower() != _BEARER:
             raise InvalidKey
-        sent.add(value[len(_BEARER) :].strip(b" "))
-    if customer_header is not None:
-        sent.update(head.by_name.get(customer_header, ()))
-    if not sent:
+        key = value[_BEARER_LENGTH:].strip(b" ")
+        if sent is not None and sent != key:
+            raise InvalidKey
+        sent = key
+    if customer_header is not None and customer_header in head.by_name:
+        for key in head.by_name[customer_header]:
+            if sent is not None and sent != key:
+                raise InvalidKey
+            sent = key
+    if sent is None:
         raise MissingKey
-    if len(sent) > 1:
-        raise InvalidKey
-    return sent.pop().decode("latin-1")
+    return sent.decode("latin-1")
 
 
 def session_of(head: Head) -> str | None:

@@ -48,6 +48,7 @@ from tollhouse.inference.trace import RequestTrace
 from tollhouse.keys.types import Admin, Caller, Customer
 from tollhouse.observability import log, metrics
 
+STATUS_UNEXPECTED: Final = Kind.UNEXPECTED.value
 STATUS_CLIENT_GONE: Final = 499
 """The status that is logged when the caller left before it was answered."""
 RECHECK_AFTER_SECONDS: Final = 0.1
@@ -89,9 +90,12 @@ class Edge:
             await site(scope, receive, send)
             return
         exchange = self._exchange(scope, receive, send)
-        status = Kind.UNEXPECTED.value
+        status = STATUS_UNEXPECTED
         try:
-            reply = await self._reply(exchange, match)
+            try:
+                reply = await self._reply(exchange, match)
+            except Exception as failure:  # a bug must not leave the caller without an answer
+                reply = self._failed(exchange, failure)
             status = await self._send(reply, exchange)
         except asyncio.CancelledError:
             status = STATUS_CLIENT_GONE
@@ -124,28 +128,34 @@ class Edge:
         )
 
     async def _reply(self, exchange: Exchange, match: Match | None) -> Reply | StreamReply:
-        """Return the answer to a request. An error is rendered as an answer too.
-
-        Exceptions lose their frames here: a refused request must not stay in memory.
-        """
-        try:
-            found, route = self._find(exchange, match)
-            if route is None:
-                return Reply(status=204, headers=(("allow", found.allowed),), body=b"")
-            caller = await self._authenticate_and_limit(
-                exchange, route.operation, is_limited=route.is_limited
-            )
-            if route.endpoint is not None and isinstance(caller, Customer):
-                return await self._infer(exchange, route.operation, route.endpoint, caller)
+        """Return the answer to a request; raise what refuses it."""
+        found, route = self._find(exchange, match)
+        if route is None:
+            return Reply(status=204, headers=(("allow", found.allowed),), body=b"")
+        caller = await self._authenticate_and_limit(exchange, route)
+        if route.endpoint is None or isinstance(caller, Admin):
             return await self._handle(exchange, route, caller, found.parameters)
-        except GatewayError as failure:
+        # A hold that is committed takes over the permit.
+        try:
+            answer = await self._pipeline.run(
+                await self._inference_call(exchange, route, route.endpoint, caller)
+            )
+        finally:
+            # Without a hold the request used no tokens.
+            exchange.permit.leave(used_tokens=0)
+        if isinstance(answer, StreamedAnswer):
+            return StreamReply(headers=exchange.permit.headers, answer=answer)
+        return Reply(status=200, headers=exchange.permit.headers, body=answer.body)
+
+    def _failed(self, exchange: Exchange, failure: Exception) -> Reply:
+        """Render a failure. It loses its frames: a refused request must not stay in memory."""
+        if isinstance(failure, GatewayError):
             return self._refusal(exchange, without_frames(failure))
-        except Disconnected:
+        if isinstance(failure, Disconnected):
             exchange.has_caller_left = True
             # Some servers report a malformed body as a disconnect; only then is this read.
             return self._refusal(exchange, MalformedRequest("The body ended too early."))
-        except Exception as bug:  # a bug must not leave the caller without an answer
-            return self._refusal(exchange, errors.unexpected(bug, exchange.trace.request_id))
+        return self._refusal(exchange, errors.unexpected(failure, exchange.trace.request_id))
 
     def _find(self, exchange: Exchange, match: Match | None) -> tuple[Match, Route | None]:
         """Return the routes of the path, and that of the method; None for OPTIONS."""
@@ -170,51 +180,41 @@ class Edge:
             return MethodNotAllowed(allowed=match.allowed)
         return UnknownUrl(moved_words(managed))
 
-    async def _authenticate_and_limit(
-        self, exchange: Exchange, operation: Operation, *, is_limited: bool
-    ) -> Caller:
+    async def _authenticate_and_limit(self, exchange: Exchange, route: Route) -> Caller:
         """Authenticate the caller, check the declared body, and acquire the request's permits."""
         trace = exchange.trace
         caller = await self._access.authenticate(
-            exchange.head, operation.access, now=trace.started_at
+            exchange.head, route.required, now=trace.started_at
         )
         # From here on a customer's request is recorded, also if it is refused.
         trace.caller = caller
-        if operation.body is not None:
+        if route.operation.body is not None:
             check_media(exchange.head)
             if exchange.head.content_length > self._bodies.bounds.bytes_max:
                 raise BodyTooLarge(bytes_max=self._bodies.bounds.bytes_max)
         if isinstance(caller, Admin):
             exchange.admin_permit = await self._access.admin_permit(caller)
-        elif is_limited:
+        elif route.is_limited:
             exchange.permit = await self._access.limit_permit(caller, trace.request_id)
         return caller
 
-    async def _infer(
-        self, exchange: Exchange, operation: Operation, endpoint: Endpoint, customer: Customer
-    ) -> Reply | StreamReply:
-        """Read the body and run the pipeline. A hold that was committed takes over the permit."""
-        try:
-            _, body = await self._read(exchange, operation, customer)
-            answer = await self._pipeline.run(
-                InferenceCall(
-                    request_id=exchange.trace.request_id,
-                    now=exchange.trace.started_at,
-                    endpoint=endpoint,
-                    body=body,
-                    session=exchange.session,
-                    permit=exchange.permit,
-                    trace=exchange.trace,
-                    recheck=partial(self._recheck, exchange, operation, customer),
-                    charge_cpu=partial(self._bodies.charge, exchange.body),
-                )
-            )
-        finally:
-            # Without a hold the request used no tokens.
-            exchange.permit.leave(used_tokens=0)
-        if isinstance(answer, StreamedAnswer):
-            return StreamReply(headers=exchange.permit.headers, answer=answer)
-        return Reply(status=200, headers=exchange.permit.headers, body=answer.body)
+    async def _inference_call(
+        self, exchange: Exchange, route: Route, endpoint: Endpoint, customer: Customer
+    ) -> InferenceCall:
+        """Read the body and return the call for the pipeline."""
+        _, body = await self._read(exchange, route.operation, customer)
+        is_charged = exchange.body.charged_to is not None
+        return InferenceCall(
+            request_id=exchange.trace.request_id,
+            now=exchange.trace.started_at,
+            endpoint=endpoint,
+            body=body,
+            session=exchange.session,
+            permit=exchange.permit,
+            trace=exchange.trace,
+            recheck=partial(self._recheck, exchange, route, customer),
+            charge_cpu=partial(self._bodies.charge, exchange.body) if is_charged else None,
+        )
 
     async def _handle(
         self, exchange: Exchange, route: Route, caller: Caller, parameters: dict[str, str]
@@ -222,7 +222,7 @@ class Edge:
         """Read the body and run the handler, while the request keeps its permits."""
         assert route.handler is not None, "a route without an endpoint has a handler"
         try:
-            call = await self._call(exchange, route.operation, caller, parameters)
+            call = await self._call(exchange, route, caller, parameters)
             answer: OperationAnswer = await route.handler(call)
         finally:
             exchange.permit.leave(used_tokens=0)
@@ -235,11 +235,12 @@ class Edge:
         )
 
     async def _call(
-        self, exchange: Exchange, operation: Operation, caller: Caller, path: dict[str, str]
+        self, exchange: Exchange, route: Route, caller: Caller, path: dict[str, str]
     ) -> OperationCall[Any, Any, Any]:
+        operation = route.operation
         tree, body = await self._read(exchange, operation, caller)
         if isinstance(caller, Customer):
-            caller = await self._recheck(exchange, operation, caller)
+            caller = await self._recheck(exchange, route, caller)
         return OperationCall(
             request_id=exchange.trace.request_id,
             caller=caller,
@@ -268,15 +269,13 @@ class Edge:
             return None, None
         return await self._bodies.read(exchange.body, operation.body, caller)
 
-    async def _recheck(
-        self, exchange: Exchange, operation: Operation, customer: Customer
-    ) -> Customer:
+    async def _recheck(self, exchange: Exchange, route: Route, customer: Customer) -> Customer:
         """Authenticate again if the body took long to arrive; otherwise return `customer`."""
         passed_seconds = self._clock.monotonic_seconds() - exchange.trace.started_seconds
         if passed_seconds < RECHECK_AFTER_SECONDS:
             return customer
         caller = await self._access.authenticate(
-            exchange.head, operation.access, now=self._clock.now()
+            exchange.head, route.required, now=self._clock.now()
         )
         assert isinstance(caller, Customer), "the route is for customers"
         return caller

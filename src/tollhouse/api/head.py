@@ -36,7 +36,10 @@ class Head:
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.by_name: dict[bytes, list[bytes]] = {}
         for name, value in headers:
-            self.by_name.setdefault(name, []).append(value)
+            if name in self.by_name:
+                self.by_name[name].append(value)
+            else:
+                self.by_name[name] = [value]
         lengths = self.by_name.get(b"content-length")
         self.content_length = int(lengths[0]) if lengths and lengths[0].isdigit() else 0
         self.announces_body = self.content_length > 0 or b"transfer-encoding" in self.by_name

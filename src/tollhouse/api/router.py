@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import unquote
 
 from msgspec import Struct
 
 from tollhouse.api.call import Handler
 from tollhouse.api.static_site import StaticSite
-from tollhouse.contract.operation import Guard, MisdeclaredOperation, Operation
+from tollhouse.contract.operation import Credential, Guard, MisdeclaredOperation, Operation
 from tollhouse.inference.endpoint import Endpoint
+from tollhouse.keys.types import KeyKind, RequiredPermission
 
+_KEY_KINDS: Final = {Credential.CUSTOMER: KeyKind.PROJECT, Credential.ADMIN: KeyKind.ADMIN}
 _ONLY_BY_PIPELINE = frozenset({Guard.ADMISSION, Guard.POLICIES})
 
 
@@ -26,6 +29,7 @@ class Route:
     handler: Handler | None = None
     endpoint: Endpoint | None = None
     is_limited: bool = field(init=False)
+    required: RequiredPermission = field(init=False)
 
     def __post_init__(self) -> None:
         is_guarded = bool(self.operation.guards & _ONLY_BY_PIPELINE)
@@ -37,6 +41,13 @@ class Route:
             message = f"{self.operation.id}: must have {kind} and nothing else"
             raise MisdeclaredOperation(message)
         object.__setattr__(self, "is_limited", Guard.LIMITS in self.operation.guards)
+        access = self.operation.access
+        required = RequiredPermission(
+            kind=_KEY_KINDS[access.credential],
+            permission=access.permission,
+            survives_archive=access.survives_archive,
+        )
+        object.__setattr__(self, "required", required)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Finding the models that a caller may use."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from tollhouse.catalog.errors import ModelLocked, ModelNotFound, ModelNotReady
+from tollhouse.catalog.errors import ModelLocked, ModelNotFound
 from tollhouse.catalog.types import Catalog, Model
 
 
@@ -29,15 +29,11 @@ def access(model: Model, granted_checks: frozenset[str]) -> tuple[bool, tuple[st
     return bool(missing), missing
 
 
-def require_usable(
-    model: Model, *, granted_checks: frozenset[str], is_backend_ready: Callable[[str], bool]
-) -> None:
-    """Raise `ModelLocked` or `ModelNotReady` if the model cannot be called."""
+def require_unlocked(model: Model, *, granted_checks: frozenset[str]) -> None:
+    """Raise `ModelLocked` if the organization lacks a check that the model requires."""
     is_locked, missing = access(model, granted_checks)
     if is_locked:
         raise ModelLocked(missing)
-    if not is_backend_ready(model.backend):
-        raise ModelNotReady
 
 
 def _is_allowed(model_id: str, allowed_models: frozenset[str] | None) -> bool:

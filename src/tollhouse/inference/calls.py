@@ -18,7 +18,7 @@ class InferenceCall(Struct, frozen=True, kw_only=True):
     """A decoded request of a customer.
 
     `recheck` authenticates the customer again, if the body took long to arrive. `charge_cpu` is
-    told the CPU seconds that the request took before its first wait.
+    told the CPU seconds that a large request took before its first wait; None for a small one.
     """
 
     request_id: RequestId
@@ -29,7 +29,7 @@ class InferenceCall(Struct, frozen=True, kw_only=True):
     permit: Permit
     trace: RequestTrace
     recheck: Callable[[], Awaitable[Customer]]
-    charge_cpu: Callable[[float], None]
+    charge_cpu: Callable[[float], None] | None
 
 
 class WholeAnswer(Struct, frozen=True, kw_only=True):

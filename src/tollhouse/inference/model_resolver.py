@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from tollhouse.backends.port import BackendPort
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.quotas import Quota
 from tollhouse.base.rates import OrganizationRate, retry_after_seconds
 from tollhouse.catalog import service
+from tollhouse.catalog.errors import ModelNotReady
 from tollhouse.catalog.types import Backend, Catalog, Model
 from tollhouse.inference.errors import CountedBytesLimited
 from tollhouse.keys.types import Customer
@@ -15,6 +17,8 @@ from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
 from tollhouse.ledger.pricing import Prices, parse_price
 from tollhouse.observability import bound_metrics
 
+DECISIONS_KEPT_MAX = 10_000
+"""Customers and models for which it is kept that the customer may use the model."""
 _FAMILIES = {
     "bytes": TokenizerFamily.BYTES,
     "nfc": TokenizerFamily.NFC,
@@ -34,10 +38,9 @@ class ResolvedModel:
     price_revision: int
     bounds: ModelBounds
 
-    @property
-    def upstream_model(self) -> str:
-        """The name of the model at its backend."""
-        return self.model.upstream_model or self.id
+    upstream_model: str
+    """The name of the model at its backend."""
+    longest_call: timedelta
 
 
 class ModelResolver:
@@ -56,6 +59,7 @@ class ModelResolver:
     ) -> None:
         self._catalog = catalog
         self._ports = ports
+        self._unlocked: dict[tuple[Customer, str], ResolvedModel] = {}
         self._counted_bytes = counted_bytes
         self._models = {
             model_id: _resolved(
@@ -69,14 +73,21 @@ class ModelResolver:
         }
 
     def find(self, model_id: str, customer: Customer) -> ResolvedModel:
-        """Return the model, or raise if the customer may not use it or its backend is not ready."""
-        model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
-        service.require_usable(
-            model,
-            granted_checks=customer.granted_checks,
-            is_backend_ready=self.is_backend_ready,
-        )
-        return self._models[model_id]
+        """Return the model, or raise if the customer may not use it or its backend is not ready.
+
+        Whether a customer may use a model is decided once: a key that changes becomes another
+        customer.
+        """
+        resolved = self._unlocked.get((customer, model_id))
+        if resolved is None:
+            model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
+            service.require_unlocked(model, granted_checks=customer.granted_checks)
+            if len(self._unlocked) >= DECISIONS_KEPT_MAX:
+                self._unlocked.clear()
+            resolved = self._unlocked[customer, model_id] = self._models[model_id]
+        if not resolved.port.is_ready:
+            raise ModelNotReady
+        return resolved
 
     def take_counted_bytes(self, organization_id: OrganizationId, size_bytes: int) -> None:
         """Take bytes from the free counting quota, or raise `CountedBytesLimited`."""
@@ -123,6 +134,8 @@ def _resolved(
         prices=_prices(model),
         price_revision=price_revision,
         bounds=bounds_of(model, backend),
+        upstream_model=model.upstream_model or model_id,
+        longest_call=timedelta(seconds=backend.total_seconds),
     )
 
 

@@ -7,7 +7,7 @@ and activity exist once. `docs/architecture.md` walks through it with file names
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
@@ -237,8 +237,7 @@ class Pipeline:
 
     def _longest(self, prepared: _PreparedRequest) -> timedelta:
         """Return the longest time that the request can take from its admission on."""
-        calling = timedelta(seconds=prepared.resolved.backend.total_seconds)
-        longest = self._timeouts.admission + calling + SETTLING_GRACE
+        longest = self._timeouts.admission + prepared.resolved.longest_call + SETTLING_GRACE
         if prepared.evaluation is not None:
             longest += timedelta(seconds=prepared.evaluation.longest_seconds)
         return longest
@@ -259,13 +258,15 @@ class Pipeline:
             raise
         prepared.call.trace.judged_seconds = self._clock.monotonic_seconds()
 
-    def _require_time(self, request_hold: RequestHold) -> None:
+    def _require_time(self, request_hold: RequestHold) -> datetime:
         """Raise `DeadlinePassed` after the hold's deadline, such as in a process that was paused.
 
-        Soon after the deadline another process resolves the hold.
+        Soon after the deadline another process resolves the hold. Returns the present instant.
         """
-        if self._clock.now() >= request_hold.hold.deadline_at:
+        now = self._clock.now()
+        if now >= request_hold.hold.deadline_at:
             raise DeadlinePassed
+        return now
 
     # The backend call
 
@@ -274,33 +275,12 @@ class Pipeline:
 
         If the caller disconnects, the request still settles for the tokens that were generated.
         """
-        completion = await self._call_backend(prepared, request_hold)
-        try:
-            completion = self._requested_part(prepared, completion, request_hold)
-        except BaseException:
-            request_hold.break_off()
-            raise
-        if prepared.evaluation is not None:
-            await self._evaluate_answer(prepared.evaluation, completion, request_hold)
-        try:
-            self._require_time(request_hold)
-        except DeadlinePassed:
-            request_hold.discard_answer()
-            raise
-        request_hold.start_sending()
-        metered = request_hold.complete()
-        finish = finish_of(metered, at=self._clock.now())
-        return WholeAnswer(body=prepared.encoder.complete(completion, finish))
-
-    async def _call_backend(
-        self, prepared: _PreparedRequest, request_hold: RequestHold
-    ) -> UpstreamCompletion:
-        """Return the answer of the backend. Resolves the hold if the call fails."""
         trace = prepared.call.trace
         try:
             completion, trace.replica = await prepared.resolved.port.complete(
                 prepared.upstream_request
             )
+            completion = self._requested_part(prepared, completion, request_hold)
         except BackendError as failure:
             trace.replica = failure.replica
             await request_hold.fail(failure, may_have_been_billed=failure.may_have_been_billed)
@@ -310,7 +290,16 @@ class Pipeline:
         except BaseException:
             request_hold.break_off()
             raise
-        return completion
+        if prepared.evaluation is not None:
+            await self._evaluate_answer(prepared.evaluation, completion, request_hold)
+        try:
+            now = self._require_time(request_hold)
+        except DeadlinePassed:
+            request_hold.discard_answer()
+            raise
+        request_hold.start_sending()
+        finish = finish_of(request_hold.complete(), at=now)
+        return WholeAnswer(body=prepared.encoder.complete(completion, finish))
 
     def _requested_part(
         self,
@@ -378,9 +367,14 @@ class Pipeline:
 
 
 def charge_cpu_time(
-    charge: Callable[[float], None], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    charge: Callable[[float], None] | None,
+    work: Callable[P, T],
+    *args: P.args,
+    **kwargs: P.kwargs,
 ) -> T:
     """Run `work`, and pass the CPU seconds that it took to `charge`, also if it raises."""
+    if charge is None:
+        return work(*args, **kwargs)
     began_seconds = time.thread_time()
     try:
         return work(*args, **kwargs)

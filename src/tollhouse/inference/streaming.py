@@ -64,7 +64,7 @@ class UpstreamStream:
         meter: Meter,
         *,
         completions: int,
-        before_call: Callable[[], None],
+        before_call: Callable[[], object],
     ) -> None:
         self._port = port
         self._completions = completions

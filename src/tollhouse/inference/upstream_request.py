@@ -7,17 +7,26 @@ and the caller's project, so that one project can neither name nor detect what a
 import hashlib
 import hmac
 
+from msgspec import Struct
+
 from tollhouse.backends.openai_json import Forwarding, encode
 from tollhouse.backends.types import UpstreamRequest
-from tollhouse.base.ids import OrganizationId, ProjectId
 from tollhouse.contract.bounds import OUTPUT_TOKENS_MAX
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.inference.model_resolver import ResolvedModel
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds
 
+TENANTS_KEPT_MAX = 10_000
 CHAT_PATH = "/chat/completions"
 _PURPOSE = b"tollhouse tenancy v1"
+
+
+class _Tenant(Struct, frozen=True, kw_only=True):
+    """The key under which the hints of one project are hashed, and the salt of no salt."""
+
+    key: bytes
+    salt: str
 
 
 class UpstreamRequestBuilder:
@@ -25,6 +34,7 @@ class UpstreamRequestBuilder:
 
     def __init__(self, secret: bytes) -> None:
         self._secret = hmac.digest(secret, _PURPOSE, "sha256")
+        self._tenants: dict[Customer, _Tenant] = {}
 
     def build(
         self,
@@ -35,21 +45,25 @@ class UpstreamRequestBuilder:
         session: str | None,
     ) -> UpstreamRequest:
         """Return the encoded request, with hashed hints where the backend accepts them."""
-        key = self.tenant_key(customer.organization_id, customer.project_id)
+        tenant = self._tenants.get(customer)
+        if tenant is None:
+            if len(self._tenants) >= TENANTS_KEPT_MAX:
+                self._tenants.clear()
+            tenant = self._tenants[customer] = self._tenant(customer)
         hint = session or request.prompt_cache_key
         return UpstreamRequest(
             path=CHAT_PATH,
-            body=encode(request, _forwarding(request, resolved, key)),
-            affinity=_hashed(key, hint, b"affinity") if hint else None,
+            body=encode(request, _forwarding(request, resolved, tenant)),
+            affinity=_hashed(tenant.key, hint, b"affinity") if hint else None,
         )
 
-    def tenant_key(self, organization_id: OrganizationId, project_id: ProjectId) -> bytes:
-        """Return the key under which the hints of one project are hashed."""
-        message = organization_id.bytes + project_id.bytes
-        return hashlib.blake2b(message, key=self._secret, digest_size=32).digest()
+    def _tenant(self, customer: Customer) -> _Tenant:
+        message = customer.organization_id.bytes + customer.project_id.bytes
+        key = hashlib.blake2b(message, key=self._secret, digest_size=32).digest()
+        return _Tenant(key=key, salt=_hashed_hint(key, ""))
 
 
-def hashed_hint(tenant_key: bytes, hint: str) -> str:
+def _hashed_hint(tenant_key: bytes, hint: str) -> str:
     """Return a hint that is stable for one project and unknown to every other; 64 characters."""
     return _hashed(tenant_key, hint, b"hint").hex()
 
@@ -58,11 +72,14 @@ def _hashed(tenant_key: bytes, hint: str, purpose: bytes) -> bytes:
     return hashlib.blake2b(hint.encode(), key=tenant_key, person=purpose, digest_size=32).digest()
 
 
-def _forwarding(request: ChatRequest, resolved: ResolvedModel, tenant_key: bytes) -> Forwarding:
+def _forwarding(request: ChatRequest, resolved: ResolvedModel, tenant: _Tenant) -> Forwarding:
     takes = resolved.backend.takes
     requested = request.max_completion_tokens or request.max_tokens
     output_tokens = bounds.output_tokens_max(requested or None, resolved.bounds)
-    cache_key = request.prompt_cache_key
+    cache_key, cache_salt = request.prompt_cache_key, None
+    if "cache_salt" in takes:
+        salt = request.cache_salt
+        cache_salt = _hashed_hint(tenant.key, salt) if salt else tenant.salt
     return Forwarding(
         upstream_model=resolved.upstream_model,
         reasons="reasoning" in resolved.model.features,
@@ -71,11 +88,9 @@ def _forwarding(request: ChatRequest, resolved: ResolvedModel, tenant_key: bytes
             OUTPUT_TOKENS_MAX if resolved.bounds.reasons_outside_bound else output_tokens - 1
         ),
         takes_continuous_usage="continuous_usage_stats" in takes,
-        cache_salt=(
-            hashed_hint(tenant_key, request.cache_salt or "") if "cache_salt" in takes else None
-        ),
+        cache_salt=cache_salt,
         prompt_cache_key=(
-            hashed_hint(tenant_key, cache_key)
+            _hashed_hint(tenant.key, cache_key)
             if cache_key and "prompt_cache_key" in takes
             else None
         ),

@@ -8,9 +8,11 @@ own: a flood of unknown keys neither delays nor evicts a known one.
 """
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from itertools import islice
 from uuid import UUID
 
@@ -56,7 +58,11 @@ class _Lookup:
 
 
 class KeyDirectory:
-    """Looks up keys by their secrets and caches the answers. One per worker."""
+    """Looks up keys by their secrets and caches the answers. One per worker.
+
+    The cache has no secret of a caller, but digests of them that only this process can compute. A
+    key that a later lookup finds unchanged stays the same object.
+    """
 
     def __init__(
         self,
@@ -71,6 +77,7 @@ class KeyDirectory:
         self._peppers = peppers
         self._clock = clock
         self._cache_size = cache_size
+        self._cache_secret = secrets.token_bytes(blake2b.MAX_KEY_SIZE)
         self._found: dict[bytes, _CachedKey] = {}
         self._missing: dict[bytes, _CachedKey] = {}
         self._renewals: dict[bytes, _Lookup] = {}
@@ -90,12 +97,12 @@ class KeyDirectory:
 
         Raises `TooManyLookups` if too many other unknown keys wait already.
         """
-        name = self._peppers.digest(value, self._peppers.versions[0])
+        name = blake2b(value.encode(), key=self._cache_secret).digest()
         cached = self._found.get(name) or self._missing.get(name)
         if cached is not None:
             age_seconds = self._clock.monotonic_seconds() - cached.asked_at_seconds
             if age_seconds < CACHED_SECONDS:
-                metrics.key_looked_up(LookupOutcome.CACHED)
+                metrics.key_found_in_cache()
                 return cached.known
         if not is_well_formed(value):
             return None
@@ -139,6 +146,9 @@ class KeyDirectory:
         for lookup in batch:
             known = next((found[d] for d in lookup.digests if d in found), None)
             metrics.key_looked_up(LookupOutcome.FOUND if known else LookupOutcome.UNKNOWN)
+            before = self._found.get(lookup.name)
+            if before is not None and before.known == known:
+                known = before.known
             self._store(lookup.name, _CachedKey(known, asked_at_seconds))
             if not lookup.answer.done():
                 lookup.answer.set_result(known)

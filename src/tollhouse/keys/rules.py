@@ -20,8 +20,6 @@ from tollhouse.keys.types import (
     Admin,
     AdminKey,
     Caller,
-    Customer,
-    KeyKind,
     KeyStatus,
     KnownKey,
     ProjectKey,
@@ -33,7 +31,9 @@ DEFAULT_CUSTOMER_PERMISSIONS = tuple(sorted(CUSTOMER_PERMISSIONS))
 
 def authorize(known: KnownKey | None, demand: RequiredPermission, *, now: datetime) -> Caller:
     """Return the caller of a key; raise if the key is not valid or does not fulfil `demand`."""
-    if known is None or not _is_valid(known, now):
+    if known is None or known.is_revoked or known.organization_status == "closed":
+        raise InvalidKey
+    if known.expires_at is not None and now >= known.expires_at:
         raise InvalidKey
     if known.kind is not demand.kind:
         raise WrongKeyType(demand.kind)
@@ -45,37 +45,7 @@ def authorize(known: KnownKey | None, demand: RequiredPermission, *, now: dateti
         raise ProjectArchived
     if not known.holds_all and demand.permission not in known.permissions:
         raise InsufficientPermissions(missing=demand.permission)
-    return _caller(known)
-
-
-def _is_valid(known: KnownKey, now: datetime) -> bool:
-    if known.is_revoked or known.organization_status == "closed":
-        return False
-    return known.expires_at is None or now < known.expires_at
-
-
-def _caller(known: KnownKey) -> Caller:
-    if known.kind is KeyKind.ADMIN:
-        assert known.admin_key_id is not None
-        return Admin(
-            organization_id=known.organization_id,
-            key_id=known.admin_key_id,
-            permissions=known.permissions,
-            holds_all=known.holds_all,
-            expires_at=known.expires_at,
-        )
-    assert known.project_key_id is not None
-    assert known.project_id is not None
-    return Customer(
-        organization_id=known.organization_id,
-        project_id=known.project_id,
-        key_id=known.project_key_id,
-        allowed_models=known.allowed_models,
-        granted_checks=known.granted_checks,
-        policy_version=known.policy_version,
-        catalog_version=known.catalog_version,
-        limits=known.limits,
-    )
+    return known.caller
 
 
 def status(key: ProjectKey, *, now: datetime) -> KeyStatus:

@@ -1,0 +1,94 @@
+"""Which model a request gets: decided once for each customer, except whether its backend is up."""
+
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from tests.support.catalogs import BACKENDS, model
+from tollhouse.backends.port import ChunkStream
+from tollhouse.backends.types import UpstreamCompletion, UpstreamRequest
+from tollhouse.base.clock import HeldClock
+from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, time_ordered_uuid
+from tollhouse.base.rates import OrganizationRate
+from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
+from tollhouse.catalog import rules
+from tollhouse.catalog.errors import ModelLocked, ModelNotFound, ModelNotReady
+from tollhouse.inference.model_resolver import ModelResolver
+from tollhouse.keys.types import Customer
+
+T = TypeVar("T")
+
+NAME = "example/model-a"
+
+
+class UnusedBackend:
+    """A backend that is asked only whether it is ready."""
+
+    is_ready = True
+
+    async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
+        raise NotImplementedError
+
+    async def fetch(self, request: UpstreamRequest, kind: type[T]) -> tuple[T, str]:
+        raise NotImplementedError
+
+    def stream(self, request: UpstreamRequest) -> AbstractAsyncContextManager[ChunkStream]:
+        raise NotImplementedError
+
+
+def resolver(backend: UnusedBackend) -> ModelResolver:
+    catalog = rules.parse(BACKENDS, model(required_checks=["identity"]))
+    clock = HeldClock(datetime.now(UTC))
+    return ModelResolver(
+        catalog,
+        dict.fromkeys(catalog.backends, backend),
+        price_revision=1,
+        counted_bytes=OrganizationRate(clock, per_minute=1_000),
+    )
+
+
+def customer() -> Customer:
+    return Customer(
+        organization_id=OrganizationId(time_ordered_uuid()),
+        project_id=ProjectId(time_ordered_uuid()),
+        key_id=ProjectKeyId(time_ordered_uuid()),
+        allowed_models=None,
+        granted_checks=frozenset({"identity"}),
+        policy_version=1,
+        catalog_version=1,
+        limits=UNLIMITED_EVERYWHERE,
+    )
+
+
+def test_a_changed_customer_is_decided_anew() -> None:
+    models, before = resolver(UnusedBackend()), customer()
+    locked = msgspec.structs.replace(before, granted_checks=frozenset())
+    elsewhere = msgspec.structs.replace(before, allowed_models=frozenset({"another"}))
+
+    found = models.find(NAME, before)
+
+    assert models.find(NAME, before) is found
+    with pytest.raises(ModelLocked):
+        models.find(NAME, locked)
+    with pytest.raises(ModelNotFound):
+        models.find(NAME, elsewhere)
+    with pytest.raises(ModelNotFound):
+        models.find("another", before)
+
+
+def test_a_model_whose_backend_does_not_answer_is_not_ready() -> None:
+    backend = UnusedBackend()
+    models, caller = resolver(backend), customer()
+    models.find(NAME, caller)
+
+    backend.is_ready = False
+
+    with pytest.raises(ModelNotReady) as failed:
+        models.find(NAME, caller)
+    assert (failed.value.kind, failed.value.code) == (503, "service_unavailable")
+    assert failed.value.retry_after_seconds is not None
+    backend.is_ready = True
+    models.find(NAME, caller)

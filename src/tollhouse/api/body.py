@@ -7,7 +7,7 @@ these threads, so that the body of another organization waits for at most one bo
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -30,16 +30,21 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Extensions = Mapping[str, Any]
 
 ABORT: Final = "tollhouse.abort"
 """The ASGI extension by which an application closes a connection that its caller does not read."""
 HAS_LEFT: Final = "tollhouse.has_left"
 """The ASGI extension that says whether the caller disconnected before the answer was complete."""
+TAKE_ARRIVED_BODY: Final = "tollhouse.take_arrived_body"
+"""The ASGI extension that returns the whole rest of the body at once if it has arrived, or None."""
 FIRST_BYTE_SECONDS_MAX: Final = 1.0
 """An operation without a body waits this long for the end of one that was announced."""
 ON_LOOP_BYTES_MAX: Final = 65_536
 ON_LOOP_ELEMENTS_MAX: Final = 4_096
 """A body within both bounds occupies the event loop for about a millisecond. Others are large."""
+_ON_LOOP_UNCOUNTED_BYTES_MAX: Final = ON_LOOP_ELEMENTS_MAX // 2
+"""A body of so few bytes has at most that many elements: a bracket counts twice."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,11 +77,17 @@ class Body:
         "is_finished",
         "memory",
         "size_bytes",
+        "take_arrived",
     )
 
-    def __init__(self, receive: Receive, bounds: BodyBounds, *, is_announced: bool) -> None:
+    def __init__(
+        self, receive: Receive, bounds: BodyBounds, *, is_announced: bool, extensions: Extensions
+    ) -> None:
         self._receive = receive
         self._bounds = bounds
+        self.take_arrived: Callable[[], bytes | None] = extensions.get(
+            TAKE_ARRIVED_BODY, _nothing_arrived
+        )
         self.is_finished = not is_announced
         self.has_timed_out = False
         self.is_counted_large = False
@@ -143,8 +154,9 @@ class BodyReader:
         try:
             data = await self._receive(body, body.memory, caller)
             metrics.body_read(len(data))
-            is_small = not body.is_counted_large
-            if is_small and decoding.elements_bound(data) <= ON_LOOP_ELEMENTS_MAX:
+            if len(data) <= _ON_LOOP_UNCOUNTED_BYTES_MAX or (
+                not body.is_counted_large and decoding.elements_bound(data) <= ON_LOOP_ELEMENTS_MAX
+            ):
                 return _typed(data, decoding.structure(data), type_)
             self._count_large(body, caller)
             return await self._parse_in_thread(data, type_, body, body.memory)
@@ -154,22 +166,32 @@ class BodyReader:
 
     async def _receive(self, body: Body, memory: BodyMemory, caller: Caller) -> Document:
         data: Document = b""
+        if body.is_finished:
+            return data
+        arrived = body.take_arrived()
+        if arrived is not None:
+            body.is_finished = True
+            self._count_piece(arrived, body, memory, caller)
+            return arrived
         try:
             async with asyncio.timeout(self.bounds.seconds):
                 while not body.is_finished:
                     piece = await body.next_piece()
-                    body.size_bytes += len(piece)
-                    if body.size_bytes > self.bounds.bytes_max:
-                        raise BodyTooLarge(bytes_max=self.bounds.bytes_max)
-                    memory.count_received(body.size_bytes)
-                    if body.size_bytes > ON_LOOP_BYTES_MAX:
-                        self._count_large(body, caller)
+                    self._count_piece(piece, body, memory, caller)
                     # A bytearray grows in place, so that no byte is in memory twice.
                     data = _joined(data, piece) if data else piece
         except TimeoutError:
             body.has_timed_out = True
             raise BodyTimedOut from None
         return data
+
+    def _count_piece(self, piece: bytes, body: Body, memory: BodyMemory, caller: Caller) -> None:
+        body.size_bytes += len(piece)
+        if body.size_bytes > self.bounds.bytes_max:
+            raise BodyTooLarge(bytes_max=self.bounds.bytes_max)
+        memory.count_received(body.size_bytes)
+        if body.size_bytes > ON_LOOP_BYTES_MAX:
+            self._count_large(body, caller)
 
     async def _parse_in_thread(
         self, data: Document, type_: type[BodyT], body: Body, memory: BodyMemory
@@ -213,6 +235,11 @@ class BodyReader:
             self._large_bodies[sender] -= 1
             if not self._large_bodies[sender]:
                 del self._large_bodies[sender]
+
+
+def _nothing_arrived() -> bytes | None:
+    """Replace `TAKE_ARRIVED_BODY` on servers that do not have it: the body is received."""
+    return None
 
 
 def _joined(data: Document, piece: bytes) -> bytearray:

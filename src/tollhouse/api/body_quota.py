@@ -105,14 +105,17 @@ class BodyMemory:
 
     def count_received(self, size_bytes: int) -> None:
         """Count the bytes received so far. Raises if the quota does not allow them."""
-        self.count_parsed(size_bytes * BYTE_COST)
+        cost = size_bytes * BYTE_COST
+        self._quota.change(self.organization_id, before=self._cost, after=cost)
+        self._cost = cost
 
     def count_parsed(self, cost: int) -> None:
         """Count `cost` instead of the cost so far. Raises if the quota does not allow it."""
-        if cost != self._cost:
-            self._quota.change(self.organization_id, before=self._cost, after=cost)
-            self._cost = cost
+        self._quota.change(self.organization_id, before=self._cost, after=cost)
+        self._cost = cost
 
     def release(self) -> None:
         """Stop counting. Further calls change nothing."""
-        self.count_parsed(0)
+        if self._cost:
+            self._quota.change(self.organization_id, before=self._cost, after=0)
+            self._cost = 0

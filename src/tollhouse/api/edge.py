@@ -113,7 +113,12 @@ class Edge:
             receive=receive,
             send=send,
             head=head,
-            body=Body(receive, self._bodies.bounds, is_announced=head.announces_body),
+            body=Body(
+                receive,
+                self._bodies.bounds,
+                is_announced=head.announces_body,
+                extensions=scope.get("extensions", {}),
+            ),
             trace=RequestTrace(
                 request_id=RequestId(time_ordered_uuid()),
                 method=scope["method"],

@@ -13,6 +13,8 @@ from tollhouse.contract.errors import ErrorShape
 from tollhouse.evaluation import COUNTED_BYTES_MIN, AnswerBuffers
 
 _NO_CONTENT: Final = 204
+_NO_STORE: Final = (b"cache-control", b"no-store")
+_JSON_HEADERS: Final = (_NO_STORE, (b"content-type", b"application/json"))
 
 
 class ResponseSender:
@@ -100,16 +102,15 @@ async def send_reply(reply: Reply, exchange: Exchange) -> bool:
 def _headers(reply: Reply | StreamReply, exchange: Exchange) -> list[tuple[bytes, bytes]]:
     """Return the headers of an answer. The connection closes if the body was not read."""
     request_id = str(exchange.trace.request_id).encode()
-    headers = [(b"x-request-id", request_id)]
-    for name, value in reply.headers:
-        headers.append((name.encode(), value.encode()))
+    headers = [(name.encode(), value.encode()) for name, value in reply.headers]
+    headers.append((b"x-request-id", request_id))
     if isinstance(reply, StreamReply):
         headers += STREAM_HEADERS
+    elif reply.body:
+        headers += _JSON_HEADERS
+        headers.append((b"content-length", b"%d" % len(reply.body)))
     else:
-        headers.append((b"cache-control", b"no-store"))
-        if reply.body:
-            headers.append((b"content-type", b"application/json"))
-            headers.append((b"content-length", str(len(reply.body)).encode()))
+        headers.append(_NO_STORE)
     if exchange.shape is ErrorShape.MESSAGES:
         headers.append((b"request-id", request_id))
     if not exchange.body.is_finished:

@@ -94,13 +94,15 @@ class ClientConnections:
         """Record that a request is complete: only its own deadlines end the connection now."""
         self._idle_since.pop(connection, None)
         self._receiving.pop(connection, None)
-        self._partial_heads_bytes -= self._partial_heads.pop(connection, 0)
+        if self._partial_heads:
+            self._partial_heads_bytes -= self._partial_heads.pop(connection, 0)
 
     def mark_receiving(self, connection: ClientConnection) -> None:
         """Record that the head of a request is complete, and its body is not."""
         self._idle_since.pop(connection, None)
         self._receiving.pop(connection, None)
-        self._partial_heads_bytes -= self._partial_heads.pop(connection, 0)
+        if self._partial_heads:
+            self._partial_heads_bytes -= self._partial_heads.pop(connection, 0)
         if connection in self._open:
             self._receiving[connection] = None
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -32,6 +32,8 @@ class Cycle(RequestResponseCycle):
 
     on_early_answer: Callable[[], None] | None = None
     """Called when an answer is written completely while the application still reads the request."""
+    _unwritten_head: bytes = b""
+    """The head of an answer of known length, which is written together with its body."""
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - one of ASGI's
         """Write the head or a piece of the body, then wait until the peer has read most of it.
@@ -70,7 +72,11 @@ class Cycle(RequestResponseCycle):
         self.chunked_encoding = has_body and length is None
         if self.chunked_encoding:
             lines.append((b"transfer-encoding", b"chunked"))
-        self.transport.write(STATUS_LINE[status] + _head(lines))
+        head = STATUS_LINE[status] + _head(lines)
+        if self.expected_content_length:
+            self._unwritten_head = head
+        else:
+            self.transport.write(head)
 
     def _send_body(self, body: bytes, *, is_last: bool) -> None:
         if self.chunked_encoding:
@@ -81,11 +87,19 @@ class Cycle(RequestResponseCycle):
                 reason = "the body is longer or shorter than its content-length"
                 raise InvalidAsgiMessage(reason)
             self.expected_content_length = left_bytes
-            self.transport.write(body)
+            self._write_with_head(body)
         if is_last:
             self._complete()
         elif self._is_early_answer() and self.on_early_answer is not None:
             self.on_early_answer()
+
+    def _write_with_head(self, body: bytes) -> None:
+        head, self._unwritten_head = self._unwritten_head, b""
+        if len(body) <= COPIED_BYTES_MAX:
+            self.transport.write(head + body)
+            return
+        self.transport.write(head)
+        self.transport.write(body)
 
     def _is_early_answer(self) -> bool:
         is_written = not self.chunked_encoding and self.expected_content_length == 0
@@ -99,6 +113,15 @@ class Cycle(RequestResponseCycle):
         self.transport.write(b"%x\r\n" % len(body))
         self.transport.write(body)
         self.transport.write(b"\r\n" + end)
+
+    def take_arrived_body(self) -> bytes | None:
+        """Return what is left of the body if all of it has arrived, or None."""
+        if self.more_body or self.disconnected:
+            return None
+        body, self.body = bytes(self.body), bytearray()
+        self.message_event.clear()
+        self.flow.resume_reading()
+        return body
 
     def _complete(self) -> None:
         self.response_complete = True
@@ -144,7 +167,7 @@ def is_body_chunked(headers: Sequence[Header], version: str) -> bool | None:
 
 
 def complete_scope(
-    scope: MutableMapping[str, Any],
+    scope: Any,  # noqa: ANN401 - the server's type allows no unknown keys
     parser: httptools.HttpRequestParser,
     target: bytes,
     version: str,

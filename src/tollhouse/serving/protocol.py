@@ -23,7 +23,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from tollhouse.api.body import ABORT, HAS_LEFT
+from tollhouse.api.body import ABORT, HAS_LEFT, TAKE_ARRIVED_BODY
 from tollhouse.api.edge_errors import HeadTimedOut, HeadTooLarge, MalformedRequest
 from tollhouse.base.errors import GatewayError
 from tollhouse.serving.connections import ClientConnections, ConnectionBounds, Input, Phase
@@ -93,7 +93,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             transport, self.loop, seconds=self._bounds.write_seconds
         )
         self._open_connections.add(self)
-        self._cycle_transport = CycleTransport(transport, close=self._close_without_reset)
+        cycle_transport = CycleTransport(transport, close=self._close_without_reset)
+        self._cycle_transport = cast("asyncio.Transport", cycle_transport)
         self._arm(self._bounds.header_seconds, self._head_timed_out)
 
     def data_received(self, data: bytes) -> None:
@@ -159,9 +160,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         is_chunked = is_body_chunked(self.headers, version)
         if is_chunked is None or len(self.pipeline) >= PIPELINED_REQUESTS_MAX:
             raise MalformedRequest
-        scope = cast("dict[str, Any]", self.scope)
-        complete_scope(scope, self.parser, self.url, version)
-        scope["extensions"] = self._extensions
+        complete_scope(self.scope, self.parser, self.url, version)
         if self._deadline is not None:
             self._disarm()
         self._input = Input.CHUNKS if is_chunked else Input.BODY
@@ -259,7 +258,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Start the application, or queue the request behind the one that is being answered."""
         cycle = Cycle(
             scope=self.scope,
-            transport=cast("asyncio.Transport", self._cycle_transport),
+            transport=self._cycle_transport,
             flow=self.flow,
             logger=self.logger,
             access_logger=self.access_logger,
@@ -271,6 +270,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         cycle.on_early_answer = self._answered_early
+        scope: Any = self.scope
+        scope["extensions"] = {TAKE_ARRIVED_BODY: cycle.take_arrived_body, **self._extensions}
         must_wait = self._is_answering()
         self.cycle = cycle
         if must_wait:

@@ -1,8 +1,9 @@
-"""`python -m bench.path [--json]`: the files and calls that a plain chat request passes.
+"""`python -m bench.path [--stream] [--json]`: the files and calls that a plain chat request passes.
 
 One worker with authentication, limits over Redis, durable admission and activity answers requests
 on some connections at once, under cProfile. Counts are those of one request: what runs less often
-than for every second request, such as heartbeats and what a whole batch shares, is left out.
+than for every second request, such as heartbeats and what a whole batch shares, is left out. With
+`--stream` they are those of one chunk in the same way: what a stream does once is left out.
 """  # noqa: INP001 - a collection of commands, not a package
 
 import argparse
@@ -31,7 +32,6 @@ from tollhouse.settings import RedisSettings
 
 PACKAGE: Final = Path(tollhouse.__file__).parent
 NOT_OF_A_WORKER: Final = ("testing",)
-CONNECTIONS: Final = 32
 WARM_REQUESTS: Final = 5
 OK: Final = 200
 LEAST: Final = 0.5
@@ -39,8 +39,37 @@ LEAST: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
+class Load:
+    """The request that is repeated, and what its figures are divided by."""
+
+    body: dict[str, Any]
+    connections: int
+    requests: int
+    warm_requests: int = WARM_REQUESTS
+    chunks: int = 1
+
+    @property
+    def counted(self) -> int:
+        """All requests, or all chunks of streams."""
+        return self.connections * self.requests * self.chunks
+
+
+def plain(requests: int) -> Load:
+    """Whole answers on 32 connections."""
+    return Load(body=deployment.chat(), connections=32, requests=requests)
+
+
+def streamed(requests: int, *, chunks: int = 200) -> Load:
+    """Streams on 4 connections, slow enough that every chunk arrives by itself."""
+    text = "one" + " word" * (chunks - 1)
+    script = {"script": {"text": text, "between_events_ms": 5}}
+    body = deployment.chat(json.dumps(script), max_tokens=chunks, stream=True)
+    return Load(body=body, connections=4, requests=requests, warm_requests=1, chunks=chunks)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RequestPath:
-    """What one request passes. Calls are rounded means."""
+    """What one request or chunk passes. Calls are rounded means."""
 
     files: int
     python_calls: int
@@ -50,10 +79,10 @@ class RequestPath:
     files_by_package: dict[str, list[str]]
 
 
-def send(gateway: Gateway, key: str, requests: int) -> None:
+def send(gateway: Gateway, key: str, load: Load, requests: int) -> None:
     """Send so many requests on one connection."""
     connection = HTTPConnection(gateway.host, gateway.port)
-    body = json.dumps(deployment.chat())
+    body = json.dumps(load.body)
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     for _ in range(requests):
         connection.request("POST", "/v1/chat/completions", body, headers)
@@ -63,8 +92,8 @@ def send(gateway: Gateway, key: str, requests: int) -> None:
     connection.close()
 
 
-async def profiled(requests: int) -> cProfile.Profile:
-    """Return the profile of a worker's event loop while it answers so many requests."""
+async def profiled(load: Load) -> cProfile.Profile:
+    """Return the profile of a worker's event loop while it answers this load."""
     async with AsyncExitStack() as stack:
         upstream = stack.enter_context(upstream_process())
         url = await stack.enter_async_context(databases.temporary())
@@ -75,22 +104,24 @@ async def profiled(requests: int) -> cProfile.Profile:
         org, key = await customer(settings)
         stack.push_async_callback(org.database.close)
         gateway = await stack.enter_async_context(running_gateway(settings))
-        await send_all(gateway, key, WARM_REQUESTS)
+        await send_all(gateway, key, load, load.warm_requests)
         profile = cProfile.Profile()
         profile.enable()
-        await send_all(gateway, key, requests)
+        await send_all(gateway, key, load, load.requests)
         profile.disable()
         return profile
 
 
-async def send_all(gateway: Gateway, key: str, requests: int) -> None:
+async def send_all(gateway: Gateway, key: str, load: Load, requests: int) -> None:
     """Send so many requests on each connection."""
-    threads = (asyncio.to_thread(send, gateway, key, requests) for _ in range(CONNECTIONS))
+    threads = (
+        asyncio.to_thread(send, gateway, key, load, requests) for _ in range(load.connections)
+    )
     await asyncio.gather(*threads)
 
 
 def counted(profile: cProfile.Profile, requests: int) -> RequestPath:
-    """Return what one of so many requests passed."""
+    """Return what one of so many requests, or chunks, passed."""
     calls = [(code, times / requests) for code, times in _entries(profile)]
     calls = [(code, times) for code, times in calls if times >= LEAST]
     by_package, files = Counter[str](), dict[str, set[str]]()
@@ -128,11 +159,13 @@ def main() -> int:
     """Print the path of one request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--requests", type=int, default=20, help="on each of 32 connections")
+    parser.add_argument("--stream", action="store_true", help="count for one chunk of a stream")
+    parser.add_argument("--requests", type=int, default=20, help="on each connection")
     arguments = parser.parse_args()
+    load = streamed(arguments.requests) if arguments.stream else plain(arguments.requests)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        profile = runner.run(profiled(arguments.requests))
-    path = counted(profile, arguments.requests * CONNECTIONS)
+        profile = runner.run(profiled(load))
+    path = counted(profile, load.counted)
     shown = json.dumps(asdict(path)) if arguments.json else "\n".join(_lines(path))
     sys.stdout.write(f"{shown}\n")
     return 0

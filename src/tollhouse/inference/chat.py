@@ -1,7 +1,7 @@
 """The chat endpoint: its requests have the pipeline's form; answers follow OQ-19 to OQ-30."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Final
@@ -51,8 +51,43 @@ class ChatEndpoint:
         )
 
 
+class _ChunkFrame:
+    """The parts that all records of a stream share, encoded once: only the choice is encoded anew.
+
+    `record` is an encoded chunk without choices.
+    """
+
+    __slots__ = ("_encode", "_prefix", "_suffix", "_text_prefixes", "_text_suffix")
+
+    def __init__(self, record: bytes, encode: Callable[[object], bytes]) -> None:
+        prefix, choices, suffix = record.partition(_CHOICES)
+        self._encode = encode
+        self._prefix = prefix + choices
+        self._suffix = suffix
+        self._text_prefixes: dict[int, bytes] = {}
+        self._text_suffix = b""
+
+    def record(self, choice: wire.ChunkChoice) -> bytes:
+        """Encode a record with this choice."""
+        return b"%b%b%b" % (self._prefix, self._encode(choice), self._suffix)
+
+    def text_record(self, index: int, text: str) -> bytes:
+        """Encode a record that adds text to a choice and nothing else, as most records do."""
+        prefix = self._text_prefixes.get(index) or self._text_prefix(index)
+        return prefix + self._encode(text) + self._text_suffix
+
+    def _text_prefix(self, index: int) -> bytes:
+        choice = wire.ChunkChoice(index=index, delta=wire.Delta(content=""))
+        prefix, _, self._text_suffix = self.record(choice).rpartition(_NO_TEXT)
+        self._text_prefixes[index] = prefix
+        return prefix
+
+
 class ChatEncoder:
     """Encodes one answer. Its ID, time and model are the gateway's own in every record (OQ-44)."""
+
+    retained_bytes = 0
+    """Every record contains only new output."""
 
     def __init__(self, request: ChatRequest, request_id: RequestId, now: datetime) -> None:
         self._id = f"chatcmpl-{request_id.hex}"
@@ -65,11 +100,8 @@ class ChatEncoder:
         self._calls: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._fingerprint: str | None = None
         self._tier: str | None = None
-
-    @property
-    def retained_bytes(self) -> int:
-        """Return 0: every record contains only new output."""
-        return 0
+        self._frame: _ChunkFrame | None = None
+        self._encoder = msgspec.json.Encoder()
 
     # Whole
 
@@ -124,6 +156,7 @@ class ChatEncoder:
 
         The fingerprint of the first chunks is that of all records (OQ-44).
         """
+        self._frame = None
         for chunk in first:
             if self._fingerprint is None:
                 self._fingerprint = engine_fields.system_fingerprint(chunk.system_fingerprint)
@@ -136,10 +169,25 @@ class ChatEncoder:
         records: list[bytes] = []
         for chunk in chunks:
             if chunk.service_tier is not None:
-                self._tier = engine_fields.service_tier(chunk.service_tier)
+                self._set_tier(chunk.service_tier)
+            frame = self._frame or self._new_frame()
             for choice in chunk.choices:
-                records += self._of_choice(choice)
+                if not _is_text(choice):
+                    records += self._of_choice(choice)
+                elif choice.delta.content:
+                    records.append(frame.text_record(choice.index, choice.delta.content))
         return b"".join(records)
+
+    def _set_tier(self, said: str) -> None:
+        tier = engine_fields.service_tier(said)
+        if tier != self._tier:
+            self._tier = tier
+            self._frame = None
+
+    def _new_frame(self) -> _ChunkFrame:
+        record = self._framed(choices=[], usage=None if self._shows_usage else UNSET)
+        self._frame = _ChunkFrame(record, self._encoder.encode)
+        return self._frame
 
     def _of_choice(self, choice: UpstreamChunkChoice) -> list[bytes]:
         """Split a finish reason from content that came with it: SDKs expect it alone."""
@@ -208,10 +256,12 @@ class ChatEncoder:
         logprobs: object = None,
         finish_reason: str | None = None,
     ) -> bytes:
-        choice = wire.ChunkChoice(
-            index=index, delta=delta, logprobs=logprobs, finish_reason=finish_reason
+        frame = self._frame or self._new_frame()
+        return frame.record(
+            wire.ChunkChoice(
+                index=index, delta=delta, logprobs=logprobs, finish_reason=finish_reason
+            )
         )
-        return self._framed(choices=[choice], usage=None if self._shows_usage else UNSET)
 
     def _framed(
         self, *, choices: list[wire.ChunkChoice], usage: wire.Usage | UnsetType | None
@@ -233,6 +283,24 @@ class ChatEncoder:
 
 
 _NOTHING: Final = wire.Delta()
+_CHOICES: Final = b'"choices":['
+"""Occurs once in a record: a quote inside a text is escaped."""
+_NO_TEXT: Final = b'""'
+
+
+def _is_text(choice: UpstreamChunkChoice) -> bool:
+    """Whether a choice has nothing but text for the caller, or nothing at all."""
+    delta = choice.delta
+    return not (
+        choice.logprobs is not None
+        or choice.finish_reason is not None
+        or delta.tool_calls
+        or delta.reasoning
+        or delta.reasoning_content
+        or delta.refusal
+        or delta.function_call
+        or delta.annotations
+    )
 
 
 def _with_logprobs(request: ChatRequest) -> ChatRequest:

@@ -135,11 +135,19 @@ class AnswerParser:
         """
         if not self.status and self._framing_bytes + len(data) > HEAD_BYTES_MAX:
             head_bytes_left = HEAD_BYTES_MAX - self._framing_bytes
-            self._parse(data[:head_bytes_left])
+            self.feed(data[:head_bytes_left])
             if not self.status:
                 raise NotHttp
             data = data[head_bytes_left:]
-        self._parse(data)
+        self._framing_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade):
+            self.keeps_alive = False
+            if not self.is_whole:
+                raise NotHttp from None
+        if self._framing_bytes > HEAD_BYTES_MAX and not self.is_whole:
+            raise NotHttp
 
     def end(self) -> None:
         """Record the end of the connection. Raises `ConnectionBroken` if it came too early."""
@@ -155,17 +163,6 @@ class AnswerParser:
         pieces.clear()
         self.buffered_bytes = 0
         return taken
-
-    def _parse(self, data: bytes) -> None:
-        self._framing_bytes += len(data)
-        try:
-            self._parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade):
-            self.keeps_alive = False
-            if not self.is_whole:
-                raise NotHttp from None
-        if self._framing_bytes > HEAD_BYTES_MAX and not self.is_whole:
-            raise NotHttp
 
     # Called by llhttp, which turns every exception into an HttpParserError
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET, DecodeError, Struct, UnsetType, ValidationError
+from msgspec import UNSET, DecodeError, Struct, UnsetType
 
 from tollhouse.backends.types import FreeObject, UpstreamChunk, UpstreamCompletion
 from tollhouse.contract.bounds import Effort
@@ -230,6 +230,7 @@ class _Refusal(Struct, frozen=True):
     detail: Any = None
 
 
+_INVALID: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 _chunk_decoder = msgspec.json.Decoder(_ChunkOrError)
 _completion_decoder = msgspec.json.Decoder(_CompletionOrError)
 _refusal_decoder = msgspec.json.Decoder(_Refusal)
@@ -237,7 +238,10 @@ _refusal_decoder = msgspec.json.Decoder(_Refusal)
 
 def decode_chunk(payload: bytes) -> UpstreamChunk:
     """Return one record of a stream. Invalid usage is dropped. Raises `Undecodable`."""
-    chunk = _decode(_chunk_decoder, _ChunkOrError, payload)
+    try:
+        chunk = _chunk_decoder.decode(payload)
+    except _INVALID:
+        chunk = _without_usage(_ChunkOrError, payload)
     if chunk.error is not None:
         raise Undecodable
     return chunk
@@ -245,7 +249,10 @@ def decode_chunk(payload: bytes) -> UpstreamChunk:
 
 def decode_completion(body: bytes) -> UpstreamCompletion:
     """Return an answer of at least one choice. Invalid usage is dropped. Raises `Undecodable`."""
-    answer = _decode(_completion_decoder, _CompletionOrError, body)
+    try:
+        answer = _completion_decoder.decode(body)
+    except _INVALID:
+        answer = _without_usage(_CompletionOrError, body)
     if answer.error is not None or not answer.choices:
         raise Undecodable
     return answer
@@ -255,16 +262,7 @@ def decode_to(kind: type[T], body: bytes) -> T:
     """Return an answer other than a completion. Raises `Undecodable`."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        raise Undecodable from None
-
-
-def _decode(decoder: "msgspec.json.Decoder[T]", kind: type[T], data: bytes) -> T:
-    try:
-        return decoder.decode(data)
-    except ValidationError:
-        return _without_usage(kind, data)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
+    except _INVALID:
         raise Undecodable from None
 
 
@@ -275,7 +273,7 @@ def _without_usage(kind: type[T], data: bytes) -> T:
         if isinstance(tree, dict):
             cast("dict[str, Any]", tree).pop("usage", None)
         return msgspec.convert(tree, kind)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
+    except _INVALID:
         raise Undecodable from None
 
 
@@ -286,7 +284,7 @@ def refusal_text(body: bytes, *, hidden: Sequence[str]) -> str | None:
     """
     try:
         found = _refusal_decoder.decode(body)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
+    except _INVALID:
         return None
     for reason in (_message(found.error), found.message, found.detail):
         if isinstance(reason, str):

@@ -25,11 +25,16 @@ class EventDecoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the payloads of the records that end in `data`. Raises `RecordTooLong`."""
-        data = self._with_plain_ends(data)
+        if self._ended_with_cr or b"\r" in data:
+            data = self._with_plain_ends(data)
         # Most engines send whole records, which need no buffering.
         ended = data[:-2] if data.endswith(b"\n\n") and not self._rest else self._buffer(data)
         if ended is None:
             return []
+        # Most often it is one record of one line.
+        if ended.startswith(_USUAL_FIELD) and b"\n" not in ended:
+            self._is_first = False
+            return [ended[len(_USUAL_FIELD) :]]
         records = ended.split(b"\n\n")
         if self._is_first:
             self._is_first = False
@@ -51,14 +56,13 @@ class EventDecoder:
         return ended
 
     def _with_plain_ends(self, data: bytes) -> bytes:
+        """Return the bytes with LF at all ends of lines, also where CR LF arrived in two pieces."""
         if self._ended_with_cr and data.startswith(b"\n"):
             data = data[1:]
             self._ended_with_cr = False
         if data:
             self._ended_with_cr = data.endswith(b"\r")
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        return data
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _payload(record: bytes) -> bytes | None:

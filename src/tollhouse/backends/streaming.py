@@ -51,7 +51,8 @@ class OpenAiStream:
         self._loop = asyncio.get_running_loop()
         now_seconds = self._loop.time()
         self._until_seconds = now_seconds + config.total_seconds
-        self._first_until_seconds = now_seconds + config.first_event_seconds
+        first_seconds = min(config.first_event_seconds, config.total_seconds)
+        self._first_until_seconds = now_seconds + first_seconds
         self._returned_at_seconds = now_seconds
         self._begun: set[int] = set()
         self._finished: set[int] = set()
@@ -86,31 +87,31 @@ class OpenAiStream:
 
     async def next(self) -> Sequence[UpstreamChunk]:
         """Return the chunks that arrived together; none when the answer is complete."""
+        until_seconds = self._wait_until()
         try:
-            return await self._next()
+            while not self._is_done:
+                if self._failure is not None:
+                    raise self._call.failed(self._failure)
+                data = await self._call.next_bytes(until_seconds)
+                if chunks := self._read(data) if data else self._read_end():
+                    return chunks
+            self._call.completed()
+            await self._call.linger()
+            return ()
         finally:
             self._returned_at_seconds = self._loop.time()
 
-    async def _next(self) -> Sequence[UpstreamChunk]:
-        if self._has_begun:
-            # The time in which the caller read the last chunks does not count.
-            self._until_seconds += self._loop.time() - self._returned_at_seconds
-        until_seconds = min(self._wait_until(), self._until_seconds)
-        while not self._is_done:
-            if self._failure is not None:
-                raise self._call.failed(self._failure)
-            data = await self._call.next_bytes(until_seconds)
-            if chunks := self._read(data) if data else self._read_end():
-                return chunks
-        self._call.completed()
-        await self._call.linger()
-        return ()
-
     def _wait_until(self) -> float:
-        """Return when the engine counts as idle, from now on: a slow caller does not count."""
-        if self._has_begun:
-            return self._loop.time() + self._config.idle_seconds
-        return self._first_until_seconds
+        """Return when the engine counts as idle, from now on.
+
+        The time in which the caller read the last chunks does not count.
+        """
+        if not self._has_begun:
+            return self._first_until_seconds
+        now_seconds = self._loop.time()
+        self._until_seconds += now_seconds - self._returned_at_seconds
+        idle_until_seconds = now_seconds + self._config.idle_seconds
+        return min(idle_until_seconds, self._until_seconds)
 
     def _read(self, data: bytes) -> list[UpstreamChunk]:
         chunks: list[UpstreamChunk] = []

@@ -83,10 +83,11 @@ def asked_completion(completion: UpstreamCompletion, completions: int) -> Upstre
 
 def asked_chunks(chunks: Sequence[UpstreamChunk], completions: int) -> Sequence[UpstreamChunk]:
     """Return records of a stream without choices that were not requested."""
-    indexes = (choice.index for chunk in chunks for choice in chunk.choices)
-    if all(0 <= index < completions for index in indexes):
-        return chunks
-    return [_asked_chunk(chunk, completions) for chunk in chunks]
+    for chunk in chunks:
+        for choice in chunk.choices:
+            if not 0 <= choice.index < completions:
+                return [_asked_chunk(each, completions) for each in chunks]
+    return chunks
 
 
 def _asked_chunk(chunk: UpstreamChunk, completions: int) -> UpstreamChunk:

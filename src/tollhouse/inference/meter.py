@@ -154,8 +154,9 @@ class Meter:
             if tells_output or choice not in self._by_choice:
                 self._by_choice[choice] = usage
             if tells_output:
-                # An earlier report of all choices no longer covers the others.
-                self._unreported_choices |= self._begun - self._by_choice.keys()
+                if len(self._begun) > len(self._by_choice):
+                    # An earlier report of all choices no longer covers the others.
+                    self._unreported_choices |= self._begun - self._by_choice.keys()
                 self._unreported_choices.discard(choice)
         elif tells_output:
             self._total = usage
@@ -185,10 +186,10 @@ class Meter:
         return min(tokens_of(self._prompt_characters), self._bound.prompt_tokens)
 
     def _count(self, choice: UpstreamChunkChoice) -> None:
-        delta = choice.delta
-        self._begun.add(choice.index)
+        index, delta = choice.index, choice.delta
+        self._begun.add(index)
         if choice.finish_reason is not None:
-            self._finished.add(choice.index)
+            self._finished.add(index)
         characters = delta_characters(delta)
         if choice.logprobs is not None:
             self._logprob_tokens += logprob_tokens(choice.logprobs)
@@ -197,8 +198,8 @@ class Meter:
         if delta.tool_calls is not None or delta.function_call is not None:
             characters += self._count_calls(choice)
         if characters:
-            self._output.add(choice.index, characters)
-            self._unreported_choices.add(choice.index)
+            self._output.add(index, characters)
+            self._unreported_choices.add(index)
 
     def _count_calls(self, choice: UpstreamChunkChoice) -> int:
         characters = 0
@@ -250,12 +251,13 @@ class OutputCount:
         self._choice_tokens_max = choice_tokens_max
         self._tokens_max = tokens_max
         self._characters: dict[int, int] = {}
-        self._tokens = 0
 
     @property
     def tokens(self) -> int:
         """The tokens of all text so far, at most `tokens_max`."""
-        return min(self._tokens, self._tokens_max)
+        most = self._choice_tokens_max
+        counted = sum(min(tokens_of(each), most) for each in self._characters.values())
+        return min(counted, self._tokens_max)
 
     @property
     def choices(self) -> int:
@@ -264,20 +266,18 @@ class OutputCount:
 
     def add(self, choice: int, characters: int) -> None:
         """Count more text of a choice. Runs for every record of a stream."""
-        if not characters:
-            return
-        before = self._characters.get(choice, 0)
-        self._characters[choice] = after = before + characters
-        counted, tokens_max = -(-before // CHARACTERS_PER_TOKEN), self._choice_tokens_max
-        if counted < tokens_max:
-            tokens = -(-after // CHARACTERS_PER_TOKEN)
-            self._tokens += min(tokens, tokens_max) - counted
+        if characters:
+            self._characters[choice] = self._characters.get(choice, 0) + characters
 
 
 def delta_characters(delta: UpstreamDelta) -> int:
     """Count the text that a record adds to a choice, without the calls in it."""
-    reasoning = delta.reasoning or delta.reasoning_content or ""
-    return len(delta.content or "") + len(reasoning) + len(delta.refusal or "")
+    characters = len(delta.content or "")
+    if reasoning := delta.reasoning or delta.reasoning_content:
+        characters += len(reasoning)
+    if delta.refusal:
+        characters += len(delta.refusal)
+    return characters
 
 
 def logprob_tokens(logprobs: Any) -> int:  # noqa: ANN401 - as the engine has them

@@ -34,8 +34,9 @@ from tollhouse.inference.model_resolver import ModelResolver, ResolvedModel
 from tollhouse.inference.options import check_options, check_output_bound
 from tollhouse.inference.request_hold import RequestHold
 from tollhouse.inference.stream_guard import check_answer, guarded_stream
-from tollhouse.inference.streaming import StreamedAnswer, StreamParts, UpstreamStream
+from tollhouse.inference.streaming import StreamedAnswer, StreamParts
 from tollhouse.inference.upstream_request import UpstreamRequestBuilder
+from tollhouse.inference.upstream_stream import UpstreamStream
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds, pricing
 from tollhouse.ledger.batcher import Batcher

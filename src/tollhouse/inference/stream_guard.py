@@ -22,7 +22,7 @@ from tollhouse.evaluation import (
 )
 from tollhouse.inference.engine_fields import judged_chunks
 from tollhouse.inference.request_hold import RequestHold
-from tollhouse.inference.streaming import ChunkSource
+from tollhouse.inference.upstream_stream import ChunkSource
 from tollhouse.observability.policy_metrics import DecisionLoss
 
 NOT_BUFFERED = (UnjudgedAnswer, AnswerBuffersFull)

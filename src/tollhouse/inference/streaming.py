@@ -7,93 +7,29 @@ usage is known.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Protocol
+from typing import Any, Final
 
 from tollhouse.backends.errors import BackendError
-from tollhouse.backends.port import BackendPort, ChunkStream
-from tollhouse.backends.types import UpstreamChunk, UpstreamRequest
+from tollhouse.backends.types import UpstreamChunk
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError, without_frames
 from tollhouse.base.tasks import Tasks
 from tollhouse.contract.errors import ErrorBody
 from tollhouse.evaluation import OutputBuffer, PolicyEvaluatorUnavailable
 from tollhouse.inference.endpoint import AnswerEncoder
-from tollhouse.inference.engine_fields import asked_chunks
 from tollhouse.inference.errors import AnswerExpired
-from tollhouse.inference.meter import Meter, finish_of
+from tollhouse.inference.meter import finish_of
 from tollhouse.inference.request_hold import RequestHold
+from tollhouse.inference.upstream_stream import ChunkSource
 from tollhouse.ledger.errors import DeadlinePassed
 
 logger = logging.getLogger("tollhouse.inference")
 
 DRAIN_GRACE_SECONDS: Final = 20.0
 """How long after a hold's deadline usage may still arrive: the reaper resolves it at 60 s."""
-
-
-class ChunkSource(Protocol):
-    """A source of the records of an answer: a backend, or a guard in front of it."""
-
-    @property
-    def replica(self) -> str | None:
-        """The replica that answers, or None before it does."""
-        ...
-
-    async def next(self) -> Sequence[UpstreamChunk]:
-        """Return the next records, or none at the end of the answer."""
-        ...
-
-    async def close(self) -> None:
-        """Close the source; it is not read any more."""
-        ...
-
-
-class UpstreamStream:
-    """A metered call to a backend, opened once and closed once.
-
-    `before_call` raises if the call may not begin any more.
-    """
-
-    def __init__(
-        self,
-        port: BackendPort,
-        request: UpstreamRequest,
-        meter: Meter,
-        *,
-        completions: int,
-        before_call: Callable[[], object],
-    ) -> None:
-        self._port = port
-        self._completions = completions
-        self._before_call = before_call
-        self._request: UpstreamRequest | None = request
-        self._meter = meter
-        self._resources = AsyncExitStack()
-        self._stream: ChunkStream | None = None
-
-    @property
-    def replica(self) -> str | None:
-        """The replica that answers, or None before it does."""
-        return None if self._stream is None else self._stream.replica
-
-    async def next(self) -> Sequence[UpstreamChunk]:
-        """Return the next records, or none at the end. The first call opens the stream."""
-        if self._stream is None:
-            assert self._request is not None, "a call is opened once"
-            # An open call may last for minutes and does not need its request.
-            request, self._request = self._request, None
-            self._before_call()
-            self._stream = await self._resources.enter_async_context(self._port.stream(request))
-        chunks = await self._stream.next()
-        self._meter.see(chunks)
-        return asked_chunks(chunks, self._completions)
-
-    async def close(self) -> None:
-        """Close the connection; an engine that still generates stops."""
-        await self._resources.aclose()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +75,10 @@ class StreamState(Enum):
 
     PRIMED = "primed"
     """Nothing was sent."""
+    OPENED = "opened"
+    """The records before the answer were sent."""
     SENDING = "sending"
+    """A part of the answer was sent."""
     OVER = "over"
     """The hold is resolved, or a task of the process resolves it; closing records may be left."""
 
@@ -163,6 +102,7 @@ class StreamedAnswer:
         self._expires_seconds = self._clock.monotonic_seconds() + left.total_seconds()
         self._closing: Iterator[bytes] = iter(())
         self._pending: asyncio.Task[_First] | None = None
+        self._reader: asyncio.Task[object] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._is_interrupted = False
         self._interrupted_by: GatewayError | None = None
@@ -223,7 +163,8 @@ class StreamedAnswer:
         if self._state is StreamState.OVER:
             return self._next_of_closing()
         if self._state is StreamState.PRIMED:
-            self._state = StreamState.SENDING
+            self._state = StreamState.OPENED
+            self._reader = asyncio.current_task()
             return self._encoder.opening(self._received())
         try:
             return await self._uninterrupted()
@@ -270,13 +211,26 @@ class StreamedAnswer:
             self._waiting.cancel()
 
     async def _uninterrupted(self) -> bytes:
-        """Return the next records, or raise `_Interruption`. Records that arrived are not lost."""
+        """Return the next records, or raise `_Interruption`. Records that arrived are not lost.
+
+        Reads until there is something to send: the caller may not see every record.
+        """
         # A new exception each time: a stored one would keep all frames that it passed.
         if self._is_interrupted:
             raise _Interruption(self._interrupted_by)
-        self._waiting = asyncio.current_task()
+        self._waiting = self._reader
         try:
-            return await self._advance()
+            while chunks := await self._fetch():
+                if self._clock.monotonic_seconds() >= self._expires_seconds:
+                    raise AnswerExpired
+                if encoded := self._encoder.records(chunks):
+                    if retained_bytes := self._encoder.retained_bytes:
+                        self.output.retain(retained_bytes)
+                    if self._state is StreamState.OPENED:
+                        self._state = StreamState.SENDING
+                        self._request_hold.start_sending()
+                    return encoded
+            return await self._finish()
         except asyncio.CancelledError:
             if not self._is_interrupted or self._waiting is None:
                 raise
@@ -285,20 +239,12 @@ class StreamedAnswer:
         finally:
             self._waiting = None
 
-    async def _advance(self) -> bytes:
-        """Read until there is something to send: the caller may not see every record."""
-        while chunks := await self._fetch():
-            if self._clock.monotonic_seconds() >= self._expires_seconds:
-                raise AnswerExpired
-            if encoded := self._encoder.records(chunks):
-                self.output.retain(self._encoder.retained_bytes)
-                self._request_hold.start_sending()
-                return encoded
-        return await self._finish()
+    def _fetch(self) -> Coroutine[Any, Any, Sequence[UpstreamChunk]]:
+        """Return the next records, or none at the end."""
+        return self._upstream.next() if self._pending is None else self._fetch_first()
 
-    async def _fetch(self) -> Sequence[UpstreamChunk]:
-        if self._pending is None:
-            return await self._upstream.next()
+    async def _fetch_first(self) -> Sequence[UpstreamChunk]:
+        assert self._pending is not None, "the first records are fetched once"
         # The waiting task may be cancelled; the fetch goes on.
         chunks = _chunks(await asyncio.shield(self._pending))
         self._pending = None

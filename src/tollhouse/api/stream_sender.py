@@ -9,7 +9,7 @@ from typing import Final, Literal
 from tollhouse.api.body import Receive, Send
 from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
-from tollhouse.evaluation import OutputBufferExceeded
+from tollhouse.evaluation import COUNTED_BYTES_MIN, OutputBufferExceeded
 from tollhouse.inference.streaming import StreamedAnswer
 from tollhouse.observability import bound_metrics
 
@@ -105,14 +105,9 @@ class StreamSender:
                 self._cut("deadline")
 
     def _cut(self, reason: Literal["deadline", "buffer"]) -> None:
-        self._change(ReaderState.CLOSED)
+        self._state = ReaderState.CLOSED
         bound_metrics.reader_cut(reason)
         self._abort()
-
-    def _change(self, state: ReaderState) -> None:
-        """Change the state; `CLOSED` is final."""
-        if self._state is not ReaderState.CLOSED:
-            self._state = state
 
     async def _watch(self) -> None:
         """Notice that the caller left, and send comments while the answer is silent."""
@@ -124,7 +119,7 @@ class StreamSender:
                 await self._keep_alive()
                 continue
             if message["type"] == "http.disconnect":
-                self._change(ReaderState.CLOSED)
+                self._state = ReaderState.CLOSED
                 self._answer.interrupt(None)
 
     def _seconds_until_keep_alive(self) -> float:
@@ -140,14 +135,23 @@ class StreamSender:
     async def _write(self, records: bytes) -> None:
         """Send whole records, since two tasks write; return when the caller has read most of it.
 
-        A cancelled write leaves the state `WRITING`: its caller does not read.
+        A cancelled write leaves the state `WRITING`: its caller does not read. `CLOSED` is final.
         """
         self._sent_seconds = self._monotonic_seconds()
+        if self._state is ReaderState.IDLE:
+            self._state = ReaderState.WRITING
+        if len(records) < COUNTED_BYTES_MIN:
+            await self._send({"type": "http.response.body", "body": records, "more_body": True})
+        else:
+            await self._write_counted(records)
+        if self._state is ReaderState.WRITING:
+            self._state = ReaderState.IDLE
+
+    async def _write_counted(self, records: bytes) -> None:
+        """Send large records, which count as buffered until the caller has read them."""
         output = self._answer.output
         piece = output.begin_write(len(records), lambda: self._cut("buffer"))
-        self._change(ReaderState.WRITING)
         try:
             await self._send({"type": "http.response.body", "body": records, "more_body": True})
-            self._change(ReaderState.IDLE)
         finally:
             output.end_write(piece)

@@ -90,7 +90,9 @@ class Cycle(RequestResponseCycle):
             self._write_with_head(body)
         if is_last:
             self._complete()
-        elif self._is_early_answer() and self.on_early_answer is not None:
+            return
+        is_written = not self.chunked_encoding and self.expected_content_length == 0
+        if is_written and self.more_body and self.on_early_answer is not None:
             self.on_early_answer()
 
     def _write_with_head(self, body: bytes) -> None:
@@ -100,10 +102,6 @@ class Cycle(RequestResponseCycle):
             return
         self.transport.write(head)
         self.transport.write(body)
-
-    def _is_early_answer(self) -> bool:
-        is_written = not self.chunked_encoding and self.expected_content_length == 0
-        return is_written and self.more_body
 
     def _send_chunk(self, body: bytes, *, end: bytes) -> None:
         """Write one chunk. A large one is not copied, which would take its memory twice."""

@@ -1,22 +1,39 @@
-"""The path of a plain chat request stays short."""
+"""The path of a plain chat request, and that of one streamed chunk, stay short."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 FILES_MAX = 57
 CALLS_MAX = 430
 """Per request. Both are the measured figures (55 and 359) and what batches vary by: 408 calls were
 measured beside other work, where batches are smaller."""
+CHUNK_FILES_MAX = 17
+CHUNK_CALLS_MAX = 48
+CHUNK_PYTHON_AND_BUILTIN_CALLS_MAX = 90
+"""Per chunk of a stream. The measured figures are 16, 45 and 83."""
+
+
+def measured(*options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.path", "--json", *options]
+    root = Path(__file__).parents[2]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 def test_a_chat_request_passes_few_files_and_calls() -> None:
-    command = [sys.executable, "-m", "bench.path", "--json", "--requests", "5"]
-    root = Path(__file__).parents[2]
-    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-
-    path = json.loads(run.stdout.splitlines()[-1])
+    path = measured("--requests", "5")
 
     assert path["files"] <= FILES_MAX, path["files_by_package"]
     assert path["tollhouse_calls"] <= CALLS_MAX, path["calls_by_package"]
+
+
+def test_a_streamed_chunk_passes_few_files_and_calls() -> None:
+    path = measured("--stream", "--requests", "2")
+
+    assert path["files"] <= CHUNK_FILES_MAX, path["files_by_package"]
+    assert path["tollhouse_calls"] <= CHUNK_CALLS_MAX, path["calls_by_package"]
+    calls = path["python_calls"] + path["builtin_calls"]
+    assert calls <= CHUNK_PYTHON_AND_BUILTIN_CALLS_MAX

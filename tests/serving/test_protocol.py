@@ -13,7 +13,7 @@ from tests.serving.client import Client, ask_once
 from tests.serving.corpus import chunked, get, padded, post, sized
 from tests.serving.raw import exchange, parse
 from tests.serving.servers import supervised
-from tollhouse.serving.protocol import LINGER_SECONDS
+from tollhouse.serving.connections import LINGER_SECONDS
 from tollhouse.serving.server import AsgiApplication, HttpServer, http_server, listen
 
 TIMEOUT_SECONDS = 30.0

@@ -273,6 +273,7 @@ class Worker:
                 trace=trace,
                 recheck=recheck,
                 charge_cpu=None,
+                end_pending=lambda: None,
             )
         )
 

@@ -38,6 +38,8 @@ HAS_LEFT: Final = "tollhouse.has_left"
 """The ASGI extension that says whether the caller disconnected before the answer was complete."""
 TAKE_ARRIVED_BODY: Final = "tollhouse.take_arrived_body"
 """The ASGI extension that returns the whole rest of the body at once if it has arrived, or None."""
+ADMITTED: Final = "tollhouse.admitted"
+"""The ASGI extension by which an application says that a request does not wait for it any more."""
 FIRST_BYTE_SECONDS_MAX: Final = 1.0
 """An operation without a body waits this long for the end of one that was announced."""
 ON_LOOP_BYTES_MAX: Final = 65_536

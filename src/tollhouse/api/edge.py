@@ -139,6 +139,7 @@ class Edge:
             return Reply(status=204, headers=(("allow", found.allowed),), body=b"")
         caller = await self._authenticate_and_limit(exchange, route)
         if route.endpoint is None or isinstance(caller, Admin):
+            exchange.end_pending()
             return await self._handle(exchange, route, caller, found.parameters)
         # A hold that is committed takes over the permit.
         try:
@@ -219,6 +220,7 @@ class Edge:
             trace=exchange.trace,
             recheck=partial(self._recheck, exchange, route, customer),
             charge_cpu=partial(self._bodies.charge, exchange.body) if is_charged else None,
+            end_pending=exchange.end_pending,
         )
 
     async def _handle(

@@ -97,6 +97,16 @@ class BodyTooLarge(GatewayError):
     bytes_max: int
 
 
+class WorkerOverloaded(ServiceUnavailable):
+    """The worker has more requests than it can handle. Nothing was done for this one."""
+
+    code = "server_is_overloaded"
+    template = (
+        "The gateway has more requests than it can handle now. "
+        "Try again in {self.retry_after_seconds} s."
+    )
+
+
 class BodyQuotaExceeded(ServiceUnavailable):
     """The request bodies of all organizations use all memory that this worker has for them."""
 

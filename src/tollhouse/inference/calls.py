@@ -19,6 +19,7 @@ class InferenceCall(Struct, frozen=True, kw_only=True):
 
     `recheck` authenticates the customer again, if the body took long to arrive. `charge_cpu` is
     told the CPU seconds that a large request took before its first wait; None for a small one.
+    `end_pending` is called when the request is admitted.
     """
 
     request_id: RequestId
@@ -30,6 +31,7 @@ class InferenceCall(Struct, frozen=True, kw_only=True):
     trace: RequestTrace
     recheck: Callable[[], Awaitable[Customer]]
     charge_cpu: Callable[[float], None] | None
+    end_pending: Callable[[], None]
 
 
 class WholeAnswer(Struct, frozen=True, kw_only=True):

@@ -227,6 +227,7 @@ class Pipeline:
         await self._batcher.admit(hold, wait_max=self._timeouts.admission)
         call.trace.admitted_seconds = self._clock.monotonic_seconds()
         call.trace.money_held()
+        call.end_pending()
         return RequestHold(
             hold=hold,
             resolved=resolved,

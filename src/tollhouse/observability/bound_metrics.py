@@ -12,6 +12,11 @@ _idle_connections_closed = BufferedCounter(
     "Connections that were idle or sent a body, and were closed in favour of new ones.",
     registry=registry,
 )
+_requests_shed = BufferedCounter(
+    "tollhouse_requests_shed_total",
+    "Requests refused with 503 because the worker had more than it could handle.",
+    registry=registry,
+)
 _bodies_held_bytes = BufferedGauge(
     "tollhouse_bodies_held_bytes",
     "Memory for the bodies of requests in flight, as counted against the quota.",
@@ -60,6 +65,11 @@ def bodies_held(size_bytes: int) -> None:
 def idle_connection_closed() -> None:
     """Count a connection that was closed in favour of a new one."""
     _idle_connections_closed.add()
+
+
+def request_shed() -> None:
+    """Count a request that an overloaded worker refused."""
+    _requests_shed.add()
 
 
 def quota_refused(quota: Quota) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from typing import Final, Protocol
@@ -17,6 +18,28 @@ UNSENT_SECONDS_MAX: Final = 30.0
 UNSENT_BYTES_MAX: Final = 65_536
 """If this little of an answer was left unread for so long, the peer does not read it any more."""
 
+LINGER_SECONDS: Final = 2.0
+"""How long a peer may go on sending after it was answered."""
+
+IDLE_GRACE_SECONDS: Final = 2.0
+"""How long a drained connection waits for a request that may already be in transit."""
+
+WRITE_BUFFER_BYTES: Final = 32_768
+"""With more than this unsent, an application waits until its peer has read."""
+
+PIPELINED_REQUESTS_MAX: Final = 16
+"""Requests that wait on one connection for the answer to an earlier one."""
+
+FRAMING_CONTENT_BYTES: Final = 2
+"""Bytes of content that allow one byte of framing. A chunk has at least five bytes of framing, so
+chunks of ten bytes are allowed; clients send thousands of bytes in one."""
+
+FRAMING_BYTES_MAX: Final = 8192
+"""Framing, extensions and trailers that a body may have beyond what its content allows."""
+
+PIECE_BYTES: Final = 8192
+"""A head and chunks are parsed in pieces of this size, and counted after each."""
+
 PARTIAL_HEADS_BYTES_MAX: Final = 32 * 1024 * 1024
 """How much memory all incomplete heads of a worker may use."""
 
@@ -28,6 +51,32 @@ class ConnectionBounds:
     header_bytes_max: int
     header_seconds: float
     write_seconds: float
+
+
+class ConnectionTimer:
+    """The timer of one connection. To start it again replaces what it was started for."""
+
+    __slots__ = ("_handle", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._handle is not None
+
+    def start(self, seconds: float, then: Callable[[], None]) -> None:
+        """Call `then` after `seconds`."""
+        self.stop()
+        self._handle = self._loop.call_later(seconds, then)
+
+    def stop(self) -> None:
+        """Forget the call."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
 
 
 class Phase(IntEnum):

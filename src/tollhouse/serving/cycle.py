@@ -10,8 +10,10 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from tollhouse.api.head import is_chunked
+from tollhouse.serving.load_shedder import LoadShedder
 
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+LAST_CHUNK: Final = b"0\r\n\r\n"
 COPIED_BYTES_MAX: Final = 16_384
 _WITHOUT_BODY: Final = frozenset({204, 304})
 _VERSIONS: Final = ("1.1", "1.0")
@@ -34,6 +36,27 @@ class Cycle(RequestResponseCycle):
     """Called when an answer is written completely while the application still reads the request."""
     _unwritten_head: bytes = b""
     """The head of an answer of known length, which is written together with its body."""
+
+    pending_in: LoadShedder | None = None
+    """Where the request is counted as pending."""
+
+    def start_pending(self, shedder: LoadShedder) -> None:
+        """Count the request as pending until it is admitted or answered."""
+        self.pending_in = shedder
+        shedder.pending += 1
+
+    def end_pending(self) -> None:
+        """Stop counting the request as pending."""
+        if self.pending_in is not None:
+            self.pending_in.pending -= 1
+            self.pending_in = None
+
+    async def run_asgi(self, app: Any) -> None:  # noqa: ANN401 - an ASGI application
+        """Run the application."""
+        try:
+            await super().run_asgi(app)
+        finally:
+            self.end_pending()
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - one of ASGI's
         """Write the head or a piece of the body, then wait until the peer has read most of it.
@@ -58,6 +81,7 @@ class Cycle(RequestResponseCycle):
 
     def _send_head(self, status: int, headers: Sequence[Header]) -> None:
         self.response_started = True
+        self.end_pending()
         self.waiting_for_100_continue = False
         lines = [*self.default_headers, *headers]
         fields = dict(lines)
@@ -129,6 +153,17 @@ class Cycle(RequestResponseCycle):
         self.on_response()
 
 
+def _shed() -> Cycle:
+    cycle = Cycle.__new__(Cycle)
+    cycle.response_complete = True
+    cycle.message_event = asyncio.Event()
+    return cycle
+
+
+SHED: Final = _shed()
+"""Stands for every request that is shed: it is answered, and what else comes of it is dropped."""
+
+
 def _head(lines: Sequence[Header]) -> bytes:
     """Return the headers as bytes. Raises if a name or value would begin another line."""
     text = b"".join(map(b"%b: %b\n".__mod__, lines))
@@ -136,6 +171,21 @@ def _head(lines: Sequence[Header]) -> bytes:
         reason = "a header contains a control character"
         raise InvalidAsgiMessage(reason)
     return text.replace(b"\n", b"\r\n") + b"\r\n"
+
+
+class UnparsedChunks:
+    """The end of a body in chunks that is not parsed any more.
+
+    An error about it only closes the connection too early or too late.
+    """
+
+    def __init__(self) -> None:
+        self._last = b""
+
+    def ends_with(self, data: bytes) -> bool:
+        """Return whether the body looks complete after `data`."""
+        self._last = (self._last + data[-len(LAST_CHUNK) :])[-len(LAST_CHUNK) :]
+        return self._last == LAST_CHUNK
 
 
 class CycleTransport:
@@ -147,6 +197,12 @@ class CycleTransport:
         self.write = transport.write
         self.is_closing = transport.is_closing
         self.close = close
+
+
+def end_body(cycle: RequestResponseCycle) -> None:
+    """Tell the application that the body is complete."""
+    cycle.more_body = False
+    cycle.message_event.set()
 
 
 def is_body_chunked(headers: Sequence[Header], version: str) -> bool | None:

@@ -11,11 +11,11 @@ This class handles what its parent does not:
 - It reads on for a while before it closes: a reset would destroy the answer.
 - It closes the connection of a peer that does not read.
 - It reports a disconnect to every application that runs on the connection.
+- It refuses new requests while the server is overloaded, before anything else is done with them.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import httptools
 from uvicorn import Config
@@ -23,36 +23,30 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from tollhouse.api.body import ABORT, HAS_LEFT, TAKE_ARRIVED_BODY
+from tollhouse.api.body import ABORT, ADMITTED, HAS_LEFT, TAKE_ARRIVED_BODY
 from tollhouse.api.edge_errors import HeadTimedOut, HeadTooLarge, MalformedRequest
 from tollhouse.base.errors import GatewayError
-from tollhouse.serving.connections import ClientConnections, ConnectionBounds, Input, Phase
+from tollhouse.serving import connections
+from tollhouse.serving.connections import (
+    ClientConnections,
+    ConnectionBounds,
+    ConnectionTimer,
+    Input,
+    Phase,
+)
 from tollhouse.serving.cycle import (
+    SHED,
     Cycle,
     CycleTransport,
+    UnparsedChunks,
     complete_scope,
+    end_body,
     head_without_upgrade,
     is_body_chunked,
 )
+from tollhouse.serving.load_shedder import LoadShedder
 from tollhouse.serving.refusals import refusal
 from tollhouse.serving.write_deadline import WriteDeadline
-
-LINGER_SECONDS: Final = 2.0
-"""How long a peer may go on sending after it was answered."""
-IDLE_GRACE_SECONDS: Final = 2.0
-"""How long a drained connection waits for a request that may already be in transit."""
-PIPELINED_REQUESTS_MAX: Final = 16
-"""Requests that wait on one connection for the answer to an earlier one."""
-WRITE_BUFFER_BYTES: Final = 32_768
-"""With more than this unsent, an application waits until its peer has read."""
-FRAMING_CONTENT_BYTES: Final = 2
-"""Bytes of content that allow one byte of framing. A chunk has at least five bytes of framing, so
-chunks of ten bytes are allowed; clients send thousands of bytes in one."""
-FRAMING_BYTES_MAX: Final = 8192
-"""Framing, extensions and trailers that a body may have beyond what its content allows."""
-PIECE_BYTES: Final = 8192
-"""A head and chunks are parsed in pieces of this size, and counted after each."""
-LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -67,35 +61,37 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         *,
         bounds: ConnectionBounds,
         open_connections: ClientConnections,
+        shedder: LoadShedder,
         documentation_url: str | None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._application: Any = self.app  # pyright: ignore[reportUnknownMemberType] - untyped
         self._bounds = bounds
         self._open_connections = open_connections
+        self._shedder = shedder
         self._documentation_url = documentation_url
-        self._deadline: asyncio.TimerHandle | None = None
-        self._running: RequestResponseCycle | None = None
+        self._timer = ConnectionTimer(self.loop)
+        self._running: Cycle | None = None
         self._phase = Phase.OPEN
         self._input = Input.HEAD
         self._head_bytes = 0
         self._framing_bytes_left = 0
-        self._ignored_end: bytes | None = None
+        self._unparsed: UnparsedChunks | None = None
 
     # Called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start the timer of the first head."""
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self._extensions = {ABORT: self._abort, HAS_LEFT: self._has_caller_left}
+        transport.set_write_buffer_limits(high=connections.WRITE_BUFFER_BYTES)
+        self._extensions = {ABORT: self._abort, HAS_LEFT: self._has_left, ADMITTED: self._admitted}
         self._write_deadline = WriteDeadline(
             transport, self.loop, seconds=self._bounds.write_seconds
         )
         self._open_connections.add(self)
         cycle_transport = CycleTransport(transport, close=self._close_without_reset)
         self._cycle_transport = cast("asyncio.Transport", cycle_transport)
-        self._arm(self._bounds.header_seconds, self._head_timed_out)
+        self._timer.start(self._bounds.header_seconds, self._head_timed_out)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser in pieces, so that no head exceeds its bound before it is counted."""
@@ -105,21 +101,23 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         while start < len(data) and self._phase < Phase.IGNORING:
             end = start + self._bounds.header_bytes_max
             if self._input is Input.HEAD:
-                end = start + min(PIECE_BYTES, self._bounds.header_bytes_max - self._head_bytes)
+                end = min(end - self._head_bytes, start + connections.PIECE_BYTES)
             elif self._input is Input.CHUNKS:
-                end = start + PIECE_BYTES
+                end = start + connections.PIECE_BYTES
             self._parse(data[start:end])
             start = end
-        if self._ignored_end is not None:
-            self._look_for_end(data)
+        if self._unparsed is not None and self._unparsed.ends_with(data):
+            end_body(self.cycle)
         if self._input is not Input.HEAD:
+            if self.cycle is SHED and self._phase < Phase.IGNORING:
+                self._answer_shed(keeps_alive=False)
             self._open_connections.record_progress(self)
         elif self._phase < Phase.IGNORING and not self._is_answering():
             self._time_next_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the disconnect to the running application; the parent reports it to the newest."""
-        self._disarm()
+        self._timer.stop()
         self._write_deadline.stop()
         self._open_connections.remove(self)
         if self._running is not None and not self._running.response_complete:
@@ -148,7 +146,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._is_answering():
             self.cycle.keep_alive = False
         else:
-            self.loop.call_later(IDLE_GRACE_SECONDS, self._close_if_idle)
+            self.loop.call_later(connections.IDLE_GRACE_SECONDS, self._close_if_idle)
 
     # Called by the parser
 
@@ -158,21 +156,23 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         version = self.parser.get_http_version()
         is_chunked = is_body_chunked(self.headers, version)
-        if is_chunked is None or len(self.pipeline) >= PIPELINED_REQUESTS_MAX:
+        if is_chunked is None or len(self.pipeline) >= connections.PIPELINED_REQUESTS_MAX:
             raise MalformedRequest
-        complete_scope(self.scope, self.parser, self.url, version)
-        if self._deadline is not None:
-            self._disarm()
+        self._timer.stop()
         self._input = Input.CHUNKS if is_chunked else Input.BODY
         self._head_bytes = 0
-        self._framing_bytes_left = FRAMING_BYTES_MAX
+        self._framing_bytes_left = connections.FRAMING_BYTES_MAX
+        if not self._is_answering() and self._shedder.must_shed():
+            self.cycle = SHED
+            return
+        complete_scope(self.scope, self.parser, self.url, version)
         # Trailers go to a new list that is never read; the request keeps the old one.
         self.headers = []
         self._begin(keeps_alive=version == "1.1" and self._phase is Phase.OPEN)
 
     def on_body(self, body: bytes) -> None:
         """Buffer the content until the application reads it; it allows more framing."""
-        self._framing_bytes_left += len(body) + len(body) // FRAMING_CONTENT_BYTES
+        self._framing_bytes_left += len(body) + len(body) // connections.FRAMING_CONTENT_BYTES
         cycle = self.cycle
         if cycle.response_complete:
             return
@@ -188,10 +188,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._input = Input.HEAD
         self._framing_bytes_left = 0
         if not self.cycle.response_complete:
-            self.cycle.more_body = False
-            self.cycle.message_event.set()
-            if self._running is self.cycle:
+            end_body(self.cycle)
+            if self._running is not None and self._running is self.cycle:
                 self._open_connections.mark_busy(self)
+                self._running.start_pending(self._shedder)
+        elif self.cycle is SHED:
+            keeps_alive = self._phase is Phase.OPEN and self.parser.should_keep_alive()
+            self._answer_shed(keeps_alive=keeps_alive)
 
     # Called by the running application
 
@@ -201,7 +204,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.server_state.total_requests += 1
             return
         if self.pipeline:
-            self._running = self.pipeline[-1][0]
+            self._running = cast("Cycle", self.pipeline[-1][0])
+            if not self._running.more_body:
+                self._running.start_pending(self._shedder)
         super().on_response_complete()
         is_in_body = self._input is not Input.HEAD
         if self._is_answering():
@@ -210,7 +215,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         if is_in_body:
             # The rest of an answered request is read and dropped, but only for so long.
-            self._arm(LINGER_SECONDS, self.transport.abort)
+            self._timer.start(connections.LINGER_SECONDS, self.transport.abort)
         self._open_connections.mark_idle(self)
 
     def _answered_early(self) -> None:
@@ -221,20 +226,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._open_connections.mark_idle(self)
         if self._input is Input.CHUNKS and not self.cycle.keep_alive:
             self._advance(Phase.IGNORING)
-            self._ignored_end = b""
+            self._unparsed = UnparsedChunks()
 
     # Reading
-
-    def _look_for_end(self, data: bytes) -> None:
-        """End a request that is no longer parsed when it looks complete.
-
-        An error only closes the connection too early or too late.
-        """
-        assert self._ignored_end is not None, "the request is still parsed"
-        self._ignored_end = (self._ignored_end + data[-len(LAST_CHUNK) :])[-len(LAST_CHUNK) :]
-        if self._ignored_end == LAST_CHUNK:
-            self.cycle.more_body = False
-            self.cycle.message_event.set()
 
     def _parse(self, piece: bytes) -> None:
         if self._input is Input.HEAD:
@@ -252,7 +246,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._refuse(HeadTooLarge(bytes_max=self._bounds.header_bytes_max))
             elif self._framing_bytes_left < 0:
                 self._refuse(MalformedRequest())
-            self._framing_bytes_left = min(self._framing_bytes_left, FRAMING_BYTES_MAX)
+            self._framing_bytes_left = min(self._framing_bytes_left, connections.FRAMING_BYTES_MAX)
 
     def _begin(self, *, keeps_alive: bool) -> None:
         """Start the application, or queue the request behind the one that is being answered."""
@@ -300,10 +294,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _time_next_head(self) -> None:
         if self._head_bytes:
             self._open_connections.set_partial_head(self, self._head_bytes)
-            if self._deadline is None:
-                self._arm(self._bounds.header_seconds, self._head_timed_out)
+            if not self._timer.is_running:
+                self._timer.start(self._bounds.header_seconds, self._head_timed_out)
         elif self.timeout_keep_alive_task is None:
-            self._disarm()
+            self._timer.stop()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -318,7 +312,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._advance(Phase.IGNORING)
         is_in_head = self._input is Input.HEAD
         if not self._is_answering():
-            if is_in_head:
+            if is_in_head or self.cycle is SHED:
                 self._answer(error)
             self._linger()
         elif is_in_head or self._running is not self.cycle:
@@ -334,6 +328,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _answer(self, error: GatewayError) -> None:
         headers = self.server_state.default_headers
         self.transport.write(refusal(error, headers, documentation_url=self._documentation_url))
+
+    def _answer_shed(self, *, keeps_alive: bool) -> None:
+        """Answer a request that is shed. The connection closes if its body is not complete."""
+        method, headers = self.parser.get_method(), self.server_state.default_headers
+        answer = self._shedder.refusals.answer(method, self.url, headers, keeps_alive=keeps_alive)
+        self.transport.write(answer)
+        if not keeps_alive:
+            self._advance(Phase.IGNORING)
+            self._linger()
 
     def _finish_earlier_requests(self) -> None:
         if self._input is not Input.HEAD:
@@ -359,7 +362,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._disconnect(self._running)
         self.transport.abort()
 
-    def _has_caller_left(self) -> bool:
+    def _admitted(self) -> None:
+        if self._running is not None:
+            self._running.end_pending()
+
+    def _has_left(self) -> bool:
         return self._running is not None and self._running.disconnected
 
     def _close(self) -> None:
@@ -375,7 +382,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         self.transport.write_eof()
-        self._arm(LINGER_SECONDS, self.transport.abort)
+        self._timer.start(connections.LINGER_SECONDS, self.transport.abort)
 
     def _close_if_idle(self) -> None:
         is_idle = not self._is_answering() and self._head_bytes == 0
@@ -389,12 +396,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Report to an application that its peer is gone."""
         cycle.disconnected = True
         cycle.message_event.set()
-
-    def _arm(self, seconds: float, then: Callable[[], None]) -> None:
-        self._disarm()
-        self._deadline = self.loop.call_later(seconds, then)
-
-    def _disarm(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None

@@ -1,27 +1,91 @@
 """Answers to requests that are refused before the edge receives them."""
 
 import logging
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
+from uuid import UUID
 
+from tollhouse.api.edge_errors import WorkerOverloaded
 from tollhouse.api.errors import Presentation, render
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.contract.errors import ErrorShape
+from tollhouse.contract.operations import OPERATIONS
 from tollhouse.observability import metrics
 
 logger = logging.getLogger("tollhouse.serving")
 
-_HEADERS: Final = (
-    b"content-type: application/json\r\ncache-control: no-store\r\nconnection: close\r\n"
+Header = tuple[bytes, bytes]
+
+_HEADERS: Final = (("content-type", "application/json"), ("cache-control", "no-store"))
+_CLOSE: Final = (b"connection", b"close")
+_PLACEHOLDER_ID: Final = RequestId(UUID(int=0))
+_PLACEHOLDER: Final = str(_PLACEHOLDER_ID).encode()
+_MESSAGES_PATHS: Final = frozenset(
+    operation.path.encode()
+    for operation in OPERATIONS
+    if operation.error_shape is ErrorShape.MESSAGES
 )
 
 
+class PreparedRefusal:
+    """The answer for one error. Only its request ID and the server's own headers differ."""
+
+    def __init__(
+        self, error: GatewayError, shape: ErrorShape, *, documentation_url: str | None
+    ) -> None:
+        presentation = Presentation(
+            request_id=_PLACEHOLDER_ID, shape=shape, documentation_url=documentation_url
+        )
+        reply = render(error, presentation)
+        names = ("x-request-id", "request-id")
+        ids = names if shape is ErrorShape.MESSAGES else names[:1]
+        headers = (
+            *((name, str(_PLACEHOLDER_ID)) for name in ids),
+            *reply.headers,
+            *_HEADERS,
+            ("content-length", str(len(reply.body))),
+        )
+        status = HTTPStatus(reply.status)
+        self._status_line = f"HTTP/1.1 {status} {status.phrase}\r\n".encode()
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in headers).encode() + b"\r\n"
+        self._whole = self._head + reply.body
+
+    def answer(
+        self, request_id: RequestId, server_headers: Sequence[Header], *, has_body: bool = True
+    ) -> bytes:
+        """Return the answer to one request."""
+        rest = self._whole if has_body else self._head
+        own = b"".join([b"%b: %b\r\n" % header for header in server_headers])
+        return self._status_line + own + rest.replace(_PLACEHOLDER, str(request_id).encode())
+
+
+class OverloadRefusals:
+    """The answers of an overloaded worker. They are prepared, and not logged one by one."""
+
+    def __init__(self, *, documentation_url: str | None) -> None:
+        self._by_shape = {
+            shape: PreparedRefusal(WorkerOverloaded(), shape, documentation_url=documentation_url)
+            for shape in ErrorShape
+        }
+
+    def answer(
+        self, method: bytes, target: bytes, server_headers: list[Header], *, keeps_alive: bool
+    ) -> bytes:
+        """Return the answer to one request, in the form of its route."""
+        is_messages = target.partition(b"?")[0] in _MESSAGES_PATHS
+        prepared = self._by_shape[ErrorShape.MESSAGES if is_messages else ErrorShape.OPENAI]
+        metrics.request_answered(None, status=WorkerOverloaded.kind, seconds=0.0)
+        return prepared.answer(
+            RequestId(time_ordered_uuid()),
+            server_headers if keeps_alive else [*server_headers, _CLOSE],
+            has_body=method != b"HEAD",
+        )
+
+
 def refusal(
-    error: GatewayError,
-    default_headers: list[tuple[bytes, bytes]],
-    *,
-    documentation_url: str | None,
+    error: GatewayError, server_headers: list[Header], *, documentation_url: str | None
 ) -> bytes:
     """Return the response for a connection that is about to close. Logs it with its request ID."""
     request_id = RequestId(time_ordered_uuid())
@@ -30,17 +94,5 @@ def refusal(
         extra={"request_id": request_id, "status": int(error.kind), "code": error.code},
     )
     metrics.request_answered(None, status=error.kind, seconds=0.0)
-    presentation = Presentation(
-        request_id=request_id, shape=ErrorShape.OPENAI, documentation_url=documentation_url
-    )
-    body = render(error, presentation).body
-    status = HTTPStatus(error.kind)
-    return b"".join(
-        (
-            f"HTTP/1.1 {status} {status.phrase}\r\n".encode(),
-            *(b"%b: %b\r\n" % header for header in default_headers),
-            _HEADERS,
-            f"x-request-id: {request_id}\r\ncontent-length: {len(body)}\r\n\r\n".encode(),
-            body,
-        )
-    )
+    prepared = PreparedRefusal(error, ErrorShape.OPENAI, documentation_url=documentation_url)
+    return prepared.answer(request_id, [*server_headers, _CLOSE])

@@ -13,7 +13,9 @@ import uvicorn
 from tollhouse.base.clock import SystemClock
 from tollhouse.serving.acceptor import Acceptor
 from tollhouse.serving.connections import ClientConnections, ConnectionBounds
+from tollhouse.serving.load_shedder import LoadShedder
 from tollhouse.serving.protocol import BoundedHttpProtocol
+from tollhouse.serving.refusals import OverloadRefusals
 from tollhouse.settings import ServerSettings
 
 BACKLOG_MAX: Final = 2048
@@ -37,12 +39,14 @@ class HttpServer(uvicorn.Server):
         config: uvicorn.Config,
         *,
         connections: ClientConnections,
+        shedder: LoadShedder,
         drain_seconds: float,
         at_deadline: Callable[[], None],
     ) -> None:
         super().__init__(config)
         self._acceptors: list[Acceptor] = []
         self._connections = connections
+        self._shedder = shedder
         self.accepting = asyncio.Event()
         self._drain_seconds = drain_seconds
         self._at_deadline = at_deadline
@@ -50,7 +54,7 @@ class HttpServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept from `sockets`, one connection at a time."""
         self._acceptors = [
-            Acceptor(listener, self._new_connection, self._connections)
+            Acceptor(listener, self._new_connection, self._connections, self._shedder)
             for listener in sockets or []
         ]
         self.servers = cast("list[asyncio.Server]", self._acceptors)
@@ -109,11 +113,14 @@ def http_server(
         header_seconds=settings.header_seconds,
         write_seconds=settings.write_seconds,
     )
-    connections = ClientConnections(connections_max=settings.connections_max, clock=SystemClock())
+    clock = SystemClock()
+    connections = ClientConnections(connections_max=settings.connections_max, clock=clock)
+    shedder = LoadShedder(clock, OverloadRefusals(documentation_url=documentation_url))
     protocol = partial(
         BoundedHttpProtocol,
         bounds=bounds,
         open_connections=connections,
+        shedder=shedder,
         documentation_url=documentation_url,
     )
     config = uvicorn.Config(
@@ -134,6 +141,7 @@ def http_server(
     return HttpServer(
         config,
         connections=connections,
+        shedder=shedder,
         drain_seconds=settings.drain_seconds,
         at_deadline=at_deadline,
     )

@@ -14,7 +14,7 @@ from bench.support.streams import CHUNKS
 CONNECTIONS: Final = 64
 REQUESTS_PER_SECOND: Final = 150
 TIMEOUT_SECONDS: Final = 120.0
-_STARTED: Final = b"HTTP/1.1 200"
+STARTED: Final = b"HTTP/1.1 200"
 _LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 
 _SCRIPT: Final = """
@@ -158,12 +158,16 @@ class Connection(asyncio.Protocol):
 
     async def exchange(self, request: bytes) -> bytes:
         """The answer with its head; anything but 200 ends the measurement."""
+        answer = await self.answer(request)
+        assert answer.startswith(STARTED), answer.decode()
+        return answer
+
+    async def answer(self, request: bytes) -> bytes:
+        """Return the answer with its head, whatever its status."""
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            answer = await self._answer
-        assert answer.startswith(_STARTED), answer.decode()
-        return answer
+            return await self._answer
 
     def data_received(self, data: bytes) -> None:
         """Gather until the answer is whole."""

@@ -96,3 +96,10 @@ def test_a_verb_of_administration_imports_neither_evaluation_nor_migrations() ->
 
     assert "tollhouse.cli.ledger.credits" in modules
     assert not modules & {"alembic", "sqlalchemy", "tollhouse.evaluation", "tollhouse.app"}
+
+
+def test_a_verb_that_draws_nothing_does_not_import_rich() -> None:
+    modules = imported("credits", "show", "--help")
+
+    assert "tollhouse.cli.output" in modules
+    assert not [name for name in modules if name.partition(".")[0] == "rich"]

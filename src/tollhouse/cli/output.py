@@ -1,21 +1,22 @@
 """Output of commands: tables for people, one JSON document for programs.
 
-Standard output has the result and nothing else.
+Standard output has the result and nothing else. rich is imported only by what draws with it: it
+takes longer to import than many commands take to run.
 """
 
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 import msgspec
 from msgspec import Struct
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.text import Text
 
 UNBOUNDED_COLUMNS: Final = 10_000
 LINED_COLUMNS: Final = frozenset({"draft", "published"})
@@ -33,6 +34,9 @@ def show(body: Struct, *, as_json: bool) -> None:
     if as_json:
         _print_json(body)
         return
+    from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     fields: dict[str, JsonValue] = msgspec.to_builtins(body)
     name_columns = max(map(len, fields))
     console = Console()
@@ -56,6 +60,9 @@ def show_list(body: Struct, columns: Sequence[str], *, as_json: bool) -> None:
 
 def show_rows(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> None:
     """Print a table. Values that users copy are not folded."""
+    from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.table import Table  # noqa: PLC0415 - see above
+
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
     for name in columns:
         table.add_column(name, no_wrap=name not in FOLDED_COLUMNS, overflow="fold")
@@ -109,8 +116,11 @@ def counted(count: int, one: str, many: str) -> str:
 
 
 @contextmanager
-def progress_bars(*, as_json: bool) -> Generator[Progress, None, None]:
+def progress_bars(*, as_json: bool) -> Generator["Progress", None, None]:
     """Show progress bars on standard error during the block, if it is a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.progress import Progress  # noqa: PLC0415 - see above
+
     console = Console(stderr=True)
     is_visible = console.is_terminal and not as_json
     with Progress(console=console, transient=True, disable=not is_visible) as bars:
@@ -121,8 +131,10 @@ def _print_json(body: Struct) -> None:
     click.echo(msgspec.json.encode(body))
 
 
-def _cell(name: str, value: JsonValue) -> Text:
+def _cell(name: str, value: JsonValue) -> "Text":
     """Return the value as text without markup, with an instant as a UTC date and time."""
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     if isinstance(value, int) and name.endswith("_at"):
         return Text(datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
     words = visible_lines(_words(value)) if name in LINED_COLUMNS else visible(_words(value))

@@ -22,6 +22,7 @@ wrk.method = "POST"
 wrk.body = [==[{body}]==]
 wrk.headers["Content-Type"] = "application/json"
 wrk.headers["Authorization"] = "Bearer {key}"
+{headers}
 done = function(summary, latency, requests)
     local e = summary.errors
     local failed = e.connect + e.read + e.write + e.status + e.timeout
@@ -38,13 +39,16 @@ class Target:
     port: int
     key: str
     body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    """Sent beside the usual ones."""
 
     @property
     def request(self) -> bytes:
         """One request as it goes over the wire."""
+        more = "".join(f"{name}: {value}\r\n" for name, value in self.headers)
         head = (
             f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
-            f"Authorization: Bearer {self.key}\r\nContent-Type: application/json\r\n"
+            f"Authorization: Bearer {self.key}\r\nContent-Type: application/json\r\n{more}"
             f"Content-Length: {len(self.body)}\r\n\r\n"
         )
         return head.encode() + self.body
@@ -53,16 +57,20 @@ class Target:
 async def saturate(target: Target, folder: Path, *, seconds: float) -> tuple[int, float]:
     """Requests that were answered, and in how many seconds, on 64 connections without a pause."""
     script = folder / f"{target.port}.lua"
-    text = _SCRIPT.format(body=target.body.decode(), key=target.key)
+    headers = "\n".join(
+        f'wrk.headers["{name}"] = [==[{value}]==]' for name, value in target.headers
+    )
+    text = _SCRIPT.format(body=target.body.decode(), key=target.key, headers=headers)
     script.write_text(text, encoding="utf-8")
     answered, taken_seconds = 0, 0.0
     async with asyncio.timeout(TIMEOUT_SECONDS):
-        # A machine that stands still may answer nothing in so short a time.
+        # A machine that stands still may answer nothing in so short a time: take longer then.
         while not answered:
             counted = await _wrk(target, script, seconds=seconds)
             assert counted["failed"] == 0, f"wrk counted failures: {counted}"
             answered += counted["answered"]
             taken_seconds += counted["microseconds"] / 1e6
+            seconds *= 2
     return answered, taken_seconds
 
 
@@ -89,8 +97,8 @@ async def paced_ms(
     opened: list[Connection] = []
 
     async def one(due_seconds: float) -> float:
-        # Whoever finds nobody idle opens one more, so that a slow answer delays no other.
-        connection = idle.pop() if idle else await _connected(target, opened)
+        # Without an idle one it opens one more, so that a slow answer delays no other.
+        connection = _open_one(idle) or await _connected(target, opened)
         await connection.exchange(target.request)
         idle.append(connection)
         return (loop.time() - due_seconds) * 1000
@@ -182,6 +190,11 @@ class Connection(asyncio.Protocol):
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(exc or EOFError("the other side has hung up"))
 
+    @property
+    def is_open(self) -> bool:
+        """False once either side has closed it."""
+        return not self._transport.is_closing()
+
     def close(self) -> None:
         """Hang up."""
         self._transport.close()
@@ -208,6 +221,14 @@ async def _connected(target: Target, opened: list[Connection]) -> Connection:
     _, connection = await loop.create_connection(Connection, "127.0.0.1", target.port)
     opened.append(connection)
     return connection
+
+
+def _open_one(idle: deque[Connection]) -> Connection | None:
+    """Return the connection that was used last; a server may have closed those that rested."""
+    while idle:
+        if (connection := idle.pop()).is_open:
+            return connection
+    return None
 
 
 def _close(opened: Sequence[Connection]) -> None:

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks reference docs sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -90,6 +90,12 @@ lock-sdks: ## resolve the SDKs in requirements/sdks anew
 	set -e; for lock in requirements/sdks/*.txt; do sdk=$$(basename $$lock .txt); \
 		echo "$${sdk%-*}==$${sdk##*-}" | uv pip compile --quiet --generate-hashes --universal \
 		--python-version 3.11 --no-header --no-emit-index-url --output-file $$lock -; done
+
+lock-peers: ## resolve the gateways in requirements/peers, which bench.peers measures, anew
+	set -e; for pin in requirements/peers/*.in; do \
+		uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header \
+		--no-emit-index-url --output-file $${pin%.in}.txt $$pin; done
+	npm install --silent --ignore-scripts --package-lock-only --prefix requirements/peers/portkey
 
 reference: ## write docs/reference and docs/llms.txt from the program
 	$(BIN)/python -m tools.reference

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import subprocess
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -54,6 +55,14 @@ _PROXY: Final = """
         }}
     }}
 """
+
+
+def version() -> str:
+    """Return the version that the program says."""
+    done = subprocess.run(  # noqa: S603 - nothing in it comes from outside
+        [_program(), "-v"], check=True, capture_output=True, text=True
+    )
+    return done.stderr.strip().rpartition("/")[2]
 
 
 def static(port: int, body: str) -> str:

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_USER_TICKS, _SYSTEM_TICKS = 11, 12
+_PARENT, _USER_TICKS, _SYSTEM_TICKS = 1, 11, 12
 _RESIDENT_PAGES: Final = 1
 
 
@@ -28,11 +29,29 @@ def children(process: int) -> list[int]:
     return [int(child) for child in _read(process, f"task/{process}/children").split()]
 
 
+def parent(process: int) -> int:
+    """Return the process that started it."""
+    return int(_fields(process)[_PARENT])
+
+
+def tree(process: int) -> list[int]:
+    """Return a process and all that it has started, directly or not; none if it has ended."""
+    found: list[int] = []
+    # A thread may end between being listed and being read.
+    with suppress(FileNotFoundError, ProcessLookupError):
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+        found.append(process)
+        for thread in threads:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                started = _read(process, f"task/{thread.name}/children").split()
+                found.extend(each for child in started for each in tree(int(child)))
+    return found
+
+
 def cpu_seconds(process: int) -> float:
     """Used since it started, by user and system; a process that has ended has used none."""
     try:
-        # The name, in brackets, may hold spaces.
-        fields = _read(process, "stat").rpartition(")")[2].split()
+        fields = _fields(process)
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
     return (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / TICKS_PER_SECOND
@@ -46,6 +65,11 @@ def cpu_seconds_by_process(processes: Iterable[int]) -> dict[int, float]:
 def memory_mb(process: int) -> float:
     """Resident."""
     return int(_read(process, "statm").split()[_RESIDENT_PAGES]) * PAGE_BYTES / 1e6
+
+
+def _fields(process: int) -> list[str]:
+    # The name, in brackets, may hold spaces.
+    return _read(process, "stat").rpartition(")")[2].split()
 
 
 def _read(process: int, name: str) -> str:

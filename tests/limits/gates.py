@@ -16,8 +16,9 @@ from tollhouse.base.ids import (
 )
 from tollhouse.base.tasks import Tasks
 from tollhouse.base.traffic import UNLIMITED, TrafficLimits
+from tollhouse.limits import rules
 from tollhouse.limits.limiter import Limiter
-from tollhouse.limits.types import LimitSubject
+from tollhouse.limits.types import BucketCost, LimitScope, LimitSubject
 
 TIMEOUT_SECONDS = 120.0
 
@@ -32,6 +33,7 @@ class Gate:
 
     async def settle(self) -> None:
         """Wait for what nobody waits for."""
+        await self.limiter.drain()
         assert await self.tasks.drain(deadline_seconds=TIMEOUT_SECONDS) == 0
 
 
@@ -67,13 +69,14 @@ class Caller:
     project_id: UUID = field(default_factory=time_ordered_uuid)
     key_id: UUID = field(default_factory=time_ordered_uuid)
 
-    def request(self) -> LimitSubject:
+    def request(self, declared_tokens: int | None = None) -> LimitSubject:
         return LimitSubject(
             organization_id=OrganizationId(self.organization_id),
             project_id=ProjectId(self.project_id),
             api_key_id=ProjectKeyId(self.key_id),
             limits=(self.organization, self.project, self.key),
             request_id=RequestId(time_ordered_uuid()),
+            declared_tokens=declared_tokens,
         )
 
     def with_other_key(self, limits: TrafficLimits = UNLIMITED) -> "Caller":
@@ -86,6 +89,11 @@ def requests(limit: int) -> TrafficLimits:
 
 def tokens(limit: int) -> TrafficLimits:
     return TrafficLimits(tokens_per_minute=limit)
+
+
+def token_cost(scope: LimitScope, key: str, limit: int, tokens: int) -> BucketCost:
+    (cost,) = rules.token_costs([(scope, key, limit)], tokens)
+    return cost
 
 
 def at_once(limit: int) -> TrafficLimits:

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from tollhouse.limits import counter, rules, scripts
+from tests.limits.gates import token_cost
+from tests.support.redis_server import command_words
+from tollhouse.limits import commands, counter, rules, scripts
 from tollhouse.limits.rules import MINUTE_US
 from tollhouse.limits.types import (
     BucketCost,
@@ -60,11 +62,17 @@ class Model:
             ask,
             full_at_us=[self.full_at_us.get(cost.key, self.now_us) for cost in ask.costs],
             taken_slots=[self._living(slot.key) for slot in ask.slots],
+            expected_full_at_us=[
+                self.full_at_us.get(cost.key, self.now_us) for cost in ask.expected
+            ],
             now_us=self.now_us,
         )
         if decision.refused_by is None:
             for cost, missing_us in zip(ask.costs, decision.missing_us, strict=True):
                 self.full_at_us[cost.key] = self.now_us + missing_us
+            if decision.expected_missing_us is not None:
+                for cost, left_us in zip(ask.expected, decision.expected_missing_us, strict=True):
+                    self.full_at_us[cost.key] = self.now_us + left_us
             for slot in ask.slots:
                 self.renew(slot.key, [ask.member])
         return decision
@@ -97,19 +105,25 @@ class Scripts:
         self.client.set("clock", now_us)
 
     def count(self, ask: LimitRequest) -> LimitDecision:
-        call = counter.count_call(ask, LEASE_MS)
-        return counter.read_decision(ask, self._run(scripts.COUNT, *call))
+        template = commands.count_template(ask.costs, ask.slots, ask.expected, LEASE_MS)
+        answer = self._run(scripts.COUNT, commands.count_command(template, ask))
+        return counter.read_decision(ask, answer)
 
     def renew(self, key: str, members: Sequence[str]) -> None:
-        self._run(scripts.RENEW, [key], [LEASE_MS, " ".join(members)])
+        command = commands.encoded(commands.RENEW, [key], [LEASE_MS, " ".join(members)])
+        self._run(scripts.RENEW, command)
 
     def leave(self, ask: LimitRequest, corrections: Corrections) -> None:
-        self._run(scripts.LEAVE, *counter.leave_call(ask, corrections))
+        template = commands.leave_template([cost for cost, _ in corrections], ask.slots)
+        self._run(scripts.LEAVE, commands.leave_command(template, corrections, ask.member))
 
-    def _run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int]) -> bytes:
-        answer = self.client.eval(self.before + script, len(keys), *keys, *arguments)
+    def _run(self, script: str, command: str) -> bytes:
+        """Run the same words with the text of the script instead of its digest."""
+        name, _, *words = command_words(command.encode())
+        assert name == "EVALSHA"
+        answer = self.client.eval(self.before + script, *words)
         assert isinstance(answer, str)
-        return answer.encode()
+        return f"+{answer}".encode()
 
 
 @dataclass(frozen=True)
@@ -141,13 +155,15 @@ class Leave:
 Step = Count | Renew | Leave
 
 NAMES = ("a", "b", "c")
-MEMBERS = st.sampled_from("klmnop")
+MEMBERS = st.sampled_from([letter * commands.MEMBER_WIDTH for letter in "klmnop"])
 PLACES = st.sampled_from([f"slots:{name}" for name in NAMES])
 
 
 @st.composite
 def asks(cost: DrawFn) -> LimitRequest:
     some = st.lists(st.sampled_from(NAMES), unique=True)
+    token_names = cost(st.permutations(NAMES))
+    taken, expected = sorted((cost(st.integers(0, 3)), cost(st.integers(0, 3))))
     return LimitRequest(
         costs=(
             *(
@@ -158,7 +174,7 @@ def asks(cost: DrawFn) -> LimitRequest:
                 )
                 for name in cost(some)
             ),
-            *(cost(token_draws(name)) for name in cost(some)),
+            *(cost(token_draws(name)) for name in token_names[:taken]),
         ),
         slots=tuple(
             ConcurrencySlot(
@@ -166,6 +182,7 @@ def asks(cost: DrawFn) -> LimitRequest:
             )
             for name in cost(some)
         ),
+        expected=tuple(cost(token_draws(name)) for name in token_names[taken:expected]),
         member=cost(MEMBERS),
     )
 
@@ -173,7 +190,7 @@ def asks(cost: DrawFn) -> LimitRequest:
 @st.composite
 def token_draws(cost: DrawFn, name: str) -> BucketCost:
     limit = cost(st.sampled_from([1, 9, 100, 4_000, 10**12]))
-    return rules.token_cost(LimitScope.KEY, f"tokens:{name}", limit, cost(st.integers(0, 10_000)))
+    return token_cost(LimitScope.KEY, f"tokens:{name}", limit, cost(st.integers(0, 10_000)))
 
 
 @st.composite

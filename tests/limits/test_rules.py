@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.limits.gates import token_cost
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.limits import rules
 from tollhouse.limits.rules import MINUTE_US
@@ -74,7 +75,7 @@ def request(limit: int) -> BucketCost:
 
 
 def some_tokens(limit: int, tokens: int) -> BucketCost:
-    return rules.token_cost(LimitScope.KEY, "a key", limit, tokens)
+    return token_cost(LimitScope.KEY, "a key", limit, tokens)
 
 
 pauses = st.one_of(st.integers(0, 1000), st.integers(0, 2 * MINUTE_US))
@@ -142,9 +143,7 @@ def test_corrections_lead_to_where_the_bucket_is(
         if not rule.take(some_tokens(limit, taken)):
             continue
         bucket.take(taken)
-        before, after = (
-            LimitRequest(costs=(some_tokens(limit, count),)) for count in (taken, used)
-        )
+        before, after = ((some_tokens(limit, count),) for count in (taken, used))
         bucket.correct(min(used, limit) - min(taken, limit))
         for cost, more_us in rules.correction(before, after):
             missing_us = rules.missing_us(cost, rule.full_at_us, rule.now_us)

@@ -3,6 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.limits.gates import token_cost
 from tests.limits.histories import (
     INSTANT_US,
     LEASE_MS,
@@ -15,6 +16,7 @@ from tests.limits.histories import (
 )
 from tests.support.redis_server import RedisServer
 from tollhouse.limits import rules, scripts
+from tollhouse.limits.commands import MEMBER_WIDTH
 from tollhouse.limits.types import ConcurrencySlot, LimitRequest, LimitScope
 
 EXAMPLES = 60
@@ -37,12 +39,16 @@ def test_redis_decides_as_the_rules_do(
             assert step.happen_to(real) == step.happen_to(model)
 
 
+def member(name: str) -> str:
+    return name.ljust(MEMBER_WIDTH, "-")
+
+
 def test_nothing_stays_for_ever(redis_server: RedisServer) -> None:
     request = rules.request_cost(LimitScope.KEY, "requests", 7)
-    token = rules.token_cost(LimitScope.KEY, "tokens", 7, 1)
+    token = token_cost(LimitScope.KEY, "tokens", 7, 1)
     with redis_server.client() as client:
         real = Scripts(client, before=scripts.SERVER_CLOCK)
-        real.count(LimitRequest(costs=(request,), slots=(SLOT,), member="m"))
+        real.count(LimitRequest(costs=(request,), slots=(SLOT,), member=member("m")))
         real.leave(LimitRequest(costs=()), ((token, 5_000_000),))
 
         left_ms = {key: client.pttl(key) for key in ("requests", "tokens", "slots")}
@@ -57,10 +63,10 @@ def test_a_slot_that_nobody_renews_is_free_after_its_lease(redis_server: RedisSe
     with redis_server.client() as client:
         real = Scripts(client)
         real.move_to(INSTANT_US)
-        killed = real.count(LimitRequest(costs=(), slots=(SLOT,), member="killed"))
+        killed = real.count(LimitRequest(costs=(), slots=(SLOT,), member=member("killed")))
         real.move_to(INSTANT_US + LEASE_US - 1)
-        early = real.count(LimitRequest(costs=(), slots=(SLOT,), member="waiting"))
+        early = real.count(LimitRequest(costs=(), slots=(SLOT,), member=member("waiting")))
         real.move_to(INSTANT_US + LEASE_US)
-        waiting = real.count(LimitRequest(costs=(), slots=(SLOT,), member="waiting"))
+        waiting = real.count(LimitRequest(costs=(), slots=(SLOT,), member=member("waiting")))
 
     assert [decision.refused_by for decision in (killed, early, waiting)] == [None, SLOT, None]

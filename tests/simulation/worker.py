@@ -17,7 +17,7 @@ from tests.simulation.engine import SimulatedBackend
 from tests.simulation.judge import SimulatedJudge
 from tests.simulation.ledger_server import LedgerServer
 from tests.simulation.plan import Backend, Organization, Policy
-from tests.simulation.redis_server import RedisServer, SimulatedRedisConnection
+from tests.simulation.redis_server import RedisServer, SimulatedRedisTransport
 from tests.simulation.system import (
     EPOCH,
     Facts,
@@ -47,6 +47,7 @@ from tollhouse.evaluation.dependencies import evaluator_dependencies, evaluator_
 from tollhouse.evaluation.policy_resolver import PolicyResolver
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
 from tollhouse.inference.chat import ChatEndpoint
+from tollhouse.inference.meter import tokens_of
 from tollhouse.inference.model_resolver import ModelResolver
 from tollhouse.inference.pipeline import Pipeline, Timeouts
 from tollhouse.inference.responses.endpoint import ResponsesEndpoint
@@ -56,6 +57,7 @@ from tollhouse.inference.upstream_request import UpstreamRequestBuilder
 from tollhouse.keys.types import Customer
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.limits.limiter import RENEW_EVERY_SECONDS, Limiter, Permit
+from tollhouse.limits.redis_connection import AnswerReader, RedisTransport
 from tollhouse.limits.types import LimitSubject
 from tollhouse.policies.snapshots import PolicySnapshots
 from tollhouse.policies.types import AppliedPolicy, PolicySnapshot
@@ -189,7 +191,7 @@ class Worker:
             self.tasks,
             redis_url="redis://redis.invalid" if system.plan.has_redis else None,
             answer_seconds=0.2,
-            connect=lambda _: SimulatedRedisConnection(self.redis, self.machine.name),
+            connect=self._connect_redis,
         )
         self.pipeline = Pipeline(
             clock=clock,
@@ -226,6 +228,10 @@ class Worker:
             await asyncio.sleep(RENEW_EVERY_SECONDS)
             await self.limiter.renew_leases()
 
+    async def _connect_redis(self, _: str, reader: AnswerReader) -> RedisTransport:
+        await asyncio.sleep(0.0005)
+        return SimulatedRedisTransport(self.redis, self.machine.name, reader)
+
     async def serve(self, facts: Facts, connection: Connection) -> None:
         """One request, as the edge serves it."""
         trace = self._trace(facts)
@@ -245,6 +251,7 @@ class Worker:
             api_key_id=customer.key_id,
             limits=customer.limits,
             request_id=facts.request_id,
+            declared_tokens=tokens_of(len(msgspec.json.encode(_body(facts)))),
         )
         facts.permit = permit = await self.limiter.enter(limit_subject)
         self._check_slots(facts)

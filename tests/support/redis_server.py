@@ -64,6 +64,18 @@ class RedisServer:
         opened.close()
 
 
+def command_words(packed: bytes) -> list[str]:
+    """Read a command, an array of strings, by their lengths."""
+    words: list[str] = []
+    at = packed.index(b"\r\n") + 2
+    while at < len(packed):
+        end = packed.index(b"\r\n", at)
+        start, length = end + 2, int(packed[at + 1 : end])
+        words.append(packed[start : start + length].decode())
+        at = start + length + 2
+    return words
+
+
 @contextmanager
 def running_redis() -> Generator[RedisServer]:
     with socket.create_server(("127.0.0.1", 0)) as probe:

@@ -10,6 +10,7 @@ from tollhouse.base.ids import RequestId
 from tollhouse.contract.bounds import SESSION_ID_LENGTH_MAX
 from tollhouse.contract.parameters import SESSION_HEADERS
 from tollhouse.inference.errors import SessionInvalid
+from tollhouse.inference.meter import tokens_of
 from tollhouse.keys import rules
 from tollhouse.keys.directory import KeyDirectory, LastUsed
 from tollhouse.keys.errors import InvalidKey, MissingKey
@@ -51,8 +52,13 @@ class AccessControl:
         self._last_used.mark(caller, now)
         return caller
 
-    def limit_permit(self, customer: Customer, request_id: RequestId) -> Awaitable[Permit]:
-        """Count the request against the limits of its organization, project and key."""
+    def limit_permit(
+        self, customer: Customer, request_id: RequestId, *, prompt_bytes: int | None
+    ) -> Awaitable[Permit]:
+        """Count the request against the limits of its organization, project and key.
+
+        `prompt_bytes` is the declared size of a body for a model; None for any other request.
+        """
         return self._limiter.enter(
             LimitSubject(
                 organization_id=customer.organization_id,
@@ -60,6 +66,7 @@ class AccessControl:
                 api_key_id=customer.key_id,
                 limits=customer.limits,
                 request_id=request_id,
+                declared_tokens=None if prompt_bytes is None else tokens_of(prompt_bytes),
             )
         )
 

@@ -201,7 +201,12 @@ class Edge:
         if isinstance(caller, Admin):
             exchange.admin_permit = await self._access.admin_permit(caller)
         elif route.is_limited:
-            exchange.permit = await self._access.limit_permit(caller, trace.request_id)
+            is_prompt = route.endpoint is not None and exchange.head.content_length > 0
+            exchange.permit = await self._access.limit_permit(
+                caller,
+                trace.request_id,
+                prompt_bytes=exchange.head.content_length if is_prompt else None,
+            )
         return caller
 
     async def _inference_call(

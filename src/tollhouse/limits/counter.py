@@ -12,9 +12,17 @@ from typing import Final
 
 from tollhouse.base.clock import Clock
 from tollhouse.base.tasks import Tasks
-from tollhouse.limits import rules, scripts
+from tollhouse.limits import commands, rules
+from tollhouse.limits.commands import (
+    LimitCommands,
+    count_command,
+    encoded,
+    leave_command,
+    load_command,
+)
 from tollhouse.limits.errors import CounterUnavailable
-from tollhouse.limits.redis_batcher import Connect, RedisBatcher, RedisScript, connect
+from tollhouse.limits.redis_batcher import RedisBatcher
+from tollhouse.limits.redis_connection import Connect
 from tollhouse.limits.types import BucketCost, Corrections, LimitDecision, LimitRequest
 from tollhouse.observability import metrics
 
@@ -22,20 +30,10 @@ logger = logging.getLogger("tollhouse.limits")
 
 BUCKETS_MAX: Final = 100_000
 """The least recently used buckets are dropped first, and count as full from then on."""
-LEASE_SECONDS: Final = 30.0
 RENEWED_AT_ONCE: Final = 1000
 """About as many slots as Redis renews in a millisecond."""
 _REASON_LENGTH_MAX: Final = 200
 _PROBE_KEY: Final = "tollhouse:probe"
-
-_COUNT: Final = RedisScript(scripts.SERVER_CLOCK + scripts.COUNT)
-_RENEW: Final = RedisScript(scripts.SERVER_CLOCK + scripts.RENEW)
-_LEAVE: Final = RedisScript(scripts.SERVER_CLOCK + scripts.LEAVE)
-_PROBE: Final = RedisScript(scripts.PROBE)
-_SCRIPTS: Final = (_COUNT, _RENEW, _LEAVE, _PROBE)
-
-_Call = tuple[tuple[str, ...], list[str | int]]
-"""The keys and the arguments of a script."""
 
 
 class RedisState(StrEnum):
@@ -56,21 +54,23 @@ class LimitCounter:
         self._local = local
         self._shared = shared
 
-    async def count(self, request: LimitRequest) -> tuple[LimitDecision, bool]:
+    async def count(
+        self, commands: LimitCommands, template: str, request: LimitRequest
+    ) -> tuple[LimitDecision, bool]:
         """Grant the whole request or nothing; also return whether Redis decided.
 
-        Granted slots are held until `release`.
+        `template` is the one of `commands` for this request. Granted slots are held until
+        `release`.
         """
         decision, shared = None, self._shared
-        is_limited = request.costs or request.slots
-        if shared is not None and shared.state is RedisState.UP and is_limited:
+        if shared is not None and shared.state is RedisState.UP:
             try:
-                decision = read_decision(request, await shared.count(request))
+                decision = read_decision(request, await shared.count(template, request))
             except CounterUnavailable:
                 pass
             except asyncio.CancelledError:
-                # The caller disconnected; the slots may have been granted.
-                shared.release(request)
+                # The worker stops; the slots may have been granted.
+                shared.release(commands, request)
                 raise
         is_from_redis = decision is not None
         if decision is None:
@@ -79,21 +79,44 @@ class LimitCounter:
             self._local.hold(request)
         return decision, is_from_redis
 
-    def release(self, request: LimitRequest, corrections: Corrections, *, are_shared: bool) -> None:
-        """Give the slots back, and correct the buckets where they were counted. Never waits."""
-        self._local.release(request)
+    def correct(
+        self, commands: LimitCommands, corrections: Corrections, *, are_shared: bool
+    ) -> None:
+        """Correct the buckets where they were counted. Never waits."""
         if not are_shared:
             self._local.correct(corrections)
+        elif self._shared is not None:
+            self._shared.correct(commands, corrections)
+
+    def release(
+        self,
+        commands: LimitCommands,
+        request: LimitRequest,
+        corrections: Corrections,
+        *,
+        are_shared: bool,
+    ) -> None:
+        """Give the slots back, and correct the buckets where they were counted. Never waits."""
+        if request.slots:
+            self._local.release(request)
+        if not are_shared:
+            self._local.correct(corrections)
+            corrections = ()
         if self._shared is not None:
-            self._shared.release(request, corrections if are_shared else ())
+            self._shared.release(commands, request, corrections)
 
     async def renew_leases(self) -> None:
         """Renew the leases of running requests; use a lost Redis again once it answers."""
         if self._shared is not None:
             await self._shared.renew_leases(self._local.held)
 
+    async def drain(self) -> None:
+        """Wait until Redis has answered everything, or is lost."""
+        if self._shared is not None:
+            await self._shared.drain()
+
     async def close(self) -> None:
-        """Close the connection to Redis."""
+        """Close the connection to Redis, after it has answered everything."""
         if self._shared is not None:
             await self._shared.close()
 
@@ -118,11 +141,19 @@ class LocalLimitCounter:
             request,
             full_at_us=[self._full_at_us.get(cost.key, now_us) for cost in request.costs],
             taken_slots=[len(self._held.get(slot.key, ())) for slot in request.slots],
+            expected_full_at_us=[
+                self._full_at_us.get(cost.key, now_us) for cost in request.expected
+            ],
             now_us=now_us,
         )
         if decision.refused_by is None:
             for cost, missing_us in zip(request.costs, decision.missing_us, strict=True):
                 self._set_missing(cost, missing_us, now_us)
+            if decision.expected_missing_us is not None:
+                for cost, missing_us in zip(
+                    request.expected, decision.expected_missing_us, strict=True
+                ):
+                    self._set_missing(cost, missing_us, now_us)
         return decision
 
     def correct(self, corrections: Corrections) -> None:
@@ -163,42 +194,51 @@ class SharedLimitCounter:
     def __init__(
         self,
         url: str,
-        clock: Clock,
         tasks: Tasks,
         *,
         answer_seconds: float,
-        lease_seconds: float = LEASE_SECONDS,
-        connect: Connect = connect,
+        lease_ms: int,
+        connect: Connect,
     ) -> None:
         self._redis = RedisBatcher(
             url,
-            _SCRIPTS,
-            clock,
             tasks,
+            preparation=[load_command(script) for script in commands.ALL_SCRIPTS],
             answer_seconds=answer_seconds,
             lost=self._fall_back,
             connect=connect,
         )
-        self._lease_ms = int(lease_seconds * 1000)
+        self._lease_ms = lease_ms
         self.state = RedisState.UP
 
-    def count(self, request: LimitRequest) -> "asyncio.Future[bytes]":
+    def count(self, template: str, request: LimitRequest) -> "asyncio.Future[bytes]":
         """Grant the whole request or nothing; `read_decision` reads the answer.
 
         The future raises CounterUnavailable if Redis does not answer.
         """
-        return self._redis.call(_COUNT, *count_call(request, self._lease_ms))
+        return self._redis.call(count_command(template, request))
 
-    def release(self, request: LimitRequest, corrections: Corrections = ()) -> None:
+    def correct(self, commands: LimitCommands, corrections: Corrections) -> None:
+        """Take more from buckets, or give back to them; dropped while Redis is lost."""
+        if self.state is RedisState.UP:
+            self._redis.send(leave_command(commands.correct, corrections, ""))
+
+    def release(
+        self, commands: LimitCommands, request: LimitRequest, corrections: Corrections = ()
+    ) -> None:
         """Give the slots back, and take more from buckets or give back to them.
 
         While Redis is lost, slots come back when their lease expires and corrections are dropped.
         """
-        if self.state is RedisState.DOWN:
-            return
-        corrected = corrections if self.state is RedisState.UP else ()
-        if corrected or request.slots:
-            self._redis.call(_LEAVE, *leave_call(request, corrected))
+        if corrections and self.state is RedisState.UP:
+            template = commands.leave_and_correct
+            self._redis.send(leave_command(template, corrections, request.member))
+        elif request.slots and self.state is not RedisState.DOWN:
+            self._redis.send(leave_command(commands.leave, (), request.member))
+
+    async def drain(self) -> None:
+        """Wait until Redis has answered everything, or is lost."""
+        await self._redis.drain()
 
     async def renew_leases(self, held: Mapping[str, set[str]]) -> None:
         """Renew the leases of running requests; use a lost Redis again once it answers."""
@@ -206,7 +246,7 @@ class SharedLimitCounter:
             self.state = RedisState.RETURNING
         try:
             if self.state is RedisState.RETURNING:
-                await self._redis.call(_PROBE, (_PROBE_KEY,), ())
+                await self._redis.call(encoded(commands.PROBE, (_PROBE_KEY,), ()))
             await self._renew(held)
         except CounterUnavailable:
             return
@@ -216,7 +256,7 @@ class SharedLimitCounter:
             logger.warning("limits_fallback_ended")
 
     async def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, after Redis has answered everything."""
         await self._redis.close()
 
     async def _renew(self, held: Mapping[str, set[str]]) -> None:
@@ -231,7 +271,8 @@ class SharedLimitCounter:
                 count += len(members)
                 if members:
                     arguments = [self._lease_ms, " ".join(members)]
-                    renewals.append(self._redis.call(_RENEW, (key,), arguments))
+                    command = encoded(commands.RENEW, (key,), arguments)
+                    renewals.append(self._redis.call(command))
             await asyncio.gather(*renewals)
 
     def _fall_back(self, failure: BaseException) -> None:
@@ -242,37 +283,13 @@ class SharedLimitCounter:
             logger.warning("limits_fallback_began", extra={"reason": reason})
 
 
-def count_call(request: LimitRequest, lease_ms: int) -> _Call:
-    """Return keys and arguments in the order that `scripts.COUNT` reads them."""
-    keys: list[str] = []
-    arguments: list[str | int] = [len(request.costs)]
-    for cost in request.costs:
-        keys.append(cost.key)
-        arguments += (cost.cost_us, cost.full_us)
-    for slot in request.slots:
-        keys.append(slot.key)
-        arguments.append(slot.limit)
-    arguments += (lease_ms, request.member)
-    return tuple(keys), arguments
-
-
-def leave_call(request: LimitRequest, corrections: Corrections) -> _Call:
-    """Return keys and arguments in the order that `scripts.LEAVE` reads them."""
-    keys: list[str] = []
-    arguments: list[str | int] = [len(corrections)]
-    for cost, more_us in corrections:
-        keys.append(cost.key)
-        arguments += (more_us, cost.full_us)
-    keys += [slot.key for slot in request.slots]
-    arguments.append(request.member)
-    return tuple(keys), arguments
-
-
 def read_decision(request: LimitRequest, answer: bytes) -> LimitDecision:
-    """Read the answer of `scripts.COUNT`."""
-    refusing, wait_us, *missing_us = map(int, answer.split())
+    """Read the answer of `scripts.COUNT`, a status line."""
+    numbers = [*map(int, answer[1:].split())]
+    refusing, granted = numbers[0], 2 + len(request.costs)
     return LimitDecision(
-        missing_us=tuple(missing_us),
+        missing_us=tuple(numbers[2:granted]),
+        expected_missing_us=tuple(numbers[granted:]) or None,
         refused_by=(*request.costs, *request.slots)[refusing - 1] if refusing else None,
-        wait_us=wait_us,
+        wait_us=numbers[1],
     )

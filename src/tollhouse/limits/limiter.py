@@ -1,26 +1,31 @@
-"""Enforcement of rate limits: a request needs a permit before its body is read."""
+"""Enforcement of rate limits: a request needs a permit before its body is read.
 
-from copy import copy
+The call that grants it also takes the tokens that the request is expected to use, where these
+leave at least half of each bucket. They are corrected once the exact number is known; only where
+more is needed, or where a limit is near, tokens take a call of their own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import ProjectKeyId
 from tollhouse.base.tasks import Tasks
-from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
+from tollhouse.base.traffic import UNLIMITED_EVERYWHERE, ScopedLimits
+from tollhouse.contract.bounds import OUTPUT_TOKENS_DEFAULT
 from tollhouse.limits import rules
-from tollhouse.limits.counter import (
-    LEASE_SECONDS,
-    LimitCounter,
-    LocalLimitCounter,
-    SharedLimitCounter,
-)
+from tollhouse.limits.commands import LimitCommands, limit_commands
+from tollhouse.limits.counter import LimitCounter, LocalLimitCounter, SharedLimitCounter
 from tollhouse.limits.errors import (
     ConcurrencyLimited,
     Limited,
     RequestsLimited,
     TokensLimited,
 )
-from tollhouse.limits.redis_batcher import Connect, connect
+from tollhouse.limits.redis_connection import Connect, connect
 from tollhouse.limits.rules import Headers
 from tollhouse.limits.types import (
     BucketCost,
@@ -34,8 +39,9 @@ from tollhouse.limits.types import (
 )
 from tollhouse.observability import metrics
 
+LEASE_SECONDS: Final = 30.0
 RENEW_EVERY_SECONDS: Final = 5.0
-LIMIT_SETS_MAX: Final = 10_000
+LIMIT_PLANS_MAX: Final = 10_000
 
 
 class Permit:
@@ -68,6 +74,20 @@ class Permit:
 UNCOUNTED: Final = Permit()
 
 
+@dataclass(kw_only=True, slots=True)
+class LimitPlan:
+    """What is prepared for the requests of one key while its limits stay the same.
+
+    `output_tokens` are those expected beyond the declared size of a request's body: as many as the
+    last request used for which the expectation did not fit.
+    """
+
+    limits: ScopedLimits
+    limit_set: LimitSet
+    commands: LimitCommands
+    output_tokens: int = OUTPUT_TOKENS_DEFAULT
+
+
 class Limiter:
     """Grants permits to requests. One per worker.
 
@@ -84,66 +104,113 @@ class Limiter:
         lease_seconds: float = LEASE_SECONDS,
         connect: Connect = connect,
     ) -> None:
+        self._lease_ms = int(lease_seconds * 1000)
         shared = None
         if redis_url is not None:
             shared = SharedLimitCounter(
                 redis_url,
-                clock,
                 tasks,
                 answer_seconds=answer_seconds,
-                lease_seconds=lease_seconds,
+                lease_ms=self._lease_ms,
                 connect=connect,
             )
         self._counter = LimitCounter(LocalLimitCounter(clock), shared)
-        self._limit_sets: dict[ProjectKeyId, LimitSet] = {}
+        self._plans: dict[ProjectKeyId, LimitPlan] = {}
 
     async def enter(self, limit_subject: LimitSubject) -> Permit:
         """Return a permit for a request; raise RequestsLimited or ConcurrencyLimited.
 
-        The caller must `leave` the permit. If the caller is cancelled here, nothing stays counted.
+        The caller must `leave` the permit. If the caller is cancelled here, no slot stays taken.
         """
-        if limit_subject.limits == UNLIMITED_EVERYWHERE:
-            return UNCOUNTED
-        limit_set = self._limit_set(limit_subject)
+        plan = self._plans.get(limit_subject.api_key_id)
+        if plan is None or plan.limits is not limit_subject.limits:
+            plan = self._plan(limit_subject, plan)
+            if plan is None:
+                return UNCOUNTED
+        limit_set, template = plan.limit_set, plan.commands.enter
+        tokens = _CountedTokens(declared=limit_subject.declared_tokens)
+        if tokens.declared is not None and limit_set.token_limits:
+            tokens.expected = tokens.declared + plan.output_tokens
+            tokens.costs = rules.token_costs(limit_set.token_limits, tokens.expected)
+            template = plan.commands.enter_with_tokens
         request = LimitRequest(
-            costs=limit_set.costs, slots=limit_set.slots, member=str(limit_subject.request_id)
+            costs=limit_set.costs,
+            slots=limit_set.slots,
+            expected=tokens.costs,
+            member=str(limit_subject.request_id),
         )
-        decision, _ = await self._counter.count(request)
+        if not request.costs and not request.slots and not request.expected:
+            return _CountedPermit(self._counter, plan, request, tokens, ())
+        decision, tokens.are_shared = await self._counter.count(plan.commands, template, request)
         headers = rules.headers(LimitedQuantity.REQUESTS, request.costs, decision.missing_us)
         if decision.refused_by is not None:
             raise _entry_refusal(decision, decision.refused_by, headers)
-        return _CountedPermit(self._counter, limit_set, request, headers)
+        tokens.missing_us = decision.expected_missing_us
+        if tokens.missing_us is None:
+            tokens.costs = ()
+        return _CountedPermit(self._counter, plan, request, tokens, headers)
 
-    def _limit_set(self, limit_subject: LimitSubject) -> LimitSet:
-        """Return the limits of a key. Cached, because making them costs more than counting."""
-        known = self._limit_sets.get(limit_subject.api_key_id)
-        if known is not None and known.limits == limit_subject.limits:
+    def _plan(self, limit_subject: LimitSubject, known: LimitPlan | None) -> LimitPlan | None:
+        """Return the plan of a key, or None without limits. Making it costs more than counting."""
+        limits = limit_subject.limits
+        if known is not None and known.limits == limits:
+            known.limits = limits
             return known
-        self._limit_sets.pop(limit_subject.api_key_id, None)
-        if len(self._limit_sets) >= LIMIT_SETS_MAX:
-            del self._limit_sets[next(iter(self._limit_sets))]
-        self._limit_sets[limit_subject.api_key_id] = made = rules.limit_set(limit_subject)
+        self._plans.pop(limit_subject.api_key_id, None)
+        if limits == UNLIMITED_EVERYWHERE:
+            return None
+        if len(self._plans) >= LIMIT_PLANS_MAX:
+            del self._plans[next(iter(self._plans))]
+        limit_set = rules.limit_set(limit_subject)
+        made = LimitPlan(
+            limits=limits,
+            limit_set=limit_set,
+            commands=limit_commands(limit_set, self._lease_ms),
+        )
+        self._plans[limit_subject.api_key_id] = made
         return made
 
     async def renew_leases(self) -> None:
         """Renew the leases of running requests; use a lost Redis again once it answers."""
         await self._counter.renew_leases()
 
+    async def drain(self) -> None:
+        """Wait until Redis has answered everything, or is lost."""
+        await self._counter.drain()
+
     async def close(self) -> None:
         """Close the connection to Redis. To be called after the last request."""
         await self._counter.close()
 
 
+class _CountedTokens(Struct):
+    """The tokens that are counted for one request: expected ones first, then the exact number.
+
+    `costs` are what was taken. `missing_us` is the time until each bucket is full again after the
+    expected tokens were taken, and None if they were not.
+    """
+
+    declared: int | None
+    expected: int = 0
+    costs: tuple[BucketCost, ...] = ()
+    missing_us: tuple[int, ...] | None = None
+    are_shared: bool = False
+
+
 class _CountedPermit(Permit):
     def __init__(
-        self, counter: LimitCounter, limit_set: LimitSet, entered: LimitRequest, headers: Headers
+        self,
+        counter: LimitCounter,
+        plan: LimitPlan,
+        entered: LimitRequest,
+        tokens: _CountedTokens,
+        headers: Headers,
     ) -> None:
         self._counter = counter
-        self._limit_set = limit_set
+        self._plan = plan
         self._entered = entered
+        self._tokens = tokens
         self._is_left = False
-        self._taken: LimitRequest | None = None
-        self._is_taken_from_redis = False
         self.headers = headers
 
     @property
@@ -151,29 +218,64 @@ class _CountedPermit(Permit):
         return not self._is_left
 
     async def take_tokens(self, tokens: int) -> None:
-        if not self._limit_set.token_limits:
+        plan, counted = self._plan, self._tokens
+        if not plan.limit_set.token_limits:
             return
-        request = rules.token_request(self._limit_set, tokens)
-        decision, is_from_redis = await self._counter.count(request)
-        self.headers += rules.headers(LimitedQuantity.TOKENS, request.costs, decision.missing_us)
+        costs = rules.token_costs(plan.limit_set.token_limits, tokens)
+        if counted.missing_us is not None and tokens <= counted.expected:
+            missing_us = self._correct_expected(counted.missing_us, costs)
+        else:
+            missing_us = await self._take_exactly(costs, tokens)
+        counted.costs = costs
+        self.headers += rules.headers(LimitedQuantity.TOKENS, costs, missing_us)
+
+    async def _take_exactly(self, costs: tuple[BucketCost, ...], tokens: int) -> Sequence[int]:
+        """Give back what was expected, then take the exact number or raise TokensLimited."""
+        plan, counted = self._plan, self._tokens
+        if counted.declared is not None:
+            plan.output_tokens = max(tokens - counted.declared, 0)
+        if counted.costs:
+            given_back = [(cost, -cost.cost_us) for cost in counted.costs]
+            self._counter.correct(plan.commands, given_back, are_shared=counted.are_shared)
+            counted.costs, counted.missing_us = (), None
+        request = LimitRequest(costs=costs)
+        decision, counted.are_shared = await self._counter.count(
+            plan.commands, plan.commands.take_tokens, request
+        )
         if decision.refused_by is not None:
+            self.headers += rules.headers(LimitedQuantity.TOKENS, costs, decision.missing_us)
             raise _token_refusal(decision, decision.refused_by, tokens, self.headers)
-        self._taken, self._is_taken_from_redis = request, is_from_redis
+        return decision.missing_us
+
+    def _correct_expected(
+        self, missing_us: Sequence[int], costs: tuple[BucketCost, ...]
+    ) -> Sequence[int]:
+        """Correct what was expected to what is needed; return what is missing then."""
+        corrections = rules.correction(self._tokens.costs, costs)
+        if not corrections:
+            return missing_us
+        self._counter.correct(self._plan.commands, corrections, are_shared=self._tokens.are_shared)
+        corrected_us: list[int] = []
+        for left_us, (_, more_us) in zip(missing_us, corrections, strict=True):
+            corrected_us.append(left_us + more_us)
+        return corrected_us
 
     def hand_over(self) -> Permit:
-        moved = copy(self)
         self._is_left = True
-        return moved
+        return _CountedPermit(self._counter, self._plan, self._entered, self._tokens, self.headers)
 
     def leave(self, *, used_tokens: int | None = None) -> None:
         if self._is_left:
             return
         self._is_left = True
+        plan, counted = self._plan, self._tokens
         corrections: Corrections = ()
-        if self._taken is not None and used_tokens is not None:
-            used = rules.token_request(self._limit_set, used_tokens)
-            corrections = rules.correction(self._taken, used)
-        self._counter.release(self._entered, corrections, are_shared=self._is_taken_from_redis)
+        if counted.costs and used_tokens is not None:
+            used = rules.token_costs(plan.limit_set.token_limits, used_tokens)
+            corrections = rules.correction(counted.costs, used)
+        self._counter.release(
+            plan.commands, self._entered, corrections, are_shared=counted.are_shared
+        )
 
 
 def _entry_refusal(

@@ -1,220 +1,226 @@
-"""Micro-batching of Redis scripts over one connection.
+"""Micro-batching of commands to Redis over one connection.
 
-Calls that arrive while a batch is in flight go into the next batch: a round trip for each call
-would cost a worker more than the rest of a request. When an answer is late or is an error, the
-result of the batch is unknown, and all calls that wait fail.
+Commands that arrive while a batch is under way go into the next batch, in the order of their
+calls: a system call for each command would cost a worker more than all else here. When an answer
+is late or is an error, the results of the batch are unknown, and all calls that wait fail.
 """
 
 import asyncio
-import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final, Protocol, cast
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from redis.asyncio.connection import ConnectionPool
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
-from tollhouse.base.clock import Clock
-from tollhouse.base.joined import BatchRunner, fail
+from tollhouse.base.joined import fail
 from tollhouse.base.tasks import Tasks
+from tollhouse.limits.commands import PING
 from tollhouse.limits.errors import CounterUnavailable
+from tollhouse.limits.redis_connection import AnswerReader, Connect, RedisTransport
 from tollhouse.observability import metrics
 
-BATCH_CALLS_MAX: Final = 128
-PREFIXES_MAX: Final = 10_000
+DEFER_SECONDS: Final = 0.001
+"""How long a command that nothing waits for may wait for others to be sent with."""
 _BROKEN: Final = (RedisError, OSError, TimeoutError)
+_ERROR: Final = ord("-")
+_LENGTH_OF_STRING: Final = ord("$")
+_UNKNOWN_SCRIPT: Final = b"-NOSCRIPT"
 
-
-class RedisConnection(Protocol):
-    """The part of the library's connection that is used here; its own types are incomplete."""
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the connection is open."""
-        ...
-
-    async def connect(self) -> None:
-        """Open the connection."""
-        ...
-
-    async def disconnect(self, nowait: bool = False) -> None:  # noqa: FBT001, FBT002 - theirs
-        """Close the connection; does nothing if it is closed."""
-        ...
-
-    async def can_read(self) -> bool:
-        """Whether the server sent something without a command, or closed the connection."""
-        ...
-
-    async def send_packed_command(self, command: list[bytes]) -> None:
-        """Send encoded commands."""
-        ...
-
-    async def read_response(self) -> bytes:
-        """Return the answer to the next command, or raise it if it is an error."""
-        ...
-
-
-def connect(url: str) -> RedisConnection:
-    """Return a connection that is not open yet."""
-    # Without retries: a call that is repeated would be counted twice.
-    pool = ConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType] - theirs
-        url, protocol=2, socket_timeout=None, retry=Retry(NoBackoff(), 0)
-    )
-    return cast("RedisConnection", pool.make_connection())
-
-
-Connect = Callable[[str], RedisConnection]
-
-
-@dataclass(frozen=True, slots=True)
-class RedisScript:
-    """A Lua script, and the digest by which the server runs it once it is loaded."""
-
-    text: str
-    digest: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        digest = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
-        object.__setattr__(self, "digest", digest)
-
-
-_PendingCall = tuple[bytes, "asyncio.Future[bytes]"]
-"""An encoded command and its answer."""
+_Call = tuple[str, "asyncio.Future[bytes] | None"]
+"""An encoded command and its answer; None if nothing waits for it."""
 
 
 class RedisBatcher:
-    """Runs scripts in batches, and calls `lost` with the reason if one fails. One per worker."""
+    """Sends commands, and calls `lost` with the reason if one fails. One per worker.
+
+    `preparation` are commands that each connection begins with, and repeats if Redis does not know
+    a script: all of them, because a batch with some unknown scripts would run out of order.
+    """
 
     def __init__(
         self,
         url: str,
-        scripts: Sequence[RedisScript],
-        clock: Clock,
         tasks: Tasks,
         *,
+        preparation: Sequence[str],
         answer_seconds: float,
         lost: Callable[[BaseException], None],
-        connect: Connect = connect,
+        connect: Connect,
     ) -> None:
-        self._connection = connect(url)
-        self._scripts = scripts
-        self._clock = clock
+        self._url = url
+        self._tasks = tasks
+        self._preparation: list[_Call] = [(command, None) for command in preparation]
         self._answer_seconds = answer_seconds
         self._lost = lost
-        self._waiting: deque[_PendingCall] = deque()
-        self._runner = BatchRunner[_PendingCall](
-            tasks,
-            "limits-redis",
-            next_batch=self._next_batch,
-            run=self._run,
-            stopped=self._fail,
-        )
+        self._connect = connect
+        self._waiting: list[_Call] = []
+        self._under_way: deque[_Call] = deque()
+        self._since_seconds = 0.0
+        self._unknown: list[_Call] = []
+        self._is_repeating = False
+        self._is_connecting = False
+        self._is_flush_due = False
+        self._reader: AnswerReader | None = None
+        self._transport: RedisTransport | None = None
+        self._deferred: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
 
-    def call(
-        self, script: RedisScript, keys: tuple[str, ...], arguments: Sequence[str | int]
-    ) -> "asyncio.Future[bytes]":
-        """Run a script after all earlier calls; the future has its answer or CounterUnavailable.
+    def call(self, command: str) -> "asyncio.Future[bytes]":
+        """Run a command after all earlier ones; return its answer or CounterUnavailable.
 
-        The script runs even if the future is cancelled or ignored.
+        The command runs even if the future is cancelled or ignored.
         """
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting.append((_encoded(script, keys, arguments), answer))
-        self._runner.wake()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bytes] = loop.create_future()
+        self._waiting.append((command, answer))
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            if not self._under_way:
+                loop.call_soon(self._flush)
         return answer
 
+    def send(self, command: str) -> None:
+        """Run a command after all earlier ones. Nothing waits for its answer.
+
+        It is sent along with the next call, or DEFER_SECONDS from now.
+        """
+        self._waiting.append((command, None))
+        if self._deferred is None and not self._is_flush_due:
+            loop = asyncio.get_running_loop()
+            self._deferred = loop.call_later(DEFER_SECONDS, self._flush)
+
+    async def drain(self) -> None:
+        """Wait until Redis has answered everything, or is lost."""
+        if self._waiting or self._under_way:
+            try:
+                await self.call(PING)
+            except CounterUnavailable:
+                return
+
     async def close(self) -> None:
-        """Close the connection."""
-        await self._connection.disconnect()
+        """Close the connection when Redis has answered everything, or is lost."""
+        await self.drain()
+        self._disconnect()
 
-    def _next_batch(self) -> list[_PendingCall]:
-        count = min(len(self._waiting), BATCH_CALLS_MAX)
-        return [self._waiting.popleft() for _ in range(count)]
+    def _flush(self) -> None:
+        if self._deferred is not None:
+            self._deferred.cancel()
+            self._deferred = None
+        self._is_flush_due = bool(self._under_way) or self._is_connecting
+        if self._is_flush_due or not self._waiting:
+            return
+        if self._transport is None:
+            self._is_connecting = True
+            self._tasks.start("limits-redis", self._open())
+        else:
+            self._write(self._transport, asyncio.get_running_loop().time())
 
-    async def _run(self, batch: Sequence[_PendingCall]) -> None:
-        started_seconds = self._clock.monotonic_seconds()
+    def _write(self, transport: RedisTransport, since_seconds: float) -> None:
+        self._is_flush_due = False
+        self._since_seconds = since_seconds
+        self._under_way.extend(self._waiting)
+        self._waiting.clear()
+        transport.write("".join([command for command, _ in self._under_way]).encode())
+        if self._deadline is None:
+            self._await_until(since_seconds + self._answer_seconds)
+
+    async def _open(self) -> None:
+        since_seconds = asyncio.get_running_loop().time()
+        reader, transport = AnswerReader(self._receive, self._closed), None
+        failure: BaseException = RedisConnectionError("The connection was not opened.")
         try:
             async with asyncio.timeout(self._answer_seconds):
-                await self._ensure_connected()
-                answers = await self._exchange([command for command, _ in batch])
-        except _BROKEN as failure:
-            await self._connection.disconnect(nowait=True)
-            self._lost(failure)
-            self._fail(batch)
+                transport = await self._connect(self._url, reader)
+        except _BROKEN as broken:
+            failure = broken
+        finally:
+            self._is_connecting = False
+            if transport is None:
+                self._lose(failure)
+        if transport is not None:
+            self._reader, self._transport = reader, transport
+            self._waiting[:0] = self._preparation
+            self._write(transport, since_seconds)
+
+    def _receive(self, lines: list[bytes]) -> None:
+        """Take answers. A string comes behind a line with its length, and contains no line end."""
+        under_way = self._under_way
+        for line in lines:
+            if not under_way:
+                return
+            if line[0] == _LENGTH_OF_STRING:
+                continue
+            answer = under_way[0][1]
+            if line[0] == _ERROR:
+                if not self._is_repeated(line):
+                    return
+            elif answer is not None and not answer.done():
+                answer.set_result(line)
+            under_way.popleft()
+        if not under_way:
+            metrics.redis_answered(asyncio.get_running_loop().time() - self._since_seconds)
+            if self._unknown or self._is_repeating:
+                self._repeat_unknown()
+            if self._is_flush_due:
+                self._flush()
+
+    def _is_repeated(self, line: bytes) -> bool:
+        """Keep a command whose script Redis has forgotten; any other error is a loss of Redis."""
+        if not line.startswith(_UNKNOWN_SCRIPT):
+            self._lose(ResponseError(line[1:].decode(errors="replace")))
+        elif self._is_repeating:
+            self._lose(NoScriptError())
+        else:
+            self._unknown.append(self._under_way[0])
+            return True
+        return False
+
+    def _repeat_unknown(self) -> None:
+        """Load the scripts again, and send what Redis did not know before all later commands."""
+        self._is_repeating = self._is_flush_due = bool(self._unknown)
+        if self._unknown:
+            self._waiting[:0] = self._preparation + self._unknown
+            self._unknown = []
+
+    def _await_until(self, deadline_seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_at(deadline_seconds, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._deadline = None
+        if not self._under_way:
             return
-        metrics.redis_answered(self._clock.monotonic_seconds() - started_seconds)
-        for (_, future), answer in zip(batch, answers, strict=True):
-            if not future.done():
-                future.set_result(answer)
+        deadline_seconds = self._since_seconds + self._answer_seconds
+        if asyncio.get_running_loop().time() >= deadline_seconds:
+            self._lose(TimeoutError(f"no answer within {self._answer_seconds} s"))
+        else:
+            self._await_until(deadline_seconds)
 
-    async def _ensure_connected(self) -> None:
-        """Connect again if the server closed the idle connection, which is not a failure."""
-        if self._connection.is_connected and not await self._connection.can_read():
+    def _closed(self, reader: AnswerReader, failure: BaseException | None) -> None:
+        """Lose Redis if it owes answers. To close an idle connection is not a failure."""
+        if reader is not self._reader:
             return
-        await self._connection.disconnect(nowait=True)
-        await self._connection.connect()
-        await self._load()
+        if self._under_way:
+            self._lose(failure or RedisConnectionError("Redis has closed the connection."))
+        else:
+            self._disconnect()
 
-    async def _load(self) -> None:
-        """Load all scripts together: a batch with some unknown scripts would run out of order."""
-        await self._send(
-            [
-                f"*3\r\n{_words(('SCRIPT', 'LOAD', script.text))}".encode()
-                for script in self._scripts
-            ]
-        )
+    def _lose(self, failure: BaseException) -> None:
+        self._disconnect()
+        calls = [*self._under_way, *self._unknown, *self._waiting]
+        self._under_way.clear()
+        self._unknown, self._waiting = [], []
+        self._is_repeating = self._is_flush_due = False
+        self._lost(failure)
+        for _, answer in calls:
+            if answer is not None:
+                fail(answer, CounterUnavailable())
 
-    async def _exchange(self, commands: list[bytes]) -> list[bytes]:
-        """Return the answers; commands whose script the server has forgotten are sent again."""
-        answers, unknown = await self._send(commands)
-        if unknown:
-            await self._load()
-            again, still_unknown = await self._send([commands[position] for position in unknown])
-            if still_unknown:
-                raise NoScriptError
-            for position, answer in zip(unknown, again, strict=True):
-                answers[position] = answer
-        return answers
-
-    async def _send(self, commands: list[bytes]) -> tuple[list[bytes], list[int]]:
-        """Return the answers, and the positions of commands with a script that is not loaded."""
-        await self._connection.send_packed_command(commands)
-        answers: list[bytes] = []
-        unknown: list[int] = []
-        for position in range(len(commands)):
-            try:
-                answers.append(await self._connection.read_response())
-            except NoScriptError:
-                answers.append(b"")
-                unknown.append(position)
-        return answers, unknown
-
-    def _fail(self, batch: Sequence[_PendingCall]) -> None:
-        """Fail a batch, and the calls that wait behind it."""
-        for _, answer in (*batch, *self._waiting):
-            fail(answer, CounterUnavailable())
-        self._waiting.clear()
-
-
-def _encoded(script: RedisScript, keys: tuple[str, ...], arguments: Sequence[str | int]) -> bytes:
-    """Return an EVALSHA command; redis-py takes several times as long for the same bytes."""
-    command = _prefix(script.digest, keys, len(arguments))
-    for argument in arguments:
-        text = str(argument)
-        command += f"${len(text)}\r\n{text}\r\n"
-    assert command.isascii(), "the protocol counts bytes, not characters"
-    return command.encode()
-
-
-@lru_cache(maxsize=PREFIXES_MAX)
-def _prefix(digest: str, keys: tuple[str, ...], arguments: int) -> str:
-    """Return the part of a command that stays the same while the limits of a key do."""
-    words = ("EVALSHA", digest, str(len(keys)), *keys)
-    return f"*{len(words) + arguments}\r\n{_words(words)}"
-
-
-def _words(words: Iterable[str]) -> str:
-    return "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+    def _disconnect(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if self._transport is not None:
+            self._transport.close()
+        self._reader = self._transport = None

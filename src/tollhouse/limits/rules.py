@@ -32,7 +32,6 @@ def limit_set(limit_subject: LimitSubject) -> LimitSet:
     """Return the buckets and slots of all scopes that limit a key."""
     scopes = _scopes(limit_subject)
     return LimitSet(
-        limits=limit_subject.limits,
         costs=tuple(
             request_cost(scope, _key(limit_subject, LimitedQuantity.REQUESTS, scope_id), limit)
             for scope, scope_id, limits in scopes
@@ -55,10 +54,17 @@ def limit_set(limit_subject: LimitSubject) -> LimitSet:
     )
 
 
-def token_request(limit_set: LimitSet, tokens: int) -> LimitRequest:
-    """Return a request for `tokens` from the bucket of every scope."""
-    costs = [token_cost(*limit, tokens) for limit in limit_set.token_limits]
-    return LimitRequest(costs=tuple(costs))
+def token_costs(
+    limits: Sequence[tuple[LimitScope, str, int]], tokens: int
+) -> tuple[BucketCost, ...]:
+    """Return the costs of `tokens`; a number above a limit costs the whole bucket."""
+    costs: tuple[BucketCost, ...] = ()
+    for scope, key, limit in limits:
+        cost_us = min(-(-tokens * MINUTE_US // limit), MINUTE_US)
+        costs += (
+            BucketCost(scope=scope, key=key, limit=limit, cost_us=cost_us, full_us=MINUTE_US),
+        )
+    return costs
 
 
 def request_cost(scope: LimitScope, key: str, limit: int) -> BucketCost:
@@ -70,19 +76,18 @@ def request_cost(scope: LimitScope, key: str, limit: int) -> BucketCost:
     return BucketCost(scope=scope, key=key, limit=limit, cost_us=cost_us, full_us=limit * cost_us)
 
 
-def token_cost(scope: LimitScope, key: str, limit: int, tokens: int) -> BucketCost:
-    """Return the cost of `tokens`; a number above the limit costs the whole bucket."""
-    cost_us = min(-(-tokens * MINUTE_US // limit), MINUTE_US)
-    return BucketCost(scope=scope, key=key, limit=limit, cost_us=cost_us, full_us=MINUTE_US)
-
-
 def missing_us(cost: BucketCost, full_at_us: int, now_us: int) -> int:
     """Return the time until the bucket is full, at most `full_us` even if the clock went back."""
     return min(max(full_at_us - now_us, 0), cost.full_us)
 
 
 def decide(
-    ask: LimitRequest, *, full_at_us: Sequence[int], taken_slots: Sequence[int], now_us: int
+    ask: LimitRequest,
+    *,
+    full_at_us: Sequence[int],
+    taken_slots: Sequence[int],
+    expected_full_at_us: Sequence[int] = (),
+    now_us: int,
 ) -> LimitDecision:
     """Grant all or nothing. If several buckets refuse, name the one with the longest wait."""
     missing = tuple(
@@ -100,18 +105,34 @@ def decide(
         if taken >= slot.limit:
             return LimitDecision(missing_us=missing, refused_by=slot)
     return LimitDecision(
-        missing_us=tuple(left + cost.cost_us for cost, left in zip(ask.costs, missing, strict=True))
+        missing_us=tuple(
+            left + cost.cost_us for cost, left in zip(ask.costs, missing, strict=True)
+        ),
+        expected_missing_us=_take_expected(ask.expected, expected_full_at_us, now_us),
     )
 
 
-def correction(taken: LimitRequest, used: LimitRequest) -> Corrections:
-    """Return the corrections of the buckets in which `used` differs from `taken`."""
-    corrections = [
-        (after, after.cost_us - before.cost_us)
-        for before, after in zip(taken.costs, used.costs, strict=True)
-        if after.cost_us != before.cost_us
-    ]
-    return tuple(corrections)
+def _take_expected(
+    costs: Sequence[BucketCost], full_at_us: Sequence[int], now_us: int
+) -> tuple[int, ...] | None:
+    """Take all or nothing. The half that stays is for requests that must fit exactly."""
+    missing = tuple(
+        missing_us(cost, instant, now_us) + cost.cost_us
+        for cost, instant in zip(costs, full_at_us, strict=True)
+    )
+    is_easy = all(2 * left <= cost.full_us for cost, left in zip(costs, missing, strict=True))
+    return missing if costs and is_easy else None
+
+
+def correction(taken: Sequence[BucketCost], used: Sequence[BucketCost]) -> Corrections:
+    """Return the corrections of all buckets, or none if `used` is what was taken."""
+    corrections: list[tuple[BucketCost, int]] = []
+    is_needed = False
+    for before, after in zip(taken, used, strict=True):
+        more_us = after.cost_us - before.cost_us
+        is_needed = is_needed or more_us != 0
+        corrections.append((after, more_us))
+    return corrections if is_needed else ()
 
 
 def corrected_us(cost: BucketCost, missing: int, more_us: int) -> int:

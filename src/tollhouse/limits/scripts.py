@@ -27,40 +27,56 @@ local function fill_later(key, missing)
 end
 """
 
-# KEYS: the buckets, then the slots.
-# ARGV: how many buckets; the cost and the size of each; the limit of each slot; the length of a
-# lease in milliseconds; the request's name.
+# KEYS: the buckets, then the slots, then the buckets of expected costs.
+# ARGV: how many buckets; how many slots; the size and the cost of each bucket, the limit of each
+# slot, the size and the cost of each further bucket; the length of a lease in milliseconds; the
+# request's name.
 COUNT: Final = (
     _BUCKETS
     + """
-local buckets = tonumber(ARGV[1])
+local buckets, slots = tonumber(ARGV[1]), tonumber(ARGV[2])
 local refusing, wait, missing = 0, 0, {}
 for i = 1, buckets do
-    local cost, full = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    local full, cost = tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
     missing[i] = missing_of(KEYS[i], full)
     if missing[i] + cost - full > wait then
         refusing, wait = i, missing[i] + cost - full
     end
 end
-for i = buckets + 1, #KEYS do
+for i = buckets + 1, buckets + slots do
     if refusing > 0 then
         break
     end
     redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now)
-    if redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[buckets + 1 + i]) then
+    if redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[buckets + i + 2]) then
         refusing = i
     end
 end
-if refusing == 0 then
-    local lease, member = ARGV[#ARGV - 1], ARGV[#ARGV]
-    for i = 1, buckets do
-        missing[i] = missing[i] + tonumber(ARGV[2 * i])
-        fill_later(KEYS[i], missing[i])
+if refusing > 0 then
+    return {ok = table.concat({refusing, wait, unpack(missing)}, ' ')}
+end
+local lease, member = ARGV[#ARGV - 1], ARGV[#ARGV]
+for i = 1, buckets do
+    missing[i] = missing[i] + tonumber(ARGV[2 * i + 2])
+    fill_later(KEYS[i], missing[i])
+end
+for i = buckets + 1, buckets + slots do
+    redis.call('ZADD', KEYS[i], string.format('%.0f', now + lease * 1000), member)
+    redis.call('PEXPIRE', KEYS[i], lease)
+end
+local expected = {}
+for i = buckets + slots + 1, #KEYS do
+    local full, cost = tonumber(ARGV[2 * i - slots + 1]), tonumber(ARGV[2 * i - slots + 2])
+    local left = missing_of(KEYS[i], full) + cost
+    if 2 * left > full then
+        expected = {}
+        break
     end
-    for i = buckets + 1, #KEYS do
-        redis.call('ZADD', KEYS[i], string.format('%.0f', now + lease * 1000), member)
-        redis.call('PEXPIRE', KEYS[i], lease)
-    end
+    expected[i - buckets - slots] = left
+end
+for i, left in ipairs(expected) do
+    fill_later(KEYS[buckets + slots + i], left)
+    missing[buckets + i] = left
 end
 return {ok = table.concat({refusing, wait, unpack(missing)}, ' ')}
 """

@@ -1,5 +1,6 @@
 """Types of rate limits, and of the requests that are counted against them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -74,13 +75,18 @@ class RateLimit:
 
 
 class LimitSubject(Struct, frozen=True, kw_only=True):
-    """A request that needs a permit, and the limits of its key."""
+    """A request that needs a permit, and the limits of its key.
+
+    `declared_tokens` is the most that its prompt can have by its declared size; None if no size is
+    declared, or if the request takes no tokens.
+    """
 
     organization_id: OrganizationId
     project_id: ProjectId
     api_key_id: ProjectKeyId
     limits: ScopedLimits
     request_id: RequestId
+    declared_tokens: int | None = None
 
 
 class BucketCost(Struct, frozen=True, kw_only=True):
@@ -103,36 +109,42 @@ class ConcurrencySlot(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitSet:
-    """The buckets and slots of one key, valid while its limits stay the same.
+    """The buckets and slots of one key.
 
     `costs` and `slots` are taken on entry; tokens are taken later, when their number is known.
     """
 
-    limits: ScopedLimits
     costs: tuple[BucketCost, ...]
     slots: tuple[ConcurrencySlot, ...]
     token_limits: tuple[tuple[LimitScope, str, int], ...]
 
 
 class LimitRequest(Struct, frozen=True, kw_only=True):
-    """Costs and slots to grant together. `member` identifies the request in its slots."""
+    """Costs and slots to grant together. `member` identifies the request in its slots.
+
+    `expected` is taken too if the grant leaves at least half of each of these buckets. It never
+    refuses a request.
+    """
 
     costs: tuple[BucketCost, ...]
     slots: tuple[ConcurrencySlot, ...] = ()
+    expected: tuple[BucketCost, ...] = ()
     member: str = ""
 
 
-Corrections: TypeAlias = tuple[tuple[BucketCost, int], ...]
+Corrections: TypeAlias = Sequence[tuple[BucketCost, int]]
 """The microseconds to take from each bucket in addition; negative to give back."""
 
 
 class LimitDecision(Struct, frozen=True, kw_only=True):
     """A grant of the whole request, or a refusal by one limit that takes nothing.
 
-    `missing_us` is the time until each bucket is full again, after the grant.
+    `missing_us` is the time until each bucket is full again, after the grant, and
+    `expected_missing_us` that of the expected costs; None if these were not taken.
     """
 
     missing_us: tuple[int, ...]
+    expected_missing_us: tuple[int, ...] | None = None
     refused_by: BucketCost | ConcurrencySlot | None = None
     wait_us: int = 0
 

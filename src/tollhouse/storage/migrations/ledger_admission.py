@@ -154,6 +154,7 @@ CREATE FUNCTION ledger_admit_one(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     v_fits   boolean;
+    v_month  date;
     v_places tid[];
 BEGIN
     SELECT a.credit_pico - a.settled_pico - a.reserved_pico >= i.amount_pico
@@ -167,16 +168,25 @@ BEGIN
         RETURN;
     END IF;
     IF v_fits AND NOT p_is_retry AND {_IN_TIME} THEN
-        SELECT array_agg(c.ctid)
+        v_month := date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date;
+        SELECT array_agg(c.place)
           INTO v_places
-          FROM spending_counters c
-         WHERE c.organization_id = i.organization_id
-           AND c.scope IN ('organization', 'project', 'api_key')
-           AND c.scope_id IN (i.organization_id, i.project_id, i.api_key_id)
-           AND c.window_start IN (
-                '-infinity', date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date)
-           AND (c.limit_pico IS NULL
-                OR c.settled_pico + c.reserved_pico + i.amount_pico <= c.limit_pico);
+          FROM (VALUES ('organization', i.organization_id, v_month),
+                       ('organization', i.organization_id, '-infinity'),
+                       ('project', i.project_id, v_month),
+                       ('project', i.project_id, '-infinity'),
+                       ('api_key', i.api_key_id, v_month),
+                       ('api_key', i.api_key_id, '-infinity')) k (scope, scope_id, window_start)
+         CROSS JOIN LATERAL (
+                SELECT x.ctid AS place
+                  FROM spending_counters x
+                 WHERE x.organization_id = i.organization_id
+                   AND x.scope = k.scope
+                   AND x.scope_id = k.scope_id
+                   AND x.window_start = k.window_start
+                   AND (x.limit_pico IS NULL
+                        OR x.settled_pico + x.reserved_pico + i.amount_pico <= x.limit_pico)
+                 LIMIT 1) c;
     END IF;
     IF cardinality(v_places) = 6 THEN
         {_INSERT};

@@ -59,6 +59,7 @@ DECLARE
     v_posted bigint := i.input_pico + i.cached_input_pico + i.output_pico + i.image_pico
                        + i.request_pico;
     v_plain  boolean;
+    v_month  date;
     v_places tid[];
 BEGIN
     EXECUTE 'SELECT * FROM ledger_entries WHERE organization_id = $1 AND admitted_day = $2'
@@ -79,14 +80,26 @@ BEGIN
         RETURN;
     END IF;
     IF v_plain THEN
-        SELECT array_agg(c.ctid)
+        v_month := date_trunc('month', i.admitted_day)::date;
+        SELECT array_agg(c.place)
           INTO v_places
-          FROM spending_counters c
-         WHERE c.organization_id = i.organization_id
-           AND c.scope IN ('organization', 'project', 'api_key')
-           AND c.scope_id IN (i.organization_id, v_hold.project_id, v_hold.api_key_id)
-           AND c.window_start IN ('-infinity', date_trunc('month', i.admitted_day)::date)
-           AND (c.alert_pico IS NULL OR c.is_alerted OR c.settled_pico + v_posted < c.alert_pico);
+          FROM (VALUES ('organization', i.organization_id, v_month),
+                       ('organization', i.organization_id, '-infinity'),
+                       ('project', v_hold.project_id, v_month),
+                       ('project', v_hold.project_id, '-infinity'),
+                       ('api_key', v_hold.api_key_id, v_month),
+                       ('api_key', v_hold.api_key_id, '-infinity'))
+                    k (scope, scope_id, window_start)
+         CROSS JOIN LATERAL (
+                SELECT x.ctid AS place
+                  FROM spending_counters x
+                 WHERE x.organization_id = i.organization_id
+                   AND x.scope = k.scope
+                   AND x.scope_id = k.scope_id
+                   AND x.window_start = k.window_start
+                   AND (x.alert_pico IS NULL OR x.is_alerted
+                        OR x.settled_pico + v_posted < x.alert_pico)
+                 LIMIT 1) c;
     END IF;
     IF cardinality(v_places) = 6 THEN
         INSERT INTO ledger_entries ({_ENTRY})

@@ -5,10 +5,11 @@ the type checker refuses a computed one.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, LiteralString, Self
 
 import asyncpg
@@ -95,22 +96,22 @@ class Transaction:
 
     async def fetch_one(self, sql: LiteralString, *arguments: object) -> Row | None:
         """Return the first row, or None."""
-        with translated():
+        with TranslatedErrors():
             return await self._connection.fetchrow(sql, *arguments, timeout=self._statement_seconds)
 
     async def fetch_all(self, sql: LiteralString, *arguments: object) -> list[Row]:
         """Return all rows; the statement must bound their number."""
-        with translated():
+        with TranslatedErrors():
             return await self._connection.fetch(sql, *arguments, timeout=self._statement_seconds)
 
     async def fetch_value(self, sql: LiteralString, *arguments: object) -> Any:  # noqa: ANN401 - a column of any type
         """Return the first column of the first row, or None if there is no row."""
-        with translated():
+        with TranslatedErrors():
             return await self._connection.fetchval(sql, *arguments, timeout=self._statement_seconds)
 
     async def execute(self, sql: LiteralString, *arguments: object) -> int:
         """Run a statement; return the number of affected rows."""
-        with translated():
+        with TranslatedErrors():
             status = await self._connection.execute(
                 sql, *arguments, timeout=self._statement_seconds
             )
@@ -191,7 +192,7 @@ class Database:
         cls, url: str, *, pool_size: int, acquire_seconds: float, statement_seconds: float
     ) -> Self:
         """Open a pool. Raises `DatabaseUnavailable` if the database cannot be reached."""
-        with translated():
+        with TranslatedErrors():
             pool = await asyncpg.create_pool(
                 url,
                 min_size=1,
@@ -250,7 +251,7 @@ class Database:
         """Run a statement that PostgreSQL refuses inside a transaction, with a lock timeout."""
         connection = await self._acquire()
         try:
-            with translated():
+            with TranslatedErrors():
                 await connection.execute(
                     "SELECT set_config('lock_timeout', $1, false)", f"{lock_seconds}s"
                 )
@@ -279,22 +280,22 @@ class Database:
         connection = await self._acquire()
         try:
             transaction = connection.transaction(isolation=isolation, readonly=is_read_only)
-            with translated():
+            with TranslatedErrors():
                 await transaction.start()
             try:
                 yield connection
             except BaseException:
-                with suppress(DatabaseUnavailable), translated():
+                with suppress(DatabaseUnavailable), TranslatedErrors():
                     await transaction.rollback()
                 raise
-            with translated():
+            with TranslatedErrors():
                 await transaction.commit()
         finally:
             await self._give_back(connection)
 
     async def _acquire(self) -> "PoolConnectionProxy[Row]":
         """Wait for a permit of this share, if it has permits, then for a connection."""
-        with translated():
+        with TranslatedErrors():
             if self._permits is not None:
                 await asyncio.wait_for(self._permits.acquire(), self._acquire_seconds)
             try:
@@ -306,7 +307,7 @@ class Database:
     async def _give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
         """Release a connection; the pool closes one that cannot be released."""
         try:
-            with suppress(DatabaseUnavailable), translated():
+            with suppress(DatabaseUnavailable), TranslatedErrors():
                 await self._pool.release(connection)
         finally:
             self._release_permit()
@@ -319,29 +320,48 @@ class Database:
         """Return all rows of one statement, in a transaction of its own and one round trip."""
         connection = await self._acquire()
         try:
-            with translated():
+            with TranslatedErrors():
                 return await connection.fetch(sql, *arguments, timeout=self._statement_seconds)
         finally:
             await self._give_back(connection)
 
 
-@contextmanager
-def translated() -> Generator[None]:
-    """Translate errors of the driver into those of `storage.errors`."""
-    try:
-        yield
-    except asyncpg.LockNotAvailableError as error:
+class TranslatedErrors:
+    """Translates errors of the driver into those of `storage.errors`.
+
+    A class, because a generator takes several times as many calls for every statement.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Raise the translation of an error of the driver."""
+        if error is not None:
+            _raise_translated(error)
+
+
+def _raise_translated(error: BaseException) -> None:
+    """Raise the translation, or return if the error is not the driver's."""
+    if isinstance(error, asyncpg.LockNotAvailableError):
         raise LockTimedOut from error
-    except asyncpg.IntegrityConstraintViolationError as error:
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         # Not `from error`: the driver's text contains the row, which must not be logged.
         raise ConstraintViolated(str(error.constraint_name)) from None
-    except _UNREACHABLE as error:
+    if isinstance(error, _UNREACHABLE):
         if isinstance(error, ValueError):
             # The driver raises an InterfaceError for an argument outside its type's range. Its
             # text contains the argument, which must not be logged.
             message = "an argument does not fit its type"
             raise StatementFailed(message) from None
         raise DatabaseUnavailable from error
-    except asyncpg.PostgresError as error:
+    if isinstance(error, asyncpg.PostgresError):
         message = f"{type(error).__name__} ({error.sqlstate})"
         raise StatementFailed(message, sqlstate=error.sqlstate) from None

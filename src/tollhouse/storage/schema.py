@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from tollhouse.storage import revisions
-from tollhouse.storage.database import translated
+from tollhouse.storage.database import TranslatedErrors
 
 MIGRATION_LOCK: Final = 0x746F6C6C686F7573
 _LOCK_TIMEOUT: Final = "30s"
@@ -64,7 +64,7 @@ async def _with_engine(url: str, work: Callable[[AsyncEngine], Awaitable[list[st
         poolclass=NullPool,
     )
     try:
-        with translated():
+        with TranslatedErrors():
             return await work(engine)
     finally:
         await engine.dispose()

@@ -228,7 +228,7 @@ class RequestHold(Struct, kw_only=True):
             event, may_have_been_billed=may_have_been_billed, metered=metered
         )
         if resolution is not None:
-            self.batcher.resolve(resolution)
+            self.batcher.start_resolving(resolution)
 
     def _resolution(
         self, event: HoldEvent, *, may_have_been_billed: bool, metered: MeteredUsage | None = None

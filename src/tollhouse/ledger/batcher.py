@@ -135,10 +135,15 @@ class Batcher:
         if decision.code != AdmissionVerdict.ADMITTED:
             _raise_refusal(hold, decision)
 
-    def resolve(self, resolution: Resolution) -> "asyncio.Future[ResolutionResult]":
-        """Resolve a hold, even if the returned future is not awaited."""
+    def start_resolving(self, resolution: Resolution) -> "asyncio.Future[ResolutionResult]":
+        """Resolve a hold. The process owns the returned future; a caller must not cancel it."""
         done: asyncio.Future[ResolutionResult] = asyncio.get_running_loop().create_future()
         self._enqueue(_Settlement(resolution.organization_id, resolution, done))
+        return done
+
+    def resolve(self, resolution: Resolution) -> "asyncio.Future[ResolutionResult]":
+        """Resolve a hold, even if the returned future is cancelled or not awaited."""
+        done = self.start_resolving(resolution)
         # Cancelling the caller cancels the future it awaits, which must not be the item's own.
         answer = asyncio.shield(done)
         # Marks the exception as retrieved; asyncio logs it otherwise if no caller awaits it.
@@ -162,7 +167,7 @@ class Batcher:
 
     async def resolve_before_answer(self, resolution: Resolution) -> None:
         """Resolve a hold before an error is sent, since SDKs retry at once; wait 2 s at most."""
-        answer = self.resolve(resolution)
+        answer = self.start_resolving(resolution)
         await is_done(answer, within_seconds=ANSWER_WAITS_AT_MOST.total_seconds())
 
     def _abandon(self, admission: _Admission) -> None:
@@ -173,7 +178,7 @@ class Batcher:
     def _give_back(self, admission: _Admission) -> None:
         if admission.done.result().code == AdmissionVerdict.ADMITTED:
             hold = admission.hold
-            self.resolve(
+            self.start_resolving(
                 Resolution(
                     organization_id=hold.organization_id,
                     reservation_id=hold.reservation_id,
@@ -354,7 +359,7 @@ def _set_aside(item: _Item, failure: Exception) -> None:
     )
     error = ResolutionSetAside(str(item.resolution.reservation_id))
     error.__cause__ = failure
-    item.done.set_exception(error)
+    fail(item.done, error)
 
 
 def _record_resolved(resolution: Resolution, outcome: ResolutionResult) -> None:

@@ -1,12 +1,14 @@
 """What an application may send, and what a server makes of the rest."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from tests.serving.raw import TIMEOUT_SECONDS
+from tollhouse.serving.cycle import Cycle
 from tollhouse.serving.server import http_server, listen
 from tollhouse.settings import ServerSettings
 
@@ -134,3 +136,25 @@ async def test_one_answer_for_one_request(messages: tuple[dict[str, Any], ...]) 
 
 async def test_a_body_before_its_head_is_a_failure_of_ours() -> None:
     assert (await answered(said(body(b"hello")))).startswith(b"HTTP/1.1 500 ")
+
+
+async def test_a_request_does_not_refer_to_itself() -> None:
+    """Memory of a request is then free at its end, and not when the collector runs next."""
+    found: list[object] = []
+
+    async def talk(send: Any) -> None:  # noqa: ANN401 - a method of the cycle
+        await said(start(FIVE), body(b"hello"))(send)
+        found.append(send.__self__.scope)
+
+    await answered(talk)
+
+    (scope,) = found
+    assert [type(held) for held in gc.get_referents(*_held_by(scope)) if _is_cycle(held)] == []
+
+
+def _held_by(scope: Any) -> list[object]:  # noqa: ANN401 - one of ASGI's
+    return [scope, *scope.values(), *scope["extensions"].values()]
+
+
+def _is_cycle(held: object) -> bool:
+    return isinstance(held, Cycle)

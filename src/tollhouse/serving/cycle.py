@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
+from tollhouse.api.body import TAKE_ARRIVED_BODY
 from tollhouse.api.head import is_chunked
 from tollhouse.serving.load_shedder import LoadShedder
 
@@ -57,6 +58,8 @@ class Cycle(RequestResponseCycle):
             await super().run_asgi(app)
         finally:
             self.end_pending()
+            # The scope would refer to this object, which refers to the scope.
+            self.scope.get("extensions", {}).pop(TAKE_ARRIVED_BODY, None)
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - one of ASGI's
         """Write the head or a piece of the body, then wait until the peer has read most of it.

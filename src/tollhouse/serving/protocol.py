@@ -158,6 +158,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         is_chunked = is_body_chunked(self.headers, version)
         if is_chunked is None or len(self.pipeline) >= connections.PIPELINED_REQUESTS_MAX:
             raise MalformedRequest
+        complete_scope(self.scope, self.parser, self.url, version)
         self._timer.stop()
         self._input = Input.CHUNKS if is_chunked else Input.BODY
         self._head_bytes = 0
@@ -165,7 +166,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if not self._is_answering() and self._shedder.must_shed():
             self.cycle = SHED
             return
-        complete_scope(self.scope, self.parser, self.url, version)
         # Trailers go to a new list that is never read; the request keeps the old one.
         self.headers = []
         self._begin(keeps_alive=version == "1.1" and self._phase is Phase.OPEN)

@@ -30,7 +30,7 @@ from tollhouse.api.errors import Presentation, Reply
 from tollhouse.api.exchange import Exchange
 from tollhouse.api.head import Head, check_http, check_media, idempotency_key
 from tollhouse.api.router import Match, Route, Router
-from tollhouse.api.sending import ResponseSender, send_reply
+from tollhouse.api.sending import ResponseSender, end_pending_of, send_reply
 from tollhouse.api.stream_sender import StreamReply
 from tollhouse.api.url_advice import UrlAdvice, moved_words
 from tollhouse.base.clock import Clock
@@ -139,7 +139,7 @@ class Edge:
             return Reply(status=204, headers=(("allow", found.allowed),), body=b"")
         caller = await self._authenticate_and_limit(exchange, route)
         if route.endpoint is None or isinstance(caller, Admin):
-            exchange.end_pending()
+            end_pending_of(exchange)()
             return await self._handle(exchange, route, caller, found.parameters)
         # A hold that is committed takes over the permit.
         try:
@@ -225,7 +225,7 @@ class Edge:
             trace=exchange.trace,
             recheck=partial(self._recheck, exchange, route, customer),
             charge_cpu=partial(self._bodies.charge, exchange.body) if is_charged else None,
-            end_pending=exchange.end_pending,
+            end_pending=end_pending_of(exchange),
         )
 
     async def _handle(

@@ -1,11 +1,9 @@
 """One HTTP request on its way through the edge."""
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from tollhouse.api.admin_permits import AdminPermit
-from tollhouse.api.body import ADMITTED, Body, Receive, Scope, Send
+from tollhouse.api.body import Body, Receive, Scope, Send
 from tollhouse.api.head import Head
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.inference.trace import RequestTrace
@@ -26,12 +24,3 @@ class Exchange(Struct):
     admin_permit: AdminPermit | None = None
     session: str | None = None
     has_caller_left: bool = False
-
-    @property
-    def end_pending(self) -> Callable[[], None]:
-        """The function that tells the server that the request does not wait for the worker now."""
-        return self.scope.get("extensions", {}).get(ADMITTED, _do_nothing)
-
-
-def _do_nothing() -> None:
-    """Replace `ADMITTED` on servers that do not count pending requests."""

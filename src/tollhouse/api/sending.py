@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from tollhouse.api.body import ABORT, HAS_LEFT
+from tollhouse.api.body import ABORT, ADMITTED, HAS_LEFT
 from tollhouse.api.errors import Reply
 from tollhouse.api.exchange import Exchange
 from tollhouse.api.stream_sender import STREAM_HEADERS, StreamReply, StreamSender
@@ -118,6 +118,11 @@ def _headers(reply: Reply | StreamReply, exchange: Exchange) -> list[tuple[bytes
     return headers
 
 
+def end_pending_of(exchange: Exchange) -> Callable[[], None]:
+    """Return the function by which the server learns that the request waits for it no more."""
+    return exchange.scope.get("extensions", {}).get(ADMITTED, _count_nothing)
+
+
 def _has_left(exchange: Exchange) -> bool:
     return exchange.scope.get("extensions", {}).get(HAS_LEFT, _is_unknown)()
 
@@ -133,3 +138,7 @@ def _leave_open() -> None:
 def _is_unknown() -> bool:
     """Replace `HAS_LEFT` on servers that do not have it: the caller counts as connected."""
     return False
+
+
+def _count_nothing() -> None:
+    """Replace `ADMITTED` on servers that do not count pending requests."""

@@ -102,7 +102,6 @@ class StreamedAnswer:
         self._expires_seconds = self._clock.monotonic_seconds() + left.total_seconds()
         self._closing: Iterator[bytes] = iter(())
         self._pending: asyncio.Task[_First] | None = None
-        self._reader: asyncio.Task[object] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._is_interrupted = False
         self._interrupted_by: GatewayError | None = None
@@ -164,7 +163,6 @@ class StreamedAnswer:
             return self._next_of_closing()
         if self._state is StreamState.PRIMED:
             self._state = StreamState.OPENED
-            self._reader = asyncio.current_task()
             return self._encoder.opening(self._received())
         try:
             return await self._uninterrupted()
@@ -218,7 +216,7 @@ class StreamedAnswer:
         # A new exception each time: a stored one would keep all frames that it passed.
         if self._is_interrupted:
             raise _Interruption(self._interrupted_by)
-        self._waiting = self._reader
+        self._waiting = asyncio.current_task()
         try:
             while chunks := await self._fetch():
                 if self._clock.monotonic_seconds() >= self._expires_seconds:

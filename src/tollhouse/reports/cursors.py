@@ -68,7 +68,8 @@ def _tag(key: bytes, organization_id: OrganizationId, question: CostQuery, conte
 
 def _decoded(text: str) -> bytes:
     """Decode a cursor; raise `InvalidCursor` for a wrong length or a character outside base64."""
-    if len(text) != _TEXT_LENGTH or not text.isascii():
+    # The decoder takes the two characters of plain base64 too.
+    if len(text) != _TEXT_LENGTH or not text.isascii() or "+" in text or "/" in text:
         raise InvalidCursor
     try:
         decoded = base64.b64decode(text, altchars=b"-_", validate=True)

@@ -25,7 +25,8 @@ from tollhouse.storage.database import Database
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FLOOD = 10_000
-CONNECTIONS = 250
+CONNECTIONS = 100
+"""Fewer than the pending requests from which on a worker refuses new ones."""
 ROUTE = ("GET", "/v1/models")
 LET_IN = 200
 

@@ -100,6 +100,11 @@ class DirectLedger:
             hold.reservation_id,
             since_deadline,
         )
+        await self.tamper(
+            "UPDATE reaper_progress SET checked_until ="
+            " least(checked_until, clock_timestamp() - $1::interval - interval '1 second')",
+            since_deadline,
+        )
 
     async def let_die(self, instance_id: InstanceId, since_heartbeat: timedelta) -> None:
         """Make the last heartbeat lie so far back."""

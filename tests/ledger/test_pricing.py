@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
@@ -125,7 +126,7 @@ def test_a_wider_bound_reserves_no_less(
 ) -> None:
     bound = covering(usage, completions)
 
-    wider = replace(bound, **{name: getattr(bound, name) + 1})
+    wider = structs.replace(bound, **{name: getattr(bound, name) + 1})
 
     assert reserve(prices, wider) >= reserve(prices, bound)
 
@@ -218,4 +219,4 @@ def test_a_reservation_that_no_hold_can_be_is_refused() -> None:
 
     assert reserve(prices, nothing) == HOLD_PICO_USD_MAX
     with pytest.raises(ReservationTooLarge):
-        reserve(prices, replace(nothing, images=1))
+        reserve(prices, structs.replace(nothing, images=1))

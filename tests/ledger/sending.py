@@ -32,18 +32,22 @@ async def send(
 ) -> BatchResult:
     """Resolve and admit as a worker does."""
     worker = instance_id or InstanceId(time_ordered_uuid())
-    if form is Form.ALONE:
-        resolved = [await batches.settle_one(database, end) for end in ends]
-        decisions = [
-            await batches.admit_one(database, hold, instance_id=worker, is_retry=is_retry)
-            for hold in holds
-        ]
-        return BatchResult(resolved=resolved, decisions=decisions)
-    return await batches.apply(
-        database,
-        ends,
-        holds,
-        instance_id=worker,
-        is_retry=is_retry,
-        skips_locked=form is Form.MIXED,
-    )
+    if form is not Form.ALONE:
+        return await batches.apply(
+            database,
+            ends,
+            holds,
+            instance_id=worker,
+            is_retry=is_retry,
+            skips_locked=form is Form.MIXED,
+        )
+    whole = BatchResult(resolved=[], decisions=[])
+    sent: list[tuple[list[Resolution], list[Hold]]] = [([end], []) for end in ends]
+    sent += [([], [hold]) for hold in holds]
+    for alone in sent:
+        result = await batches.apply(
+            database, *alone, instance_id=worker, is_retry=is_retry, skips_locked=True
+        )
+        whole.resolved.extend(result.resolved)
+        whole.decisions.extend(result.decisions)
+    return whole

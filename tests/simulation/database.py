@@ -111,6 +111,9 @@ def _read(sql: str, arguments: tuple[Any, ...]) -> tuple[list[Any], bool, list[A
     if sql == batches._ADMIT_ONE:  # pyright: ignore[reportPrivateUsage]
         hold, _, is_retry = arguments
         return [], True, [hold], is_retry
+    if sql == batches._APPLY_PAIR:  # pyright: ignore[reportPrivateUsage]
+        end, skips_locked, hold, _, is_retry = arguments
+        return [end], skips_locked, [hold], is_retry
     ends, skips_locked, holds, _, is_retry = arguments
     return ends, skips_locked, holds, is_retry
 

@@ -40,7 +40,7 @@ from tollhouse.ledger.types import (
     ResolutionKind,
     ResolutionResult,
 )
-from tollhouse.observability import metrics
+from tollhouse.observability import metrics, model_metrics
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import (
     ConstraintViolated,
@@ -112,6 +112,7 @@ class Batcher:
         self._queues: dict[OrganizationId, _OrganizationQueue] = {}
         self._mixed: deque[_Item] = deque()
         self._mixed_batches = 0
+        model_metrics.read_queue_length("ledger", self._waiting_items)
 
     async def admit(self, hold: Hold, *, wait_max: timedelta) -> None:
         """Return once the hold is committed; raise the reason if it is refused.
@@ -187,6 +188,10 @@ class Batcher:
                 )
             )
 
+    def _waiting_items(self) -> int:
+        """Return how many items are in no batch yet."""
+        return len(self._mixed) + sum(len(queue.waiting) for queue in self._queues.values())
+
     def _enqueue(self, item: _Item) -> None:
         queue = self._queues.setdefault(item.organization_id, _OrganizationQueue())
         queue.waiting.append(item)
@@ -261,16 +266,7 @@ class Batcher:
             return await self._send(items, is_retry=is_retry, skips_locked=False)
 
     async def _send_mixed(self, items: Sequence[_Item], *, is_retry: bool) -> BatchResult:
-        if len(items) > 1:
-            return await self._send(items, is_retry=is_retry, skips_locked=True)
-        item = items[0]
-        if isinstance(item, _Settlement):
-            resolved = await batches.settle_one(self._database, item.resolution)
-            return BatchResult(resolved=[resolved], decisions=[])
-        decision = await batches.admit_one(
-            self._database, item.hold, instance_id=self._instance_id, is_retry=is_retry
-        )
-        return BatchResult(resolved=[], decisions=[decision])
+        return await self._send(items, is_retry=is_retry, skips_locked=True)
 
     async def _send(
         self, items: Sequence[_Item], *, is_retry: bool, skips_locked: bool

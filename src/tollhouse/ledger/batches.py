@@ -10,13 +10,16 @@ from tollhouse.ledger.types import AdmissionVerdict, Hold, Resolution, Resolutio
 from tollhouse.storage.database import Database, Row, Transaction
 
 # One statement is one round trip and one commit. Settlements run first, so that the same batch
-# can reserve what they give back.
+# can reserve what they give back. Sets start slowly, so one or two items do without them.
 _APPLY: Final = """
     SELECT outcome AS code, NULL::numeric AS available_pico, NULL::numeric AS held_pico
       FROM ledger_settle_batch($1, $2)
      UNION ALL
     SELECT verdict, available_pico, held_pico
       FROM ledger_admit_batch($3, $4, $5, $2)
+"""
+_APPLY_PAIR: Final = """
+    SELECT code, available_pico, held_pico FROM ledger_apply_pair($1, $2, $3, $4, $5)
 """
 _ADMIT_ONE: Final = """
     SELECT verdict AS code, available_pico, held_pico
@@ -57,33 +60,37 @@ async def apply(  # all organizations: items of one, or independent items of man
     is_retry: bool,
     skips_locked: bool,
 ) -> BatchResult:
-    """Resolve, then admit; skip the items of locked accounts, or wait for the locks."""
-    rows = await database.fetch_all(
-        _APPLY,
-        [_resolution_row(resolution) for resolution in resolutions],
-        skips_locked,
-        [_hold_row(hold) for hold in holds],
-        instance_id,
-        is_retry,
-    )
+    """Resolve, then admit; skip the items of locked accounts, or wait for the locks.
+
+    Items that wait for a lock are all of one organization.
+    """
+    match len(resolutions), len(holds):
+        case 1, 0 if skips_locked:
+            rows = await database.fetch_all(_SETTLE_ONE, _resolution_row(resolutions[0]))
+        case 0, 1 if skips_locked:
+            rows = await database.fetch_all(_ADMIT_ONE, _hold_row(holds[0]), instance_id, is_retry)
+        case 1, 1:
+            rows = await database.fetch_all(
+                _APPLY_PAIR,
+                _resolution_row(resolutions[0]),
+                skips_locked,
+                _hold_row(holds[0]),
+                instance_id,
+                is_retry,
+            )
+        case _:
+            rows = await database.fetch_all(
+                _APPLY,
+                [_resolution_row(resolution) for resolution in resolutions],
+                skips_locked,
+                [_hold_row(hold) for hold in holds],
+                instance_id,
+                is_retry,
+            )
     return BatchResult(
         resolved=[_resolved(row) for row in rows[: len(resolutions)]],
         decisions=[_decision(row) for row in rows[len(resolutions) :]],
     )
-
-
-async def admit_one(
-    database: Database, hold: Hold, *, instance_id: InstanceId, is_retry: bool
-) -> AdmissionDecision | None:
-    """Admit a single hold, unless its account is locked."""
-    rows = await database.fetch_all(_ADMIT_ONE, _hold_row(hold), instance_id, is_retry)
-    return _decision(rows[0])
-
-
-async def settle_one(database: Database, resolution: Resolution) -> ResolutionResult | None:
-    """Resolve a single hold, unless its account is locked."""
-    rows = await database.fetch_all(_SETTLE_ONE, _resolution_row(resolution))
-    return _resolved(rows[0])
 
 
 async def settle(tx: Transaction, resolutions: Sequence[Resolution]) -> list[ResolutionResult]:

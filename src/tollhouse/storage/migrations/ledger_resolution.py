@@ -51,6 +51,11 @@ _USED_BY_ONE: Final = "1, i.is_estimated::int, " + ", ".join(
 
 # A hold never changes once it is committed, so it is read before its account is locked. EXECUTE
 # plans for the values, so that only the partition of the day is opened.
+_READ_HOLD: Final = """EXECUTE 'SELECT * FROM ledger_entries WHERE organization_id = $1'
+            ' AND admitted_day = $2 AND reservation_id = $3 AND phase = 0'
+       INTO v_hold
+      USING i.organization_id, i.admitted_day, i.reservation_id;"""
+
 SETTLE_ONE: Final = f"""
 CREATE FUNCTION ledger_settle_one(i ledger_resolution, OUT outcome smallint)
 LANGUAGE plpgsql AS $$
@@ -62,10 +67,7 @@ DECLARE
     v_month  date;
     v_places tid[];
 BEGIN
-    EXECUTE 'SELECT * FROM ledger_entries WHERE organization_id = $1 AND admitted_day = $2'
-            ' AND reservation_id = $3 AND phase = 0'
-       INTO v_hold
-      USING i.organization_id, i.admitted_day, i.reservation_id;
+    {_READ_HOLD}
     IF v_hold.organization_id IS NULL THEN
         outcome := 2;
         RETURN;
@@ -344,3 +346,19 @@ $$
 """  # noqa: S608 - composed of constants
 
 FUNCTIONS: Final = (RESOLUTION, FIND_HOLDS, SETTLE_BATCH, SETTLE_ONE)
+
+# The partition by its name is planned in a quarter of the time.
+_READ_HOLD_OF_DAY: Final = """v_partition := to_char(i.admitted_day, '"ledger_entries_"YYYYMMDD');
+    IF to_regclass(v_partition) IS NOT NULL THEN
+        EXECUTE format(
+            'SELECT * FROM %I WHERE organization_id = $1 AND admitted_day = $2'
+            ' AND reservation_id = $3 AND phase = 0', v_partition)
+           INTO v_hold
+          USING i.organization_id, i.admitted_day, i.reservation_id;
+    END IF;"""
+
+SETTLE_ONE_BY_NAME: Final = (
+    SETTLE_ONE.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    .replace(_READ_HOLD, _READ_HOLD_OF_DAY)
+    .replace("v_places tid[];", "v_places tid[];\n    v_partition text;")
+)

@@ -1,6 +1,7 @@
 """The query that finds the keys of a batch of secrets."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.traffic import (
@@ -12,52 +13,56 @@ from tollhouse.base.traffic import (
 from tollhouse.keys.types import KeyKind, KnownKey
 from tollhouse.storage.database import Database, Mutation, Row
 
+_KEYS: Final = """
+    SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
+           LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
+           o.status, o.policy_version, o.catalog_version,
+           pk.project_id, p.archived_at, pk.suspended_at,
+           CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
+                WHEN p.allowed_models IS NULL THEN pk.allowed_models
+                ELSE ARRAY(SELECT unnest(pk.allowed_models)
+                        INTERSECT SELECT unnest(p.allowed_models))
+            END AS allowed_models,
+           ARRAY(SELECT c.check_name
+                   FROM organization_checks c
+                  WHERE c.organization_id = pk.organization_id) AS granted_checks,
+           COALESCE(pk.revoked_at, ak.revoked_at) AS revoked_at,
+           COALESCE(pk.permissions, ak.permissions) AS permissions,
+           l.scopes, l.requests_per_minute, l.tokens_per_minute, l.concurrent_requests
+      FROM key_directory d
+      JOIN organizations o ON o.id = d.organization_id
+      LEFT JOIN project_keys pk
+        ON d.key_kind = 'project'
+       AND pk.organization_id = d.organization_id AND pk.id = d.key_id
+      LEFT JOIN projects p
+        ON p.organization_id = pk.organization_id AND p.id = pk.project_id
+      LEFT JOIN admin_keys ak
+        ON d.key_kind = 'admin'
+       AND ak.organization_id = d.organization_id AND ak.id = d.key_id
+     CROSS JOIN LATERAL (
+            SELECT array_agg(scope) AS scopes,
+                   array_agg(requests_per_minute) AS requests_per_minute,
+                   array_agg(tokens_per_minute) AS tokens_per_minute,
+                   array_agg(concurrent_requests) AS concurrent_requests
+              FROM rate_limits
+             WHERE d.key_kind = 'project'
+               AND organization_id = d.organization_id
+               AND scope_id = ANY (ARRAY[d.organization_id, pk.project_id, pk.id])
+           ) l
+"""
+_FIND: Final = f"{_KEYS} WHERE d.digest = ANY($1::bytea[])"
+# PostgreSQL plans the statement for every array anew, because it knows how many elements it has.
+_FIND_ONE: Final = f"{_KEYS} WHERE d.digest = $1"
+
 
 async def find_by_digests(  # all organizations: the secret determines which one
     database: Database, digests: Sequence[bytes]
 ) -> dict[bytes, KnownKey]:
     """Return the keys that exist, by digest, with all data that authorization needs."""
-    rows = await database.fetch_all(
-        """
-        SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
-               LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
-               o.status, o.policy_version, o.catalog_version,
-               pk.project_id, p.archived_at, pk.suspended_at,
-               CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
-                    WHEN p.allowed_models IS NULL THEN pk.allowed_models
-                    ELSE ARRAY(SELECT unnest(pk.allowed_models)
-                            INTERSECT SELECT unnest(p.allowed_models))
-                END AS allowed_models,
-               ARRAY(SELECT c.check_name
-                       FROM organization_checks c
-                      WHERE c.organization_id = pk.organization_id) AS granted_checks,
-               COALESCE(pk.revoked_at, ak.revoked_at) AS revoked_at,
-               COALESCE(pk.permissions, ak.permissions) AS permissions,
-               l.scopes, l.requests_per_minute, l.tokens_per_minute, l.concurrent_requests
-          FROM key_directory d
-          JOIN organizations o ON o.id = d.organization_id
-          LEFT JOIN project_keys pk
-            ON d.key_kind = 'project'
-           AND pk.organization_id = d.organization_id AND pk.id = d.key_id
-          LEFT JOIN projects p
-            ON p.organization_id = pk.organization_id AND p.id = pk.project_id
-          LEFT JOIN admin_keys ak
-            ON d.key_kind = 'admin'
-           AND ak.organization_id = d.organization_id AND ak.id = d.key_id
-         CROSS JOIN LATERAL (
-                SELECT array_agg(scope) AS scopes,
-                       array_agg(requests_per_minute) AS requests_per_minute,
-                       array_agg(tokens_per_minute) AS tokens_per_minute,
-                       array_agg(concurrent_requests) AS concurrent_requests
-                  FROM rate_limits
-                 WHERE d.key_kind = 'project'
-                   AND organization_id = d.organization_id
-                   AND scope_id = ANY (ARRAY[d.organization_id, pk.project_id, pk.id])
-               ) l
-         WHERE d.digest = ANY($1::bytea[])
-        """,
-        digests,
-    )
+    if len(digests) == 1:
+        rows = await database.fetch_all(_FIND_ONE, digests[0])
+    else:
+        rows = await database.fetch_all(_FIND, digests)
     return {row["digest"]: _known(row, _limits(row)) for row in rows}
 
 

@@ -43,6 +43,7 @@ ACTIONS = {
     "resumeProjectKey": ("project_api_key.resume", "project_api_key"),
     "revokeProjectKey": ("project_api_key.revoke", "project_api_key"),
     "createAdminKey": ("admin_api_key.create", "admin_api_key"),
+    "narrowAdminKey": ("admin_api_key.narrow", "admin_api_key"),
     "createPolicy": ("policy.create", "policy"),
     "editPolicy": ("policy.edit", "policy"),
     "editManagedPolicy": ("policy.edit", "policy"),
@@ -103,7 +104,7 @@ class Scene:
 
     async def act(self, row: Row, idempotency_key: str) -> httpx2.Response:
         targets = dict(self.targets)
-        if row.id == "revokeAdminKey":
+        if row.id in {"revokeAdminKey", "narrowAdminKey"}:
             targets["api_key_id"] = targets["admin_key_id"]
         return await self.client.request(
             row.method,

@@ -78,6 +78,9 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "at": [now],
         "expired_before": [now - timedelta(days=1)],
         "limits.store.save_limit(limit)": [_limit(tenant)],
+        "decisions.store.requests_of_policy(since)": [
+            decisions.DecisionCursor(day=date.min, request_id=UUID(int=0), direction="")
+        ],
         "policies.store.page_of_versions(before)": [None],
         "ledger.operations.record_decision(before)": [None],
         "storage.audit.record(before)": [None],
@@ -199,6 +202,8 @@ def _questions(tenant: Tenant) -> dict[Any, list[Any]]:
             activity.RecordFilter(),
             activity.RecordFilter(statuses=activity.StatusRange(lowest=400, highest=599)),
             activity.RecordFilter(api_key_id=tenant.project_key.key.id),
+            activity.RecordFilter(error_code="any"),
+            activity.RecordFilter(request_ids=(tenant.request.request_id,)),
         ],
         activity.RecordCursor: [activity.RecordCursor(request_id=LAST_ID, day=tomorrow)],
         activity.HourRange: [activity.HourRange(start=begin, end=end)],

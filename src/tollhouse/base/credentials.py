@@ -1,4 +1,4 @@
-"""Credentials for upstreams, read from the environment or from files.
+"""Credentials for upstreams and secrets of the gateway, read from the environment or from files.
 
 No message repeats a name or a content: an operator may confuse the two, and messages are logged.
 """
@@ -26,12 +26,25 @@ def from_variable(name: object, environment: Mapping[str, str]) -> str:
 
 def from_file(path: object) -> str:
     """Return the stripped content of a file. Raises `UnusableCredential`."""
+    return _checked(_text(path))
+
+
+def lines_of_file(path: object) -> list[str]:
+    """Return the credentials of a file that has one per line. Raises `UnusableCredential`."""
+    text = _text(path)
+    if len(text) > BYTES_MAX:
+        message = f"the file has more than {BYTES_MAX} characters"
+        raise UnusableCredential(message)
+    return [_checked(line) for line in text.splitlines() if line.strip()]
+
+
+def _text(path: object) -> str:
     if not isinstance(path, str):
         message = "expected the path of a file"
         raise UnusableCredential(message)
     try:
         with Path(path).open("rb") as file:
-            return _checked(file.read(BYTES_MAX + 1).decode())
+            return file.read(BYTES_MAX + 1).decode()
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
         raise UnusableCredential(message) from None

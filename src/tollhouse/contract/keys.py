@@ -103,6 +103,14 @@ class CreateAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     expires_at: Annotated[ExpiresAt | UnsetType | None, extension("OQ-151")] = UNSET
 
 
+class NarrowAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The permissions that the key keeps. It must have all of them already."""
+
+    mark: ClassVar[Meta] = extension("OQ-205")
+
+    permissions: AdminPermissions
+
+
 class AdminKeyOwner(Struct, frozen=True, kw_only=True):
     """The organization that owns a key."""
 

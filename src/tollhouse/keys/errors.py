@@ -1,6 +1,6 @@
 """Errors of authentication and of managing keys."""
 
-from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+from tollhouse.base.errors import GatewayError, InvalidInput, Kind, ServiceUnavailable
 from tollhouse.base.permissions import Permission
 from tollhouse.keys.types import KeyKind
 
@@ -112,6 +112,17 @@ class PermissionsExceedCreator(GatewayError):
     code = "insufficient_permissions"
     param = "permissions"
     template = "An Admin API key can grant only permissions that it holds itself."
+
+
+class PermissionsNotHeld(InvalidInput):
+    """Narrowing a key can only take permissions away."""
+
+    param = "permissions"
+    template = (
+        "The Admin API key does not hold the permission '{self.added}', and a change of its "
+        "permissions can only take some away. Create a new key if more are needed."
+    )
+    added: str
 
 
 class ExpiryExceedsCreator(GatewayError):

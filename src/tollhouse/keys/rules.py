@@ -13,6 +13,7 @@ from tollhouse.keys.errors import (
     KeySuspended,
     OrganizationSuspended,
     PermissionsExceedCreator,
+    PermissionsNotHeld,
     ProjectArchived,
     WrongKeyType,
 )
@@ -124,6 +125,22 @@ def granted(creator: Admin | None, wanted: tuple[str, ...] | None) -> tuple[str,
     if wanted is None or not set(wanted) <= creator.permissions:
         raise PermissionsExceedCreator
     return wanted
+
+
+def narrow(key: AdminKey, permissions: tuple[str, ...], *, now: datetime) -> AdminKey:
+    """Return the key with only these permissions, unchanged if it has exactly these already.
+
+    Raises `KeyStateConflict` if the key is revoked or expired, and `PermissionsNotHeld` if the key
+    does not have one of the permissions.
+    """
+    if not is_alive(key, now=now):
+        ended = KeyStatus.EXPIRED if key.revoked_at is None else KeyStatus.REVOKED
+        raise KeyStateConflict(status=ended)
+    added = [] if key.permissions is None else sorted(set(permissions) - set(key.permissions))
+    if added:
+        raise PermissionsNotHeld(added=added[0])
+    is_same = key.permissions is not None and set(key.permissions) == set(permissions)
+    return key if is_same else replace(key, permissions=permissions)
 
 
 def check_expiry(creator: Admin, expires_at: datetime | None) -> None:

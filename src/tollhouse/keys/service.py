@@ -222,9 +222,25 @@ async def revoke_admin_key(tx: Mutation, key_id: AdminKeyId) -> AdminKey:
         tx.unchanged()
         return key
     revoked = replace(key, revoked_at=tx.now)
-    await store.save_admin_key_revocation(tx, revoked)
+    await store.save_admin_key(tx, revoked)
     await _audit_admin_key(tx, "admin_api_key.revoke", before=key, after=revoked)
     return revoked
+
+
+async def narrow_admin_key(
+    tx: Mutation, key_id: AdminKeyId, permissions: tuple[str, ...]
+) -> AdminKey:
+    """Take permissions from an Admin key, which keeps its secret. Raises as `rules.narrow` does."""
+    key = await store.get_admin_key_for_update(tx, tx.organization_id, key_id)
+    if key is None:
+        raise KeyNotFound
+    narrowed = rules.narrow(key, permissions, now=tx.now)
+    if narrowed == key:
+        tx.unchanged()
+        return key
+    await store.save_admin_key(tx, narrowed)
+    await _audit_admin_key(tx, "admin_api_key.narrow", before=key, after=narrowed)
+    return narrowed
 
 
 async def retrieve_admin_key(
@@ -239,11 +255,16 @@ async def retrieve_admin_key(
 
 async def require_working_admin_key(
     tx: Mutation, key_id: AdminKeyId, *, permission: Permission, now: datetime
-) -> None:
-    """Raise as `rules.authorize` does; otherwise lock the key until the commit."""
+) -> Admin:
+    """Return the key's present permissions and lock it until the commit.
+
+    Raises as `rules.authorize` does.
+    """
     known = await lookup.get_admin_caller_for_share(tx, tx.organization_id, key_id)
     demand = RequiredPermission(kind=KeyKind.ADMIN, permission=permission, survives_archive=False)
-    rules.authorize(known, demand, now=now)
+    caller = rules.authorize(known, demand, now=now)
+    assert isinstance(caller, Admin), "the kind of the key was demanded"
+    return caller
 
 
 async def page_of_admin_keys(

@@ -221,12 +221,18 @@ async def get_admin_key_for_update(
     return None if row is None else _admin_key(row)
 
 
-async def save_admin_key_revocation(tx: Mutation, key: AdminKey) -> None:
-    """Write `revoked_at`."""
+async def save_admin_key(tx: Mutation, key: AdminKey) -> None:
+    """Write the fields that can change: permissions and revocation."""
     await tx.execute(
-        "UPDATE admin_keys SET revoked_at = $3 WHERE organization_id = $1 AND id = $2",
+        """
+        UPDATE admin_keys
+           SET permissions = $3, revoked_at = $4
+         WHERE organization_id = $1
+           AND id = $2
+        """,
         key.organization_id,
         key.id,
+        key.permissions,
         key.revoked_at,
     )
 

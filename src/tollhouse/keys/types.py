@@ -97,6 +97,10 @@ class Admin:
     holds_all: bool
     expires_at: datetime | None
 
+    def holds(self, permission: str) -> bool:
+        """Return whether the key has the permission."""
+        return self.holds_all or permission in self.permissions
+
 
 Caller = Customer | Admin
 

@@ -1,10 +1,11 @@
-"""Admin keys: creating one, with at most the creator's own permissions."""
+"""Admin keys: create one with at most the creator's permissions, and narrow one."""
 
 from dataclasses import dataclass
 from uuid import UUID
 
 from msgspec import UNSET
 
+from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.wire import resources as wire
@@ -29,23 +30,26 @@ class AdminKeyHandlers:
         self, call: OperationCall[Admin, keys_wire.CreateAdminKey, NoQuery]
     ) -> OperationAnswer:
         """POST /manage/v1/organization/admin_api_keys"""
-        wanted = call.body.permissions
-        permissions = rules.granted(
-            call.caller, None if wanted is UNSET else tuple(sorted(set(wanted)))
-        )
+        asked = call.body.permissions
+        wanted = None if asked is UNSET else tuple(sorted(set(asked)))
+        rules.granted(call.caller, wanted)
         key_id = AdminKeyId(time_ordered_uuid())
         secret = await service.mint(self.database.pool, self.peppers, KeyKind.ADMIN)
 
         async def make(tx: Mutation) -> AdminKey:
             expires_at = wire.future_instant(call.body.expires_at, now=call.now)
             rules.check_expiry(call.caller, expires_at)
+            # The caller may have been narrowed since its head was authenticated.
+            creator = await service.require_working_admin_key(
+                tx, call.caller.key_id, permission=call.permission, now=call.now
+            )
             await service.require_room_for_admin_key(tx, self.admin_keys_max)
             return await service.create_admin_key(
                 tx,
                 secret,
                 key_id=key_id,
                 name=call.body.name,
-                permissions=permissions,
+                permissions=rules.granted(creator, wanted),
                 expires_at=expires_at,
             )
 
@@ -58,3 +62,12 @@ class AdminKeyHandlers:
         value = created.secret if rules.is_alive(created.resource, now=call.now) else None
         shown = wire.created_admin_key(created.resource, value=value)
         return OperationAnswer(body=shown, headers=created.headers)
+
+    async def narrow(
+        self, call: OperationCall[Admin, keys_wire.NarrowAdminKey, NoQuery]
+    ) -> OperationAnswer:
+        """POST /manage/v1/organization/admin_api_keys/{api_key_id}/narrow"""
+        kept = tuple(sorted(set(call.body.permissions)))
+        async with self.database.mutation_by(call) as tx:
+            key = await service.narrow_admin_key(tx, parameters.admin_key_id(call), kept)
+        return OperationAnswer(body=wire.admin_key(key))

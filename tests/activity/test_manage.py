@@ -14,6 +14,7 @@ import pytest_asyncio
 from tests.activity.records import Customer, customer_of, days_ago, make_days
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.policies import new_policy
 from tests.support.shared_gateway import (
     database,
     database_url,
@@ -25,7 +26,11 @@ from tests.support.shared_gateway import (
 )
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.activity.types import FailureSource, RequestRecord
-from tollhouse.base.ids import time_ordered_uuid
+from tollhouse.base.ids import PolicyId, policy_id_text, time_ordered_uuid
+from tollhouse.base.policies import JUDGED_DIRECTIONS, EvaluationOutcome, Mode
+from tollhouse.decisions.recorder import DecisionRecorder
+from tollhouse.decisions.service import REQUESTS_MAX
+from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
 from tollhouse.storage.database import Database
 
 __all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "settings"]
@@ -67,14 +72,14 @@ class Side:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def side(org: OrganizationFixture, gateway: Gateway) -> AsyncIterator[Side]:
-    key = await org.admin_key(("activity:read",))
+    key = await org.admin_key(("activity:read", "policies:read"))
     async with gateway.client(key.value) as client:
         yield Side(org, await customer_of(org), client)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def foreign(other_org: OrganizationFixture, gateway: Gateway) -> AsyncIterator[Side]:
-    key = await other_org.admin_key(("activity:read",))
+    key = await other_org.admin_key(("activity:read", "policies:read"))
     async with gateway.client(key.value) as client:
         yield Side(other_org, await customer_of(other_org), client)
 
@@ -83,6 +88,7 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
     record = side.customer.record(
         status=502,
         error_code="backend_error",
+        error_param="model",
         failed_by=FailureSource.BACKEND,
         is_stream=True,
         is_estimated=True,
@@ -92,13 +98,16 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
 
     answer = await side.client.get(f"{REQUESTS}/{record.request_id}")
 
-    assert answer.json() == {
+    shown = answer.json()
+    assert shown.pop("evaluations") == []
+    assert shown == {
         "id": str(record.request_id),
         "object": "organization.request",
         "created_at": int(record.started_at.timestamp()),
         "operation": "createChatCompletion",
         "status": 502,
         "error_code": "backend_error",
+        "error_param": "model",
         "failed_by": "backend",
         "blocked_by": [],
         "model": "example/model",
@@ -118,7 +127,19 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         "project_id": str(side.customer.project_id),
         "api_key_id": str(side.customer.api_key_id),
     }
-    assert (await side.page())["data"] == [answer.json()]
+    assert (await side.page())["data"] == [shown]
+
+
+async def test_the_address_of_a_replica_that_an_earlier_version_stored_is_not_shown(
+    side: Side,
+) -> None:
+    record = side.customer.record(replica="http://10.0.0.7:8000/v1")
+    await side.write(record)
+
+    answer = await side.client.get(f"{REQUESTS}/{record.request_id}")
+
+    assert answer.json()["replica"] is None
+    assert "10.0.0.7" not in answer.text
 
 
 async def test_a_cost_that_is_not_known_is_null_and_one_of_nothing_is_zero(side: Side) -> None:
@@ -194,13 +215,19 @@ async def test_what_is_no_request_of_ours_is_no_cursor(side: Side, foreign: Side
 
 
 FILTERS = {
-    "status": ("200", "503", "429", "2xx", "5xx", "4xx", "1xx", "599"),
-    "model": ("example/model", "another", "none such"),
-    "operation": ("createChatCompletion", "countTokens", "listModels"),
-    "project": ("first", "second"),
-    "key": ("first", "second", "third"),
+    "status": ("200", "4xx", "5xx"),
+    "model": ("example/model",),
+    "operation": ("countTokens",),
+    "error_code": ("backend_error", "none such"),
+    "start": ("0",),
+    "end": ("1",),
+    "project": ("first",),
+    "key": ("second", "third"),
 }
 """Every value of each filter; with them left out, every combination of them is asked for."""
+
+
+CODES = {429: "rate_limit_exceeded", 503: "backend_error"}
 
 
 @dataclass(frozen=True)
@@ -210,6 +237,7 @@ class Mixture:
     side: Side
     customers: dict[str, Customer]
     records: list[RequestRecord]
+    middle: datetime
 
     def expected(self, chosen: dict[str, str]) -> list[str]:
         """By looking at each of them."""
@@ -222,18 +250,29 @@ class Mixture:
             str(record.status).startswith(status.removesuffix("xx"))
             and chosen.get("model", record.model) == record.model
             and chosen.get("operation", record.operation) == record.operation
+            and chosen.get("error_code", record.error_code) == record.error_code
+            and record.started_at >= self.at(chosen.get("start", "-9999"))
+            and record.started_at < self.at(chosen.get("end", "9999"))
             and chosen.get("project", str(record.project_id))
             in (str(record.project_id), self._name(record, "project"))
             and chosen.get("key", str(record.api_key_id))
             in (str(record.api_key_id), self._name(record, "key"))
         )
 
+    def at(self, seconds: str) -> datetime:
+        """So many seconds after half of the requests."""
+        return self.middle + timedelta(seconds=int(seconds))
+
     def _name(self, record: RequestRecord, kind: str) -> str:
         name = next(n for n, c in self.customers.items() if c.api_key_id == record.api_key_id)
         return "first" if kind == "project" and name == "third" else name
 
     def query(self, chosen: dict[str, str]) -> dict[str, str]:
-        query = {name: value for name, value in chosen.items() if name not in ("project", "key")}
+        given = ("project", "key", "start", "end")
+        query = {name: value for name, value in chosen.items() if name not in given}
+        for name in ("start", "end"):
+            if name in chosen:
+                query[f"{name}_time"] = str(int(self.at(chosen[name]).timestamp()))
         if "project" in chosen:
             query["project_id"] = str(self.customers[chosen["project"]].project_id)
         if "key" in chosen:
@@ -248,15 +287,24 @@ async def mixture(side: Side) -> Mixture:
         Customer(owner, project.id, (await side.org.project_key(project)).key.id) for _ in range(2)
     ]
     customers = {"first": first, "second": await customer_of(side.org), "third": third}
+    middle = datetime.now(UTC).replace(microsecond=0)
     records = [
-        customer.record(status=status, model=model, operation=operation)
+        customer.record(
+            at, status=status, model=model, operation=operation, error_code=CODES.get(status)
+        )
         for customer in customers.values()
-        for status in (200, 200, 429, 503)
-        for model in ("example/model", "another", None)
-        for operation in ("createChatCompletion", "countTokens")
+        for status in (200, 429, 503)
+        for model in ("example/model", None)
+        for operation, at in (
+            ("createChatCompletion", middle - timedelta(milliseconds=1)),
+            ("countTokens", middle),
+            ("createChatCompletion", middle + timedelta(seconds=1)),
+        )
     ]
+    # An answer that began and then broke off keeps its status.
+    records.append(customers["second"].record(middle, error_code="backend_error"))
     await side.write(*records)
-    return Mixture(side, customers, records)
+    return Mixture(side, customers, records, middle)
 
 
 async def test_every_combination_of_filters_finds_what_looking_at_each_finds(
@@ -269,7 +317,97 @@ async def test_every_combination_of_filters_finds_what_looking_at_each_finds(
         found = await mixture.side.ids(limit="100", **mixture.query(chosen))
         assert found == mixture.expected(chosen), chosen
         cases += 1
-    assert cases == 9 * 4 * 4 * 3 * 4
+    assert cases == 4 * 2 * 2 * 3 * 2 * 2 * 2 * 3
+
+
+async def decided_on(side: Side, policy_id: PolicyId, *records: RequestRecord) -> None:
+    """A policy matched these requests, and did not match others."""
+    recorder = DecisionRecorder(side.org.database, waiting_decisions_max=2 * len(records))
+    for record in records:
+        for direction in JUDGED_DIRECTIONS:
+            decision = PolicyDecision(
+                policy_id=policy_id,
+                version=1,
+                mode=Mode.ENFORCING,
+                outcome=EvaluationOutcome.MATCH,
+                threshold=5_000,
+                score=9_000,
+            )
+            recorder.record(
+                EvaluationRecord(
+                    organization_id=record.organization_id,
+                    request_id=record.request_id,
+                    project_id=record.project_id,
+                    api_key_id=record.api_key_id,
+                    direction=direction,
+                    mode=Mode.ENFORCING,
+                    evaluated_at=record.started_at,
+                    judging_ms=1.0,
+                    decisions=(decision,),
+                )
+            )
+    await recorder.write()
+
+
+async def test_requests_are_found_by_a_policy_that_matched_them(mixture: Mixture) -> None:
+    side = mixture.side
+    policy = await new_policy(side.org, ("publish",))
+    other = await new_policy(side.org, ("publish",))
+    unwritten = side.customer.record()
+    matched = mixture.records[::5]
+    await decided_on(side, policy.id, *matched, unwritten)
+    await decided_on(side, other.id, *mixture.records[1::5])
+    query = {"policy_id": policy_id_text(policy.id)}
+    begin = str(int(mixture.middle.timestamp()))
+
+    pages = [await side.page(limit="4", **query)]
+    while pages[-1]["has_more"]:
+        pages.append(await side.page(limit="4", after=pages[-1]["last_id"], **query))
+    failed = await side.ids(limit="100", status="5xx", **query)
+    late = await side.ids(limit="100", start_time=begin, **query)
+    early = await side.ids(limit="100", end_time=begin, **query)
+
+    def ids(records: list[RequestRecord]) -> list[str]:
+        return sorted((str(record.request_id) for record in records), reverse=True)
+
+    assert [item["id"] for page in pages for item in page["data"]] == ids(matched)
+    assert failed == ids([record for record in matched if record.status == 503])
+    assert late == ids([record for record in matched if record.started_at >= mixture.middle])
+    assert early == ids([record for record in matched if record.started_at < mixture.middle])
+
+
+async def test_a_search_by_policy_goes_on_after_the_decisions_that_it_has_read(
+    side: Side,
+) -> None:
+    policy = await new_policy(side.org, ("publish",))
+    now = datetime.now(UTC)
+    wanted = side.customer.record(now - timedelta(seconds=9), model="rare")
+    records = [
+        side.customer.record(now - timedelta(milliseconds=number)) for number in range(REQUESTS_MAX)
+    ]
+    await side.write(wanted, *records)
+    await decided_on(side, policy.id, wanted, *records)
+    query = {"policy_id": policy_id_text(policy.id), "model": "rare"}
+
+    found: list[str] = []
+    page: dict[str, Any] = {"has_more": True, "last_id": None}
+    searches = 0
+    while page["has_more"]:
+        after = {"after": page["last_id"]} if page["last_id"] else {}
+        page = await side.page(**query, **after)
+        found += [item["id"] for item in page["data"]]
+        searches += 1
+
+    assert found == [str(wanted.request_id)]
+    assert searches == 3, "each reads a thousand decisions, two of a request"
+
+
+async def test_an_unknown_or_foreign_policy_is_not_found(side: Side, foreign: Side) -> None:
+    theirs = await new_policy(foreign.org, ("publish",))
+
+    for text in (policy_id_text(theirs.id), f"pol_{uuid4().hex}", "production"):
+        found = await side.refusal(REQUESTS, policy_id=text)
+        assert found == (404, "policy_not_found", "policy_id"), text
 
 
 async def test_a_filtered_list_is_paged_like_any_other(mixture: Mixture) -> None:
@@ -305,6 +443,10 @@ async def test_a_filtered_list_is_paged_like_any_other(mixture: Mixture) -> None
         ({"after": ""}, "string_below_min_length", "after"),
         ({"after": "a" * 201}, "string_above_max_length", "after"),
         ({"code": "x"}, "unknown_parameter", "code"),
+        ({"error_code": ""}, "string_below_min_length", "error_code"),
+        ({"error_code": "e" * 65}, "string_above_max_length", "error_code"),
+        ({"start_time": "-1"}, "integer_below_min_value", "start_time"),
+        ({"start_time": "9", "end_time": "9"}, "invalid_value", "start_time"),
     ],
 )
 async def test_a_list_that_cannot_be_meant_is_refused(
@@ -362,6 +504,8 @@ async def test_hours_are_told_whole(side: Side, foreign: Side) -> None:
             {
                 "object": "organization.requests.result",
                 "requests": 5,
+                "failed": 2,
+                "client_errors": 1,
                 "failures": [
                     {"status": 499, "error_code": None, "requests": 1},
                     {"status": 503, "error_code": "service_unavailable", "requests": 2},
@@ -444,3 +588,21 @@ async def test_more_groups_than_an_answer_holds_are_refused(side: Side) -> None:
     )
     (bucket,) = (await rollups(side, **hour))["data"]
     assert bucket["results"][0]["requests"] == 10_001
+
+
+async def test_decisions_of_policies_need_the_permission_for_them(
+    mixture: Mixture, gateway: Gateway
+) -> None:
+    side = mixture.side
+    policy = await new_policy(side.org, ("publish",))
+    await decided_on(side, policy.id, mixture.records[0])
+    request = f"{REQUESTS}/{mixture.records[0].request_id}"
+    narrow = await side.org.admin_key(("activity:read",))
+
+    async with gateway.client(narrow.value) as client:
+        searched = await client.get(REQUESTS, params={"policy_id": policy_id_text(policy.id)})
+        shown = await client.get(request)
+
+    assert searched.status_code == 403
+    assert searched.json()["error"]["code"] == "insufficient_permissions"
+    assert shown.json()["evaluations"] == []

@@ -97,7 +97,9 @@ async def _filled(cluster: Cluster, database: Database, customers: list[Customer
     for number in range(ROWS):
         at = first + timedelta(milliseconds=number * DAYS * 86_400_000 // ROWS)
         status = 503 if number % 1_000 < ORGANIZATIONS else 200
-        records.append(customers[number % ORGANIZATIONS].record(at, status=status))
+        code = "rare" if number % 10_000 < ORGANIZATIONS else None
+        facts = {"status": status, "error_code": code}
+        records.append(customers[number % ORGANIZATIONS].record(at, **facts))
     recorder = RequestRecorder(database, waiting_records_max=ROWS)
     for record in records:
         recorder.record(record)
@@ -199,6 +201,55 @@ async def test_failures_and_keys_are_found_along_their_own_indexes(archive: Arch
     assert list(of_key.records) == archive.of(customer)[:20]
     assert "organization_id_api_key_id_day_request_id_idx" in plan.text
     assert not plan.has_sort
+
+
+async def test_error_codes_are_found_along_their_own_index(archive: Archive) -> None:
+    customer = archive.customers[1]
+    expected = [record for record in archive.of(customer) if record.error_code == "rare"]
+    log = Log(archive.cluster)
+
+    found = await page(archive, customer, RecordFilter(error_code="rare"))
+    plan = log.plan()
+
+    assert list(found.records) == expected
+    assert "organization_id_error_code_day_request_id_idx" in plan.text
+    assert "Seq" not in plan.kinds
+    assert not plan.has_sort
+
+
+@pytest.mark.parametrize("times", [1, 10])
+async def test_a_range_of_time_visits_only_its_days(archive: Archive, times: int) -> None:
+    customer = archive.customers[0]
+    records = archive.of(customer)
+    end = records[len(records) // 2].started_at
+    start = end - timedelta(hours=1)
+    expected = [record for record in records if start <= record.started_at < end]
+    log = Log(archive.cluster)
+
+    for _ in range(times):
+        only = RecordFilter(start=start, end=end, model="nobody asked for this")
+        assert (await page(archive, customer, only)).has_more is False
+        found = await page(archive, customer, RecordFilter(start=start, end=end))
+        assert list(found.records) == expected[:20]
+
+    plan = log.plan()
+    assert set(plan.touched) <= {f"requests_{at:%Y%m%d}" for at in (start, end)}
+    assert "Seq" not in plan.kinds
+    assert not plan.has_sort
+
+
+async def test_chosen_requests_are_looked_up_one_by_one(archive: Archive) -> None:
+    customer = archive.customers[2]
+    chosen = archive.of(customer)[::5_000]
+    log = Log(archive.cluster)
+
+    only = RecordFilter(request_ids=tuple(record.request_id for record in chosen))
+    found = await page(archive, customer, only)
+
+    assert list(found.records) == chosen
+    plan = log.plan()
+    assert plan.kinds == {"Index"}
+    assert "Rows Removed by Filter" not in plan.text
 
 
 async def test_a_search_for_what_is_not_there_gives_up_and_can_be_gone_on_with(

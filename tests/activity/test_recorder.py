@@ -24,6 +24,8 @@ from tollhouse.activity.recorder import BATCH_MAX, RequestRecorder
 from tollhouse.activity.types import RequestRecord
 from tollhouse.app import connect
 from tollhouse.base.ids import RequestId
+from tollhouse.observability import registry
+from tollhouse.observability.log import CALLERS_TEXT_LENGTH_MAX
 from tollhouse.storage.database import Database
 
 WRITTEN = "tollhouse_activity_written_total"
@@ -60,7 +62,9 @@ async def write(recorder: RequestRecorder, *records: RequestRecord) -> None:
 async def test_a_record_is_kept_whole(
     database: Database, recorder: RequestRecorder, customer: Customer
 ) -> None:
-    record = customer.record(status=502, error_code="backend_error", failed_by="backend")
+    record = customer.record(
+        status=502, error_code="backend_error", error_param="model", failed_by="backend"
+    )
 
     await write(recorder, record)
 
@@ -90,6 +94,7 @@ async def test_a_record_is_kept_whole(
         "first_byte_ms": 120.5,
         "total_ms": 640.75,
         "is_estimated": False,
+        "error_param": "model",
     }
 
 
@@ -344,6 +349,21 @@ async def test_a_key_that_a_caller_pasted_as_a_model_is_not_kept(
     assert row["model"] == "thp_[redacted]"
 
 
+async def test_a_parameter_that_a_caller_invented_is_redacted_and_shortened(
+    database: Database, recorder: RequestRecorder, customer: Customer
+) -> None:
+    invented = f"thp_{'Z9' * 24}\n{'x' * 1_000}"
+    await write(
+        recorder, customer.record(status=400, error_param=invented), customer.record(status=400)
+    )
+
+    rows = await database.fetch_all("SELECT error_param FROM requests ORDER BY error_param")
+    assert [row["error_param"] for row in rows] == [
+        f"thp_[redacted]?{'x' * 1_000}"[:CALLERS_TEXT_LENGTH_MAX],
+        None,
+    ]
+
+
 async def test_workers_that_write_the_same_hours_at_once_add_up(database: Database) -> None:
     """In a circle of locks one of them would be ended by the database, and write again."""
     chance = seeds.chance()
@@ -391,3 +411,49 @@ def test_noting_costs_a_request_less_than_5_microseconds(customer: Customer) -> 
         rounds.append((perf_counter() - before) / 10_000)
 
     assert median(rounds) < 5e-6
+
+
+def of_model(metric: str, model: str, kind: str | None = None) -> int:
+    rest = "" if kind is None else f'kind="{kind}",'
+    return counted(f'tollhouse_{metric}{{{rest}model="{model}"}}')
+
+
+async def test_usage_and_cost_are_counted_once_by_model(
+    recorder: RequestRecorder, customer: Customer
+) -> None:
+    model = "counted/model"
+    streamed = customer.record(model=model, is_stream=True)
+
+    await write(recorder, streamed, customer.record(model=model))
+    await recorder.write()
+
+    assert of_model("tokens_total", model, "input") == 24
+    assert of_model("tokens_total", model, "cached_input") == 6
+    assert of_model("tokens_total", model, "output") == 90
+    assert of_model("cost_pico_usd_total", model) == 2_500_000
+    assert of_model("first_token_seconds_count", model) == 1
+
+
+async def test_a_request_without_a_cost_or_a_backend_counts_no_usage(
+    recorder: RequestRecorder, customer: Customer
+) -> None:
+    unsettled = customer.record(model="unsettled/model", cost_pico_usd=None)
+    unknown = customer.record(model="of-a-caller", backend=None, status=404)
+
+    await write(recorder, unsettled, unknown)
+
+    assert of_model("cost_pico_usd_total", "unsettled/model") == 0
+    assert of_model("tokens_total", "unsettled/model", "input") == 0
+    assert "of-a-caller" not in registry.exposition(None).decode()
+
+
+async def test_the_length_of_the_buffer_is_shown(
+    recorder: RequestRecorder, customer: Customer
+) -> None:
+    series = 'tollhouse_queue_length{queue="activity"}'
+    recorder.record(customer.record())
+    assert counted(series) == 1
+
+    await recorder.write()
+
+    assert counted(series) == 0

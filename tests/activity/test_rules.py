@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from tests.activity.records import id_of, stranger
 from tollhouse.activity import rules
-from tollhouse.activity.types import HourlyCount, RequestRecord, StatusRange
+from tollhouse.activity.types import HourlyCount, RecordFilter, RequestRecord, StatusRange
 from tollhouse.base.ids import day_of, minted_at, time_ordered_uuid
 
 INSTANTS = st.datetimes(
     min_value=datetime(1970, 1, 1),  # noqa: DTZ001 - the zone comes from the strategy
-    max_value=datetime(9999, 12, 31, 23, 59, 59),  # noqa: DTZ001 - see above
+    max_value=datetime(9999, 12, 30, 23, 59, 59),  # noqa: DTZ001 - see above
     timezones=st.just(UTC),
 )
 
@@ -133,7 +133,50 @@ def test_a_tally_adds_up_every_outcome_and_names_the_failures() -> None:
         (503, "server_is_overloaded", 2)
     ]
     assert first.latency_counts == (0, 5)
+    assert (first.failed, first.client_errors) == (2, 0)
     assert (second.hour, second.requests, second.failures) == (3_600, 1, ())
+    assert (second.failed, second.client_errors) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "error_code", "expected"),
+    [
+        (200, None, None),
+        (200, "backend_error", True),
+        (200, "policy_violation", False),
+        (400, "invalid_type", False),
+        (429, "rate_limit_exceeded", False),
+        (499, None, False),
+        (500, "server_error", True),
+        (501, "unsupported_parameter", False),
+        (503, None, True),
+    ],
+)
+def test_faults_of_the_service_are_told_from_mistakes_of_callers(
+    status: int, error_code: str | None, expected: object
+) -> None:
+    assert rules.failed_by_server(status, error_code) is expected
+
+
+@given(INSTANTS)
+def test_a_range_of_time_is_a_range_of_ids(at: datetime) -> None:
+    at = at.replace(microsecond=0)
+    only = RecordFilter(start=at, end=at + timedelta(seconds=1))
+
+    newest, oldest = rules.bounds(rules.NEWEST, only)
+
+    assert oldest.request_id <= id_of(at) < newest.request_id
+    assert oldest.request_id <= id_of(at + timedelta(milliseconds=999)) < newest.request_id
+    assert id_of(at + timedelta(seconds=1)) >= newest.request_id
+    assert oldest.day == at.date()
+
+
+def test_a_search_goes_on_from_its_cursor_and_not_from_the_end_of_the_range() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    cursor = rules.cursor(id_of(at))
+
+    assert rules.bounds(cursor, RecordFilter(end=at + timedelta(days=1)))[0] == cursor
+    assert rules.bounds(cursor, RecordFilter(end=at - timedelta(days=1)))[0] != cursor
 
 
 def counted(*, hour: int, status: int, requests: int, error_code: str | None = None) -> HourlyCount:

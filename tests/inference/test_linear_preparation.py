@@ -134,6 +134,9 @@ CASES: dict[str, tuple[Callable[[Body], None], Callable[[int], Body]]] = {
 }
 
 
+TRIES = 3
+
+
 def fastest_seconds(prepare: Callable[[Body], None], body: Body) -> float:
     """Return the least processor time of some runs, each with a copy of its own."""
 
@@ -150,7 +153,10 @@ def fastest_seconds(prepare: Callable[[Body], None], body: Body) -> float:
 def test_four_times_the_size_takes_about_four_times_as_long(case: str) -> None:
     prepare, body_of = CASES[case]
 
-    small = fastest_seconds(prepare, body_of(SIZE))
-    large = fastest_seconds(prepare, body_of(SIZE * GROWTH))
+    def is_linear() -> bool:
+        small = fastest_seconds(prepare, body_of(SIZE))
+        large = fastest_seconds(prepare, body_of(SIZE * GROWTH))
+        return large < GROWTH * SLACK * small + 0.001
 
-    assert large < GROWTH * SLACK * small + 0.001
+    # A busy machine can spoil one comparison; work that grows by the square spoils all of them.
+    assert any(is_linear() for _ in range(TRIES))

@@ -1,18 +1,21 @@
 """What the log line and the record of a request say."""
 
 from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
 import pytest
 
+from tollhouse.activity.rules import failed_by_server
 from tollhouse.activity.types import FailureSource, RequestRecord
+from tollhouse.base.errors import GatewayError, InvalidRequest, Kind
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
 from tollhouse.inference.errors import AnswerExpired
-from tollhouse.inference.trace import RequestTrace
+from tollhouse.inference.trace import RequestTrace, failure_source
 from tollhouse.keys.types import Admin, Caller, Customer
 from tollhouse.ledger.types import Charge
 
@@ -153,6 +156,24 @@ def test_the_code_of_a_failure_in_the_stream_is_in_both() -> None:
     assert line_of(trace)["code"] == AnswerExpired.code
     assert records[0].error_code == AnswerExpired.code
     assert records[0].failed_by is FailureSource.GATEWAY
+
+
+def test_the_record_names_the_parameter_that_was_wrong() -> None:
+    trace, records = trace_of(CUSTOMER)
+    trace.failure = InvalidRequest("invalid_type", "Not a number.", param="temperature")
+    trace.answered(status=400, now_seconds=11.0)
+
+    assert (records[0].error_code, records[0].error_param) == ("invalid_type", "temperature")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.BACKEND_FAILED])
+def test_sums_and_records_agree_on_who_failed(kind: Kind) -> None:
+    # A class of its own would be one of the gateway's failures, with a page and a remedy.
+    failure = cast("GatewayError", SimpleNamespace(kind=kind, code="any"))
+
+    is_servers = failure_source(failure) is not FailureSource.CALLER
+
+    assert failed_by_server(kind.value, failure.code) is is_servers
 
 
 def test_a_key_that_a_caller_sent_as_a_name_is_redacted() -> None:

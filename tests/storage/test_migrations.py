@@ -1,6 +1,7 @@
 """Migrations: all of it or nothing, once, and no server on any other schema."""
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator
 
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy.exc import ProgrammingError
 
 from tests.storage.processes import NEVER, migrate_in_forks, next_word, running
-from tests.support import databases
+from tests.support import databases, seeds
 from tests.support.gateway import settings_for
 from tollhouse.app import Application
 from tollhouse.settings import Settings
@@ -18,6 +19,7 @@ from tollhouse.storage import revisions, schema
 from tollhouse.storage.errors import DatabaseUnavailable, SchemaMismatch
 from tollhouse.storage.schema import Progress
 
+OLDER_KILLS = int(os.environ.get("TOLLHOUSE_MIGRATION_KILLS", "12"))
 TRIED_AGAIN_EVERY = 10
 """After how many kills the whole is migrated once more: nothing that a kill leaves could differ."""
 WHAT_EXISTS = """
@@ -83,15 +85,24 @@ async def test_a_migration_killed_at_any_statement_leaves_the_old_schema(empty_u
     assert len(shown) > 10
 
     async with running(migrate_in_forks, empty_url) as (_, line):
-        for number in range(1, len(shown) + 1):
+        for turn, number in enumerate(killed := killed_statements(shown)):
             line.send([number])
             assert await next_word(line) == [-signal.SIGKILL]
             assert await what_exists(empty_url) == []
 
-            if number % TRIED_AGAIN_EVERY == 0 or number == len(shown):
+            if turn % TRIED_AGAIN_EVERY == 0 or number == killed[-1]:
                 assert await schema.migrate(empty_url) == applied
                 assert await what_exists(empty_url) == whole
                 await empty(empty_url)
+
+
+def killed_statements(shown: list[Progress]) -> list[int]:
+    """Every statement of the newest revision, and a few of the older ones, chosen by the seed."""
+    numbered = list(enumerate(shown, 1))
+    newest = [number for number, each in numbered if each.revision == revisions.head()]
+    older = [number for number, each in numbered if each.revision != revisions.head()]
+    assert newest
+    return sorted([*seeds.chance("killed").sample(older, min(OLDER_KILLS, len(older))), *newest])
 
 
 async def test_of_two_migrations_at_once_one_applies_and_the_other_finds_nothing_to_do(

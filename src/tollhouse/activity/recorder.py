@@ -7,7 +7,7 @@ from typing import Final
 
 from tollhouse.activity import spans, store
 from tollhouse.activity.types import RequestRecord
-from tollhouse.observability import metrics
+from tollhouse.observability import metrics, model_metrics
 from tollhouse.observability.metrics import ActivityLoss
 from tollhouse.observability.span import Span
 from tollhouse.storage.buffered_writer import BufferedWriter, RecordLoss
@@ -32,6 +32,7 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
         self._database = database
         self._export = export
         self._untraced: deque[RequestRecord] = deque(maxlen=waiting_records_max)
+        model_metrics.read_queue_length("activity", lambda: self.waiting_size)
 
     def record(self, record: RequestRecord) -> None:
         """Buffer a record until it is written and exported. Never waits and never fails."""
@@ -45,8 +46,11 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
         await super().write()
 
     async def insert(self, records: Sequence[RequestRecord]) -> None:
-        """Write records and add them to the sums of their hours."""
+        """Write records, add them to the sums of their hours, and count what they used."""
         metrics.activity_written(await store.insert(self._database, records))
+        # Only now: a record is written once, and the database refuses impossible values.
+        for record in records:
+            _count(record)
 
     def dropped(self, size: int, loss: RecordLoss) -> None:
         """Count records that were not written."""
@@ -61,3 +65,18 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
                 if span is not None:
                     self._export(span)
             await asyncio.sleep(0)
+
+
+def _count(record: RequestRecord) -> None:
+    """Count a request that reached a backend by its model, which is one of the catalog."""
+    model = record.model
+    if model is None or record.backend is None:
+        return
+    if record.is_stream and record.first_byte_ms is not None:
+        model_metrics.first_token_sent(model, seconds=record.first_byte_ms / 1_000)
+    if record.cost_pico_usd is None:
+        return
+    model_metrics.cost_settled(model, record.cost_pico_usd)
+    model_metrics.tokens_used(model, "input", record.input_tokens or 0)
+    model_metrics.tokens_used(model, "cached_input", record.cached_input_tokens or 0)
+    model_metrics.tokens_used(model, "output", record.output_tokens or 0)

@@ -23,10 +23,11 @@ def record(row: Row) -> RequestRecord:
         started_at=row["started_at"],
         status=row["status"],
         error_code=row["error_code"],
+        error_param=row["error_param"],
         failed_by=None if row["failed_by"] is None else FailureSource(row["failed_by"]),
         model=row["model"],
         backend=row["backend"],
-        replica=row["replica"],
+        replica=_replica_name(row["replica"]),
         is_stream=row["is_stream"],
         input_tokens=row["input_tokens"],
         cached_input_tokens=row["cached_input_tokens"],
@@ -55,6 +56,11 @@ def counted(row: Row) -> HourlyCount:
         total_ms=row["total_ms"],
         latency_counts=tuple(row["latency_counts"]),
     )
+
+
+def _replica_name(stored: str | None) -> str | None:
+    """Return the replica's name, or None for the address that earlier versions stored."""
+    return None if stored is None or "://" in stored else stored
 
 
 def _milliseconds(value: float | None) -> float | None:

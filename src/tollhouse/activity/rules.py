@@ -13,14 +13,21 @@ from tollhouse.activity.types import (
     HourlyTotal,
     HourRange,
     RecordCursor,
+    RecordFilter,
     RecordPage,
     RequestRecord,
     StatusRange,
 )
+from tollhouse.base.ids import RequestId, day_of, first_uuid_at
 
 HOUR_SECONDS: Final = 3_600
 NEWEST: Final = RecordCursor(request_id=UUID(int=2**128 - 1), day=date.max)
+OLDEST: Final = RecordCursor(request_id=UUID(int=0), day=date.min)
 _UNKNOWN_MODEL: Final = frozenset({400, 404})
+_SERVER_STATUS_MIN: Final = 500
+_NOT_IMPLEMENTED: Final = 501
+"""The caller asked for something that the model does not have."""
+_POLICY_VIOLATION: Final = "policy_violation"
 
 
 def statuses(text: str) -> StatusRange:
@@ -29,6 +36,35 @@ def statuses(text: str) -> StatusRange:
         lowest = int(text[0]) * 100
         return StatusRange(lowest=lowest, highest=lowest + 99)
     return StatusRange(lowest=int(text), highest=int(text))
+
+
+def failed_by_server(status: int, error_code: str | None) -> bool | None:
+    """Return whether the gateway or a backend failed, or None if the request succeeded.
+
+    False is a mistake of the caller. An answer that began and then failed keeps status 200.
+    """
+    if status >= FAILED_STATUS_MIN:
+        return status >= _SERVER_STATUS_MIN and status != _NOT_IMPLEMENTED
+    return None if error_code is None else error_code != _POLICY_VIOLATION
+
+
+def cursor(after: RequestId | None) -> RecordCursor:
+    """Return the start of the page after a request. An ID without a day starts at the newest."""
+    day = None if after is None else day_of(after)
+    return NEWEST if after is None or day is None else RecordCursor(request_id=after, day=day)
+
+
+def bounds(before: RecordCursor, only: RecordFilter) -> tuple[RecordCursor, RecordCursor]:
+    """Return where a search starts and where it ends, oldest request included.
+
+    The ID of a request tells when it began, so that a range of time is a range of IDs.
+    """
+    newest, oldest = before, OLDEST
+    if only.end is not None and (end := first_uuid_at(only.end)) < before.request_id:
+        newest = RecordCursor(request_id=end, day=only.end.date())
+    if only.start is not None:
+        oldest = RecordCursor(request_id=first_uuid_at(only.start), day=only.start.date())
+    return newest, oldest
 
 
 def known_model(record: RequestRecord) -> str | None:
@@ -68,6 +104,8 @@ def _tally(hour: int, group: str | None, parts: Sequence[HourlyCount]) -> Hourly
         hour=hour,
         group=group,
         requests=sum(part.requests for part in parts),
+        failed=_count(parts, is_servers=True),
+        client_errors=_count(parts, is_servers=False),
         failures=tuple(
             FailureCount(status=part.status, error_code=part.error_code, requests=part.requests)
             for part in parts
@@ -78,4 +116,12 @@ def _tally(hour: int, group: str | None, parts: Sequence[HourlyCount]) -> Hourly
         output_tokens=sum(part.output_tokens for part in parts),
         total_ms=sum(part.total_ms for part in parts),
         latency_counts=tuple(map(sum, zip(*(part.latency_counts for part in parts), strict=True))),
+    )
+
+
+def _count(parts: Iterable[HourlyCount], *, is_servers: bool) -> int:
+    return sum(
+        part.requests
+        for part in parts
+        if failed_by_server(part.status, part.error_code) is is_servers
     )

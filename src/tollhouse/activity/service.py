@@ -1,5 +1,6 @@
 """Operations on records of requests: read one, list them, sum them by the hour."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -69,10 +70,19 @@ async def page(
 
     A page may be short although more requests follow, if the filter matches few of them.
     """
+    if only.start is not None and only.end is not None and only.end <= only.start:
+        raise RecordRangeEmpty
     await _refuse_strangers(tx, organization_id, only)
     before = await _place(tx, organization_id, after)
     found, is_cut = await search.search(tx, organization_id, only, before, limit=limit + 1)
     return rules.page(found, limit=limit, is_cut=is_cut)
+
+
+async def last_recorded(
+    tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
+) -> RequestId | None:
+    """Return the oldest of these requests that has a record, or None."""
+    return await store.oldest_of(tx, organization_id, request_ids)
 
 
 async def tallies(
@@ -131,9 +141,7 @@ async def _refuse_strangers(
 async def _place(
     tx: Transaction, organization_id: OrganizationId, after: RequestId | None
 ) -> RecordCursor:
-    if after is None:
-        return rules.NEWEST
-    day = day_of(after)
-    if day is None or await store.get(tx, organization_id, after, day) is None:
+    before = rules.cursor(after)
+    if after is not None and await store.get(tx, organization_id, after, before.day) is None:
         raise UnknownCursor
-    return RecordCursor(request_id=after, day=day)
+    return before

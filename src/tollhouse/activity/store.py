@@ -13,7 +13,7 @@ from tollhouse.activity.types import (
     RequestRecord,
 )
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId, day_of
-from tollhouse.observability.log import redact
+from tollhouse.observability.log import bounded_text, redact
 from tollhouse.storage.database import Database, Transaction
 
 # A retry after a lost answer counts nothing twice. All workers write hours in the same order, so
@@ -25,9 +25,9 @@ _INSERT: Final = """
             organization_id, day, request_id, project_id, api_key_id, operation, started_at,
             status, error_code, failed_by, model, backend, replica, is_stream,
             input_tokens, cached_input_tokens, output_tokens, cost_pico,
-            queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated)
+            queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated, error_param)
         SELECT *
-          FROM unnest($1::request_record[])
+          FROM unnest($1::request_record[], $3::text[])
             ON CONFLICT DO NOTHING
         RETURNING organization_id, started_at, project_id, api_key_id, model, status, error_code,
                   input_tokens, cached_input_tokens, output_tokens,
@@ -93,7 +93,10 @@ async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
     One statement, so one round trip.
     """
     found = await database.fetch_all(
-        _INSERT, [_record_row(record) for record in records], LATENCY_BOUNDS_MS
+        _INSERT,
+        [_record_row(record) for record in records],
+        LATENCY_BOUNDS_MS,
+        [bounded_text(record.error_param) for record in records],
     )
     return found[0]["written"]
 
@@ -139,6 +142,30 @@ async def get(
         request_id,
     )
     return None if row is None else rows.record(row)
+
+
+async def oldest_of(
+    tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
+) -> RequestId | None:
+    """Return the oldest of these requests that has a record, or None."""
+    row = await tx.fetch_one(
+        """
+        SELECT found.request_id
+          FROM unnest($2::date[], $3::uuid[]) AS chosen (day, request_id)
+         CROSS JOIN LATERAL
+               (SELECT day, request_id
+                  FROM requests
+                 WHERE organization_id = $1
+                   AND day = chosen.day
+                   AND request_id = chosen.request_id) found
+         ORDER BY found.day, found.request_id
+         LIMIT 1
+        """,
+        organization_id,
+        [day_of(request_id) for request_id in request_ids],
+        request_ids,
+    )
+    return None if row is None else RequestId(row["request_id"])
 
 
 async def find(  # all organizations: the operator has only the ID of a request

@@ -30,7 +30,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     `status` is what the caller received, or 499 if the caller disconnected before the answer was
     complete. A `cost_pico_usd` of None means that the cost is not known yet, never zero. Input
     tokens do not include cached ones. `is_estimated` means that the gateway counted part of the
-    tokens, because the engine did not report them. `first_byte_ms` and `total_ms` count from the
+    tokens, because the engine did not report them. `error_param` is the parameter that the error
+    names, in the caller's words. `first_byte_ms` and `total_ms` count from the
     start of the request; the other times are durations.
     """
 
@@ -42,6 +43,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     started_at: datetime
     status: int
     error_code: str | None = None
+    error_param: str | None = None
     failed_by: FailureSource | None = None
     model: str | None = None
     backend: str | None = None
@@ -77,13 +79,21 @@ ALL_STATUSES = StatusRange(lowest=100, highest=599)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordFilter:
-    """The requests to return. None matches all requests."""
+    """The requests to return. None matches all requests.
+
+    `start` and `end` bound the instant at which a request began; `end` is not included. A search
+    with `request_ids` examines only these requests.
+    """
 
     statuses: StatusRange = ALL_STATUSES
     project_id: ProjectId | None = None
     api_key_id: ProjectKeyId | None = None
     model: str | None = None
     operation: str | None = None
+    error_code: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    request_ids: tuple[RequestId, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,11 +163,16 @@ class FailureCount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HourlyTotal:
-    """All requests of one hour and group."""
+    """All requests of one hour and group.
+
+    `failed` counts faults of the gateway and its backends, `client_errors` mistakes of callers.
+    """
 
     hour: int
     group: str | None
     requests: int
+    failed: int
+    client_errors: int
     failures: tuple[FailureCount, ...]
     input_tokens: int
     cached_input_tokens: int

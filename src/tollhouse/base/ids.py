@@ -46,6 +46,12 @@ def minted_at(identifier: UUID) -> datetime | None:
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
+def first_uuid_at(at: datetime) -> UUID:
+    """Return the UUID that sorts before every UUIDv7 created at this millisecond or later."""
+    milliseconds = (at - _EPOCH) // timedelta(milliseconds=1)
+    return UUID(int=min(max(milliseconds, 0), _MINTED_MILLISECONDS_MAX) << 80)
+
+
 def day_of(identifier: UUID) -> date | None:
     """Return the UTC day on which a UUIDv7 was minted, or None for an ID of another kind."""
     at = minted_at(identifier)

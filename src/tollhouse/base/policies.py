@@ -3,6 +3,9 @@
 from enum import StrEnum
 from typing import Final, Literal
 
+DEMONSTRATION_JUDGE: Final = "demonstration-judge"
+"""The model name of a trial's judge, which knows the example policies and no others."""
+
 
 class Direction(StrEnum):
     """The content that a policy evaluates: the request, the response, or both."""

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import (
     PAGE_SIZE_DEFAULT,
+    ErrorCode,
     ModelName,
     NonNegative,
     OperationName,
@@ -14,6 +15,7 @@ from tollhouse.contract.bounds import (
     ReportInstant,
     StatusFilter,
 )
+from tollhouse.contract.decisions import DecisionMode, JudgedDirection
 from tollhouse.contract.listing import ListPage
 from tollhouse.contract.money import Money
 from tollhouse.contract.origins import extension
@@ -22,7 +24,11 @@ RequestGrouping = Literal["project_id", "api_key_id", "model"]
 
 
 class RequestsQuery(Struct, frozen=True, kw_only=True):
-    """The page and the filters of a list of requests. A request must match every filter."""
+    """The page and the filters of a list of requests. A request must match every filter.
+
+    `policy_id` matches requests on which this policy matched or could not be evaluated. A request
+    belongs to the instant at which it began; `end_time` is not included.
+    """
 
     mark: ClassVar[Meta] = extension("OQ-174")
 
@@ -33,6 +39,10 @@ class RequestsQuery(Struct, frozen=True, kw_only=True):
     api_key_id: PathId | UnsetType = UNSET
     model: ModelName | UnsetType = UNSET
     operation: OperationName | UnsetType = UNSET
+    error_code: ErrorCode | UnsetType = UNSET
+    policy_id: PathId | UnsetType = UNSET
+    start_time: ReportInstant | UnsetType = UNSET
+    end_time: ReportInstant | UnsetType = UNSET
 
 
 class RequestTimings(Struct, frozen=True, kw_only=True):
@@ -58,22 +68,58 @@ class RequestTokens(Struct, frozen=True, kw_only=True):
 
 
 class BlockingPolicy(Struct, frozen=True, kw_only=True):
-    """An enforcing policy that matched or could not be evaluated, with its current name."""
+    """An enforcing policy that matched or could not be evaluated, with its current name.
+
+    It matched because its score reached the threshold; both are basis points. `reason` says why it
+    could not be evaluated.
+    """
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     id: str
     name: str
     version: int
-    direction: Literal["request", "response"]
+    direction: JudgedDirection
     outcome: Literal["match", "failed"]
+    score_basis_points: int | None
+    match_threshold_basis_points: int
+    reason: str | None
+
+
+class RequestDecision(Struct, frozen=True, kw_only=True):
+    """The decision of one policy about a request. The threshold is null if it did not matter."""
+
+    mark: ClassVar[Meta] = extension("OQ-173")
+
+    id: str
+    name: str
+    version: int
+    outcome: Literal["match", "no_match", "failed", "skipped"]
+    score_basis_points: int | None
+    match_threshold_basis_points: int | None
+    reason: str | None
+
+
+class RequestEvaluation(Struct, frozen=True, kw_only=True):
+    """The decisions of all policies of one mode about a request or its response.
+
+    `judging_ms` is the time that they took together. Monitoring takes place beside the request.
+    """
+
+    mark: ClassVar[Meta] = extension("OQ-173")
+
+    direction: JudgedDirection
+    mode: DecisionMode
+    judging_ms: float
+    decisions: list[RequestDecision]
 
 
 class RequestRecord(Struct, frozen=True, kw_only=True):
     """One finished request. `status` is 499 if the caller disconnected; `cost` is null if unknown.
 
     `estimated` is true if the gateway counted some of the tokens, because the engine did not.
-    `blocked_by` lists the policies that refused the request or withheld its answer.
+    `blocked_by` lists the policies that refused the request or withheld its answer. `error_param`
+    is the parameter that the error names, shortened.
     """
 
     mark: ClassVar[Meta] = extension("OQ-173")
@@ -84,6 +130,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     operation: str
     status: int
     error_code: str | None
+    error_param: str | None
     failed_by: Literal["caller", "gateway", "backend"] | None
     blocked_by: list[BlockingPolicy]
     model: str | None
@@ -96,6 +143,14 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     timings: RequestTimings
     project_id: str
     api_key_id: str
+
+
+class RequestDetails(RequestRecord, frozen=True, kw_only=True):
+    """One finished request, with the decisions of every policy that evaluated it."""
+
+    mark: ClassVar[Meta] = extension("OQ-173")
+
+    evaluations: list[RequestEvaluation]
 
 
 class RequestRecordList(ListPage, frozen=True, kw_only=True):
@@ -132,6 +187,7 @@ class RequestFailures(Struct, frozen=True, kw_only=True):
 class RequestRollup(Struct, frozen=True, kw_only=True):
     """Requests of one group in one hour. Fields that are not in `group_by` are null.
 
+    `failed` counts faults of the gateway and its backends, `client_errors` mistakes of callers.
     `latency_counts` counts requests by total time, one count for each of `latency_bounds_ms` and
     one for slower requests.
     """
@@ -140,6 +196,8 @@ class RequestRollup(Struct, frozen=True, kw_only=True):
 
     object: Literal["organization.requests.result"] = "organization.requests.result"
     requests: NonNegative
+    failed: NonNegative
+    client_errors: NonNegative
     failures: list[RequestFailures]
     input_tokens: NonNegative
     cached_input_tokens: NonNegative

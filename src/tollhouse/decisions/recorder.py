@@ -5,7 +5,7 @@ from typing import Final
 
 from tollhouse.decisions import store
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
-from tollhouse.observability import policy_metrics
+from tollhouse.observability import model_metrics, policy_metrics
 from tollhouse.observability.policy_metrics import DecisionLoss
 from tollhouse.storage.buffered_writer import BufferedWriter, RecordLoss
 from tollhouse.storage.database import Database
@@ -26,6 +26,7 @@ class DecisionRecorder(BufferedWriter[EvaluationRecord]):
             "decisions", buffer_size=waiting_decisions_max, batch_size_max=DECISIONS_MAX
         )
         self._database = database
+        model_metrics.read_queue_length("decisions", lambda: self.waiting_size)
 
     def record(self, record: EvaluationRecord) -> None:
         """Count an evaluation, and buffer it until it is written. Never waits and never fails."""

@@ -1,10 +1,16 @@
 """Sums of decisions by day and version. Pure: no I/O."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from tollhouse.base.policies import EvaluationOutcome
-from tollhouse.decisions.types import DailyCount, DailyTotal
+from tollhouse.decisions.types import (
+    DailyCount,
+    DailyTotal,
+    EvaluationRecord,
+    ReportedDecision,
+)
 
 BINS = 100
 BASIS_POINTS_PER_BIN = 100
@@ -30,6 +36,23 @@ def matched(score_counts: Sequence[int], *, threshold_basis_points: int) -> tupl
     first_inside, is_between = divmod(threshold_basis_points, BASIS_POINTS_PER_BIN)
     certain = sum(score_counts[first_inside + bool(is_between) :])
     return certain, sum(score_counts[first_inside:])
+
+
+def with_details(
+    evaluations: Iterable[EvaluationRecord], told: Iterable[ReportedDecision]
+) -> list[EvaluationRecord]:
+    """Return the evaluations of one request, with the matches and failures of `told` in place."""
+    known = {(each.direction, each.decision.policy_id): each.decision for each in told}
+    return [
+        replace(
+            record,
+            decisions=tuple(
+                known.get((record.direction, decision.policy_id), decision)
+                for decision in record.decisions
+            ),
+        )
+        for record in evaluations
+    ]
 
 
 def _group(row: DailyCount) -> tuple[object, ...]:

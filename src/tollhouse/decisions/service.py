@@ -26,6 +26,8 @@ from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.partitions import DailyTable
 
 DAYS_MAX: Final = 400
+REQUESTS_MAX: Final = 1_000
+"""The most decisions of a policy that one search for its requests reads."""
 NEWEST: Final = DecisionCursor(day=date.max, request_id=UUID(int=2**128 - 1), direction="")
 
 
@@ -43,6 +45,24 @@ async def page(
     )
 
 
+async def requests_of_policy(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    policy_id: PolicyId,
+    *,
+    before: DecisionCursor,
+    since: DecisionCursor,
+) -> tuple[tuple[RequestId, ...], bool]:
+    """Return the requests before `before` on which a policy matched or failed, newest first.
+
+    At most `REQUESTS_MAX` decisions are read; the second value is whether there may be more.
+    """
+    found = await store.requests_of_policy(
+        tx, organization_id, policy_id, before=before, since=since, limit=REQUESTS_MAX
+    )
+    return tuple(dict.fromkeys(found)), len(found) == REQUESTS_MAX
+
+
 async def tallies(
     tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId, days: DayRange
 ) -> list[DailyTotal]:
@@ -53,11 +73,13 @@ async def tallies(
 async def of_request(
     tx: Transaction, organization_id: OrganizationId, request_id: RequestId
 ) -> list[EvaluationRecord]:
-    """Return all evaluations of one request."""
+    """Return all evaluations of one request; matches and failures with all their fields."""
     day = day_of(request_id)
     if day is None:
         return []
-    return await store.evaluations_of(tx, organization_id, request_id, day)
+    evaluations = await store.evaluations_of(tx, organization_id, request_id, day)
+    told = await store.told_of_request(tx, organization_id, request_id, day)
+    return rules.with_details(evaluations, told)
 
 
 async def blocking(

@@ -23,6 +23,7 @@ from tollhouse.decisions.types import (
     ReportedDecision,
 )
 from tollhouse.storage.database import Database, Row, Transaction
+from tollhouse.storage.partitions import walk_indexes
 
 # A retry after a lost answer counts nothing twice. All workers write days in the same order, so
 # that they cannot deadlock.
@@ -159,6 +160,41 @@ async def told_of_policy(
     return [_told(row) for row in rows]
 
 
+async def requests_of_policy(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    policy_id: PolicyId,
+    *,
+    before: DecisionCursor,
+    since: DecisionCursor,
+    limit: int,
+) -> list[RequestId]:
+    """Return the requests of a policy's matches and failures, newest first; some of them twice."""
+    await walk_indexes(tx)
+    rows = await tx.fetch_all(
+        """
+        SELECT request_id
+          FROM policy_decisions
+         WHERE organization_id = $1
+           AND policy_id = $2
+           AND day <= $3
+           AND request_id < $4
+           AND day >= $5
+           AND request_id >= $6
+         ORDER BY day DESC, request_id DESC, direction DESC
+         LIMIT $7
+        """,
+        organization_id,
+        policy_id,
+        before.day,
+        before.request_id,
+        since.day,
+        since.request_id,
+        limit,
+    )
+    return [RequestId(row["request_id"]) for row in rows]
+
+
 async def evaluations_of(
     tx: Transaction, organization_id: OrganizationId, request_id: RequestId, day: date
 ) -> list[EvaluationRecord]:
@@ -179,13 +215,33 @@ async def evaluations_of(
     return [_evaluation_record(row) for row in rows]
 
 
+async def told_of_request(
+    tx: Transaction, organization_id: OrganizationId, request_id: RequestId, day: date
+) -> list[ReportedDecision]:
+    """Return the matches and failures of one request, with all their fields."""
+    rows = await tx.fetch_all(
+        """
+        SELECT *
+          FROM policy_decisions
+         WHERE organization_id = $1
+           AND day = $2
+           AND request_id = $3
+        """,
+        organization_id,
+        day,
+        request_id,
+    )
+    return [_told(row) for row in rows]
+
+
 async def blocking(
     tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
 ) -> list[BlockingDecision]:
     """Return the matches and failures of enforcing policies on these requests."""
     rows = await tx.fetch_all(
         """
-        SELECT d.request_id, d.policy_id, d.version, d.direction, d.outcome, p.name
+        SELECT d.request_id, d.policy_id, d.version, d.direction, d.outcome, d.threshold, d.score,
+               d.reason, p.name
           FROM policy_decisions d
           JOIN policies p ON p.organization_id = d.organization_id AND p.id = d.policy_id
          WHERE d.organization_id = $1
@@ -206,6 +262,9 @@ async def blocking(
             version=row["version"],
             direction=judged_direction(row["direction"]),
             outcome=EvaluationOutcome(row["outcome"]),
+            threshold=row["threshold"],
+            score=row["score"],
+            reason=row["reason"],
         )
         for row in rows
     ]

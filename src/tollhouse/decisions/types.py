@@ -71,7 +71,10 @@ class ReportedDecision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockingDecision:
-    """An enforcing policy that matched or failed, with its current name."""
+    """An enforcing policy that matched or failed, with its current name.
+
+    `threshold` and `score` are basis points. A failed decision has a `reason` and no score.
+    """
 
     request_id: RequestId
     policy_id: PolicyId
@@ -79,6 +82,9 @@ class BlockingDecision:
     version: int
     direction: JudgedDirection
     outcome: EvaluationOutcome
+    threshold: int
+    score: int | None
+    reason: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

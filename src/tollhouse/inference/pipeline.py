@@ -249,8 +249,11 @@ class Pipeline:
     ) -> None:
         """Evaluate request policies. A refusal costs nothing: no backend was called."""
         try:
-            if prepared.evaluation is not None:
-                await prepared.evaluation.check_request()
+            try:
+                if prepared.evaluation is not None:
+                    await prepared.evaluation.check_request()
+            finally:
+                prepared.call.trace.judged_seconds = self._clock.monotonic_seconds()
             self._require_time(request_hold)
         except GatewayError as failure:
             await request_hold.fail(failure, may_have_been_billed=False)
@@ -258,7 +261,6 @@ class Pipeline:
         except BaseException:
             request_hold.break_off(may_have_been_billed=False)
             raise
-        prepared.call.trace.judged_seconds = self._clock.monotonic_seconds()
 
     def _require_time(self, request_hold: RequestHold) -> datetime:
         """Raise `DeadlinePassed` after the hold's deadline, such as in a process that was paused.

@@ -151,6 +151,7 @@ class RequestTrace(Struct, kw_only=True):
             started_at=self.started_at,
             status=status,
             error_code=None if self.failure is None else self.failure.code,
+            error_param=None if self.failure is None else self.failure.param,
             failed_by=None if self.failure is None else failure_source(self.failure),
             model=self.model,
             backend=self.backend,

@@ -63,6 +63,11 @@ class BufferedWriter(ABC, Generic[RecordT]):
     def dropped(self, size: int, loss: RecordLoss) -> None:
         """Count records that were not written."""
 
+    @property
+    def waiting_size(self) -> int:
+        """The size of the buffered records."""
+        return self._waiting_size
+
     def add(self, record: RecordT, *, size: int = 1) -> None:
         """Buffer a record, or drop it if the buffer is full. Never waits and never fails."""
         if self._waiting_size + size > self._buffer_size:

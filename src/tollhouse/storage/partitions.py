@@ -50,6 +50,18 @@ class Partition:
     state: PartitionState
 
 
+# A new day has no statistics. The planner then assumes that an organization has few rows in it, and
+# would read and sort all of them instead of scanning the index.
+_WALK: Final = """
+    SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)
+"""
+
+
+async def walk_indexes(tx: Transaction) -> None:
+    """Make the rest of the transaction read days from the end of an index, without sorting."""
+    await tx.execute(_WALK)
+
+
 async def ensure(database: Database, parent: DailyTable) -> None:
     """Create partitions from yesterday to a week ahead; leave them to the next run if locked."""
     try:

@@ -1,6 +1,7 @@
 """Conversion of request records into wire types, and of queries into filters."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from msgspec import UnsetType
@@ -20,10 +21,19 @@ from tollhouse.activity.types import (
 from tollhouse.api.call import OperationCall
 from tollhouse.api.wire.money import money
 from tollhouse.base.clock import unix_seconds
-from tollhouse.base.ids import ProjectId, ProjectKeyId, RequestId, parse_uuid, policy_id_text
+from tollhouse.base.ids import (
+    PolicyId,
+    ProjectId,
+    ProjectKeyId,
+    RequestId,
+    parse_policy_id,
+    parse_uuid,
+    policy_id_text,
+)
 from tollhouse.base.policies import EvaluationOutcome
 from tollhouse.contract import requests as wire
-from tollhouse.decisions.types import BlockingDecision
+from tollhouse.decisions.types import BlockingDecision, EvaluationRecord
+from tollhouse.policies.errors import PolicyNotFound
 
 _DECIMALS: Final = 3
 
@@ -46,7 +56,20 @@ def filter_(query: wire.RequestsQuery) -> RecordFilter:
         api_key_id=_api_key_id(query.api_key_id),
         model=_sent(query.model),
         operation=_sent(query.operation),
+        error_code=_sent(query.error_code),
+        start=_instant(query.start_time),
+        end=_instant(query.end_time),
     )
+
+
+def policy_id(query: wire.RequestsQuery) -> PolicyId | None:
+    """Return the policy of a query, or None. Raises `PolicyNotFound`."""
+    if isinstance(query.policy_id, UnsetType):
+        return None
+    parsed = parse_policy_id(query.policy_id)
+    if parsed is None:
+        raise PolicyNotFound
+    return parsed
 
 
 def policed(records: Iterable[RequestRecord]) -> list[RequestId]:
@@ -62,6 +85,7 @@ def record(kept: RequestRecord, blocked_by: Sequence[BlockingDecision] = ()) -> 
         operation=kept.operation,
         status=kept.status,
         error_code=kept.error_code,
+        error_param=kept.error_param,
         failed_by=None if kept.failed_by is None else kept.failed_by.value,
         blocked_by=[_blocking(decision) for decision in blocked_by],
         model=kept.model,
@@ -94,6 +118,45 @@ def _blocking(decision: BlockingDecision) -> wire.BlockingPolicy:
         version=decision.version,
         direction=decision.direction.value,
         outcome="match" if decision.outcome is EvaluationOutcome.MATCH else "failed",
+        score_basis_points=decision.score,
+        match_threshold_basis_points=decision.threshold,
+        reason=decision.reason,
+    )
+
+
+def details(
+    kept: RequestRecord,
+    blocked_by: Sequence[BlockingDecision],
+    evaluations: Iterable[EvaluationRecord],
+    names: Mapping[PolicyId, str],
+) -> wire.RequestDetails:
+    """Convert a request with its evaluations. `names` has the current names of their policies."""
+    shown = record(kept, blocked_by)
+    return wire.RequestDetails(
+        **{name: getattr(shown, name) for name in shown.__struct_fields__ if name != "object"},
+        evaluations=[_evaluation(each, names) for each in evaluations],
+    )
+
+
+def _evaluation(
+    evaluation: EvaluationRecord, names: Mapping[PolicyId, str]
+) -> wire.RequestEvaluation:
+    return wire.RequestEvaluation(
+        direction=evaluation.direction.value,
+        mode=evaluation.mode.value,
+        judging_ms=round(evaluation.judging_ms, _DECIMALS),
+        decisions=[
+            wire.RequestDecision(
+                id=policy_id_text(decision.policy_id),
+                name=names.get(decision.policy_id, ""),
+                version=decision.version,
+                outcome=decision.outcome.value,
+                score_basis_points=decision.score,
+                match_threshold_basis_points=decision.threshold,
+                reason=decision.reason,
+            )
+            for decision in evaluation.decisions
+        ],
     )
 
 
@@ -141,6 +204,8 @@ def rollups(
 def _rollup(group_by: RecordGrouping | None, tally: HourlyTotal) -> wire.RequestRollup:
     return wire.RequestRollup(
         requests=tally.requests,
+        failed=tally.failed,
+        client_errors=tally.client_errors,
         failures=[
             wire.RequestFailures(
                 status=failures.status,
@@ -176,6 +241,10 @@ def _api_key_id(sent: str | UnsetType) -> ProjectKeyId | None:
     if parsed is None:
         raise RecordKeyNotFound
     return ProjectKeyId(parsed)
+
+
+def _instant(sent: int | UnsetType) -> datetime | None:
+    return None if isinstance(sent, UnsetType) else datetime.fromtimestamp(sent, UTC)
 
 
 def _sent(value: T | UnsetType) -> T | None:

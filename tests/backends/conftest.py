@@ -67,6 +67,7 @@ def build(transport: Transport, clock: HeldClock) -> Iterator[Build]:
         config = BackendConfig(
             name="tested",
             replicas=tuple(upstream.url for upstream in upstreams),
+            replica_names=tuple(upstream.name for upstream in upstreams),
             **{**PATIENT, **values},  # pyright: ignore[reportArgumentType]
         )
         return OpenAiBackend(config, transport, clock)

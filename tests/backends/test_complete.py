@@ -50,7 +50,7 @@ async def test_an_answer_comes_with_the_replica_that_gave_it(
 
     assert answer.choices[0].message.content == "Hello."
     assert answer.usage == UpstreamUsage(prompt_tokens=3, completion_tokens=2)
-    assert replica == upstream.url
+    assert replica == upstream.name
 
 
 async def test_nothing_but_the_gateway_own_headers_is_sent(
@@ -138,7 +138,7 @@ async def test_each_failure_has_its_class(
     assert type(failed) is kind
     assert failed.kind == status
     assert failed.may_have_been_billed is may_have_been_billed
-    assert failed.replica == upstream.url
+    assert failed.replica == upstream.name
     await upstream.no_answer_under_way()
 
 
@@ -285,7 +285,7 @@ async def test_an_answer_that_does_not_come_in_time_is_a_deadline(
     assert failed.kind == 504
     assert failed.should_retry is False
     assert failed.may_have_been_billed
-    assert failed.replica == upstream.url
+    assert failed.replica == upstream.name
     await upstream.no_connection()
 
 
@@ -361,7 +361,7 @@ async def test_other_questions_may_go_to_the_host_itself(
     counted, replica = await backend.fetch(ask, Counted)
 
     assert counted == Counted(7)
-    assert replica == upstream.url
+    assert replica == upstream.name
     assert upstream.received[0].target == "/tokenize"
 
 

@@ -64,7 +64,7 @@ async def drawn_to(backend: OpenAiBackend, upstream: Upstream) -> bytes:
     for number in range(1_000):
         affinity = b"session-%d" % number
         _, replica = await backend.complete(ask(affinity))
-        if replica == upstream.url:
+        if replica == upstream.name:
             return affinity
     pytest.fail("no session is drawn there")
 
@@ -88,7 +88,7 @@ async def test_another_replica_answers_in_its_place(
     upstream.answers(answer)
     other_upstream.answers(raw_answer(chunked(STREAM)))
 
-    assert await streamed(backend, ask(affinity)) == other_upstream.url
+    assert await streamed(backend, ask(affinity)) == other_upstream.name
     assert backend.is_ready
 
 
@@ -101,7 +101,7 @@ async def test_a_replica_that_is_gone_is_gone_around(
 
     _, replica = await backend.complete(ask(affinity))
 
-    assert replica == other_upstream.url
+    assert replica == other_upstream.name
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_what_was_not_sent_is_repeated_wherever_it_is_billed(
 
     _, replica = await backend.complete(ask(affinity))
 
-    assert replica == other_upstream.url
+    assert replica == other_upstream.name
 
 
 async def test_a_connection_that_was_just_closing_is_replaced(
@@ -372,7 +372,7 @@ async def test_sessions_stay_with_their_replica_while_another_dies(
     after = {key: (await backend.complete(ask(key)))[1] for key in sessions}
 
     assert {key for key in sessions if before[key] != after[key]} == {
-        key for key in sessions if before[key] == dead.url
+        key for key in sessions if before[key] == dead.name
     }
 
 
@@ -404,4 +404,4 @@ async def test_the_failure_of_the_last_attempt_is_told(
     failed = await failure(backend, ask(affinity))
 
     assert type(failed) is BackendUnreachable
-    assert failed.replica == other_upstream.url
+    assert failed.replica == other_upstream.name

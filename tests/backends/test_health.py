@@ -38,7 +38,10 @@ async def watch(transport: Transport, clock: HeldClock) -> AsyncIterator[Watch]:
         path: str = "/health",
     ) -> Replicas:
         config = BackendConfig(
-            name="checked", replicas=tuple(each.url for each in upstreams), health_path=path
+            name="checked",
+            replicas=tuple(each.url for each in upstreams),
+            replica_names=tuple(each.name for each in upstreams),
+            health_path=path,
         )
         replicas = Replicas(config, clock, BackendMetrics("checked"))
         checks = HealthChecks(
@@ -133,7 +136,9 @@ async def test_a_backend_checks_from_its_start_to_its_stop(
     transport: Transport, clock: HeldClock, upstream: Upstream
 ) -> None:
     backend = OpenAiBackend(
-        BackendConfig(name="checked", replicas=(upstream.url,)), transport, clock
+        BackendConfig(name="checked", replicas=(upstream.url,), replica_names=(upstream.name,)),
+        transport,
+        clock,
     )
     tasks = Tasks()
 

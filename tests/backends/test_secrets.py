@@ -70,7 +70,9 @@ async def test_what_a_backend_tells_about_itself_is_hidden(
 
 
 def test_a_configuration_does_not_show_its_credential() -> None:
-    config = BackendConfig(name="b", replicas=("http://10.0.0.7/v1",), api_key=API_KEY)
+    config = BackendConfig(
+        name="b", replicas=("http://10.0.0.7/v1",), replica_names=("b-1",), api_key=API_KEY
+    )
 
     assert API_KEY not in repr(config)
 

@@ -93,7 +93,7 @@ async def test_a_chunk_is_given_as_soon_as_it_is_there(
 
     async with backend.stream(ASK) as stream:
         assert text(await stream.next()) == "first"
-        assert stream.replica == upstream.url
+        assert stream.replica == upstream.name
         may_go_on.set()
         assert text(await stream.next()) == "second"
         while await stream.next():
@@ -223,7 +223,7 @@ async def test_what_was_understood_is_given_before_the_failure(
     chunks, failed = await until_failure(backend)
 
     assert type(failed) is kind
-    assert failed.replica == upstream.url
+    assert failed.replica == upstream.name
     assert text(chunks) == given
     await upstream.no_answer_under_way()
 
@@ -293,7 +293,7 @@ async def test_a_stall_is_a_deadline_and_ends_the_connection(
     chunks, failed = await until_failure(backend)
 
     assert type(failed) is BackendTimedOut
-    assert failed.replica == upstream.url
+    assert failed.replica == upstream.name
     assert text(chunks) == given
     await upstream.no_connection()
 

@@ -83,6 +83,11 @@ class Upstream:
         self.checked: list[Received] = []
         self._health: Answer = json_answer({})
 
+    @property
+    def name(self) -> str:
+        """Its name as a replica, which does not contain its address."""
+        return f"replica-{id(self)}"
+
     def answers(self, *answers: Answer) -> None:
         self._answers = deque(answers[:-1])
         self._last = answers[-1]

@@ -302,6 +302,38 @@ def test_a_replica_stands_there_once_however_it_is_spelt(one: str, same: str) ->
     assert said == f"{E}.replicas[2]: the same address as [1]"
 
 
+def test_replicas_without_names_are_named_by_their_backend_and_position() -> None:
+    urls = ["http://host/v1", "http://other/v1"]
+
+    (engine,) = rules.parse(backend(replicas=urls), {}).backends.values()
+
+    assert engine.replica_names == ("engine-1", "engine-2")
+
+
+def test_replicas_have_the_names_that_they_are_given() -> None:
+    fields = {"replicas": ["http://host/v1", "http://other/v1"], "replica_names": ["west", "east"]}
+
+    (engine,) = rules.parse(backend(**fields), {}).backends.values()
+
+    assert engine.replica_names == ("west", "east")
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["west"], "replica_names: 1 names for 2 replicas"),
+        (["west", "west"], "replica_names[1]: the same name as [0]"),
+        (["west", "http://10.0.0.7"], "replica_names[1]:"),
+    ],
+)
+def test_names_that_do_not_fit_the_replicas_are_refused(names: list[str], reason: str) -> None:
+    urls = ["http://host/v1", "http://other/v1"]
+
+    said = refusal(backend(replicas=urls, replica_names=names), {})
+
+    assert said.startswith(f"{E}.{reason}")
+
+
 def test_addresses_that_differ_in_anything_are_different_replicas() -> None:
     urls = ["http://host/v1", "https://host/v1", "http://host:81/v1", "http://host/V1"]
 

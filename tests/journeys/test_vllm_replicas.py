@@ -21,6 +21,8 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.vllm]
 
+MORTAL_NAME = "scripted-2"
+"""The second replica of the backend."""
 SESSIONS_MAX = 30
 """One of two replicas is missed by all of them once in a billion times."""
 STORY = "The gate is open and the toll is paid. " * 40
@@ -179,7 +181,7 @@ async def test_a_session_moves_when_its_replica_dies(
         answers.append(first.answer)
         if len(homes) == 2:
             break
-    moving, staying = homes.pop(mortal.base_url), homes.popitem()
+    moving, staying = homes.pop(MORTAL_NAME), homes.popitem()
 
     mortal.kill()
     moved = [await turn(customer, *moving), await turn(customer, *moving)]

@@ -61,7 +61,7 @@ _UNANSWERED: Final[Mapping[type[TransportError], type[BackendFailed]]] = {
 class UpstreamCall:
     """One call. Its owner must close it; closing early aborts the connection and stops the engine.
 
-    `replica` is the URL of the replica that answers, or that was tried last.
+    `replica` is the name of the replica that answers, or that was tried last.
     """
 
     __slots__ = (
@@ -144,7 +144,7 @@ class UpstreamCall:
         """
         self._acquired = replica
         self._tried.append(replica)
-        self.replica = replica.url
+        self.replica = replica.name
         url = (replica.host_url if request.is_at_host else replica.url) + request.path
         head = request_head("POST", url, headers)
         try:
@@ -153,7 +153,7 @@ class UpstreamCall:
         except TookTooLong:
             raise
         except TransportError as error:
-            raise _UNANSWERED[type(error)](replica=replica.url) from None
+            raise _UNANSWERED[type(error)](replica=replica.name) from None
         if response.status != _OK:
             raise await self._refusal(response)
         return response
@@ -194,7 +194,7 @@ class UpstreamCall:
             return BackendBusy(replica=replica, retry_after_seconds=wait_seconds)
         logger.warning(
             "backend_refused",
-            extra={"backend": self._config.name, "replica": replica, "status": status},
+            extra={"backend": self._config.name, "replica": self._tried[-1].url, "status": status},
         )
         if status in _ENGINE_ABSENT:
             return BackendDown(replica=replica)
@@ -209,7 +209,7 @@ class UpstreamCall:
             raise
         except TransportError:
             return None
-        parts = urlsplit(self.replica)
+        parts = urlsplit(self._tried[-1].url)
         hidden = [self._config.api_key, parts.netloc, parts.hostname]
         return refusal_text(body, hidden=[text for text in hidden if text])
 

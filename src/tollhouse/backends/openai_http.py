@@ -50,7 +50,7 @@ class OpenAiBackend:
     def complete(
         self, request: UpstreamRequest
     ) -> Coroutine[Any, Any, tuple[UpstreamCompletion, str]]:
-        """Return the whole answer and the URL of the replica that gave it."""
+        """Return the whole answer and the name of the replica that gave it."""
         return self._answer(request, decode_completion)
 
     async def fetch(self, request: UpstreamRequest, kind: type[T]) -> tuple[T, str]:

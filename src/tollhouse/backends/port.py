@@ -14,7 +14,7 @@ class ChunkStream(Protocol):
 
     @property
     def replica(self) -> str:
-        """The URL of the replica that answers, for logs and activity."""
+        """The name of the replica that answers, for logs and activity."""
         ...
 
     async def next(self) -> Sequence[UpstreamChunk]:

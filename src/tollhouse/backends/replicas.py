@@ -139,13 +139,14 @@ def _number(data: bytes) -> int:
 
 
 class Replica:
-    """One base URL of a backend, and what this worker knows about it."""
+    """One base URL of a backend, its name, and what this worker knows about it."""
 
-    __slots__ = ("breaker", "health_failures", "host_url", "in_flight", "number", "url")
+    __slots__ = ("breaker", "health_failures", "host_url", "in_flight", "name", "number", "url")
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str) -> None:
         parts = urlsplit(url)
         self.url = url.rstrip("/")
+        self.name = name
         self.host_url = f"{parts.scheme}://{parts.netloc}"
         self.number = replica_number(self.url)
         self.in_flight = 0
@@ -167,7 +168,10 @@ class Replicas:
         self._metrics = metrics
         self._in_flight = 0
         self._budget = RetryBudget()
-        self.all = [Replica(url) for url in config.replicas]
+        self.all = [
+            Replica(url, name)
+            for url, name in zip(config.replicas, config.replica_names, strict=True)
+        ]
         metrics.read_in_flight_from(lambda: self._in_flight)
 
     @property

@@ -82,7 +82,7 @@ class OpenAiStream:
 
     @property
     def replica(self) -> str:
-        """The URL of the replica that answers."""
+        """The name of the replica that answers."""
         return self._call.replica
 
     async def next(self) -> Sequence[UpstreamChunk]:

@@ -20,10 +20,12 @@ class BackendConfig:
     """The address and timeouts of one backend.
 
     `replicas` are base URLs such as `http://10.0.0.7:8000/v1`; `health_path` begins at their host.
+    `replica_names` stand for them in records that customers read.
     """
 
     name: str
     replicas: tuple[str, ...]
+    replica_names: tuple[str, ...]
     api_key: str | None = field(default=None, repr=False)
     health_path: str = "/health"
     bills_without_answer: bool = False

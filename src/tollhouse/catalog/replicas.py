@@ -1,10 +1,11 @@
-"""Checking the addresses of replicas."""
+"""Checking the addresses and names of replicas."""
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from tollhouse.catalog.errors import InvalidCatalog
+from tollhouse.catalog.types import Backend
 
 _URL = re.compile(
     r"(?P<scheme>https?)://"
@@ -34,6 +35,22 @@ def checked(path: str, urls: Sequence[str]) -> tuple[str, ...]:
         if (first := first_indexes.setdefault(target, index)) != index:
             raise InvalidCatalog(f"{path}[{index}]", f"the same address as [{first}]")
     return tuple(url.rstrip("/") for url in urls)
+
+
+def names(path: str, backend_name: str, backend: Backend) -> tuple[str, ...]:
+    """Return a name for each replica: the given ones, or `local-1`, `local-2` of backend `local`.
+
+    Raises `InvalidCatalog` if a name is missing or not unique.
+    """
+    given = backend.replica_names
+    if not given:
+        return tuple(f"{backend_name}-{number + 1}" for number in range(len(backend.replicas)))
+    if len(given) != len(backend.replicas):
+        raise InvalidCatalog(path, f"{len(given)} names for {len(backend.replicas)} replicas")
+    for index, name in enumerate(given):
+        if (first := given.index(name)) != index:
+            raise InvalidCatalog(f"{path}[{index}]", f"the same name as [{first}]")
+    return given
 
 
 def _target(url: str) -> tuple[str, str, int, str] | None:

@@ -74,7 +74,8 @@ def _backend(name: str, table: Mapping[str, Any]) -> Backend:
     if backend.counts_exactly and backend.counts_tokens_by == "none":
         raise InvalidCatalog(f"{path}.counts_exactly", "needs counts_tokens_by")
     urls = replicas.checked(f"{path}.replicas", backend.replicas)
-    return msgspec.structs.replace(backend, replicas=urls)
+    names = replicas.names(f"{path}.replica_names", name, backend)
+    return msgspec.structs.replace(backend, replicas=urls, replica_names=names)
 
 
 def _model(model_id: str, table: Mapping[str, Any], backends: Mapping[str, Backend]) -> Model:

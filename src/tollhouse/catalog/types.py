@@ -20,6 +20,7 @@ PositiveInt = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 DecimalText = Annotated[str, Meta(max_length=40)]
 CheckName = Annotated[str, Meta(pattern=CHECK_NAME_PATTERN)]
+ReplicaName = Annotated[str, Meta(pattern=CHECK_NAME_PATTERN)]
 Modality = Literal["text", "image", "file", "audio", "video"]
 SamplingParameter = Literal[
     "temperature",
@@ -74,13 +75,15 @@ Extra = Literal["cache_salt", "continuous_usage_stats", "prompt_cache_key"]
 class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An engine or provider with an OpenAI-compatible API, on one or more equal replicas.
 
-    `replicas` are base URLs such as `http://10.0.0.7:8000/v1`. `bills_without_answer`: it may
-    charge for a call that got no answer. `stops_when_cancelled`: it stops billing when the
-    connection closes. `takes` lists request fields beyond OpenAI's that it accepts.
-    `counts_exactly`: it bills a prompt exactly as it counts it.
+    `replicas` are base URLs such as `http://10.0.0.7:8000/v1`, which no customer sees.
+    `replica_names` stand for them; without any, the backend's name and the position do.
+    `bills_without_answer`: it may charge for a call that got no answer. `stops_when_cancelled`: it
+    stops billing when the connection closes. `takes` lists request fields beyond OpenAI's that it
+    accepts. `counts_exactly`: it bills a prompt exactly as it counts it.
     """
 
     replicas: Annotated[tuple[str, ...], Meta(min_length=1, max_length=REPLICAS_MAX)]
+    replica_names: tuple[ReplicaName, ...] = ()
     api_key: str | None = None
     health_path: Text = "/health"
     bills_without_answer: bool = False

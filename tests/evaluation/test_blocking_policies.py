@@ -57,16 +57,38 @@ async def test_a_refusal_is_told_to_customers_by_id_and_to_admin_keys_by_name(
     assert answer.status_code == 403
     assert policy_id in answer.json()["error"]["message"]
     assert NAME not in answer.text
-    assert record["blocked_by"] == [
+    (blocking,) = record["blocked_by"]
+    score, threshold = (
+        blocking.pop("score_basis_points"),
+        blocking.pop("match_threshold_basis_points"),
+    )
+    assert score >= threshold > 0
+    assert blocking == {
+        "id": policy_id,
+        "name": NAME,
+        "version": 1,
+        "direction": direction.value,
+        "outcome": "match",
+        "reason": None,
+    }
+    (evaluation,) = record["evaluations"]
+    assert (evaluation["direction"], evaluation["mode"]) == (direction.value, "enforcing")
+    assert evaluation["judging_ms"] > 0
+    if direction is Direction.REQUEST:
+        assert record["timings"]["judging_ms"] >= evaluation["judging_ms"]
+    assert evaluation["decisions"] == [
         {
             "id": policy_id,
             "name": NAME,
             "version": 1,
-            "direction": direction.value,
             "outcome": "match",
+            "score_basis_points": score,
+            "match_threshold_basis_points": threshold,
+            "reason": None,
         }
     ]
-    assert [each["blocked_by"] for each in listed] == [record["blocked_by"]]
+    assert [[each["id"] for each in one["blocked_by"]] for one in listed] == [[policy_id]]
+    assert listed[0]["blocked_by"][0]["score_basis_points"] == score
 
 
 async def test_a_policy_that_could_not_be_evaluated_is_named_too(judged: JudgedDeployment) -> None:
@@ -77,9 +99,10 @@ async def test_a_policy_that_could_not_be_evaluated_is_named_too(judged: JudgedD
     record = await blocked_record(judged, answer.headers["x-request-id"])
 
     assert answer.status_code == 503
-    assert [(each["id"], each["outcome"]) for each in record["blocked_by"]] == [
-        (policy_id, "failed")
-    ]
+    (blocking,) = record["blocked_by"]
+    assert (blocking["id"], blocking["outcome"]) == (policy_id, "failed")
+    assert blocking["reason"] is not None
+    assert blocking["score_basis_points"] is None
 
 
 async def test_what_was_served_was_blocked_by_nothing(judged: JudgedDeployment) -> None:
@@ -90,6 +113,7 @@ async def test_what_was_served_was_blocked_by_nothing(judged: JudgedDeployment) 
     record = await judged.deployment.record(answer.headers["x-request-id"])
 
     assert (answer.status_code, record["blocked_by"]) == (200, [])
+    assert record["replica"] == f"{record['backend']}-1", "not its address"
 
 
 async def test_another_organization_is_told_nothing(

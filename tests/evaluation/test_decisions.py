@@ -20,7 +20,7 @@ from tollhouse.base.ids import (
     time_ordered_uuid,
 )
 from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
-from tollhouse.decisions import recorder, service
+from tollhouse.decisions import recorder, service, store
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision, ReportedDecision
 from tollhouse.storage import partitions
@@ -213,7 +213,8 @@ async def test_what_is_written_twice_counts_once(org: OrganizationFixture) -> No
     days = service.days(int(today.timestamp()) - 86_400, None, now=today)
     async with org.database.transaction() as tx:
         (tally,) = await service.tallies(tx, org.organization_id, POLICY, days)
-        (kept,) = await service.of_request(tx, org.organization_id, one.request_id)
+        day = one.evaluated_at.date()
+        (kept,) = await store.evaluations_of(tx, org.organization_id, one.request_id, day)
 
     assert tally.outcomes[EvaluationOutcome.MATCH] == 2
     assert tally.outcomes[EvaluationOutcome.NO_MATCH] == 1

@@ -244,7 +244,12 @@ async def backend_of(
 ) -> AsyncGenerator[OpenAiBackend]:
     """Yield the gateway's own backend for the judge."""
     transport = Transport()
-    config = BackendConfig(name="judge", replicas=base_urls, total_seconds=total_seconds)
+    config = BackendConfig(
+        name="judge",
+        replicas=base_urls,
+        replica_names=tuple(f"judge-{number}" for number in range(len(base_urls))),
+        total_seconds=total_seconds,
+    )
     try:
         yield OpenAiBackend(config, transport, SystemClock())
     finally:

@@ -61,6 +61,17 @@ class PolicyEvaluatorUnavailable(GatewayError):
     )
 
 
+class UnknownToDemonstrationJudge(PolicyEvaluatorUnavailable):
+    """An enforcing policy applies that the judge of a trial does not know."""
+
+    template = (
+        "A policy applies to this request whose rule the demonstration judge of this trial does "
+        "not know: it knows the example policies only. Nothing is charged. Name another judge in "
+        "[judge] of tollhouse.toml, such as the trial's small model or your own "
+        "(/docs/guides/judging/), or pause the policy."
+    )
+
+
 class PolicyNotEvaluable(GatewayError):
     """No judge can evaluate the request as it is. Change it: a retry fails again."""
 
@@ -97,7 +108,7 @@ class NoJudge(GatewayError):
     should_retry = False
     template = (
         "This gateway has no judge, so policies cannot be tested. Let the operator configure one "
-        "(docs/guides/judging.md)."
+        "(/docs/guides/judging/)."
     )
 
 

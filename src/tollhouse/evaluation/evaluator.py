@@ -9,7 +9,7 @@ from functools import partial
 from tollhouse.backends.port import BackendPort
 from tollhouse.base.clock import Clock
 from tollhouse.base.ids import OrganizationId, RequestId
-from tollhouse.base.policies import Direction
+from tollhouse.base.policies import DEMONSTRATION_JUDGE, Direction
 from tollhouse.evaluation.content.render_queue import RenderQueue
 from tollhouse.evaluation.content.windows import RenderedContent
 from tollhouse.evaluation.errors import JudgeFailed
@@ -69,6 +69,7 @@ class PolicyEvaluator:
     def __init__(
         self, config: JudgeConfig, port: BackendPort, clock: Clock, *, secret: bytes
     ) -> None:
+        self.is_demonstration = config.profile.model == DEMONSTRATION_JUDGE
         self._config = config
         self._port = port
         self._clock = clock

@@ -11,7 +11,7 @@ from tollhouse.base.ids import OrganizationId
 from tollhouse.base.quotas import ORGANIZATION_SHARE, WorkerQuota
 from tollhouse.base.tasks import Tasks
 from tollhouse.evaluation.judge.quotas import FairSemaphore, PendingEvaluations
-from tollhouse.observability import policy_metrics
+from tollhouse.observability import model_metrics, policy_metrics
 from tollhouse.observability.policy_metrics import DecisionLoss
 
 AT_ONCE_MAX = 32
@@ -27,6 +27,7 @@ class MonitoringQueue:
         self._pending = pending
         self._waiting = WorkerQuota(waiting_max)
         self._bytes = WorkerQuota(bytes_max)
+        model_metrics.read_queue_length("monitoring", lambda: self._waiting.used)
         self._semaphore = FairSemaphore(
             worker_max=AT_ONCE_MAX, organization_max=AT_ONCE_MAX // ORGANIZATION_SHARE
         )

@@ -263,7 +263,8 @@ class RequestEvaluation:
             raise
         self._used_tokens = _used_tokens(evaluator, judged, decisions)
         self._record(direction, decisions, judged, began_seconds)
-        if (refused := refusal(decisions, direction)) is not None:
+        refused = refusal(decisions, direction, is_demonstration=evaluator.is_demonstration)
+        if refused is not None:
             raise refused
 
     def _render_request(self, bytes_max: float) -> Content:

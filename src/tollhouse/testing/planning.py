@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.contract.bounds import FreeObject
+from tollhouse.testing import demonstration_judge
 from tollhouse.testing.answers import ScriptedAnswer, answer_to
 from tollhouse.testing.asked import (
     MODEL,
@@ -78,6 +80,8 @@ def _planned(request: Request, queued: UpstreamScript | None, tokens_default: in
 
 def _chat(body: bytes, queued: UpstreamScript | None, tokens_default: int) -> Plan:
     asked = msgspec.json.decode(body, type=ChatAsked)
+    if asked.model == DEMONSTRATION_JUDGE:
+        return _whole(queued or SOUND, demonstration_judge.completion(last_words(asked.messages)))
     script = queued or _script_of(asked.messages)
     is_stream = bool(asked.stream)
     if (stated := _stated(script, is_stream=is_stream)) is not None:

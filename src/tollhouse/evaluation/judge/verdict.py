@@ -4,7 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.policies import EvaluationOutcome, JudgedDirection, Mode
-from tollhouse.evaluation.errors import PolicyEvaluatorUnavailable, PolicyViolation
+from tollhouse.evaluation.errors import (
+    PolicyEvaluatorUnavailable,
+    PolicyViolation,
+    UnknownToDemonstrationJudge,
+)
 from tollhouse.evaluation.judge.score import matches
 from tollhouse.evaluation.types import EvaluationDecision, FailureReason, Score
 from tollhouse.policies.types import AppliedPolicy
@@ -24,13 +28,21 @@ def passes(decision: EvaluationDecision) -> bool:
 
 
 def refusal(
-    decisions: Sequence[EvaluationDecision], direction: JudgedDirection
+    decisions: Sequence[EvaluationDecision],
+    direction: JudgedDirection,
+    *,
+    is_demonstration: bool = False,
 ) -> GatewayError | None:
-    """Return the error of a content that may not pass, or None. A match precedes a failure."""
+    """Return the error of a content that may not pass, or None. A match precedes a failure.
+
+    The demonstration judge says neither yes nor no to a rule that it does not know.
+    """
     refusing = [decision for decision in decisions if not passes(decision)]
     matched = [each.policy.id for each in refusing if each.outcome is EvaluationOutcome.MATCH]
     if matched:
         return PolicyViolation(matched, direction)
+    if is_demonstration and any(each.reason is FailureReason.UNSEEN for each in refusing):
+        return UnknownToDemonstrationJudge()
     return PolicyEvaluatorUnavailable() if refusing else None
 
 

@@ -1,11 +1,14 @@
-"""Reading the configuration: a TOML file, overridden by variables of the environment."""
+"""Reading the configuration: a TOML file, overridden by variables of the environment.
+
+A file is not needed if the environment has all settings.
+"""
 
 import os
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +16,8 @@ from msgspec import Struct
 from tollhouse.base import credentials
 from tollhouse.base.credentials import UnusableCredential
 from tollhouse.base.errors import did_you_mean
+from tollhouse.base.policies import DEMONSTRATION_JUDGE
+from tollhouse.settings import secret_files
 from tollhouse.settings.sections import InvalidSettings, SecretSettings, Section, Settings
 
 CONFIG_PATH_VARIABLE: Final = "TOLLHOUSE_CONFIG"
@@ -20,6 +25,7 @@ ENVIRONMENT_PREFIX: Final = "TOLLHOUSE_"
 DEFAULT_CONFIG_PATH: Final = Path("tollhouse.toml")
 SECRET_LENGTH_MIN: Final = 32
 FILE_BYTES_MAX: Final = 1_048_576
+_ONE_PEPPER: Final = "peppers__"
 _PEPPER_VERSION = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _PEPPER_VERSION_MAX = 32_767  # a smallint
 RENAMED_FIELDS: Final = {"believed_keys_max": "keys.cache_size"}
@@ -32,14 +38,22 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     Raises `InvalidSettings` unless all of it is valid.
     """
     chosen = path or Path(environment.get(CONFIG_PATH_VARIABLE, str(DEFAULT_CONFIG_PATH)))
-    tree = _read(chosen)
+    is_without_file = (
+        chosen == DEFAULT_CONFIG_PATH
+        and not chosen.exists()
+        and any(_parse_variable(name) is not None for name in environment)
+    )
+    tree = {} if is_without_file else _read(chosen)
     _overlay(tree, environment)
+    secret_files.read_into(tree)
     try:
         settings = msgspec.convert(tree, Settings, strict=True)
     except msgspec.ValidationError as error:
-        message = f"{chosen}: {error}{_suggestion(str(error))}"
+        place = f"the environment, without {chosen}" if is_without_file else str(chosen)
+        message = f"{place}: {error}{_suggestion(str(error))}"
         raise InvalidSettings(message) from None
     _check_secrets(settings.secrets)
+    _check_judge(settings)
     backends = {
         name: _with_credential(name, backend, environment)
         for name, backend in settings.backends.items()
@@ -56,7 +70,10 @@ def _read(path: Path) -> dict[str, Any]:
             raise InvalidSettings(message)
         return tomllib.loads(content.decode())
     except FileNotFoundError:
-        message = f"{path}: no such file. `tollhouse init` writes one."
+        message = (
+            f"{path}: no such file. `tollhouse up` starts a trial here, `tollhouse init` writes a "
+            "configuration, and --config names one that is elsewhere."
+        )
         raise InvalidSettings(message) from None
     except (OSError, ValueError, RecursionError) as error:
         message = f"{path}: {error}"
@@ -64,21 +81,33 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _overlay(tree: dict[str, Any], environment: Mapping[str, str]) -> None:
-    """Set `server.port` for `TOLLHOUSE_SERVER__PORT=9000`. Values are TOML, otherwise text."""
-    for name, text in environment.items():
-        if (setting := _parse_variable(name)) is None:
+    """Set `server.port` for `TOLLHOUSE_SERVER__PORT=9000`. Values are TOML, otherwise text.
+
+    `TOLLHOUSE_SECRETS__PEPPERS__2` sets one pepper beside the others. A secret replaces what the
+    file says of it in either form; two variables for one secret stay, and are refused later.
+    """
+    variables = {name: _parse_variable(name) for name in sorted(environment)}
+    for name, setting in variables.items():
+        if setting is None:
             continue
         section, field = setting
+        is_alone = (section, secret_files.other_form(field)) not in variables.values()
         table = tree.setdefault(section, {})
+        if section == "secrets" and field.startswith(_ONE_PEPPER) and isinstance(table, dict):
+            field = field.removeprefix(_ONE_PEPPER)
+            table = cast("dict[str, Any]", table).setdefault("peppers", {})
         if isinstance(table, dict):
-            table[field] = _toml_value(text)
+            settings = cast("dict[str, Any]", table)
+            if is_alone:
+                settings.pop(secret_files.other_form(field), None)
+            settings[field] = _toml_value(environment[name])
 
 
 def overriding_variable(
     section: str, fields: tuple[str, ...], environment: Mapping[str, str] = os.environ
 ) -> str | None:
     """Return a variable of the environment that overrides one of these settings, or None."""
-    wanted = {(section, field) for field in fields}
+    wanted = {(section, name) for field in fields for name in (field, secret_files.name(field))}
     return next((name for name in environment if _parse_variable(name) in wanted), None)
 
 
@@ -159,6 +188,17 @@ def _check_secrets(secrets: SecretSettings) -> None:
             raise InvalidSettings(message)
     if len(set(named.values())) != len(named):
         message = "secrets: the master secrets and all peppers must differ from each other"
+        raise InvalidSettings(message)
+
+
+def _check_judge(settings: Settings) -> None:
+    """Raise for a judge that only knows the examples of a trial."""
+    model = (settings.judge or {}).get("model")
+    if model == DEMONSTRATION_JUDGE and not settings.ledger.is_sandbox:
+        message = (
+            "judge.model: the demonstration judge decides only the example policies of a trial. "
+            "Name a model that can judge (docs/guides/judging.md)."
+        )
         raise InvalidSettings(message)
 
 

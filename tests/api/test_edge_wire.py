@@ -97,7 +97,6 @@ NO_ROUTE = (
     "/v1/models/",
     "/v1/models/a%00b",
     "/v1/organization/projects",
-    "/",
     "/v1",
     "/metrics",
     "/livez",

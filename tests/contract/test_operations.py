@@ -50,6 +50,15 @@ LIMITS = "/manage/v1/organization/spending_limits"
 RATE_LIMITS = "/manage/v1/organization/rate_limits"
 REQUESTS = "/manage/v1/organization/requests"
 EXTENSION_TABLE = [
+    ("GET", "/manage/v1/organization", "projects:read"),
+    ("GET", "/manage/v1/organization/models", "projects:read"),
+    ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
+    (
+        "POST",
+        "/manage/v1/organization/admin_api_keys/{api_key_id}/narrow",
+        "admin_api_keys:revoke",
+    ),
+    ("GET", "/manage/v1/organization/audit", "audit:read"),
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),
     ("GET", f"{PROJECTS}/{{project_id}}", "projects:read"),
@@ -61,8 +70,6 @@ EXTENSION_TABLE = [
     ("POST", f"{KEY}/suspend", "project_api_keys:revoke"),
     ("POST", f"{KEY}/resume", "project_api_keys:revoke"),
     ("POST", f"{KEY}/revoke", "project_api_keys:revoke"),
-    ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
-    ("GET", "/manage/v1/organization/audit", "audit:read"),
     ("GET", POLICIES, "policies:read"),
     ("GET", f"{POLICIES}/{{policy_id}}", "policies:read"),
     ("PATCH", f"{POLICIES}/{{policy_id}}", "policies:write"),
@@ -151,10 +158,10 @@ def test_every_creation_is_idempotent() -> None:
     assert [row.id for row in OPERATIONS if row.creates_idempotently] == [
         "createPolicy",
         "createProjectKey",
+        "createAdminKey",
         "createProject",
         "createManagedProjectKey",
         "rotateProjectKey",
-        "createAdminKey",
         "createTestPayment",
     ]
 

@@ -1,8 +1,11 @@
-"""Public files that are served from memory: the web console and the pages of errors."""
+"""Public files that are served from memory: the web console and the documentation."""
 
+import gzip
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from tollhouse.api.body import Receive, Scope, Send
@@ -20,14 +23,15 @@ _GUARDS: Final = (
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
 )
+_GZIP: Final = re.compile(rb"gzip(?:\s*;\s*q=(?:1(?:\.0*)?|0\.\d*[1-9]\d*))?")
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class File:
-    """One file. `is_hashed` means that its name changes with its content."""
+    """One file: `content`, `gzipped`, or both. `is_hashed`: its name changes with its content."""
 
-    content: bytes
+    content: bytes | None = None
     media_type: str
     gzipped: bytes | None = None
     etag: str
@@ -134,14 +138,28 @@ def _file_answer(file: File, head: Head) -> StaticAnswer:
     if _names(head.values(b"if-none-match"), file.etag.encode()):
         return StaticAnswer(status=304, headers=headers, content=b"")
     headers += (("content-type", file.media_type),)
-    content = file.content
-    if file.gzipped is not None and _names(head.values(b"accept-encoding"), b"gzip"):
+    if file.gzipped is not None and _accepts_gzip(head.values(b"accept-encoding")):
         headers += (("content-encoding", "gzip"),)
         content = file.gzipped
+    elif file.content is not None:
+        content = file.content
+    else:
+        content = _decompressed(file.gzipped or b"")
     headers += (("content-length", str(len(content))),)
     return StaticAnswer(status=200, headers=headers, content=content)
 
 
+# A caller without gzip must not be able to keep the event loop busy with the same file.
+_decompressed = lru_cache(maxsize=4)(gzip.decompress)
+
+
+def _accepts_gzip(values: list[bytes]) -> bool:
+    """Return whether `gzip` is accepted, with any weight but zero."""
+    return any(
+        _GZIP.fullmatch(item.strip()) is not None for value in values for item in value.split(b",")
+    )
+
+
 def _names(values: list[bytes], wanted: bytes) -> bool:
-    """Return whether a comma-separated header contains `wanted`; `gzip;q=0` is not `gzip`."""
+    """Return whether a comma-separated header contains `wanted`."""
     return any(item.strip() == wanted for value in values for item in value.split(b","))

@@ -22,7 +22,8 @@ class UrlAdvice:
     def __init__(self, router: Router) -> None:
         self._router = router
         managed = [each for each in router.routes if each.operation.path.startswith(MANAGE_PREFIX)]
-        self._resources = sorted({_segments(each)[_RESOURCE] for each in managed})
+        below = [_segments(each)[_RESOURCE:] for each in managed]
+        self._resources = sorted({segments[0] for segments in below if segments})
         self._at = _by_path(managed)
 
     def managed_route(self, method: str, path: str) -> Route | None:

@@ -92,6 +92,7 @@ REQUESTS_PER_MINUTE_MAX = 10_000_000  # OQ-139
 TOKENS_PER_MINUTE_MAX = 1_000_000_000_000  # OQ-139
 CONCURRENT_REQUESTS_MAX = 1_000_000  # OQ-140
 OPERATION_NAME_LENGTH_MAX = 64  # OQ-174
+ERROR_CODE_LENGTH_MAX = 64  # OQ-174
 
 QUESTION_PATTERN = r"\?\Z"
 _BREAKS_AND_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
@@ -134,6 +135,7 @@ CostFilter = Annotated[list[PathId], Meta(max_length=COST_FILTER_IDS_MAX)]
 Usd = Annotated[str, Meta(pattern=USD_PATTERN)]
 StatusFilter = Annotated[str, Meta(pattern=STATUS_PATTERN)]
 OperationName = Annotated[str, Meta(min_length=1, max_length=OPERATION_NAME_LENGTH_MAX)]
+ErrorCode = Annotated[str, Meta(min_length=1, max_length=ERROR_CODE_LENGTH_MAX)]
 AlertPercent = Annotated[int, Meta(ge=1, le=ALERT_PERCENT_MAX)]
 RequestsPerMinute = Annotated[int, Meta(ge=1, le=REQUESTS_PER_MINUTE_MAX)]
 TokensPerMinute = Annotated[int, Meta(ge=1, le=TOKENS_PER_MINUTE_MAX)]

@@ -3,8 +3,8 @@
 from functools import partial
 
 from tollhouse.base.permissions import Permission
+from tollhouse.contract import credits as credits_wire
 from tollhouse.contract import (
-    audit,
     decisions,
     keys,
     listing,
@@ -16,7 +16,6 @@ from tollhouse.contract import (
     spending_limits,
     usage,
 )
-from tollhouse.contract import credits as credits_wire
 from tollhouse.contract.operation import ASKING, declare
 
 _ORGANIZATION = "/manage/v1/organization"
@@ -133,27 +132,6 @@ RESUME_PROJECT_KEY = _keys_revoke(
 )
 REVOKE_PROJECT_KEY = _keys_revoke(
     "revokeProjectKey", f"POST {_PROJECT_KEY}/revoke", "Revoke a project key for good", "OQ-87"
-)
-CREATE_ADMIN_KEY = declare(
-    "createAdminKey",
-    f"POST {_ORGANIZATION}/admin_api_keys",
-    "Create an Admin key",
-    "OQ-148",
-    tag="Admin keys",
-    permission=Permission.ADMIN_API_KEYS_CREATE,
-    body=keys.CreateAdminKey,
-    result=keys.CreatedAdminKey,
-    creates_idempotently=True,
-)
-LIST_AUDIT = declare(
-    "listAudit",
-    f"GET {_ORGANIZATION}/audit",
-    "List who changed what",
-    "OQ-158",
-    tag="Organization",
-    permission=Permission.AUDIT_READ,
-    query=listing.ListQuery,
-    result=audit.AuditList,
 )
 LIST_POLICIES = _policies_read(
     "listPolicies",
@@ -361,7 +339,7 @@ RETRIEVE_REQUEST = _requests_read(
     f"GET {_REQUESTS}/{{request_id}}",
     "Read what became of a request",
     "OQ-173",
-    result=requests.RequestRecord,
+    result=requests.RequestDetails,
 )
 REPORT_REQUESTS = _requests_read(
     "reportRequests",

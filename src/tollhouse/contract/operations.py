@@ -15,6 +15,7 @@ from tollhouse.contract import (
     manage_operations,
     messages,
     models,
+    organization_operations,
     policies,
     projects,
     response_result,
@@ -153,5 +154,9 @@ REPORT_COSTS = declare(
     result=costs.CostPage,
 )
 
-OPERATIONS = (*declared_in(globals()), *declared_in(vars(manage_operations)))
+OPERATIONS = (
+    *declared_in(globals()),
+    *declared_in(vars(organization_operations)),
+    *declared_in(vars(manage_operations)),
+)
 """All operations, in the order of the OpenAPI document."""

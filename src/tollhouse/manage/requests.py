@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from msgspec import UnsetType
 
 from tollhouse.activity import service
-from tollhouse.api import parameters
+from tollhouse.api import parameters, request_search
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.request_search import RequestSearch
 from tollhouse.api.wire import requests as request_wire
 from tollhouse.base.ids import RequestId
+from tollhouse.base.permissions import Permission
 from tollhouse.contract.listing import NoQuery
 from tollhouse.contract.requests import RequestRollupsQuery, RequestsQuery
 from tollhouse.decisions import service as decisions
+from tollhouse.keys.errors import InsufficientPermissions
 from tollhouse.keys.types import Admin
 from tollhouse.storage.database import Database
 
@@ -27,17 +30,20 @@ class RequestHandlers:
     async def page(self, call: OperationCall[Admin, None, RequestsQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/requests"""
         query = call.query
-        only, after = request_wire.filter_(query), parameters.cursor(query.after)
+        policy_id = request_wire.policy_id(query)
+        if policy_id is not None and not call.caller.holds(Permission.POLICIES_READ):
+            raise InsufficientPermissions(missing=Permission.POLICIES_READ)
+        after = parameters.cursor(query.after)
+        search = RequestSearch(only=request_wire.filter_(query), policy_id=policy_id)
         async with self.database.transaction() as tx:
-            found = await service.page(
+            found = await request_search.page(
                 tx,
                 call.organization_id,
-                only,
+                search,
                 after=None if after is None else RequestId(after),
                 limit=query.limit,
             )
-            policed = request_wire.policed(found.records)
-            blocked = await decisions.blocking(tx, call.organization_id, policed)
+            blocked = await request_search.blocked(tx, call.organization_id, found)
         return OperationAnswer(body=request_wire.record_list(found, blocked))
 
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
@@ -47,7 +53,16 @@ class RequestHandlers:
             found = await service.retrieve(tx, call.organization_id, request_id)
             policed = request_wire.policed([found])
             blocked = await decisions.blocking(tx, call.organization_id, policed)
-        return OperationAnswer(body=request_wire.record(found, blocked.get(request_id, ())))
+            judged = (
+                await decisions.of_request(tx, call.organization_id, request_id)
+                if call.caller.holds(Permission.POLICIES_READ)
+                else []
+            )
+            policy_ids = {one.policy_id for each in judged for one in each.decisions}
+            names = await decisions.policy_names(tx, call.organization_id, list(policy_ids))
+        return OperationAnswer(
+            body=request_wire.details(found, blocked.get(request_id, ()), judged, names)
+        )
 
     async def report(
         self, call: OperationCall[Admin, None, RequestRollupsQuery]

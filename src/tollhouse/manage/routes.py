@@ -1,16 +1,19 @@
 """The operations under `/manage/v1`, and the handler that serves each."""
 
 from tollhouse.api.admin_database import AdminDatabase
+from tollhouse.api.handlers.models import ModelHandlers
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.contract import manage_operations as operations
+from tollhouse.contract import organization_operations
 from tollhouse.evaluation import PolicyTrials
 from tollhouse.keys.secrets import Peppers
 from tollhouse.manage.admin_keys import AdminKeyHandlers
 from tollhouse.manage.audit import AuditHandlers
 from tollhouse.manage.credits import CreditHandlers
 from tollhouse.manage.decisions import DecisionHandlers
+from tollhouse.manage.organizations import OrganizationHandlers
 from tollhouse.manage.policies import ManagedPolicyHandlers, PublicationRules
 from tollhouse.manage.policy_trials import PolicyTrialHandlers
 from tollhouse.manage.project_keys import ProjectKeyHandlers
@@ -29,10 +32,19 @@ def routes(
     quotas: OrganizationQuotas,
     publication: PublicationRules,
     trials: PolicyTrials,
+    models: ModelHandlers,
     is_sandbox: bool,
 ) -> tuple[Route, ...]:
     """Return the route of each operation under `/manage/v1`."""
+    organizations = OrganizationHandlers(database=database, models=models, is_sandbox=is_sandbox)
     return (
+        Route(
+            operation=organization_operations.RETRIEVE_ORGANIZATION, handler=organizations.retrieve
+        ),
+        Route(
+            operation=organization_operations.LIST_ORGANIZATION_MODELS,
+            handler=organizations.list_models,
+        ),
         *_project_routes(database, peppers, quotas),
         *_policy_routes(database, reports, publication, trials),
         *_money_routes(database, reports, is_sandbox=is_sandbox),
@@ -63,8 +75,9 @@ def _project_routes(
         Route(operation=operations.SUSPEND_PROJECT_KEY, handler=project_keys.suspend),
         Route(operation=operations.RESUME_PROJECT_KEY, handler=project_keys.resume),
         Route(operation=operations.REVOKE_PROJECT_KEY, handler=project_keys.revoke),
-        Route(operation=operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
-        Route(operation=operations.LIST_AUDIT, handler=audit.page),
+        Route(operation=organization_operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
+        Route(operation=organization_operations.NARROW_ADMIN_KEY, handler=admin_keys.narrow),
+        Route(operation=organization_operations.LIST_AUDIT, handler=audit.page),
     )
 
 

@@ -23,16 +23,24 @@ class ModelHandlers:
         """GET /v1/models/{model}"""
         model_id = call.path["model"]
         model = service.find(self.catalog, model_id, allowed_models=call.caller.allowed_models)
-        return OperationAnswer(body=self._shown(call, model_id, model))
+        return OperationAnswer(body=self._shown(model_id, model, call.caller.granted_checks))
 
     async def list_(self, call: OperationCall[Customer, None, NoQuery]) -> OperationAnswer:
         """GET /v1/models"""
-        offered = service.offered(self.catalog, allowed_models=call.caller.allowed_models)
-        data = [self._shown(call, model_id, model) for model_id, model in offered]
+        data = self.shown(
+            granted_checks=call.caller.granted_checks, allowed_models=call.caller.allowed_models
+        )
         return OperationAnswer(body=models_wire.ModelList(data=data))
 
+    def shown(
+        self, *, granted_checks: frozenset[str], allowed_models: frozenset[str] | None
+    ) -> list[models_wire.Model]:
+        """Return the allowed models, each with the checks that it lacks; None allows all."""
+        offered = service.offered(self.catalog, allowed_models=allowed_models)
+        return [self._shown(model_id, model, granted_checks) for model_id, model in offered]
+
     def _shown(
-        self, call: OperationCall[Customer, None, NoQuery], model_id: str, model: Model
+        self, model_id: str, model: Model, granted_checks: frozenset[str]
     ) -> models_wire.Model:
         return models_wire.Model(
             id=model_id,
@@ -40,7 +48,7 @@ class ModelHandlers:
             owned_by=model.owned_by,
             name=model_id,
             display_name=model.display_name or model_id,
-            access=_access(model, call.caller.granted_checks),
+            access=_access(model, granted_checks),
             input_modalities=list(model.input_modalities),
             output_modalities=list(model.output_modalities),
             pricing=_pricing(model.pricing),

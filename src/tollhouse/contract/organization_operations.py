@@ -1,0 +1,58 @@
+"""The operations of the management extension on the organization, its Admin keys and its log."""
+
+from tollhouse.base.permissions import Permission
+from tollhouse.contract import audit, keys, listing, models, organizations
+from tollhouse.contract.operation import declare
+
+_ORGANIZATION = "/manage/v1/organization"
+_ADMIN_KEYS = f"{_ORGANIZATION}/admin_api_keys"
+
+RETRIEVE_ORGANIZATION = declare(
+    "retrieveOrganization",
+    f"GET {_ORGANIZATION}",
+    "Read the organization, and which judge the gateway has",
+    "OQ-206",
+    tag="Organization",
+    permission=Permission.PROJECTS_READ,
+    result=organizations.Organization,
+)
+LIST_ORGANIZATION_MODELS = declare(
+    "listOrganizationModels",
+    f"GET {_ORGANIZATION}/models",
+    "List the models of the gateway as the organization sees them",
+    "OQ-207",
+    tag="Organization",
+    permission=Permission.PROJECTS_READ,
+    result=models.ModelList,
+)
+CREATE_ADMIN_KEY = declare(
+    "createAdminKey",
+    f"POST {_ADMIN_KEYS}",
+    "Create an Admin key",
+    "OQ-148",
+    tag="Admin keys",
+    permission=Permission.ADMIN_API_KEYS_CREATE,
+    body=keys.CreateAdminKey,
+    result=keys.CreatedAdminKey,
+    creates_idempotently=True,
+)
+NARROW_ADMIN_KEY = declare(
+    "narrowAdminKey",
+    f"POST {_ADMIN_KEYS}/{{api_key_id}}/narrow",
+    "Take permissions from an Admin key",
+    "OQ-205",
+    tag="Admin keys",
+    permission=Permission.ADMIN_API_KEYS_REVOKE,
+    body=keys.NarrowAdminKey,
+    result=keys.AdminKey,
+)
+LIST_AUDIT = declare(
+    "listAudit",
+    f"GET {_ORGANIZATION}/audit",
+    "List who changed what",
+    "OQ-158",
+    tag="Organization",
+    permission=Permission.AUDIT_READ,
+    query=listing.ListQuery,
+    result=audit.AuditList,
+)

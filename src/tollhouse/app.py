@@ -27,11 +27,10 @@ from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.base.tasks import Tasks, repeated
 from tollhouse.catalog import rules as catalog
 from tollhouse.console import files as console_files
-from tollhouse.console.site import Site
+from tollhouse.console.site import Site, StartPage
 from tollhouse.decisions import service as decisions
 from tollhouse.decisions.recorder import DecisionRecorder
-from tollhouse.documentation import error_pages
-from tollhouse.documentation.site import ErrorPages
+from tollhouse.documentation.site import documentation_sites
 from tollhouse.evaluation import AnswerBuffers, judge_config, publication_check
 from tollhouse.inference import assembly
 from tollhouse.inference.assembly import EvaluationConfig, Inference, InferenceConfig
@@ -94,8 +93,9 @@ class Application:
         )
         self._body_quota = BodyQuota(settings.server.bodies_bytes_max)
         self._sites = (
+            StartPage(self._clock),
             Site(console_files.read(console_files.BUILT), self._clock),
-            ErrorPages(error_pages.read(), self._clock),
+            *documentation_sites(self._clock),
         )
         self._is_started = False
 
@@ -256,15 +256,16 @@ class Application:
         )
         reports = ReportReader(self._report_database, Cursors(self._masters))
         check = publication_check(judge_config(self._catalog))
+        models = ModelHandlers(
+            catalog=self._catalog,
+            is_backend_ready=self._inference.model_resolver.is_backend_ready,
+        )
         given = given_routes.routes(
             database,
             reports,
             peppers=self._peppers,
             quotas=quotas,
-            models=ModelHandlers(
-                catalog=self._catalog,
-                is_backend_ready=self._inference.model_resolver.is_backend_ready,
-            ),
+            models=models,
             token_counter=self._inference.token_counter,
         )
         return given + manage_routes.routes(
@@ -277,6 +278,7 @@ class Application:
                 check=at_most(check, settings.quotas.policies_in_effect),
             ),
             trials=self._inference.trials,
+            models=models,
             is_sandbox=settings.ledger.is_sandbox,
         )
 

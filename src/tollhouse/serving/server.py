@@ -2,15 +2,18 @@
 
 import asyncio
 import contextlib
+import errno
 import math
+import os
 import socket
 from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import uvicorn
 
 from tollhouse.base.clock import SystemClock
+from tollhouse.base.errors import DeploymentError
 from tollhouse.serving.acceptor import Acceptor
 from tollhouse.serving.connections import ClientConnections, ConnectionBounds
 from tollhouse.serving.load_shedder import LoadShedder
@@ -147,10 +150,29 @@ def http_server(
     )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return the listening socket that all workers accept from, also after they are replaced."""
+class CannotListen(DeploymentError):
+    """The gateway cannot listen on an address of the configuration."""
+
+    code = "cannot_listen"
+
+    def __init__(self, host: str, port: int, setting: str, error: OSError) -> None:
+        remedy = f"Change server.{setting}host or server.{setting}port."
+        if error.errno == errno.EADDRINUSE:
+            remedy = f"Stop the program that uses the port, or change server.{setting}port."
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        super().__init__(f"Cannot listen on {host}, port {port}: {reason}. {remedy}")
+
+
+def listen(host: str, port: int, *, setting: Literal["", "probe_"] = "") -> socket.socket:
+    """Return the listening socket that all workers accept from, also after they are replaced.
+
+    Raises `CannotListen`, which names the settings that begin with `setting`.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=BACKLOG_MAX)
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG_MAX)
+    except OSError as error:
+        raise CannotListen(host, port, setting, error) from error
     # Connections inherit the option. An answer is written as head and body: without the option,
     # the body would wait for the peer's delayed acknowledgement of the head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -47,7 +47,7 @@ def run(settings_path: Path | None, *, application: str = DEFAULT_APPLICATION) -
     with (
         TemporaryDirectory(prefix="tollhouse-") as directory,
         listen(server.host, server.port) as listener,
-        listen(server.probe_host, server.probe_port) as probe_listener,
+        listen(server.probe_host, server.probe_port, setting="probe_") as probe_listener,
     ):
         supervisor = Supervisor(
             settings,

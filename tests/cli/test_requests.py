@@ -1,6 +1,8 @@
 """`tollhouse request` and `tollhouse requests`, and the guide to them on a running service."""
 
 import asyncio
+import signal
+import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -12,18 +14,23 @@ from tests.activity.records import Customer, customer_of, stranger
 from tests.cli.commands import Operator, refusal
 from tests.cli.documents import read, scripts
 from tests.cli.test_readme import json_documents
-from tests.support.organization_fixture import new_organization_fixture
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.policies import new_policy
 from tollhouse.activity.recorder import RequestRecorder
-from tollhouse.activity.types import FailureSource, RequestRecord
+from tollhouse.activity.rules import statuses
+from tollhouse.activity.types import FailureSource, RecordFilter, RequestRecord
+from tollhouse.api.request_search import RequestSearch
 from tollhouse.app import connect
-from tollhouse.base.ids import PolicyId, time_ordered_uuid
+from tollhouse.base.clock import SystemClock
+from tollhouse.base.ids import PolicyId, RequestId, time_ordered_uuid
 from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
-from tollhouse.cli.requests import bar, steps
+from tollhouse.cli.requests.following import RequestFollower
+from tollhouse.cli.requests.one_request import bar, steps
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import load
+from tollhouse.storage.database import Database
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,13 @@ def test_a_request_is_shown_on_a_page_with_its_times(operator: Operator) -> None
     shown = operator.run("request", str(record.request_id)).stdout
     whole = operator.json("request", str(record.request_id))
 
-    lines = dict(line.split(maxsplit=1) for line in shown.splitlines()[:16])
+    lines = dict(line.split(maxsplit=1) for line in shown.splitlines()[:18])
     assert lines["id"] == str(record.request_id)
     assert lines["outcome"] == "200"
     assert lines["estimated"] == "no"
     assert lines["usd"] == "0.00000125"
     assert lines["organization_id"] == str(past.customer.organization_id)
-    table = [line.rsplit(maxsplit=2) for line in shown.splitlines()[18:]]
+    table = [line.rsplit(maxsplit=2) for line in shown.splitlines()[20:]]
     assert [(row[0], row[1]) for row in table] == [
         ("queue", "0.500"),
         ("admission", "2.250"),
@@ -133,11 +140,101 @@ def test_requests_are_listed_newest_first_and_by_filter(patient: Operator) -> No
     assert [item["id"] for item in failures["data"]] == failed
     assert failures["has_more"] is False
     assert [item["id"] for item in narrowed["data"]] == failed[:2]
-    assert table[0].split() == ["created_at", "id", "outcome", "model", "total_ms", "usd"]
+    assert table[0].split() == [
+        *("created_at", "id", "outcome", "project_id", "api_key_id", "model", "total_ms", "usd")
+    ]
+    assert str(past.customer.api_key_id) in table[1]
     assert newest[0] in table[1]
     assert patient.json("requests", "--model", "none such")["data"] == []
     stranger = ("requests", "--key", str(uuid4()))
     assert patient.failure_code(*stranger) == "api_key_not_found"
+
+
+def test_requests_are_listed_by_project_code_and_time(patient: Operator) -> None:
+    past = asyncio.run(lived(patient, 30))
+    failed = [str(record.request_id) for record in past.failures]
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%d")
+    today = datetime.now(UTC).strftime("%Y-%m-%dT00:00:00")
+
+    def ids(*options: str) -> list[str]:
+        return [item["id"] for item in patient.json("requests", *options)["data"]]
+
+    assert ids("--error-code", "backend_error") == failed
+    assert ids("--error-code", "none_such") == []
+    project = str(past.customer.project_id)
+    assert ids("--project", project, "--status", "502", "--to", tomorrow) == failed
+    assert ids("--from", tomorrow) == []
+    assert ids("--to", today, "--from", "2000-01-01") == []
+    assert patient.failure_code("requests", "--project", str(uuid4())) == "project_not_found"
+    assert patient.failure_code("requests", "--policy", f"pol_{uuid4().hex}") == "policy_not_found"
+    assert "begins with pol_" in refusal("requests", "--policy", "bread")
+    assert "leave out --to" in refusal("requests", "--follow", "--to", tomorrow)
+
+
+def test_the_command_follows_requests_until_it_is_interrupted(patient: Operator) -> None:
+    past = asyncio.run(lived(patient, 1))
+    new = past.customer.record()
+    # A run of the tests in the background ignores the signal, and its children would too.
+    with subprocess.Popen(
+        ["/usr/bin/env", "--default-signal=INT", patient.tollhouse, "requests", "--follow"],
+        cwd=patient.directory,
+        env=patient.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as following:
+        assert following.stdout is not None
+        first = following.stdout.readline()
+        asyncio.run(_write(patient, new))
+        second = following.stdout.readline()
+        following.send_signal(signal.SIGINT)
+        rest, errors = following.communicate()
+
+    assert str(past.records[0].request_id) in first, errors
+    assert "502 backend_error (failed by the backend)" in first
+    assert str(new.request_id) in second
+    assert (following.returncode, rest, errors) == (0, "", "")
+
+
+async def _write(operator: Operator, record: RequestRecord) -> None:
+    database = await connect(load(operator.settings_path, environment={}))
+    recorder = RequestRecorder(database, waiting_records_max=1)
+    recorder.record(record)
+    await recorder.write()
+    await database.close()
+
+
+async def test_what_is_followed_is_shown_once_and_when_it_ends(
+    database: Database, org: OrganizationFixture
+) -> None:
+    customer = await customer_of(org)
+    now = datetime.now(UTC)
+    recorder = RequestRecorder(database, waiting_records_max=1_000)
+    failures = RequestSearch(only=RecordFilter(statuses=statuses("5xx")))
+    follower = RequestFollower(database, SystemClock(), org.organization_id, failures)
+
+    async def write(*records: RequestRecord) -> None:
+        for record in records:
+            recorder.record(record)
+        await recorder.write()
+
+    def failed(seconds: int) -> RequestRecord:
+        return customer.record(now - timedelta(seconds=seconds), status=503)
+
+    async def following() -> list[RequestId]:
+        return [record.request_id for record in (await follower.following()).page.records]
+
+    old = [failed(30), failed(20), failed(10)]
+    await write(*old, customer.record(now))
+    begun = (await follower.first(limit=2)).page.records
+    assert [record.request_id for record in begun] == [old[2].request_id, old[1].request_id]
+    assert await following() == []
+
+    new, slow, ancient = failed(0), failed(25), failed(3_600)
+    await write(new, slow, ancient, customer.record(now))
+    assert await following() == [new.request_id, slow.request_id]
+    assert await following() == []
 
 
 def test_a_search_goes_on_where_a_page_came_out_short(patient: Operator) -> None:
@@ -280,3 +377,13 @@ def test_the_policy_that_refused_a_request_is_shown_by_its_name(operator: Operat
     assert "403 policy_violation by policy 'No bread' (failed by the caller)" in told
     assert listed[0]["blocked_by"] == shown["blocked_by"]
     assert "policy_violation by policy 'No bread'" in lines
+    assert (
+        f"'No bread' ({shown['blocked_by'][0]['id']}, version 1) "
+        "matched the request: score 90 %, threshold 50 %"
+    ) in told
+    assert shown["blocked_by"][0]["score_basis_points"] == 9_000
+    assert shown["blocked_by"][0]["match_threshold_basis_points"] == 5_000
+    assert [each["match_threshold_basis_points"] for each in shown["decisions"]] == [5_000]
+    policy = ("--policy", shown["blocked_by"][0]["id"])
+    found = operator.json("requests", *organization, *policy)["data"]
+    assert [item["id"] for item in found] == [request_id]

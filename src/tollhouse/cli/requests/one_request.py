@@ -1,6 +1,6 @@
-"""`tollhouse request` and `requests`: one request with its times, and the latest requests."""
+"""`tollhouse request`: one request with its times and the decisions of its policies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,41 +11,23 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.activity import service
-from tollhouse.activity.rules import statuses
-from tollhouse.activity.types import ALL_STATUSES, RecordFilter, RecordPage, RequestRecord
+from tollhouse.activity.types import RequestRecord
 from tollhouse.api.wire import decisions as decision_wire
 from tollhouse.api.wire import requests as request_wire
-from tollhouse.base.clock import unix_seconds
-from tollhouse.base.ids import OrganizationId, PolicyId, ProjectKeyId, RequestId, policy_id_text
+from tollhouse.base.ids import PolicyId, RequestId, policy_id_text
 from tollhouse.base.money import to_decimal_string
 from tollhouse.cli import output, session
-from tollhouse.cli.arguments import (
-    EXAMPLE_ID,
-    IDENTIFIER,
-    MODEL,
-    STATUS,
-    example,
-    json_option,
-    organization_option,
-)
+from tollhouse.cli.arguments import EXAMPLE_ID, IDENTIFIER, example, json_option
 from tollhouse.cli.output import JsonValue
+from tollhouse.cli.requests.outcomes import outcome, refusal
 from tollhouse.cli.session import Session
 from tollhouse.contract import requests as wire
-from tollhouse.contract.bounds import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
-from tollhouse.contract.listing import ListPage
 from tollhouse.decisions import service as decisions
 from tollhouse.decisions.types import BlockingDecision, EvaluationRecord
-from tollhouse.storage.database import Database
 
-Blocked = dict[RequestId, list[BlockingDecision]]
-
-COLUMNS: Final = ("created_at", "id", "outcome", "model", "total_ms", "usd")
-SEARCHES_MAX: Final = 100
-"""The most searches for one list; each reads up to ten thousand requests."""
 BAR_CELLS: Final = 40
 BUSY: Final = "█"
 IDLE: Final = "·"
-CALLER_DISCONNECTED: Final = 499
 
 
 class ShownDecision(Struct, frozen=True, kw_only=True):
@@ -59,6 +41,8 @@ class ShownDecision(Struct, frozen=True, kw_only=True):
     outcome: str
     action: str
     score_basis_points: int | None
+    match_threshold_basis_points: int | None
+    reason: str | None
 
 
 class RequestWithDecisions(wire.RequestRecord, frozen=True, kw_only=True):
@@ -83,6 +67,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     id: str
     created_at: int
     outcome: str
+    refused_by: str | None
+    wrong_parameter: str | None
     operation: str
     model: str | None
     backend: str | None
@@ -104,23 +90,6 @@ class Step(Struct, frozen=True, kw_only=True):
     name: str
     start_ms: float
     end_ms: float
-
-
-class RequestRow(Struct, frozen=True, kw_only=True):
-    """A request as a line of the list."""
-
-    id: str
-    created_at: int
-    outcome: str
-    model: str | None
-    total_ms: float
-    usd: str | None
-
-
-class RequestRows(ListPage, frozen=True, kw_only=True):
-    """A page of requests."""
-
-    data: list[RequestRow]
 
 
 @click.command("request", epilog=example(f"tollhouse request {EXAMPLE_ID}"))
@@ -158,20 +127,6 @@ async def _read(operator: Session, *, request_id: RequestId) -> _Found:
         names = await decisions.policy_names(tx, owner, list(policy_ids))
         blocked = await decisions.blocking(tx, owner, request_wire.policed([record]))
     return _Found(record, evaluations, names, blocked.get(request_id, []))
-
-
-def outcome(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> str:
-    """Return the status; for a failure also its code, its source and the blocking policies."""
-    words = [str(record.status)]
-    if record.status == CALLER_DISCONNECTED:
-        words.append("the caller disconnected")
-    if record.error_code is not None:
-        words.append(record.error_code)
-    if blocked_by:
-        words.append("by policy " + ", ".join(f"'{each.name}'" for each in blocked_by))
-    if record.failed_by is not None:
-        words.append(f"(failed by the {record.failed_by})")
-    return " ".join(words)
 
 
 def steps(record: RequestRecord) -> list[Step]:
@@ -227,6 +182,8 @@ def _facts(found: _Found) -> Facts:
         id=shown.id,
         created_at=shown.created_at,
         outcome=outcome(record, found.blocked_by),
+        refused_by="; ".join(map(refusal, found.blocked_by)) or None,
+        wrong_parameter=shown.error_param,
         operation=shown.operation,
         model=shown.model,
         backend=shown.backend,
@@ -263,91 +220,8 @@ def _shown_decisions(
             outcome=decision.outcome,
             action=decision_wire.action(decision.mode, decision.outcome),
             score_basis_points=decision.score,
+            match_threshold_basis_points=decision.threshold,
+            reason=decision.reason,
         )
         for decision in record.decisions
     ]
-
-
-@click.command("requests", epilog=example("tollhouse requests --status 5xx --limit 50"))
-@organization_option
-@click.option("--status", type=STATUS, help="A status such as 503, or a class such as 5xx.")
-@click.option("--key", type=IDENTIFIER, help="Only requests with this project key.")
-@click.option("--model", type=MODEL, help="Only requests for this model.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, PAGE_SIZE_MAX),
-    default=PAGE_SIZE_DEFAULT,
-    help="The most requests to show.",
-)
-@json_option
-@click.pass_obj
-def requests(
-    settings_path: Path,
-    *,
-    organization: UUID | None,
-    status: str | None,
-    key: UUID | None,
-    model: str | None,
-    limit: int,
-    as_json: bool,
-) -> None:
-    """List the latest requests, newest first. `tollhouse request ID` shows one in full."""
-    only = RecordFilter(
-        statuses=ALL_STATUSES if status is None else statuses(status),
-        api_key_id=None if key is None else ProjectKeyId(key),
-        model=model,
-    )
-
-    async def read(operator: Session) -> tuple[RecordPage, Blocked]:
-        owner = await operator.organization(organization)
-        found = await _latest(operator.database, owner.id, only, limit=limit)
-        async with operator.database.transaction() as tx:
-            policed = request_wire.policed(found.records)
-            return found, await decisions.blocking(tx, owner.id, policed)
-
-    found, blocked = session.run(settings_path, read)
-    if as_json:
-        output.show_list(request_wire.record_list(found, blocked), COLUMNS, as_json=True)
-    else:
-        output.show_list(_listed(found, blocked), COLUMNS, as_json=False)
-
-
-async def _latest(
-    database: Database, organization_id: OrganizationId, only: RecordFilter, *, limit: int
-) -> RecordPage:
-    """Return the latest requests that match. A page can be short, so it searches repeatedly."""
-    records: list[RequestRecord] = []
-    after: RequestId | None = None
-    has_more = True
-    for _ in range(SEARCHES_MAX):
-        async with database.transaction() as tx:
-            page = await service.page(
-                tx, organization_id, only, after=after, limit=limit - len(records)
-            )
-        records += page.records
-        after, has_more = page.last_id, page.has_more
-        if not has_more or len(records) == limit:
-            break
-    return RecordPage(records=tuple(records), has_more=has_more, last_id=after)
-
-
-def _listed(page: RecordPage, blocked: Blocked) -> RequestRows:
-    listed = request_wire.record_list(page, blocked)
-    return RequestRows(
-        data=[_request_row(record, blocked.get(record.request_id, [])) for record in page.records],
-        has_more=listed.has_more,
-        first_id=listed.first_id,
-        last_id=listed.last_id,
-    )
-
-
-def _request_row(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> RequestRow:
-    cost = record.cost_pico_usd
-    return RequestRow(
-        id=str(record.request_id),
-        created_at=unix_seconds(record.started_at),
-        outcome=outcome(record, blocked_by),
-        model=record.model,
-        total_ms=record.total_ms,
-        usd=None if cost is None else to_decimal_string(cost),
-    )

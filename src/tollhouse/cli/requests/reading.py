@@ -1,0 +1,47 @@
+"""Reading of requests that match a search, over several pages."""
+
+from typing import Final, NamedTuple
+
+from tollhouse.activity.types import RecordPage, RequestRecord
+from tollhouse.api import request_search
+from tollhouse.api.request_search import BlockedRequests, RequestSearch
+from tollhouse.base.ids import OrganizationId, RequestId
+from tollhouse.storage.database import Database
+
+SEARCHES_MAX: Final = 100
+"""The most searches for one list; each reads up to ten thousand requests."""
+
+
+class FoundRequests(NamedTuple):
+    """A page of requests, and the policies that refused them."""
+
+    page: RecordPage
+    blocked: BlockedRequests
+
+
+async def latest(
+    database: Database, organization_id: OrganizationId, search: RequestSearch, *, limit: int
+) -> FoundRequests:
+    """Return the latest requests that match. A page can be short, so it searches repeatedly."""
+    records: list[RequestRecord] = []
+    after: RequestId | None = None
+    has_more = True
+    for _ in range(SEARCHES_MAX):
+        async with database.transaction() as tx:
+            page = await request_search.page(
+                tx, organization_id, search, after=after, limit=limit - len(records)
+            )
+        records += page.records
+        after, has_more = page.last_id, page.has_more
+        if not has_more or len(records) == limit:
+            break
+    found = RecordPage(records=tuple(records), has_more=has_more, last_id=after)
+    return await with_policies(database, organization_id, found)
+
+
+async def with_policies(
+    database: Database, organization_id: OrganizationId, page: RecordPage
+) -> FoundRequests:
+    """Return a page with the policies that refused its requests."""
+    async with database.transaction() as tx:
+        return FoundRequests(page, await request_search.blocked(tx, organization_id, page))

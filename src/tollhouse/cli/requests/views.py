@@ -1,0 +1,93 @@
+"""Requests as rows of a table, and as lines that follow each other."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tollhouse.activity.types import RequestRecord
+from tollhouse.api.wire import requests as request_wire
+from tollhouse.base.clock import unix_seconds
+from tollhouse.base.money import to_decimal_string
+from tollhouse.cli.output import visible
+from tollhouse.cli.requests.outcomes import outcome
+from tollhouse.cli.requests.reading import FoundRequests
+from tollhouse.contract.listing import ListPage
+from tollhouse.decisions.types import BlockingDecision
+
+COLUMNS: Final = (
+    *("created_at", "id", "outcome", "project_id", "api_key_id", "model", "total_ms", "usd"),
+)
+_GAP: Final = "   "
+
+
+class RequestRow(Struct, frozen=True, kw_only=True):
+    """A request as a line of the list."""
+
+    id: str
+    created_at: int
+    outcome: str
+    project_id: str
+    api_key_id: str
+    model: str | None
+    total_ms: float
+    usd: str | None
+
+
+class RequestRows(ListPage, frozen=True, kw_only=True):
+    """A page of requests."""
+
+    data: list[RequestRow]
+
+
+def listed(found: FoundRequests) -> RequestRows:
+    """Return a page of requests as rows."""
+    page = request_wire.record_list(found.page, found.blocked)
+    return RequestRows(
+        data=[
+            _request_row(record, found.blocked.get(record.request_id, ()))
+            for record in found.page.records
+        ],
+        has_more=page.has_more,
+        first_id=page.first_id,
+        last_id=page.last_id,
+    )
+
+
+def show_followed(found: FoundRequests, *, as_json: bool) -> None:
+    """Print a line for each request, the oldest first."""
+    for record in reversed(found.page.records):
+        blocked_by = found.blocked.get(record.request_id, ())
+        if as_json:
+            click.echo(msgspec.json.encode(request_wire.record(record, blocked_by)))
+        else:
+            click.echo(_line(record, blocked_by))
+
+
+def _line(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> str:
+    parts = (
+        f"{record.started_at:%Y-%m-%d %H:%M:%SZ}",
+        str(record.request_id),
+        outcome(record, blocked_by),
+        str(record.project_id),
+        str(record.api_key_id),
+        record.model or record.operation,
+        f"{record.total_ms:.0f} ms",
+    )
+    return visible(_GAP.join(parts))
+
+
+def _request_row(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> RequestRow:
+    cost = record.cost_pico_usd
+    return RequestRow(
+        id=str(record.request_id),
+        created_at=unix_seconds(record.started_at),
+        outcome=outcome(record, blocked_by),
+        project_id=str(record.project_id),
+        api_key_id=str(record.api_key_id),
+        model=record.model,
+        total_ms=record.total_ms,
+        usd=None if cost is None else to_decimal_string(cost),
+    )

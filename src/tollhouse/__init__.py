@@ -1,3 +1,3 @@
 """Tollhouse: the gate in front of an organization's models."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -10,10 +10,10 @@ import click
 from msgspec import Struct
 
 from tollhouse.base.errors import InvalidInput
-from tollhouse.base.ids import parse_uuid
+from tollhouse.base.ids import PolicyId, parse_policy_id, parse_uuid
 from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.catalog.types import CHECK_NAME_PATTERN
-from tollhouse.contract.bounds import ModelName, Name, StatusFilter
+from tollhouse.contract.bounds import ErrorCode, ModelName, Name, StatusFilter
 from tollhouse.contract.decoding import decode
 
 EXPIRES_IN_DAYS_MAX: Final = 36_500
@@ -34,6 +34,24 @@ class _Modelled(Struct, frozen=True, kw_only=True):
 
 class _WithStatus(Struct, frozen=True, kw_only=True):
     status: StatusFilter
+
+
+class _WithErrorCode(Struct, frozen=True, kw_only=True):
+    error_code: ErrorCode
+
+
+class _Policy(click.ParamType[PolicyId]):
+    name = "policy"
+
+    def convert(
+        self, value: str | PolicyId, param: click.Parameter | None, ctx: click.Context | None
+    ) -> PolicyId:
+        """Return the ID of a policy."""
+        if not isinstance(value, str):
+            return value
+        if (parsed := parse_policy_id(value)) is None:
+            self.fail(f"{value!r} is not the ID of a policy, which begins with pol_.", param, ctx)
+        return parsed
 
 
 class _Text(click.ParamType[str]):
@@ -101,6 +119,9 @@ class _Usd(click.ParamType[PicoUsd]):
 NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
 STATUS: Final = _Text(_WithStatus)
+ERROR_CODE: Final = _Text(_WithErrorCode)
+POLICY: Final = _Policy()
+INSTANT: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 CHECK: Final = _Check()
 IDENTIFIER: Final = _Identifier()
 USD: Final = _Usd(may_be_negative=False)

@@ -63,10 +63,10 @@ COMMANDS: Final = {
     ),
     "audit": Entry("organizations.audit:command", "Show the latest changes, newest first."),
     "request": Entry(
-        "requests:request",
+        "requests.one_request:request",
         "Show the outcome of a request of any organization, by its X-Request-ID.",
     ),
-    "requests": Entry("requests:requests", "List the latest requests, newest first."),
+    "requests": Entry("requests.listing:requests", "List the latest requests, newest first."),
     "ledger": Entry(
         "ledger.commands:command",
         "Verify balances, resolve unsettled holds and backfill past usage.",
@@ -115,6 +115,7 @@ class LazyGroup(click.Group):
     show_envvar=True,
     help="The configuration file.",
 )
+@click.version_option(package_name="tollhouse", message="%(prog)s %(version)s")
 @click.pass_context
 def tollhouse(context: click.Context, *, config: Path) -> None:
     """Run and administer a Tollhouse deployment."""

@@ -52,7 +52,7 @@ FIRST_CREDIT_PICO_USD: Final = PicoUsd(10 * PICO_USD_PER_USD)
 
 
 NEXT_STEPS: Final = """
-Tollhouse is set up. Its configuration is {config}. Back it up: its secrets are stored nowhere else.
+Tollhouse is set up. {backup}
 
 These keys are shown only now:
 
@@ -76,6 +76,11 @@ With the OpenAI SDK:
 OpenAI(base_url="{steps.openai_base_url}", api_key=os.environ["TOLLHOUSE_PROJECT_KEY"])
 """
 
+NEW_CONFIGURATION: Final = (
+    "Its configuration is {config}. Back it up: its secrets are stored nowhere else."
+)
+EXISTING_CONFIGURATION: Final = "Back up the secrets of its configuration: all keys need them."
+
 AUTHORIZED_CURL: Final = (
     'curl --fail-with-body --header "Authorization: Bearer $TOLLHOUSE_ADMIN_KEY" "$TOLLHOUSE_URL{}"'
 )
@@ -92,10 +97,13 @@ class GettingStarted(Struct, frozen=True, kw_only=True):
 
 
 class Initialized(Struct, frozen=True, kw_only=True):
-    """A new deployment. The values of both keys are shown only here."""
+    """A new deployment. The values of both keys are shown only here.
+
+    `config` is None if no file was written.
+    """
 
     object: Literal["deployment"] = "deployment"
-    config: str
+    config: str | None
     database_created: bool
     revisions_applied: list[str]
     organization: ShownOrganization
@@ -115,6 +123,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     organization: str
     project: str
     force: bool
+    uses_existing: bool
 
 
 @click.command("init", epilog=example("tollhouse init --organization Example --project search"))
@@ -133,6 +142,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
 @click.option("--organization", type=NAME, default="default", help="The first organization.")
 @click.option("--project", type=NAME, default="default", help="Its first project.")
 @click.option("--force", is_flag=True, help="Replace the configuration file, with its secrets.")
+@click.option(
+    "--existing-config",
+    "uses_existing",
+    is_flag=True,
+    help="Use the configuration that the file and the environment have, and write none.",
+)
 @json_option
 @click.pass_obj
 def command(
@@ -143,6 +158,7 @@ def command(
     organization: str,
     project: str,
     force: bool,
+    uses_existing: bool,
     as_json: bool,
 ) -> None:
     """Set up a new deployment.
@@ -151,7 +167,9 @@ def command(
     organization with 10 USD of sandbox credit, a project and keys. After a failure, run it again
     to continue.
     """
-    if settings_path.exists() and not force:
+    if uses_existing:
+        database_url = configuration.load(settings_path).database.url
+    elif settings_path.exists() and not force:
         raise ConfigurationExists(path=settings_path)
     wanted = Wanted(
         settings_path=settings_path,
@@ -160,6 +178,7 @@ def command(
         organization=organization,
         project=project,
         force=force,
+        uses_existing=uses_existing,
     )
     with output.progress_bars(as_json=as_json) as bars:
         made = asyncio.run(_initialize(wanted, bars))
@@ -171,10 +190,7 @@ def command(
 
 async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
     is_created = await ensure_database(wanted.database_url)
-    draft = write_draft(
-        wanted.settings_path, database_url=wanted.database_url, public_url=wanted.public_url
-    )
-    settings = _load(draft, wanted.database_url)
+    settings = _settings(wanted)
     async with opened(settings) as operator:
         await refuse_taken(operator)
         applied = await schema.migrate(wanted.database_url, show=progress_listener(bars))
@@ -183,9 +199,10 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
         credit = await _ensure_credit(operator, owner.id)
         admin_key, admin_secret = await create_admin_key(operator, owner.id, KEY_NAME)
         key, secret = await create_project_key(operator, owner.id, project.id, KEY_NAME)
-    put_in_place(wanted.settings_path, force=wanted.force)
+    if not wanted.uses_existing:
+        put_in_place(wanted.settings_path, force=wanted.force)
     return Initialized(
-        config=str(wanted.settings_path.absolute()),
+        config=None if wanted.uses_existing else str(wanted.settings_path.absolute()),
         database_created=is_created,
         revisions_applied=applied,
         organization=shown_organization(owner),
@@ -197,9 +214,15 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
     )
 
 
-def _load(draft: Path, database_url: str) -> Settings:
+def _settings(wanted: Wanted) -> Settings:
+    """Return the existing settings, or those of a draft with new secrets."""
+    if wanted.uses_existing:
+        return configuration.load(wanted.settings_path)
+    draft = write_draft(
+        wanted.settings_path, database_url=wanted.database_url, public_url=wanted.public_url
+    )
     settings = configuration.load(draft)
-    if settings.database.url != database_url:
+    if settings.database.url != wanted.database_url:
         message = f"{DATABASE_URL_VARIABLE} and --database-url differ. Give only one of them."
         raise click.UsageError(message)
     return settings
@@ -257,9 +280,10 @@ def _first_steps(settings_path: Path, server: ServerSettings) -> GettingStarted:
 
 
 def _print(made: Initialized) -> None:
+    backup = NEW_CONFIGURATION if made.config is not None else EXISTING_CONFIGURATION
     output.say(
         NEXT_STEPS.format(
-            config=made.config,
+            backup=backup.format(config=made.config),
             steps=made.first_steps,
             admin_key=made.admin_key.value,
             project_key=made.project_key.value,

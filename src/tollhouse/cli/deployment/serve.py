@@ -4,7 +4,6 @@ import os
 
 import click
 
-from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.cli import session
 from tollhouse.cli.arguments import example
 from tollhouse.cli.session import Session
@@ -13,18 +12,6 @@ from tollhouse.observability.tracing import refuse_missing_packages
 from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
 from tollhouse.storage import master_secrets
-
-
-class CannotListen(GatewayError):
-    """The gateway cannot listen on an address of the configuration."""
-
-    kind = Kind.UNAVAILABLE
-    code = "cannot_listen"
-    template = (
-        "Cannot listen: {self.reason.strerror}. Another program may use the port. `tollhouse "
-        "doctor` checks both addresses."
-    )
-    reason: OSError
 
 
 async def _check_like_workers(operator: Session) -> None:
@@ -53,7 +40,4 @@ def command(
             # Set in the environment, so that a reload applies it again.
             os.environ[f"{ENVIRONMENT_PREFIX}SERVER__{name.upper()}"] = str(value)  # noqa: TID251 - handed on, not read
     session.run(context.obj, _check_like_workers)
-    try:
-        context.exit(supervisor.run(context.obj))
-    except OSError as error:
-        raise CannotListen(reason=error) from error
+    context.exit(supervisor.run(context.obj))

@@ -15,6 +15,7 @@ from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.connecting import ConnectingFailed, explained
 from tollhouse.cli.doctor import catalog, database, deployment, host, redis
 from tollhouse.cli.doctor.findings import Finding, FindingOutcome, failure, ok
+from tollhouse.cli.doctor.trial import trial
 from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
@@ -75,8 +76,14 @@ def _check_all(path: Path, report: Callable[[Finding], None]) -> None:
     except InvalidSettings as error:
         report(failure("settings", str(error), "Correct the file. Nothing else was checked."))
         return
-    report(ok("settings", f"{path} can be read"))
-    report(host.file_mode(path))
+    has_file = path.exists()
+    report(ok("settings", f"{path} can be read" if has_file else "the environment has all"))
+    if (finding := trial(path)) is not None:
+        report(finding)
+        if finding.outcome is FindingOutcome.FAILURE:
+            return
+    if has_file:
+        report(host.file_mode(path))
     report(host.secrets(settings))
     report(host.traces(settings))
     for finding in host.listeners(settings):

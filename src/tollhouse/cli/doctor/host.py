@@ -4,6 +4,7 @@ import errno
 import http.client
 import socket
 import stat
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,14 +19,26 @@ ANSWER_BYTES_MAX: Final = 1_048_576
 
 
 def file_mode(path: Path) -> Finding:
-    """Check that only its owner can read the configuration, which has all secrets."""
+    """Check that only its owner can read the configuration, if it has secrets."""
     mode = stat.S_IMODE(path.stat().st_mode)
     shown = f"{path} has mode {mode:04o}"
+    if not _has_secrets(path):
+        return ok("file mode", f"{shown} and no secrets")
     if mode & stat.S_IROTH:
         return failure("file mode", f"{shown}: every user can read it", f"chmod 600 {path}")
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         return warning("file mode", f"{shown}: other users can change it", f"chmod 600 {path}")
     return ok("file mode", shown)
+
+
+def _has_secrets(path: Path) -> bool:
+    """Return whether the file itself has a secret, and not only the names of files with them."""
+    tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    stored = tree.get("secrets", {})
+    is_named = {"master", "previous_masters"} & stored.keys()
+    has_pepper = any(version.isdecimal() for version in stored.get("peppers", {}))
+    has_url = any("url" in tree.get(section, {}) for section in ("database", "redis"))
+    return bool(is_named) or has_pepper or has_url
 
 
 def secrets(settings: Settings) -> Finding:
@@ -51,7 +64,7 @@ def traces(settings: Settings) -> Finding:
 def listeners(settings: Settings) -> Iterator[Finding]:
     """Check that each address is free, or used by a running Tollhouse."""
     server = settings.server
-    yield _listener("listener", server.host, server.port, "/")
+    yield _listener("listener", server.host, server.port, "/v1")
     yield _listener("probe listener", server.probe_host, server.probe_port, "/metrics")
 
 

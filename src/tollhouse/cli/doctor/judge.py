@@ -8,7 +8,7 @@ from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
-from tollhouse.base.policies import Direction
+from tollhouse.base.policies import DEMONSTRATION_JUDGE, Direction
 from tollhouse.catalog.types import Catalog
 from tollhouse.cli.doctor.findings import Finding, failure, ok, warning
 from tollhouse.evaluation.content.windows import RenderedContent
@@ -27,11 +27,15 @@ from tollhouse.evaluation.types import (
     JudgeQuestion,
 )
 from tollhouse.inference.assembly import backend_config
+from tollhouse.testing.demonstration_judge import CARD_NUMBERS
 
 CHECK: Final = "judge"
 RULE: Final = "Is the text about bread?"
 TEXT: Final = "How is bread baked?"
 NO_JUDGE: Final = "none configured; requests that a policy applies to are refused with 503"
+DEMONSTRATION: Final = (
+    "the demonstration judge of a trial: it decides the example policies, and no others"
+)
 REMEDY: Final = (
     "Check the judge's engine, and judge.model, judge.reads and judge.has_tokenizer. Until it "
     "answers, requests that an enforcing policy applies to are refused with 503."
@@ -47,6 +51,7 @@ async def judge(catalog: Catalog) -> Finding:
     config = judge_config(catalog)
     if config is None:
         return ok(CHECK, NO_JUDGE)
+    is_demonstration = config.profile.model == DEMONSTRATION_JUDGE
     transport = Transport()
     backend = catalog.backends[config.backend]
     port = OpenAiBackend(backend_config(config.backend, backend), transport, SystemClock())
@@ -57,17 +62,17 @@ async def judge(catalog: Catalog) -> Finding:
             )
             evidence = await JudgeClient(
                 port, config.profile, yes_no_tokens, backend=config.backend
-            ).ask(_question())
+            ).ask(_question(CARD_NUMBERS if is_demonstration else RULE))
     except JudgeFailed as refusal:
         return failure(CHECK, _failure_text(refusal.reason), REMEDY)
     except TimeoutError:
         return failure(CHECK, f"does not answer within {config.deadline_seconds:g} s", REMEDY)
     finally:
         await transport.close()
-    return _found(config, yes_no_tokens, evidence)
+    return ok(CHECK, DEMONSTRATION) if is_demonstration else _found(config, yes_no_tokens, evidence)
 
 
-def _question() -> JudgeQuestion:
+def _question(rule: str) -> JudgeQuestion:
     content = Content(direction=Direction.REQUEST, parts=(ContentPart("text", TEXT),), opening=1)
     rendered = RenderedContent(content)
     organization_id = OrganizationId(time_ordered_uuid())
@@ -75,7 +80,7 @@ def _question() -> JudgeQuestion:
         organization_id, content, rendered
     )
     (window,) = rendered.windows(bytes_max=len(rendered.text))
-    return JudgeQuestion(rule=RULE, window=window, request_keys=request_keys)
+    return JudgeQuestion(rule=rule, window=window, request_keys=request_keys)
 
 
 def _failure_text(reason: FailureReason) -> str:

@@ -11,7 +11,13 @@ from tollhouse.api.handlers.costs import wire_buckets
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.cli import output, session
-from tollhouse.cli.arguments import LISTED_MAX, example, json_option, organization_option
+from tollhouse.cli.arguments import (
+    INSTANT,
+    LISTED_MAX,
+    example,
+    json_option,
+    organization_option,
+)
 from tollhouse.cli.output import JsonValue
 from tollhouse.cli.session import Session
 from tollhouse.contract.costs import CostPage
@@ -32,7 +38,6 @@ DEFAULT_DAYS: Final = 30
 BAR_CELLS: Final = 30
 BAR: Final = "█"
 DIMENSIONS: Final = (Dimension.PROJECT, Dimension.KEY, Dimension.LINE_ITEM)
-INSTANT: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 
 class Costs(CostPage, frozen=True, kw_only=True):

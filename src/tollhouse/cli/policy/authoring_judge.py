@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +12,7 @@ from rich.progress import Progress
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.base.ids import OrganizationId
+from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.catalog import rules as catalog
 from tollhouse.cli.session import Session
 from tollhouse.evaluation.dependencies import evaluator_for
@@ -23,7 +24,7 @@ from tollhouse.observability import log
 from tollhouse.policies.types import AppliedPolicy
 
 LOG_LEVEL: Final = "ERROR"
-SENTENCES: Final[Mapping[FailureReason, str]] = {
+SENTENCES: Final = {
     FailureReason.UNREACHABLE: "the judge could not be reached, or failed; run `tollhouse doctor`",
     FailureReason.TIMED_OUT: "the judge took longer than its `deadline_seconds`",
     FailureReason.REJECTED: "the judge refused the question as invalid; run `tollhouse doctor`",
@@ -36,6 +37,11 @@ SENTENCES: Final[Mapping[FailureReason, str]] = {
     FailureReason.OVER_BUDGET: "the rule or the text is longer than the judge's limits allow",
 }
 
+UNKNOWN_RULE: Final = (
+    "the demonstration judge knows only the example policies; name another model in [judge] of "
+    "tollhouse.toml to judge other rules"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class AuthoringJudge:
@@ -43,6 +49,7 @@ class AuthoringJudge:
 
     trials: PolicyTrials
     organization_id: OrganizationId
+    is_demonstration: bool
 
     async def decide(
         self, policies: Sequence[AppliedPolicy], text: str
@@ -85,15 +92,22 @@ async def authoring_judge(
     secret = settings.secrets.master.encode()
     evaluator = evaluator_for(parsed, {name: port}, operator.clock, secret=secret)
     try:
-        yield AuthoringJudge(PolicyTrials(evaluator), organization_id)
+        is_demonstration = parsed.judge.model == DEMONSTRATION_JUDGE
+        yield AuthoringJudge(PolicyTrials(evaluator), organization_id, is_demonstration)
     finally:
         await transport.close()
 
 
-def failure_sentences(reasons: Iterable[str | None]) -> list[str]:
-    """Return a sentence for each different reason, the most frequent first."""
+def failure_sentences(
+    reasons: Iterable[str | None], *, is_demonstration: bool = False
+) -> list[str]:
+    """Return a sentence for each different reason, the most frequent first.
+
+    The demonstration judge says neither yes nor no to a rule that it does not know.
+    """
+    sentences = SENTENCES | ({FailureReason.UNSEEN: UNKNOWN_RULE} if is_demonstration else {})
     counted = Counter(FailureReason(reason) for reason in reasons if reason is not None)
     return [
-        f"{reason.value}{f' ({count} times)' if count > 1 else ''}: {SENTENCES[reason]}."
+        f"{reason.value}{f' ({count} times)' if count > 1 else ''}: {sentences[reason]}."
         for reason, count in counted.most_common()
     ]

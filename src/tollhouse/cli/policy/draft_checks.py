@@ -72,26 +72,27 @@ def test(
     """Judge a text by the draft and by the published version."""
     judged = sys.stdin.read() if text is None else text
 
-    async def work(operator: Session) -> PolicyVerdictList:
+    async def work(operator: Session) -> tuple[PolicyVerdictList, bool]:
         owner = await operator.organization(organization)
         found = await retrieve(operator, owner.id, policy)
         sides = versions(operator, found)
         async with authoring_judge(operator, owner.id) as judge:
             decisions = await judge.decide(list(sides.values()), judged)
-        return policy_trial_wire.verdicts(sides, decisions)
+        return policy_trial_wire.verdicts(sides, decisions), judge.is_demonstration
 
-    verdicts = session.run(settings_path, work)
+    verdicts, is_demonstration = session.run(settings_path, work)
     if as_json:
         output.show(verdicts, as_json=True)
     else:
-        show_verdicts(verdicts)
+        show_verdicts(verdicts, is_demonstration=is_demonstration)
 
 
-def show_verdicts(verdicts: PolicyVerdictList) -> None:
+def show_verdicts(verdicts: PolicyVerdictList, *, is_demonstration: bool) -> None:
     """Print the verdicts, and for each one that failed the reason."""
     output.show_rows([_row(verdict) for verdict in verdicts.data], VERDICT_COLUMNS)
     output.say("\nScores, coverage and thresholds are in basis points.", as_json=False)
-    for sentence in failure_sentences(verdict.reason for verdict in verdicts.data):
+    reasons = [verdict.reason for verdict in verdicts.data]
+    for sentence in failure_sentences(reasons, is_demonstration=is_demonstration):
         output.say(sentence, as_json=False)
 
 

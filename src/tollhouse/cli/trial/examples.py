@@ -19,60 +19,69 @@ from tollhouse.contract.bounds import ALERT_PERCENT_DEFAULT
 from tollhouse.keys.types import ProjectKey
 from tollhouse.ledger import backfill
 from tollhouse.ledger import service as ledger
-from tollhouse.ledger.types import CapId, CapScope, Charge, GrantKind, PastUsage, Period
+from tollhouse.ledger.types import CapId, CapScope, CapUse, Charge, GrantKind, PastUsage, Period
 from tollhouse.policies import service as policies
 from tollhouse.policies.types import PolicyContent, PolicyScope
 from tollhouse.projects import service as projects
+from tollhouse.testing import demonstration_judge
 
 ORGANIZATION: Final = "Example organization"
 PROJECTS: Final = ("Website", "Experiments")
 KEY_NAME: Final = "made by tollhouse up"
+SENDER_KEY_NAME: Final = "Example requests, sent by tollhouse up"
 EXAMPLE_KEY_NAME: Final = "Example usage, made up"
 EXAMPLE_MODELS: Final = ("example/large", "example/small")
 REASON: Final = "example usage, made up by tollhouse up"
 DAYS: Final = 30
 CREDIT: Final = PicoUsd(25 * PICO_USD_PER_USD)
 CAP: Final = PicoUsd(100 * PICO_USD_PER_USD)
+CENT: Final = PICO_USD_PER_USD // 100
+NEAR_CAP_PERCENT: Final = 92
 DESCRIPTION: Final = "An example."
+UNKNOWN_RULE: Final = "Does the text ask for medical advice?"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """A policy, and whether it is published or paused."""
+    """A published policy."""
 
     name: str
     rule: str
     direction: Direction
     mode: Mode
-    is_published: bool
-    is_paused: bool
+    scope: PolicyScope = PolicyScope.ORGANIZATION
+    description: str = DESCRIPTION
 
 
 EXAMPLES: Final = (
     Example(
-        name="Competitors",
-        rule="Does the text recommend a product of another company?",
-        direction=Direction.RESPONSE,
-        mode=Mode.MONITORING,
-        is_published=False,
-        is_paused=False,
-    ),
-    Example(
-        name="Legal advice",
-        rule="Does the text ask for legal advice?",
-        direction=Direction.REQUEST,
-        mode=Mode.MONITORING,
-        is_published=True,
-        is_paused=False,
-    ),
-    # Paused, because an enforcing policy refuses every call if no judge is configured.
-    Example(
         name="Card numbers",
-        rule="Does the text contain the number of a payment card?",
+        rule=demonstration_judge.CARD_NUMBERS,
         direction=Direction.BOTH,
         mode=Mode.ENFORCING,
-        is_published=True,
-        is_paused=True,
+    ),
+    Example(
+        name="Passwords",
+        rule=demonstration_judge.PASSWORDS,
+        direction=Direction.REQUEST,
+        mode=Mode.MONITORING,
+    ),
+    Example(
+        name="E-mail addresses",
+        rule=demonstration_judge.EMAIL_ADDRESSES,
+        direction=Direction.BOTH,
+        mode=Mode.MONITORING,
+    ),
+    Example(
+        name="Medical advice",
+        rule=UNKNOWN_RULE,
+        direction=Direction.REQUEST,
+        mode=Mode.ENFORCING,
+        scope=PolicyScope.UNATTACHED,
+        description=(
+            "An example that the demonstration judge cannot decide. It applies only to requests "
+            "that name it in policy_ids."
+        ),
     ),
 )
 
@@ -83,6 +92,14 @@ class ExampleKeys:
 
     admin: str
     projects: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Senders:
+    """What the example requests need: a key per project, and the policy without an answer."""
+
+    project_keys: tuple[str, ...]
+    unknown_policy: PolicyId
 
 
 async def create(operator: Session, bars: Progress) -> None:
@@ -99,6 +116,17 @@ async def create(operator: Session, bars: Progress) -> None:
     for one in EXAMPLES:
         await _create_policy(operator, owner.id, one)
     await _create_usage(operator, owner.id, users, bars)
+    await _create_near_cap(operator, owner.id, users[-1])
+
+
+async def issue_sender_keys(operator: Session) -> Senders:
+    """Create the keys that send the example requests and are then forgotten."""
+    owner = await operator.organization(None)
+    async with operator.database.transaction() as tx:
+        found = await policies.page(tx, owner.id, after=None, limit=len(EXAMPLES))
+    (unknown,) = (policy.id for policy in found if policy.draft.rule == UNKNOWN_RULE)
+    values = await _create_project_keys(operator, owner.id, SENDER_KEY_NAME)
+    return Senders(project_keys=values, unknown_policy=unknown)
 
 
 async def issue_keys(operator: Session) -> ExampleKeys:
@@ -107,20 +135,46 @@ async def issue_keys(operator: Session) -> ExampleKeys:
     Called last, because values that are shown once would be lost if a later step failed.
     """
     owner = await operator.organization(None)
+    values = await _create_project_keys(operator, owner.id, KEY_NAME)
+    _, admin = await create_admin_key(operator, owner.id, KEY_NAME)
+    return ExampleKeys(admin=admin.value, projects=values)
+
+
+async def _create_project_keys(
+    operator: Session, organization_id: OrganizationId, name: str
+) -> tuple[str, ...]:
+    """Create a key of each project, in the order of the projects. Return their values."""
     async with operator.database.transaction() as tx:
-        found = await projects.page(tx, owner.id, after=None, limit=len(PROJECTS))
+        found = await projects.page(tx, organization_id, after=None, limit=len(PROJECTS))
     values: list[str] = []
     for project in found:
-        _, secret = await create_project_key(operator, owner.id, project.id, KEY_NAME)
+        _, secret = await create_project_key(operator, organization_id, project.id, name)
         values.append(secret.value)
-    _, admin = await create_admin_key(operator, owner.id, KEY_NAME)
-    return ExampleKeys(admin=admin.value, projects=tuple(values))
+    return tuple(values)
 
 
 async def _create_cap(operator: Session, organization_id: OrganizationId) -> None:
     cap_id = CapId(scope=CapScope.ORGANIZATION, scope_id=organization_id, period=Period.MONTH)
+    await _set_cap(operator, organization_id, cap_id, CAP)
+
+
+async def _create_near_cap(
+    operator: Session, organization_id: OrganizationId, user: ProjectKey
+) -> None:
+    """Cap the project of this key so that most of the cap is used."""
+    cap_id = CapId(scope=CapScope.PROJECT, scope_id=user.project_id, period=Period.LIFETIME)
+    use = await _set_cap(operator, organization_id, cap_id, CAP)
+    cents = use.settled_pico_usd * 100 // NEAR_CAP_PERCENT // CENT
+    await _set_cap(operator, organization_id, cap_id, PicoUsd(cents * CENT))
+
+
+async def _set_cap(
+    operator: Session, organization_id: OrganizationId, cap_id: CapId, limit: PicoUsd
+) -> CapUse:
     async with operator.database.mutation(operator.authority(organization_id)) as tx:
-        await ledger.set_cap(tx, cap_id, limit_pico_usd=CAP, alert_percent=ALERT_PERCENT_DEFAULT)
+        return await ledger.set_cap(
+            tx, cap_id, limit_pico_usd=limit, alert_percent=ALERT_PERCENT_DEFAULT
+        )
 
 
 async def _create_policy(operator: Session, organization_id: OrganizationId, one: Example) -> None:
@@ -129,7 +183,7 @@ async def _create_policy(operator: Session, organization_id: OrganizationId, one
         rule=one.rule,
         direction=one.direction,
         mode=one.mode,
-        scope=PolicyScope.ORGANIZATION,
+        scope=one.scope,
         project_ids=(),
         match_threshold_basis_points=None,
     )
@@ -137,19 +191,15 @@ async def _create_policy(operator: Session, organization_id: OrganizationId, one
     authority = operator.authority(organization_id)
     async with operator.database.mutation(authority) as tx:
         policy = await policies.create(
-            tx, policy_id=policy_id, name=one.name, description=DESCRIPTION, content=content
+            tx, policy_id=policy_id, name=one.name, description=one.description, content=content
         )
-    if one.is_published:
-        async with operator.database.mutation(authority) as tx:
-            policy = await policies.publish(
-                tx,
-                policy_id,
-                revision=policy.revision,
-                default_threshold_basis_points=threshold,
-            )
-    if one.is_paused:
-        async with operator.database.mutation(authority) as tx:
-            await policies.pause(tx, policy_id, revision=policy.revision)
+    async with operator.database.mutation(authority) as tx:
+        await policies.publish(
+            tx,
+            policy_id,
+            revision=policy.revision,
+            default_threshold_basis_points=threshold,
+        )
 
 
 async def _create_usage(

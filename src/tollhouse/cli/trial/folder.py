@@ -60,15 +60,25 @@ class Server(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """The state of a trial between two commands. `server` is None if --database-url was given."""
+    """The state of a trial between two commands. `server` is None if --database-url was given.
+
+    `why_scripted` is the reason if the small model could not be downloaded or started.
+    """
 
     database_url: str
     is_database_created: bool = False
     server: Server | None = None
     engine: Literal["demo", "test"] | None = None
+    why_scripted: str | None = None
     engine_port: int = 0
+    scripted_port: int = 0
     processes: dict[str, Process] = {}
     are_keys_shown: bool = False
+
+    @property
+    def database_place(self) -> str:
+        """The folder of the trial's own PostgreSQL, or words for the one that was given."""
+        return "the database of --database-url" if self.server is None else self.server.folder
 
 
 @dataclass(frozen=True, slots=True)

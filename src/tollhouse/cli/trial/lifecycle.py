@@ -1,7 +1,6 @@
 """Starting and stopping a trial, in steps that a later `up` can continue."""
 
 import asyncio
-import socket
 from typing import Final
 
 import msgspec
@@ -12,14 +11,22 @@ from tollhouse.cli import session
 from tollhouse.cli.deployment.configuration_file import local_url, put_in_place, write_draft
 from tollhouse.cli.deployment.migrate import progress_listener
 from tollhouse.cli.deployment.provisioning import drop_database, ensure_database, refuse_taken
-from tollhouse.cli.trial import announcement, engines, examples, postgres, processes
+from tollhouse.cli.trial import (
+    announcement,
+    engines,
+    example_requests,
+    examples,
+    ports,
+    postgres,
+    processes,
+)
 from tollhouse.cli.trial.announcement import Running, ShownKeys
-from tollhouse.cli.trial.folder import Trial, TrialFolder
+from tollhouse.cli.trial.folder import Server, Trial, TrialFolder
 from tollhouse.settings import LedgerSettings, ServerSettings
 from tollhouse.storage import schema
 
 GATEWAY: Final = "gateway"
-HOST: Final = "127.0.0.1"
+POSTGRES: Final = "PostgreSQL"
 
 
 def start(folder: TrialFolder, database_url: str | None, bars: Progress) -> Running:
@@ -31,24 +38,45 @@ def start(folder: TrialFolder, database_url: str | None, bars: Progress) -> Runn
     stage = bars.add_task("Starting PostgreSQL", total=None)
     trial = trial or _new_trial(folder, database_url)
     if trial.server is not None:
-        postgres.start(trial.server)
+        _start_postgres(trial.server)
     bars.update(stage, description="Starting the engine")
-    trial, catalog = _start_engine(folder, trial)
+    trial, catalog = engines.start(folder, trial, bars)
     bars.update(stage, description="Preparing the database")
     if not folder.is_complete:
         asyncio.run(_deploy(folder, trial, catalog, bars))
     bars.update(stage, description="Starting the gateway")
     trial = _start_gateway(folder, trial)
-    return _running(folder, trial, None if trial.are_keys_shown else _issue_keys(folder, trial))
+    if trial.are_keys_shown:
+        return _running(folder, trial, None)
+    bars.update(stage, description="Sending example requests")
+    _send_examples(folder)
+    return _running(folder, trial, _issue_keys(folder, trial))
 
 
-def stop(folder: TrialFolder, trial: Trial) -> None:
-    """Stop all processes in the reverse order of their start, and keep the data."""
-    for process in reversed(list(trial.processes.values())):
-        processes.stop(process)
-    if trial.server is not None:
+def stop(folder: TrialFolder, trial: Trial) -> list[str]:
+    """Stop all processes in the reverse order of their start. Return the names of those that ran.
+
+    The data is kept.
+    """
+    stopped: list[str] = []
+    for name, process in reversed(trial.processes.items()):
+        if processes.is_running(process):
+            processes.stop(process)
+            stopped.append(name)
+    if trial.server is not None and postgres.is_running(trial.server):
         postgres.stop(trial.server)
+        stopped.append(POSTGRES)
     folder.write(msgspec.structs.replace(trial, processes={}))
+    return stopped
+
+
+def stopped_parts(trial: Trial) -> list[str]:
+    """Return the names of the processes that a running trial has and that do not run."""
+    names = (*engines.names(trial), GATEWAY)
+    found = [name for name in names if not processes.is_running(trial.processes.get(name))]
+    if trial.server is not None and not postgres.is_running(trial.server):
+        found.append(POSTGRES)
+    return found
 
 
 def remove(folder: TrialFolder, trial: Trial) -> None:
@@ -61,26 +89,24 @@ def remove(folder: TrialFolder, trial: Trial) -> None:
     folder.clear()
 
 
+def _start_postgres(server: Server) -> None:
+    if not postgres.is_running(server):
+        ports.require_free(server.port, used_by=POSTGRES, setting="database.url")
+        postgres.start(server)
+
+
 def _new_trial(folder: TrialFolder, database_url: str | None) -> Trial:
     if database_url is not None:
         created = asyncio.run(ensure_database(database_url))
         trial = Trial(database_url=database_url, is_database_created=created)
         folder.write(trial)
         return trial
-    server, own_url = postgres.plan(folder.path, port=_free_port())
+    server, own_url = postgres.plan(folder.path, port=ports.free())
     trial = Trial(database_url=own_url, server=server)
     # Stored before the server is created, so that `reset` finds it after an interruption.
     folder.write(trial)
     postgres.create(server, own_url)
     return trial
-
-
-def _start_engine(folder: TrialFolder, trial: Trial) -> tuple[Trial, str]:
-    if processes.is_running(trial.processes.get(engines.NAME)):
-        return trial, ""
-    started, catalog = engines.start(folder, trial)
-    folder.write(started)
-    return started, catalog
 
 
 async def _deploy(folder: TrialFolder, trial: Trial, catalog: str, bars: Progress) -> None:
@@ -109,6 +135,13 @@ def _start_gateway(folder: TrialFolder, trial: Trial) -> Trial:
     return started
 
 
+def _send_examples(folder: TrialFolder) -> None:
+    senders = session.run(folder.settings_path, examples.issue_sender_keys)
+    server = configuration.load(folder.settings_path).server
+    asked = example_requests.requests(senders.unknown_policy)
+    example_requests.send(server.host, server.port, senders.project_keys, asked)
+
+
 def _issue_keys(folder: TrialFolder, trial: Trial) -> ShownKeys:
     issued = session.run(folder.settings_path, examples.issue_keys)
     folder.write(msgspec.structs.replace(trial, are_keys_shown=True))
@@ -123,9 +156,11 @@ def _running(folder: TrialFolder, trial: Trial, keys: ShownKeys | None) -> Runni
     return Running(
         base_url=base_url,
         console_url=f"{base_url}/console",
+        docs_url=f"{base_url}/docs",
         model=model,
         engine=trial.engine,
-        database="the one of --database-url" if trial.server is None else trial.server.folder,
+        why_scripted=trial.why_scripted,
+        database=trial.database_place,
         keys=keys,
         commands=announcement.commands(model),
     )
@@ -135,18 +170,5 @@ def _server() -> ServerSettings:
     """Use the default ports if they are free, and one worker: it counts limits without Redis."""
     usual = ServerSettings()
     return ServerSettings(
-        port=_free_port(usual.port), probe_port=_free_port(usual.probe_port), workers=1
+        port=ports.free(usual.port), probe_port=ports.free(usual.probe_port), workers=1
     )
-
-
-def _free_port(wanted: int = 0) -> int:
-    for port in (wanted, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-            return probe.getsockname()[1]
-    message = "No port is free."
-    raise OSError(message)

@@ -74,10 +74,15 @@ def create(server: Server, url: str) -> None:
     passwords.unlink()
 
 
+def is_running(server: Server) -> bool:
+    """Return whether the server runs."""
+    return Path(server.folder).exists() and _run(
+        server, "pg_ctl", "--pgdata", _data(server), "status", may_fail=True
+    )
+
+
 def start(server: Server) -> None:
-    """Start the server unless it runs, and return when it accepts connections."""
-    if _run(server, "pg_ctl", "--pgdata", _data(server), "status", may_fail=True):
-        return
+    """Start the server and return when it accepts connections."""
     options = f"-p {server.port} -c listen_addresses={HOST} -c unix_socket_directories=''"
     wait = ("--wait", "--timeout", str(START_SECONDS), "--silent")
     log = f"{server.folder}/log"
@@ -88,10 +93,9 @@ def start(server: Server) -> None:
 
 
 def stop(server: Server) -> None:
-    """Stop the server if it runs, and return when it has ended."""
-    if Path(server.folder).exists():
-        arguments = ("--pgdata", _data(server), "--mode", "fast", "--wait", "--silent", "stop")
-        _run(server, "pg_ctl", *arguments, may_fail=True)
+    """Stop the server and return when it has ended."""
+    arguments = ("--pgdata", _data(server), "--mode", "fast", "--wait", "--silent", "stop")
+    _run(server, "pg_ctl", *arguments, may_fail=True)
 
 
 def remove(server: Server) -> None:

@@ -1,11 +1,15 @@
 """Running the real command as an operator does, and watching its every word for secrets."""
 
+import contextlib
+import io
 import json
 import os
 import pty
 import socket
 import subprocess
 import sys
+import tempfile
+import traceback
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +22,7 @@ import pytest
 
 from tollhouse.base.errors import GatewayError
 from tollhouse.cli import session
-from tollhouse.cli.main import tollhouse
+from tollhouse.cli.main import main, tollhouse
 from tollhouse.cli.organizations.org import create_organization
 from tollhouse.cli.organizations.project import create_project
 from tollhouse.cli.session import Session
@@ -27,6 +31,8 @@ from tollhouse.settings import load
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 180
+OWN_PROCESS = frozenset({"up", "down", "reset", "serve", "test-upstream", "demo-engine"})
+"""Verbs that run on, or start and stop other processes."""
 
 T = TypeVar("T")
 
@@ -65,7 +71,37 @@ class Operator:
         return f"{self.environment['HOME']}/tollhouse"
 
     def run(self, *arguments: str, exit_code: int = 0, **environment: str) -> Finished:
-        return self.shell([self.tollhouse, *arguments], environment, exit_code=exit_code)
+        """Run a verb, in this process unless it lasts or starts others."""
+        variables = {**self.environment, **environment}
+        is_own_source = variables["PYTHONPATH"] == str(ROOT / "src")
+        is_apart = not arguments or arguments[0] in OWN_PROCESS or "--help" in arguments
+        if is_apart or not is_own_source:
+            return self.shell([self.tollhouse, *arguments], environment, exit_code=exit_code)
+        finished = self._in_process(arguments, variables)
+        assert finished.exit_code == exit_code, finished
+        self.refuse_secrets(finished.stdout + finished.stderr)
+        return finished
+
+    def _in_process(self, arguments: tuple[str, ...], environment: dict[str, str]) -> Finished:
+        """Run a verb as its process would: with this directory, environment, input and output."""
+        output, errors = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+            open(os.devnull, encoding="utf-8") as nothing,  # noqa: PTH123 - of the system
+        ):
+            patch.chdir(self.directory)
+            patch.setattr(sys, "argv", [self.tollhouse, *arguments])
+            patch.setattr(sys, "stdin", nothing)
+            for name in set(os.environ) - set(environment):
+                patch.delenv(name)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            # It keeps the folder of the first variable that it has seen.
+            patch.setattr(tempfile, "tempdir", None)
+            code = _exit_code()
+        return Finished(code, _text(output), _text(errors))
 
     def shell(
         self, command: list[str], environment: Mapping[str, str], *, exit_code: int = 0
@@ -162,6 +198,24 @@ class Server:
                 return
         message = f"the log has ended without {event}"
         raise AssertionError(message)
+
+
+def _exit_code() -> int:
+    """Run the command of `sys.argv`. A bug has the code 1, as the interpreter gives it."""
+    try:
+        main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except Exception:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+        return 1
+
+
+def _text(written: io.TextIOWrapper) -> str:
+    written.flush()
+    buffer = written.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode()
 
 
 def environment(tools: Path, bytecode: Path) -> dict[str, str]:

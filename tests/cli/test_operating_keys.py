@@ -15,7 +15,7 @@ def follow(operator: Operator, server: Server, script: str) -> str:
 
 
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
-    listing, create, rotate, pause, revoke, replace, *pepper_steps = scripts(
+    listing, create, rotate, pause, revoke, narrow, replace, *pepper_steps = scripts(
         read("docs/guides/operating-keys.md")
     )
     project = new_project(patient)
@@ -30,16 +30,23 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
         assert "shown only now" in follow(patient, server, rotate)
         assert "suspended" in follow(patient, server, pause)
         assert follow(patient, server, revoke).count("revoked") == 2
+        owner = patient.created("admin-key", "create", "owner")
+        wide = patient.created("admin-key", "create", "wide")
+        patient.environment["TOLLHOUSE_ADMIN_KEY"] = owner["value"]
+        patient.environment["ADMIN_KEY_ID"] = wide["id"]
+        address = server.announced.split("is ready on ")[1].split()[0].strip(",.")
+        patient.environment["TOLLHOUSE_URL"] = address
+        assert '"permissions":["billing:read","projects:read"]' in follow(patient, server, narrow)
         assert "tha_" in follow(patient, server, replace)
         first, add, reload, second, retire, reload_again, last = pepper_steps[:7]
-        assert pepper_rows(follow(patient, server, first)) == [["1", "3", "yes", "1", "1", "yes"]]
+        assert pepper_rows(follow(patient, server, first)) == [["1", "5", "yes", "1", "1", "yes"]]
         follow(patient, server, add)
         follow(patient, server, reload)
         assert pepper_rows(follow(patient, server, second)) == [
-            ["1", "3", "yes", "1", "1", "no"],
+            ["1", "5", "yes", "1", "1", "no"],
             ["2", "0", "yes", "1", "1", "yes"],
         ]
-        assert "secrets_ended   3" in follow(patient, server, retire)
+        assert "secrets_ended   5" in follow(patient, server, retire)
         follow(patient, server, reload_again)
         found = follow(patient, server, last)
     assert pepper_rows(found)[0] == ["2", "0", "yes", "1", "1", "yes"]

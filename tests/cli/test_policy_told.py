@@ -60,7 +60,7 @@ def test_an_undecided_answer_is_shown_with_its_score(capsys: pytest.CaptureFixtu
         reason="undecided",
     )
 
-    show_verdicts(PolicyVerdictList(data=[verdict]))
+    show_verdicts(PolicyVerdictList(data=[verdict]), is_demonstration=False)
 
     shown = capsys.readouterr().out
     row = ["draft", "failed", "6000", "4000..7000", "9000", "5000", "undecided"]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.commands import Operator
 from tests.support.judge import Fault, ReceivedQuestion, ScriptedJudge
+from tollhouse.base.policies import DEMONSTRATION_JUDGE
 
 RULE = 'Does it say "bread"?'
 TRUE_THRESHOLD = 1_800
@@ -74,6 +75,26 @@ async def test_a_judge_that_fails_is_told(patient: Operator, judge: ScriptedJudg
 
     assert found["data"][0]["outcome"] == "failed"
     assert found["data"][0]["reason"]
+
+
+async def test_a_rule_that_the_demonstration_judge_does_not_know_names_the_setting(
+    patient: Operator, judge: ScriptedJudge
+) -> None:
+    policy = await drafted(patient)
+    judge.fails = lambda _: Fault.NEITHER_SIDE
+    command = ("policy", "test", policy, "--text", "Some bread.")
+
+    usual = await asyncio.to_thread(patient.run, *command)
+    shown = await asyncio.to_thread(
+        patient.run,
+        *command,
+        TOLLHOUSE_JUDGE__MODEL=DEMONSTRATION_JUDGE,
+        TOLLHOUSE_LEDGER__IS_SANDBOX="true",
+    )
+
+    assert "[judge]" not in usual.stdout + usual.stderr
+    assert "the demonstration judge knows only the example policies" in shown.stderr + shown.stdout
+    assert "[judge] of tollhouse.toml" in shown.stderr + shown.stdout
 
 
 def miscalibrated(question: ReceivedQuestion) -> float:

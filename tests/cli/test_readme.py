@@ -2,19 +2,14 @@
 
 import json
 import re
+import time
 from typing import Any
-
-from msgspec import NODEFAULT, UNSET, inspect
 
 from tests.cli.commands import ROOT, Operator, free_port, remember_secrets
 from tests.cli.documents import read, scripts
 from tollhouse.cli.doctor.deployment import JOBS
-from tollhouse.cli.main import COMMANDS
-from tollhouse.settings import Settings
 
 README = read("README.md")
-CATALOG = ("backends", "models", "judge")
-"""Their settings stand in a guide of their own."""
 
 
 # Nobody has configured one yet; who is not let in gets 401.
@@ -65,14 +60,23 @@ def test_trying_it_works_and_so_does_what_up_prints(curious: Operator) -> None:
     curious.environment.update(EXPORT.findall(printed))
     curl = printed[printed.index("\ncurl ") :].partition("\n\n")[0]
     answer = json.loads(curious.bash(curl).stdout)
-    looked = curious.bash(look).stdout
+    looked = _look_until_recorded(curious, look, answer["id"].removeprefix("chatcmpl-"))
 
     assert answer["choices"][0]["message"]["content"]
-    assert answer["id"].removeprefix("chatcmpl-") in looked.replace("-", "")
     assert "Total: " in looked
-    assert "Legal advice" in looked
+    assert "Card numbers" in looked
     curious.bash(end)
     assert list(curious.directory.iterdir()) == []
+
+
+def _look_until_recorded(operator: Operator, look: str, request_id: str) -> str:
+    """Records of requests are written in the background, twice a second."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        looked = operator.bash(look).stdout
+        if request_id in looked.replace("-", ""):
+            return looked
+    raise AssertionError(f"no record of request {request_id}")
 
 
 def test_the_start_page_tries_it_in_the_same_way() -> None:
@@ -89,30 +93,18 @@ def json_documents(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_table_of_settings_is_complete_and_its_defaults_are_true() -> None:
-    rows = re.findall(r"^\| `(\w+\.\w+)` \| (.+?) \|", README, re.MULTILINE)
-
-    assert dict(rows) == {
-        f"{section.name}.{field.name}": default_of(field)
-        for section in fields_of(inspect.type_info(Settings))
-        if section.name not in CATALOG
-        for field in fields_of(section.type)
-    }
-
-
-def fields_of(node: inspect.Type) -> tuple[inspect.Field, ...]:
-    assert isinstance(node, inspect.StructType)
-    return node.fields
-
-
-def default_of(field: inspect.Field) -> str:
-    if isinstance(field.default, bool):
-        return str(field.default).lower()
-    return "none" if field.default in (NODEFAULT, UNSET, None) else str(field.default)
-
-
-def test_the_overview_names_every_verb_and_every_link_leads_somewhere() -> None:
-    assert re.findall(r"^\| `tollhouse ([\w-]+)`", README, re.MULTILINE) == list(COMMANDS)
+def test_every_link_leads_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    pictures = re.findall(r'(?:src|srcset)="([^"]+)"', README)
+
     assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert pictures
+    assert [link for link in links + pictures if not (ROOT / link).exists()] == []
+
+
+def test_every_guarantee_names_tests_that_exist() -> None:
+    table = README.partition("## What it guarantees")[2].partition("##")[0]
+    named = re.findall(r"tests/[\w./]+", table)
+
+    assert len(named) >= 8
+    assert [path for path in named if not (ROOT / path).exists()] == []

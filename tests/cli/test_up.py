@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -11,13 +12,23 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import SECONDS_MAX, Operator, environment
+from tests.cli.commands import ROOT, SECONDS_MAX, Operator, environment
 from tests.cli.conftest import without_demo
 from tests.identity.waiting import until
 from tests.support import databases
 from tollhouse.cli.trial.folder import Trial, TrialFolder
 from tollhouse.cli.trial.processes import is_running
 
+SERIES = re.compile(r"^(tollhouse_\w+)(?:\{([^}]*)\})? ", re.MULTILINE)
+METRIC = re.compile(r"\btollhouse_\w+")
+GROUPING = re.compile(r"by \(([^)]*)\)")
+NOT_CAUSED_BY_THE_EXAMPLES = {
+    "tollhouse_activity_dropped_total",
+    "tollhouse_backend_replicas_avoided",
+    "tollhouse_limit_refusals_total",
+    "tollhouse_limits_redis_seconds_bucket",
+    "tollhouse_operator_pays_pico_usd_total",
+}
 HIDING_POSTGRES = "mount -t tmpfs none /usr/lib/postgresql && exec "
 
 
@@ -74,8 +85,10 @@ def test_it_has_something_to_look_at(trial: tuple[Operator, dict[str, Any]]) -> 
     caps = operator.json("caps", "show")["data"]
 
     assert len(projects) == 2
-    assert [policy["state"] for policy in policies] == ["draft", "monitoring", "paused"]
-    assert len(caps) == 1
+    assert [policy["state"] for policy in policies] == [
+        *("enforcing", "monitoring", "monitoring", "enforcing")
+    ]
+    assert [cap["is_alerting"] for cap in caps] == [False, True]
     assert operator.json("credits", "show")["available"]["value"].startswith("2")
 
 
@@ -87,6 +100,64 @@ def test_a_month_of_usage_is_marked_as_made_up(trial: tuple[Operator, dict[str, 
 
     assert len(past) == 60
     assert {entry["reason"] for entry in past} == {"example usage, made up by tollhouse up"}
+
+
+def test_every_kind_of_outcome_is_among_its_requests(
+    trial: tuple[Operator, dict[str, Any]],
+) -> None:
+    operator, made = trial
+    found: list[dict[str, Any]] = []
+
+    async def are_recorded() -> bool:
+        found[:] = operator.json("requests", "--limit", "100")["data"]
+        return len(found) >= 11
+
+    asyncio.run(until(are_recorded))
+    failed = {
+        (request["failed_by"], request["error_code"]) for request in found if request["failed_by"]
+    }
+    (unsettled,) = operator.json("ledger", "unsettled")["data"]
+
+    assert failed == {
+        ("caller", "policy_violation"),
+        ("caller", "invalid_type"),
+        ("caller", "model_not_found"),
+        ("backend", "backend_error"),
+        ("gateway", "policy_evaluator_unavailable"),
+    }
+    assert unsettled["model"] == "test-billed"
+    for policy in operator.json("policy", "list")["data"][:3]:
+        asked = f"manage/v1/organization/policies/{policy['id']}/decisions"
+        shown = operator.bash(
+            f'curl --fail --silent --header "Authorization: Bearer $TOLLHOUSE_ADMIN_KEY" '
+            f'"$TOLLHOUSE_URL/{asked}"',
+            keys_of(made),
+        )
+        assert "match" in {each["outcome"] for each in json.loads(shown.stdout)["data"]}
+
+
+def test_the_dashboard_asks_for_what_a_running_gateway_shows(
+    trial: tuple[Operator, dict[str, Any]],
+) -> None:
+    operator, _ = trial
+    port = operator.environment["TOLLHOUSE_SERVER__PROBE_PORT"]
+    series = operator.bash(f"curl --fail --silent http://127.0.0.1:{port}/metrics").stdout
+    labels_of: dict[str, set[str]] = {}
+    for name, labels in SERIES.findall(series):
+        labels_of.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))
+    dashboard = json.loads((ROOT / "deploy" / "grafana-dashboard.json").read_text())
+
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            (name,) = METRIC.findall(target["expr"])
+            if name in NOT_CAUSED_BY_THE_EXAMPLES:
+                continue
+            asked = {
+                label.strip()
+                for grouping in GROUPING.findall(target["expr"])
+                for label in grouping.split(",")
+            }
+            assert asked - {"instance"} <= labels_of[name], target["expr"]
 
 
 def test_all_is_well_says_the_doctor(trial: tuple[Operator, dict[str, Any]]) -> None:
@@ -133,8 +204,17 @@ def test_down_stops_it_up_goes_on_and_reset_leaves_nothing(curious: Operator) ->
     running, server = state(curious).processes.values(), state(curious).server
     assert server is not None
 
-    curious.run("down")
+    told = curious.json("down")
     assert not any(map(is_running, running))
+    assert told["stopped"] == ["gateway", "engine", "PostgreSQL"]
+    assert told["kept"][-1] == server.folder
+    with socket.create_server(("127.0.0.1", int(curious.environment["TOLLHOUSE_SERVER__PORT"]))):
+        found = curious.run("doctor", exit_code=1).stdout
+    assert "the trial is not running" in found
+    with socket.create_server(("127.0.0.1", server.port)):
+        refused = curious.run("up", exit_code=1).stderr
+    assert f"Port {server.port}, which the PostgreSQL of this trial uses" in refused
+    assert "database.url" in refused
 
     curious.json("up")
     answer = curious.bash(made["commands"]["curl"], keys_of(made))
@@ -151,7 +231,8 @@ def test_keys_are_not_lost_to_a_port_that_is_taken(curious: Operator) -> None:
     with socket.create_server(("127.0.0.1", port)):
         refused = curious.run("up", exit_code=1)
 
-    assert "Cannot listen" in refused.stderr
+    assert f"Cannot listen on 127.0.0.1, port {port}: Address already in use" in refused.stderr
+    assert "change server.port" in refused.stderr
     assert curious.json("up")["keys"]
 
 

@@ -1,1 +1,1 @@
-"""The pages of error codes, which the gateway serves itself. `make reference` writes their data."""
+"""The documentation that the gateway serves: the site of `make docs`, and a page per error code."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
+from urllib.parse import urljoin
 
 import msgspec
 from msgspec import Struct
@@ -23,11 +24,9 @@ table { border-collapse: collapse; width: 100% }
 th, td { border-bottom: 1px solid #8886; padding: .4rem .6rem .4rem 0; text-align: left;
   vertical-align: top }
 """
-_INLINE: Final = re.compile(
-    r"`(?P<code>[^`]+)`|\[(?P<text>[^\]]+)\]\((?:\.\./)*(?P<target>[^)]+)\)"
-)
-_FOLDERS: Final = {"guides": "docs"}
-"""The folders of linked pages; the gateway itself serves only the pages of errors."""
+_INLINE: Final = re.compile(r"`(?P<code>[^`]+)`|\[(?P<text>[^\]]+)\]\((?P<target>[^)]+)\)")
+_SOURCE_FOLDER: Final = "reference/errors/"
+"""Where the Markdown of the pages is; their links are relative to it."""
 _PAGE: Final = """\
 <!doctype html>
 <html lang="en">
@@ -92,7 +91,7 @@ def error_page(error: ErrorDescription) -> str:
         code=escape(error.code),
         statuses=escape(error.statuses),
         meanings=_list(error.meanings),
-        remedy=_inline(error.remedy),
+        remedy=_inline(error.remedy, up="../"),
     )
     return _page(error.code, body)
 
@@ -104,7 +103,7 @@ def index_page(errors: Iterable[ErrorDescription], *, link_prefix: str) -> str:
             link=escape(link_prefix + error.code),
             code=escape(error.code),
             statuses=escape(error.statuses),
-            remedy=_inline(error.remedy),
+            remedy=_inline(error.remedy, up="" if link_prefix else "../"),
         )
         for error in errors
     ]
@@ -122,12 +121,12 @@ def _page(title: str, body: str) -> str:
 
 def _list(texts: Sequence[str]) -> str:
     if len(texts) == 1:
-        return f"<p>{_inline(texts[0])}</p>"
-    return "<ul>\n" + "\n".join(f"<li>{_inline(text)}</li>" for text in texts) + "\n</ul>"
+        return f"<p>{_inline(texts[0], up='../')}</p>"
+    return "<ul>\n" + "\n".join(f"<li>{_inline(text, up='../')}</li>" for text in texts) + "\n</ul>"
 
 
-def _inline(markdown: str) -> str:
-    """Turn code and links into HTML. A link names a page of the documentation by its path."""
+def _inline(markdown: str, *, up: str) -> str:
+    """Turn code and links into HTML. `up` leads from the page to the documentation's root."""
     parts: list[str] = []
     end = 0
     for found in _INLINE.finditer(markdown):
@@ -135,8 +134,7 @@ def _inline(markdown: str) -> str:
         if found["code"] is not None:
             parts.append(f"<code>{escape(found['code'])}</code>")
         else:
-            target = found["target"]
-            folder = _FOLDERS.get(target.partition("/")[0], "docs/reference")
-            parts.append(f"{escape(found['text'])} (<code>{escape(f'{folder}/{target}')}</code>)")
+            target = urljoin(_SOURCE_FOLDER, found["target"]).removesuffix(".md")
+            parts.append(f'<a href="{escape(up + target)}/">{escape(found["text"])}</a>')
         end = found.end()
     return "".join([*parts, escape(markdown[end:], quote=False)])

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-HOME: Final = Path.home() / ".cache" / "tollhouse" / "sdks"
+from tollhouse.testing.model_file import cache_folder
+
+HOME: Final = cache_folder() / "sdks"
 LOCKS: Final = Path(__file__).parents[1] / "requirements" / "sdks"
 PYTHON_SDKS: Final = tuple(sorted(lock.stem for lock in LOCKS.glob("*.txt")))
 NODE_SDK: Final = "openai-node"

@@ -6,12 +6,11 @@ Tests that are marked `vllm` start it.
 import subprocess
 import sys
 import venv
-from pathlib import Path
 from typing import Final
 
-from tollhouse.testing.model_file import model_file
+from tollhouse.testing.model_file import cache_folder, model_file
 
-HOME: Final = Path.home() / ".cache" / "tollhouse" / "vllm"
+HOME: Final = cache_folder() / "vllm"
 PYTHON: Final = HOME / "bin" / "python"
 MODEL: Final = HOME / "smollm2"
 INSTALLED: Final = HOME / "installed"

@@ -95,6 +95,7 @@ def test_the_rest_of_the_catalog_may_hold_floats() -> None:
         "OTHER.STATEMENT",
         "LOOSE",
         "COMPUTED",
+        "COMPOSED",
     ],
 )
 @pytest.mark.parametrize("runner", sorted(statements.RUNNERS))
@@ -102,18 +103,21 @@ def test_sql_that_is_built_is_found(runner: str, statement: str) -> None:
     text = f"""
     LOOSE = "SELECT 1"
     COMPUTED: Final = make()
-
+    COMPOSED: Final = f"SELECT {{LOOSE}}"
     async def get(tx: Transaction, statement: str) -> None:
         await tx.{runner}({statement}, 1)
     """
     assert [finding.line for finding in statements.check(source(text))] == [6]
 
 
-@pytest.mark.parametrize("statement", ['"SELECT 1"', '"""SELECT\n1"""', "NAMED", "TYPED", "sql"])
+@pytest.mark.parametrize(
+    "statement", ['"SELECT 1"', '"""SELECT\n1"""', "NAMED", "TYPED", "JOINED", "sql"]
+)
 def test_sql_that_is_a_literal_passes(statement: str) -> None:
     text = (
         'NAMED: Final = "SELECT 1"\n'
         'TYPED: Final[LiteralString] = "SELECT 1"\n'
+        'JOINED: Final = f"{NAMED} WHERE true"\n'
         "async def get(tx: Transaction, sql: LiteralString) -> None:\n"
         f"    await tx.fetch_one({statement}, 1)\n"
     )

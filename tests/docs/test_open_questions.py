@@ -1,4 +1,4 @@
-"""The register of open questions is complete, gapless, and names a module for each answer."""
+"""The register of open questions is complete, in order, and names a module for each answer."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,7 @@ ROOMS = "organizations projects keys policies catalog ledger limits activity rep
 UPPER = "backends evaluation inference api serving manage cli settings"
 FOLDERS = set(f"base contract observability storage {ROOMS} {UPPER}".split())
 TOP_MODULES = {"app.py"}
+CONTENTS = re.compile(r"^\| \[([^]]+)\]\(#[a-z-]+\) \| (.*) \|$", re.MULTILINE)
 MODULE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
 
 
@@ -23,10 +24,51 @@ def rows() -> list[list[str]]:
     ]
 
 
-def test_every_number_stands_exactly_once_and_in_order() -> None:
-    numbers = [row[0] for row in rows()]
+def sections() -> dict[str, list[int]]:
+    """The numbers of the rows of each section that has rows."""
+    found: dict[str, list[int]] = {}
+    for section in REGISTER.read_text(encoding="utf-8").split("\n## ")[1:]:
+        numbers = [int(number) for number in re.findall(r"^\| OQ-(\d+) ", section, re.MULTILINE)]
+        if numbers:
+            found[section.partition("\n")[0]] = numbers
+    return found
+
+
+def test_every_number_stands_exactly_once() -> None:
+    numbers = sorted(row[0] for row in rows())
     assert len(numbers) >= LAST_OF_THE_SPECIFICATION
-    assert numbers == [f"OQ-{number:02d}" for number in range(1, len(numbers) + 1)]
+    assert numbers == sorted(f"OQ-{number:02d}" for number in range(1, len(numbers) + 1))
+
+
+def test_rows_are_in_order_within_their_subject() -> None:
+    assert sections()
+    assert [name for name, numbers in sections().items() if numbers != sorted(numbers)] == []
+
+
+def test_the_contents_list_the_rows_of_every_subject() -> None:
+    text = REGISTER.read_text(encoding="utf-8")
+
+    listed = {
+        name: [
+            number
+            for first, last in re.findall(r"OQ-(\d+)(?: to (\d+))?", numbers)
+            for number in range(int(first), int(last or first) + 1)
+        ]
+        for name, numbers in re.findall(
+            r"^\| \[([^]]+)\]\(#[a-z-]+\) \| (.*) \|$", text, re.MULTILINE
+        )
+    }
+    assert listed == sections()
+
+
+def test_the_differences_stand_first_and_name_rows_that_exist() -> None:
+    first = REGISTER.read_text(encoding="utf-8").split("\n## ")[1]
+    known = {row[0] for row in rows()}
+
+    assert first.startswith("The differences in one minute\n")
+    named = re.findall(r"OQ-\d+", first)
+    assert named
+    assert [number for number in named if number not in known] == []
 
 
 def test_every_row_has_its_five_cells_filled() -> None:

@@ -57,15 +57,34 @@ def _is_literal(node: ast.expr | None, literal_names: frozenset[str]) -> bool:
 
 
 def _literal_constants(tree: ast.Module) -> frozenset[str]:
-    return frozenset(
-        statement.target.id
-        for statement in tree.body
-        if isinstance(statement, ast.AnnAssign)
-        and isinstance(statement.target, ast.Name)
-        and _is_final(statement.annotation)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
+    """Return the Final constants that are literals, or composed of such constants alone."""
+    found: set[str] = set()
+    for statement in tree.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
+                if _is_final(annotation) and _is_composed(value, found):
+                    found.add(name)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _is_composed(value: ast.expr | None, constants: set[str]) -> bool:
+    match value:
+        case ast.Constant(value=str()):
+            return True
+        case ast.JoinedStr(values=parts):
+            return all(_is_part(part, constants) for part in parts)
+        case _:
+            return False
+
+
+def _is_part(part: ast.expr, constants: set[str]) -> bool:
+    match part:
+        case ast.FormattedValue(value=ast.Name(id=name)):
+            return name in constants
+        case _:
+            return isinstance(part, ast.Constant)
 
 
 def _is_final(annotation: ast.expr) -> bool:

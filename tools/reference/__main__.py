@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from tollhouse.documentation.error_pages import DATA
-from tools.reference import api, errors, llms, metrics, settings
+from tools.reference import api, commands, errors, llms, metrics, settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -17,8 +17,9 @@ def pages() -> dict[Path, str]:
         for name, text in {
             "operations.md": api.operations(),
             "schemas.md": api.schemas(),
-            "settings.md": settings.page((ROOT / "README.md").read_text(encoding="utf-8")),
+            "settings.md": settings.page(),
             "metrics.md": metrics.page(),
+            "commands.md": commands.page(),
             **errors.pages(),
         }.items()
     }

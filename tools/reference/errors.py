@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from http import HTTPStatus
 from importlib import resources
+from operator import attrgetter
 from typing import get_args
 
 import msgspec
@@ -97,7 +98,7 @@ def by_code() -> dict[str, list[type[GatewayError]]]:
 
 
 def _below(failure: type[GatewayError]) -> Iterator[type[GatewayError]]:
-    for derived in failure.__subclasses__():
+    for derived in sorted(failure.__subclasses__(), key=attrgetter("__module__", "__name__")):
         yield derived
         yield from _below(derived)
 

@@ -11,9 +11,15 @@ HEAD = """\
 > policies in natural language, project and Admin keys, and cost reports, for many organizations.
 
 """
-SECTIONS = {"guides": "Guides", "reference": "Reference", "": "More", "decisions": "Decisions"}
+SECTIONS = {
+    "guides": "Guides",
+    "runbooks": "Runbooks",
+    "reference": "Reference",
+    "": "More",
+    "decisions": "Decisions",
+}
 EACH_ERROR = "errors/index.md"
-READER = "For whoever runs a deployment. "
+OPENING = re.compile(r"For whoever [^.]*\. |(?:At the end of|After) this page ")
 SENTENCES = re.compile(r"(?<=[.:?]) (?=[A-Z`])")
 
 
@@ -46,4 +52,6 @@ def _summary(text: str) -> str:
     paragraphs = (part.strip() for part in text.split("\n\n")[1:])
     first = next((part for part in paragraphs if part[:1] not in "#|-`"), "")
     sentence = " ".join(first.removeprefix("> ").split())
-    return SENTENCES.split(sentence.removeprefix(READER), maxsplit=1)[0] if sentence else ""
+    if opening := OPENING.match(sentence):
+        sentence = sentence[opening.end() :]
+    return SENTENCES.split(sentence[:1].upper() + sentence[1:], maxsplit=1)[0]

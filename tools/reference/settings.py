@@ -1,31 +1,40 @@
-"""The page of settings: types and limits from the code, meanings from the README."""
+"""The page of settings: types and limits from the code, meanings from `settings.toml`."""
 
-import re
+import tomllib
+from pathlib import Path
 
 from msgspec import NODEFAULT, UNSET, inspect
 
 from tollhouse.settings import Settings
 from tools.reference.tables import code, table
 
-ROW = re.compile(r"^\| `(?P<name>\w+\.\w+)` \| [^|]+ \|(?P<meaning>.*)\|$", re.MULTILINE)
+CATALOG = frozenset({"backends", "models", "judge"})
+"""Their settings have a guide of their own."""
 HEAD = """\
 # Settings
 
-One TOML file. Variables of the environment override it: `TOLLHOUSE_SERVER__PORT=9000` sets
-`server.port`. [Models and backends](../guides/models-and-backends.md) have tables of their own.
+One TOML file: `tollhouse.toml` in the present directory, or what `--config` or `TOLLHOUSE_CONFIG`
+names. Variables of the environment override it: `TOLLHOUSE_SERVER__PORT=9000` sets `server.port`.
+[Models and backends](../guides/models-and-backends.md) and [the judge](../guides/judging.md) have
+tables of their own. Secrets have no default, weak ones are refused, and each
+[can come from a file](../guides/running.md#secrets-from-files-and-from-the-environment).
 
 """
 
 
-def page(readme: str) -> str:
+def page() -> str:
     """Return the page with a row for each setting, in the order of the sections."""
-    meanings = {row["name"]: row["meaning"] for row in ROW.finditer(readme)}
+    meanings = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     rows = [
-        (code(name), _form(field.type), _default(field), meanings[name])
+        (
+            code(f"{section.name}.{field.name}"),
+            _form(field.type),
+            _default(field),
+            meanings[section.name][field.name],
+        )
         for section in _fields(inspect.type_info(Settings))
-        if isinstance(section.type, inspect.StructType)
+        if section.name not in CATALOG
         for field in _fields(section.type)
-        if (name := f"{section.name}.{field.name}") in meanings
     ]
     return HEAD + table(("setting", "form", "default", "meaning"), rows)
 

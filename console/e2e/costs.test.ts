@@ -45,6 +45,18 @@ describe("costs", () => {
     await visitor.isContent();
   });
 
+  it("are told apart by model, with requests and tokens", async () => {
+    const { page } = visitor;
+
+    await page.getByRole("radio", { name: "By model" }).check();
+    await page.getByRole("columnheader", { name: "Cached input" }).waitFor();
+    await page.getByRole("row", { name: /example\/large( [\d,]{2,}){4} \d+\.\d % \$/ }).waitFor();
+    await page.getByRole("row", { name: /example\/small/ }).waitFor();
+    await visitor.isContent();
+
+    await page.getByRole("radio", { name: "By line item" }).check();
+  });
+
   it("keep range and grouping in the address", async () => {
     const { page } = visitor;
 

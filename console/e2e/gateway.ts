@@ -15,7 +15,9 @@ export const IS_TIMED = "TOLLHOUSE_TIMES_CONSOLE" in process.env;
 /** What `tests/console/serve.py` tells. */
 export interface Told {
   readonly base_url: string;
-  /** Of a gateway without a judge, in front of the same organization. */
+  /** Of a gateway with the judge of a trial, in front of the same organization. */
+  readonly demonstration_base_url: string;
+  /** Of a gateway without a judge that is no sandbox, in front of the same organization. */
   readonly unjudged_base_url: string;
   readonly admin_key: string;
   readonly narrow_key: string;

@@ -19,15 +19,9 @@ async function recorded(id: string): Promise<number> {
 }
 
 describe("models", () => {
-  it("are asked for with a project key", async () => {
+  it("are listed with the Admin key alone", async () => {
     const { page } = visitor;
     await visitor.go("Models");
-    await page.getByRole("textbox", { name: "Project key" }).fill("tha_not");
-    await page.getByText("A project key begins with thp_.").waitFor();
-    await visitor.isContent();
-
-    await page.getByRole("textbox", { name: "Project key" }).fill(inject("told").project_key);
-    await page.getByRole("button", { name: "Use this key" }).click();
 
     await page.getByRole("row", { name: /Example Large.*ready \$1\.00 \$0\.25 \$2\.00/ }).waitFor();
     await page.getByRole("row", { name: /Example Asleep.*not ready/ }).waitFor();
@@ -40,15 +34,25 @@ describe("the playground", () => {
   it("streams an answer over the real route, and remembers the conversation", async () => {
     const { page } = visitor;
     await visitor.go("Playground");
+    await page.getByRole("textbox", { name: "Project key" }).fill("tha_not");
+    await page.getByText("A project key begins with thp_.").waitFor();
+    await visitor.isContent();
+    await page.getByRole("textbox", { name: "Project key" }).fill(inject("told").project_key);
+    await page.getByRole("button", { name: "Use this key" }).click();
+    await page.getByLabel("Message").waitFor();
     await visitor.isContent();
 
-    await page.getByLabel("Message").fill("Say hello.");
-    await page.keyboard.press("Control+Enter");
-    await page.getByText("3 + 16 tokens").waitFor();
+    await page.getByLabel("Message").fill("Say");
+    await page.keyboard.press("Shift+Enter");
+    await page.keyboard.type("hello.");
+    expect(await page.getByLabel("Message").inputValue()).toBe("Say\nhello.");
+    await page.keyboard.press("Enter");
+    await page.getByText("3 input + 16 output tokens").waitFor();
+    expect(await page.getByLabel("Message").inputValue()).toBe("");
     await page.getByRole("button", { name: "Send" }).waitFor();
     await page.getByLabel("Message").fill("Again.");
     await page.getByRole("button", { name: "Send" }).click();
-    await page.getByText("+ 16 tokens").nth(1).waitFor();
+    await page.getByText("+ 16 output tokens").nth(1).waitFor();
 
     expect(await page.getByRole("log").getByRole("article").count()).toBe(4);
     await visitor.isContent();
@@ -57,7 +61,8 @@ describe("the playground", () => {
   it("is metered like any other call", async () => {
     const { page } = visitor;
 
-    const link = page.getByRole("link", { name: "What it cost" }).first();
+    await page.getByRole("log").getByText("$0.000035").first().waitFor();
+    const link = page.getByRole("log").getByRole("link", { name: "Request" }).first();
     const id = (await link.getAttribute("href"))?.split("/").at(-1) ?? "";
     await expect.poll(() => recorded(id), { timeout: 30_000 }).toBe(200);
     await link.click();

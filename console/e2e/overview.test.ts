@@ -1,7 +1,16 @@
+import type { Page } from "playwright-core";
 import { describe, expect, inject, it } from "vitest";
 import { enter, withBrowser } from "./visitor";
 
 const browser = withBrowser();
+
+/** How many places of the grid of figures hold nothing. */
+async function emptyPlaces(page: Page): Promise<number> {
+  return page.locator(".figures").evaluate((grid) => {
+    const columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
+    return (columns - (grid.children.length % columns)) % columns;
+  });
+}
 
 describe("the overview", () => {
   it("shows what is left, held, spent and capped", async () => {
@@ -11,6 +20,12 @@ describe("the overview", () => {
     await page.getByRole("region", { name: "Available credit" }).getByText("$399.25").waitFor();
     await page.getByRole("region", { name: "Held" }).getByText("$0.50").first().waitFor();
     await page.getByRole("region", { name: "Spent today" }).getByText("$").waitFor();
+    await page
+      .getByRole("region", { name: "Tokens" })
+      .getByText(/^[1-9]\d+$/)
+      .waitFor();
+    await page.getByRole("banner").getByText("Example Ltd").waitFor();
+    expect(await emptyPlaces(page)).toBe(0);
     await page.getByRole("region", { name: "Spending caps" }).getByText("Shop").waitFor();
     const matches = page.getByRole("region", { name: "Policy matches" });
     await matches.getByText(/^Today, and [\d,]{5,} in the last 30 days$/).waitFor();
@@ -40,7 +55,7 @@ describe("the overview", () => {
     await page.keyboard.press("Tab");
     await page.getByText("Skip to the page").waitFor();
     const names: string[] = [];
-    for (let step = 0; step < 12; step++) {
+    for (let step = 0; step < 16; step++) {
       await page.keyboard.press("Tab");
       names.push(await page.evaluate(() => document.activeElement?.textContent ?? ""));
     }

@@ -13,12 +13,15 @@ const QUALITY = 70;
 const SECTIONS = [
   "Overview",
   "Costs",
+  "Credit",
   "Requests",
   "Policies",
   "Projects and keys",
   "Limits and caps",
   "Models",
   "Playground",
+  "Admin keys",
+  "Audit log",
 ] as const;
 
 /** The whole page as WebP, which the browser can and the library cannot. */
@@ -33,6 +36,13 @@ async function picture(page: Page): Promise<Buffer> {
   });
   await session.detach();
   return Buffer.from(data, "base64");
+}
+
+/** One exchange, whose cost is known. */
+async function converse(page: Page): Promise<void> {
+  await page.getByLabel("Message").fill("Say hello.");
+  await page.keyboard.press("Enter");
+  await page.getByRole("log").getByText("$").waitFor();
 }
 
 describe.skipIf(FOLDER === "").each([
@@ -69,7 +79,27 @@ describe.skipIf(FOLDER === "").each([
       await visitor.page.getByRole("button", { name: "Use this key" }).click();
       await ask.waitFor({ state: "detached" });
     }
+    if (title === "Playground") await converse(visitor.page);
     await shoot(title.toLowerCase().replaceAll(" ", "-"));
+  });
+
+  it("of costs by model", async () => {
+    await show("Costs");
+    await visitor.page.getByRole("radio", { name: "By model" }).check();
+    await visitor.page.getByRole("columnheader", { name: "Requests" }).waitFor({
+      state: "attached",
+    });
+    await shoot("costs-by-model");
+  });
+
+  it("of a new Admin key", async () => {
+    const { page } = visitor;
+    await show("Admin keys");
+    await page.getByRole("button", { name: "New Admin key" }).click();
+    await page.getByLabel("Name").fill("Accounting");
+    await page.getByLabel("Permissions", { exact: true }).selectOption("Read costs and credit");
+    await shoot("new-admin-key");
+    await page.getByRole("button", { name: "Cancel" }).click();
   });
 
   it("of a policy", async () => {

@@ -56,10 +56,11 @@ describe("policies", () => {
     await page.getByLabel("Rule").fill("Does the text give medical advice?");
     await page.getByLabel("Scope").selectOption("Chosen projects");
     await page.getByLabel("Search").check();
-    await page.getByRole("button", { name: "Create draft" }).click();
+    await page.getByRole("button", { name: "Save as draft" }).click();
 
     await page.getByRole("heading", { name: "Medical advice", level: 1 }).waitFor();
     await page.getByText("This policy is not published yet").waitFor();
+    await page.getByText("A draft affects nothing").waitFor();
     await visitor.isContent();
   });
 

@@ -56,6 +56,7 @@ describe("a text on trial", () => {
     await page.getByRole("button", { name: "Judge it" }).click();
 
     const verdicts = page.getByRole("status", { name: "Verdicts" });
+    await page.getByRole("region", { name: "Test it on a text" }).getByText("a-judge").waitFor();
     for (const name of ["By the draft", "By the published version"]) {
       const verdict = verdicts.getByRole("region", { name });
       await verdict.getByText("match", { exact: true }).waitFor();
@@ -114,6 +115,26 @@ describe("a text on trial", () => {
     await verdicts.getByRole("region", { name: "By the draft" }).getByText("no match").waitFor();
     expect(await verdicts.getByRole("region").count()).toBe(1);
     await visitor.isContent();
+  });
+
+  it("whose rule the demonstration judge does not know says which setting to change", async () => {
+    const trial = await enter(browser(), { baseUrl: inject("told").demonstration_base_url });
+    const { page } = trial;
+    await trial.go("Policies");
+    await page.getByText("of this trial knows only the example policies").waitFor();
+    await trial.isContent();
+    await open("Card numbers", trial);
+    const panel = page.getByRole("region", { name: "Test it on a text" });
+    await panel.getByText("demonstration judge", { exact: true }).waitFor();
+    await page.getByLabel("Text", { exact: true }).fill("A riddle.");
+
+    await page.getByRole("button", { name: "Judge it" }).click();
+
+    const draft = page.getByRole("region", { name: "By the draft" });
+    await draft.getByText("the demonstration judge knows only the example policies").waitFor();
+    await draft.getByText("name a model in [judge] of tollhouse.toml").waitFor();
+    await trial.isContent();
+    await trial.leave();
   });
 
   it("cannot be judged where there is no judge, which is said", async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { enter, type Visitor, withBrowser } from "./visitor";
 
 const browser = withBrowser();
@@ -23,9 +23,9 @@ describe("requests", () => {
 
   // Whatever other walks have asked for stands on the first page too, so each kind is asked for.
   it.each([
-    ["Failed: 5xx", /502 example\/asleep the model’s engine/],
-    ["Refused: 4xx", /404 example\/unknown the caller/],
-    ["Refused: 4xx", /403 .* the caller policy_violation Card numbers/],
+    ["5xx", /502 Shop .* example\/asleep the model’s engine/],
+    ["4xx", /404 Shop .* example\/unknown the caller/],
+    ["4xx", /403 .* the caller policy_violation Card numbers/],
   ])("can be narrowed to %s", async (kind, expected) => {
     const { page } = visitor;
 
@@ -48,6 +48,149 @@ describe("requests", () => {
     await page.getByRole("link", { name: "Shop" }).waitFor();
     await page.getByRole("img", { name: /admission/ }).waitFor();
     await visitor.isContent();
+  });
+
+  it("that a policy refused show its score, its threshold and the time of judging", async () => {
+    const { page } = visitor;
+    await visitor.go("Requests");
+    await page.getByRole("radio", { name: "4xx" }).check();
+    await page
+      .getByRole("row", { name: /403 .* policy_violation Card numbers/ })
+      .first()
+      .getByRole("rowheader")
+      .getByRole("link")
+      .click();
+
+    await page
+      .getByRole("region", { name: "Refused by policy" })
+      .getByRole("row", {
+        name: /Card numbers v1 pol_\w+ Request Score [\d.]+ %, threshold [\d.]+ %/,
+      })
+      .waitFor();
+    await page
+      .getByRole("region", { name: "Policies", exact: true })
+      .getByRole("row", { name: /Card numbers v1 .* Request enforcing match/ })
+      .waitFor();
+    await page.getByRole("img", { name: /judging/ }).waitFor();
+    await visitor.isContent();
+  });
+
+  it("with a wrong parameter name it", async () => {
+    const { page } = visitor;
+    await visitor.go("Requests");
+    await page.getByRole("radio", { name: "4xx" }).check();
+    await page
+      .getByRole("row", { name: /400 .* invalid_type/ })
+      .first()
+      .getByRole("rowheader")
+      .getByRole("link")
+      .click();
+
+    await page.getByText("Wrong parameter").waitFor();
+    await page.getByText("temperature", { exact: true }).waitFor();
+    await visitor.isContent();
+  });
+
+  it("are counted: faults of the service apart from mistakes of callers", async () => {
+    const { page } = visitor;
+    await visitor.go("Requests");
+    const counted = page.getByRole("region", { name: "Last 24 hours" });
+
+    await counted.getByText("faults of the gateway or of a model’s engine").waitFor();
+    await counted.getByText("mistakes of callers, refusals and disconnects").waitFor();
+    expect(await counted.locator("dd .number").allInnerTexts()).not.toContain("0");
+  });
+
+  it("are found by project, key, policy and error code, and the address keeps it", async () => {
+    const { page } = visitor;
+    await visitor.go("Requests");
+    const filters = page.getByRole("form", { name: "Filters" });
+    const answered = page.getByRole("row", { name: /200 .* none/ }).first();
+    await answered.waitFor();
+
+    await filters.getByLabel("Error code").fill("invalid_type");
+    await filters.getByRole("button", { name: "Filter" }).click();
+    await answered.waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /400 Shop .* invalid_type/ }).waitFor();
+    expect(new URL(page.url()).searchParams.get("code")).toBe("invalid_type");
+    await visitor.isContent();
+
+    await filters.getByLabel("Error code").fill("");
+    await page.keyboard.press("Enter");
+    await answered.waitFor();
+    await filters.getByLabel("Matched by policy").selectOption({ label: "Card numbers" });
+    await answered.waitFor({ state: "detached" });
+    await page
+      .getByRole("row", { name: /403 .* policy_violation Card numbers/ })
+      .first()
+      .waitFor();
+    await visitor.isContent();
+
+    await filters.getByLabel("Matched by policy").selectOption({ label: "Any" });
+    await filters.getByLabel("Project").selectOption({ label: "Shop" });
+    await answered.waitFor();
+    await filters.getByLabel("From (UTC)").fill("2100-01-01T00:00");
+    await page.keyboard.press("Enter");
+    await page.getByText("There is no such request.").waitFor();
+    await visitor.isContent();
+  });
+
+  it("are added as they end while the list is live", async () => {
+    const { page } = visitor;
+    await visitor.go("Requests");
+    await page.getByLabel("Live").check();
+    await page
+      .getByRole("row", { name: /200 .* none/ })
+      .first()
+      .waitFor();
+
+    const model = `example/live-${Date.now()}`;
+    const answer = await fetch(`${inject("told").base_url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${inject("told").project_key}`,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello." }] }),
+    });
+
+    expect(answer.status).toBe(404);
+    await page.getByRole("row", { name: new RegExp(`404 .* ${model} the caller`) }).waitFor();
+    await visitor.isContent();
+  });
+
+  it("are not asked for while the tab is hidden", async () => {
+    const { page } = visitor;
+    await visitor.go("Overview");
+    await page.clock.install();
+    await visitor.go("Requests");
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/organization/requests?")) asked.push(request.url());
+    });
+    const poll = () => page.waitForResponse((response) => asked.includes(response.url()));
+    const hide = (isHidden: boolean) =>
+      page.evaluate((isHidden) => {
+        Object.defineProperty(document, "hidden", { configurable: true, value: isHidden });
+      }, isHidden);
+
+    const first = poll();
+    await page.getByLabel("Live").check();
+    await first;
+    await page
+      .getByRole("row", { name: /200 .* none/ })
+      .first()
+      .waitFor();
+    await hide(true);
+    asked.length = 0;
+    await page.clock.runFor(60_000);
+    expect(asked).toEqual([]);
+
+    const again = poll();
+    await hide(false);
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await again;
+    expect(asked[0]).toContain("start_time=");
   });
 
   it("that never were are not found", async () => {

@@ -5,12 +5,15 @@ const browser = withBrowser();
 const PAGES = [
   "Overview",
   "Costs",
+  "Credit",
   "Requests",
   "Policies",
   "Projects and keys",
   "Limits and caps",
   "Models",
   "Playground",
+  "Admin keys",
+  "Audit log",
 ] as const;
 
 describe.each([

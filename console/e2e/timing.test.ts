@@ -39,7 +39,7 @@ describe.runIf(IS_TIMED)("a large organization", () => {
 
   beforeAll(async () => {
     visitor = await enter(browser(), { viewport: { width: 1280, height: 800 } });
-    await visitor.go("Models");
+    await visitor.go("Playground");
     await visitor.page
       .getByRole("textbox", { name: "Project key" })
       .fill(inject("told").project_key);

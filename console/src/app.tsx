@@ -7,6 +7,8 @@ import { SignIn } from "./sign-in";
 import { type Session, SessionContext } from "./ui/session";
 
 const SHOWN_OF_KEY = 10;
+const REDACTED_START = "tha_".length + 4;
+const REDACTED_END = 4;
 
 export function App() {
   const [adminKey, setAdminKey] = useState("");
@@ -16,6 +18,7 @@ export function App() {
     return {
       admin: apiWith(adminKey),
       adminKeyStart: `${adminKey.slice(0, SHOWN_OF_KEY)}…`,
+      redactedAdminKey: `${adminKey.slice(0, REDACTED_START)}...${adminKey.slice(-REDACTED_END)}`,
       projectKey,
       holdProjectKey,
       signOut: () => {

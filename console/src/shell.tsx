@@ -2,7 +2,10 @@
 
 import { type ReactNode, useMemo, useState } from "react";
 import { type Place, placeOf, SECTIONS, sectionOf } from "./base/places";
+import { AdminKeys } from "./pages/admin-keys/admin-keys";
+import { Audit } from "./pages/audit/audit";
 import { Costs } from "./pages/costs/costs";
+import { Credit } from "./pages/credit/credit";
 import { Limits } from "./pages/limits/limits";
 import { Models } from "./pages/models/models";
 import { Overview } from "./pages/overview/overview";
@@ -15,9 +18,12 @@ import { Projects } from "./pages/projects/projects";
 import { Request } from "./pages/requests/request";
 import { Requests } from "./pages/requests/requests";
 import { Boundary } from "./ui/boundary";
+import { Badge } from "./ui/data";
+import { Icon } from "./ui/icon";
 import { Mark } from "./ui/mark";
 import { Link, usePath } from "./ui/navigation";
 import { NowContext, presentInstant } from "./ui/now";
+import { useOrganization } from "./ui/organization";
 import { Page } from "./ui/page";
 import { useSession } from "./ui/session";
 
@@ -69,6 +75,12 @@ function pageAt(place: Place): ReactNode {
       return <Project id={place.id} />;
     case "playground":
       return <Playground />;
+    case "credit":
+      return <Credit />;
+    case "admin-keys":
+      return <AdminKeys />;
+    case "audit":
+      return <Audit />;
     case "nowhere":
       return <Nowhere />;
   }
@@ -96,6 +108,7 @@ function Side({ place }: { place: Place }) {
           Menu
         </button>
       </div>
+      <OrganizationName />
       <nav id="menu" aria-label="Pages">
         <ul className="menu">
           {SECTIONS.map(({ page, title }) => (
@@ -105,6 +118,7 @@ function Side({ place }: { place: Place }) {
                 onClick={close}
                 {...(page === section ? { "aria-current": "page" } : {})}
               >
+                <Icon of={page} />
                 {title}
               </Link>
             </li>
@@ -112,6 +126,9 @@ function Side({ place }: { place: Place }) {
         </ul>
       </nav>
       <div className="holder">
+        <a href="/docs/" target="_blank" rel="noopener">
+          Documentation
+        </a>
         <span className="quiet">
           Signed in with <code>{session.adminKeyStart}</code>
         </span>
@@ -120,6 +137,25 @@ function Side({ place }: { place: Place }) {
         </button>
       </div>
     </header>
+  );
+}
+
+/** Empty until the name is known, and for a key that may not read it. */
+function OrganizationName() {
+  const organization = useOrganization();
+  return (
+    <div className="organization">
+      {organization !== null && (
+        <>
+          <strong title={organization.name}>{organization.name}</strong>
+          {organization.is_sandbox && (
+            <span>
+              <Badge tone="warn">sandbox</Badge>
+            </span>
+          )}
+        </>
+      )}
+    </div>
   );
 }
 

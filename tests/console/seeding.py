@@ -27,6 +27,7 @@ USD: Final = 10**12
 KEPT_DAYS: Final = 400
 TIMEOUT_SECONDS: Final = 120.0
 CARDS_THRESHOLD: Final = 8_000
+FINANCE: Final = ("activity:read", "billing:read", "spending_limits:read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,7 @@ async def seed(org: OrganizationFixture) -> Seeded:
     await org.archive(old)
     paused, judging = await _policies(org, deployment, search)
     await _limits(org, deployment)
+    await org.admin_key(FINANCE, name="Finance reports")
     return Seeded(
         admin_key=(await org.admin_key(name="Console")).value,
         narrow_key=(await org.admin_key(("projects:read",), name="Only projects")).value,

@@ -20,8 +20,9 @@ from tests.support.judged_deployment import judged_by
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.upstream import running_upstream
 from tollhouse.app import connect
+from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.keys.secrets import Peppers
-from tollhouse.settings import Settings
+from tollhouse.settings import LedgerSettings, Settings
 from tollhouse.storage import schema
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -41,14 +42,18 @@ async def main() -> None:
 
 async def serve(settings: Settings, upstream: ScriptedUpstream, judge_url: str) -> None:
     database = await connect(settings)
-    org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
+    peppers = Peppers(settings.secrets.pepper_bytes())
+    org = await new_organization_fixture(database, peppers, "Example Ltd")
     seeded = await seed(org)
     if "--crowded" in sys.argv:
         await crowd(org, settings.database.url)
     await database.close()
+    sandbox = msgspec.structs.replace(settings, ledger=LedgerSettings(is_sandbox=True))
+    trial = judged_by(sandbox, judge_url, model=DEMONSTRATION_JUDGE)
     async with (
-        running_gateway(judged_by(settings, judge_url)) as gateway,
+        running_gateway(judged_by(sandbox, judge_url)) as gateway,
         running_gateway(settings) as unjudged,
+        running_gateway(trial) as demonstration,
     ):
         await run_jobs(gateway.application, "reaper")
         failed_id = await trade(gateway, upstream, seeded.project_key, seeded.admin_key)
@@ -56,6 +61,7 @@ async def serve(settings: Settings, upstream: ScriptedUpstream, judge_url: str) 
         told = {
             "base_url": gateway.base_url,
             "unjudged_base_url": unjudged.base_url,
+            "demonstration_base_url": demonstration.base_url,
             "failed_request_id": failed_id,
             **msgspec.to_builtins(seeded),
         }

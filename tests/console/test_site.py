@@ -211,3 +211,18 @@ async def test_the_gateway_gives_the_console_to_anybody_and_nothing_else_of_that
     assert console.headers["content-type"] == "text/html; charset=utf-8"
     assert neighbour.status_code == 404
     assert neighbour.json()["error"]["code"] == "unknown_url"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_the_start_page_leads_to_the_console(gateway: Gateway, method: str) -> None:
+    async with gateway.client() as client:
+        answer = await client.request(method, "/")
+
+    assert (answer.status_code, answer.headers["location"]) == (307, "console")
+    assert answer.url.join(answer.headers["location"]).path == "/console"
+
+
+async def test_only_the_start_page_itself_leads_there(gateway: Gateway) -> None:
+    async with gateway.client() as client:
+        assert (await client.get("/x")).status_code == 404
+        assert (await client.post("/")).status_code == 405

@@ -19,7 +19,7 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 LARGE: Final = "example/large"
 UNAVAILABLE: Final = "example/asleep"
-REFUSED_TWICE: Final = 2
+REFUSED: Final = 3
 ANSWERED: Final = 5
 CARDS_REFUSED: Final = 11
 
@@ -60,13 +60,14 @@ async def trade(gateway: Gateway, upstream: ScriptedUpstream, key: str, admin_ke
             answer = await client.post(path, json=_asked(LARGE, stream=number % 2 == 0))
             assert answer.status_code == 200, answer.text
         await client.post(path, json=_asked("example/unknown"))
+        await client.post(path, json=_asked(LARGE, temperature="hot"))
         await client.post(path, json=_asked(UNAVAILABLE))
         upstream.queue(
             UpstreamScript(status=500, body={"error": {"message": "out of memory"}}), times=9
         )
         failed = await client.post(path, json=_asked(LARGE))
         upstream.scripts.clear()
-    await _written(gateway, admin_key, count=ANSWERED + REFUSED_TWICE + 1)
+    await _written(gateway, admin_key, count=ANSWERED + REFUSED + 1)
     return failed.headers["x-request-id"]
 
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { asFailure, failureOf, refusingPolicies, unreachable } from "./failure";
+import { asFailure, errorPage, failureOf, refusingPolicies, unreachable } from "./failure";
 
 function answer(status: number, headers: Record<string, string> = {}): Response {
   return new Response(null, { status, headers });
@@ -66,5 +66,15 @@ describe("failures", () => {
     expect(asFailure(fault).explanation.code).toBe("console_fault");
     expect(reported).toEqual([fault]);
     vi.unstubAllGlobals();
+  });
+});
+
+describe("pages of errors", () => {
+  it("exist for codes of the gateway alone", () => {
+    const fromProxy = failureOf(answer(502), null).explanation.code;
+
+    expect(errorPage("rate_limit_exceeded")).toBe("/docs/errors/rate_limit_exceeded");
+    expect(errorPage(unreachable().explanation.code)).toBeNull();
+    expect(errorPage(fromProxy)).toBeNull();
   });
 });

@@ -24,6 +24,14 @@ export class Failure extends Error {
   }
 }
 
+/** Codes of the console itself; the gateway serves a page for every other one. */
+const CODES_WITHOUT_A_PAGE = new Set(["unexpected_answer", "unreachable", "console_fault"]);
+
+/** The page that says what to do about an error, or null if there is none. */
+export function errorPage(code: string): string | null {
+  return CODES_WITHOUT_A_PAGE.has(code) ? null : `/docs/errors/${code}`;
+}
+
 const POLICY_ID = /\bpol_[0-9a-f]{32}\b/g;
 
 /** The policies that refused a request. Callers are told their IDs alone. */

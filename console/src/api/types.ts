@@ -4,7 +4,12 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type AdminKey = Schemas["AdminKey"];
+export type AdminPermission = Schemas["NarrowAdminKey"]["permissions"][number];
+export type AuditChange = Schemas["AuditChange"];
+export type AuditEntry = Schemas["AuditEntry"];
 export type CostBucket = Schemas["CostBucket"];
+export type CreateAdminKey = Schemas["CreateAdminKey"];
 export type CreateManagedProjectKey = Schemas["CreateManagedProjectKey"];
 export type CreatePolicy = Schemas["CreatePolicy"];
 export type CreditEntry = Schemas["CreditEntry"];
@@ -14,6 +19,7 @@ export type EffectivePolicy = Schemas["EffectivePolicy"];
 /** As the routes under `/v1` show it, without what only the management extension has. */
 export type GivenPolicy = Schemas["Policy"];
 export type Model = Schemas["Model"];
+export type Organization = Schemas["Organization"];
 export type Policy = Schemas["ManagedPolicy"];
 export type PolicyDecision = Schemas["PolicyDecision"];
 export type PolicyDraft = Schemas["ManagedPolicyDraft"];
@@ -25,6 +31,8 @@ export type Project = Schemas["Project"];
 export type ProjectKey = Schemas["ManagedProjectKey"];
 export type PublishedPolicy = Schemas["ManagedPublishedPolicy"];
 export type RateLimit = Schemas["RateLimit"];
+export type RequestDetails = Schemas["RequestDetails"];
 export type RequestRecord = Schemas["RequestRecord"];
 export type RequestRollupBucket = Schemas["RequestRollupBucket"];
 export type SpendingLimit = Schemas["SpendingLimit"];
+export type UsageBucket = Schemas["UsageBucket"];

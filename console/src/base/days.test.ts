@@ -3,6 +3,7 @@ import {
   dayFrom,
   dayOf,
   daysIn,
+  exactMoment,
   isoDay,
   lastDays,
   longDay,
@@ -47,6 +48,7 @@ describe("days", () => {
   it("are written for people", () => {
     expect(longDay(NOW)).toBe("1 Mar 2026");
     expect(moment(NOW)).toBe("1 Mar 2026, 09:30 UTC");
+    expect(exactMoment(NOW)).toBe("1 Mar 2026, 09:30:00 UTC");
   });
 
   it.each([

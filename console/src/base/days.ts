@@ -78,6 +78,16 @@ export function moment(at: Instant): string {
   return `${longDay(at)}, ${new Date(at * 1000).toISOString().slice(11, 16)} UTC`;
 }
 
+/** 14 Nov 2026, 09:30:12 UTC */
+export function exactMoment(at: Instant): string {
+  return `${longDay(at)}, ${timeOfDay(at)} UTC`;
+}
+
+/** 09:30:12 */
+export function timeOfDay(at: Instant): string {
+  return new Date(at * 1000).toISOString().slice(11, 19);
+}
+
 const STEPS: ReadonlyArray<readonly [seconds: number, name: string]> = [
   [365 * DAY_SECONDS, "year"],
   [30 * DAY_SECONDS, "month"],

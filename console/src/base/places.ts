@@ -15,6 +15,9 @@ export type Place =
   | { readonly page: "limits" }
   | { readonly page: "models" }
   | { readonly page: "playground" }
+  | { readonly page: "credit" }
+  | { readonly page: "admin-keys" }
+  | { readonly page: "audit" }
   | { readonly page: "nowhere" };
 
 export type Section = Exclude<
@@ -25,12 +28,15 @@ export type Section = Exclude<
 export const SECTIONS: ReadonlyArray<{ readonly page: Section; readonly title: string }> = [
   { page: "overview", title: "Overview" },
   { page: "costs", title: "Costs" },
+  { page: "credit", title: "Credit" },
   { page: "requests", title: "Requests" },
   { page: "policies", title: "Policies" },
   { page: "projects", title: "Projects and keys" },
   { page: "limits", title: "Limits and caps" },
   { page: "models", title: "Models" },
   { page: "playground", title: "Playground" },
+  { page: "admin-keys", title: "Admin keys" },
+  { page: "audit", title: "Audit log" },
 ];
 
 const NEW = "new";

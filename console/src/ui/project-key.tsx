@@ -1,4 +1,4 @@
-/** Models answer project keys alone, so these pages ask for one, to be kept beside the Admin key. */
+/** Models answer project keys alone, so the playground asks for one, to be kept beside the Admin key. */
 
 import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import { type Api, apiWith } from "../api/client";

@@ -1,7 +1,7 @@
 /** A failure in words: what is missing, whose turn it is, and where it can be looked up. */
 
 import { useEffect, useState } from "react";
-import type { Explanation, Failure } from "../api/failure";
+import { type Explanation, errorPage, type Failure } from "../api/failure";
 import { type RefusingPolicy, readRefusingPolicies } from "../api/refusing";
 import { Link } from "./navigation";
 import { useSession } from "./session";
@@ -23,6 +23,7 @@ export function Refusal({ failure, onRetry }: RefusalProperties) {
           Request ID <code className="anywhere">{explanation.requestId}</code>
         </p>
       )}
+      <ErrorPageLink code={explanation.code} />
       {explanation.status === 401 && (
         <button type="button" className="button button-small" onClick={signOut}>
           Sign in again
@@ -34,6 +35,18 @@ export function Refusal({ failure, onRetry }: RefusalProperties) {
         </button>
       )}
     </div>
+  );
+}
+
+function ErrorPageLink({ code }: { code: string }) {
+  const page = errorPage(code);
+  if (page === null) return null;
+  return (
+    <p className="small">
+      <a href={page} target="_blank" rel="noopener">
+        What to do about {code}
+      </a>
+    </p>
   );
 }
 

@@ -7,6 +7,8 @@ export interface Session {
   readonly admin: Api;
   /** Enough of the Admin key to know it by. */
   readonly adminKeyStart: string;
+  /** The Admin key as lists of keys show it. */
+  readonly redactedAdminKey: string;
   /** For the routes that only a project key opens; empty until somebody enters one. */
   readonly projectKey: string;
   holdProjectKey(key: string): void;

@@ -4,6 +4,7 @@ import type { CostBucket } from "../../api/types";
 import { DAY_SECONDS } from "../../base/days";
 import { decimalOf } from "../../base/money";
 import { breakdown, costsAsCsv, gathered } from "./breakdown";
+import { usageByModel } from "./usage";
 
 const FIRST = Date.UTC(2026, 10, 1) / 1000;
 const NAMES = namesFrom(
@@ -57,6 +58,21 @@ describe("a breakdown of costs", () => {
     expect(decimalOf(total)).toBe("8.5");
   });
 
+  it("sums the line items of a model, whose name may have a comma", () => {
+    const items = buckets(
+      { day: 0, value: "1", item: "large, v2, input" },
+      { day: 0, value: "0.25", item: "large, v2, cached input" },
+      { day: 1, value: "2", item: "small, output" },
+    );
+
+    const { groups } = breakdown(items, "model", NAMES);
+
+    expect(groups.map(({ id, amounts }) => [id, amounts.map(decimalOf)])).toEqual([
+      ["small", ["0", "2"]],
+      ["large, v2", ["1.25", "0"]],
+    ]);
+  });
+
   it("tells keys of the same project apart", () => {
     const { groups } = breakdown(
       buckets(
@@ -95,5 +111,20 @@ describe("a breakdown of costs", () => {
 
   it("of nothing is nothing", () => {
     expect(breakdown(buckets(), "project", NAMES).groups).toEqual([]);
+  });
+});
+
+describe("usage by model", () => {
+  it("adds up the days of each model", () => {
+    const used = { object: "organization.usage.result", estimated_requests: 0, images: 0 } as const;
+    const none = { project_id: null, api_key_id: null };
+    const tokens = { input_tokens: 10, cached_input_tokens: 2, output_tokens: 5 };
+    const results = [{ ...used, ...none, ...tokens, requests: 3, model: "large" }];
+    const bucket = { object: "bucket", start_time: FIRST, end_time: FIRST, results } as const;
+
+    const usage = usageByModel([bucket, { ...bucket, results: [...results, ...results] }]);
+
+    expect(usage.get("large")).toEqual({ requests: 9, input: 30, cachedInput: 6, output: 15 });
+    expect(usage.get("small")).toBeUndefined();
   });
 });

@@ -6,7 +6,7 @@ import { csv } from "../../base/csv";
 import { dayOf, type Instant, isoDay } from "../../base/days";
 import { decimalOf, type PicoUsd, picoOf, sum } from "../../base/money";
 
-export type Grouping = "project" | "key" | "line_item";
+export type Grouping = "project" | "key" | "model" | "line_item";
 
 type CostResult = CostBucket["results"][number];
 
@@ -26,10 +26,14 @@ export interface Breakdown {
   readonly total: PicoUsd;
 }
 
-/** What the API is asked to group by. Keys come with their projects, which say whose they are. */
+/**
+ * What the API is asked to group by. Keys come with their projects, which say whose they are.
+ * A line item is a part of a model's price, so that line items sum up to models.
+ */
 export const DIMENSIONS = {
   project: ["project_id"],
   key: ["project_id", "api_key_id"],
+  model: ["line_item"],
   line_item: ["line_item"],
 } as const;
 
@@ -57,7 +61,14 @@ export function breakdown(buckets: readonly CostBucket[], by: Grouping, names: N
   };
 }
 
+/** "example/large, cached input" belongs to "example/large". */
+export function modelOf(lineItem: string): string {
+  const end = lineItem.lastIndexOf(", ");
+  return end === -1 ? lineItem : lineItem.slice(0, end);
+}
+
 function idOf(result: CostResult, by: Grouping): string {
+  if (by === "model") return modelOf(result.line_item ?? "");
   if (by === "line_item") return result.line_item ?? "";
   return (by === "project" ? result.project_id : result.api_key_id) ?? "";
 }
@@ -68,6 +79,7 @@ function wordsFor(
   names: Names,
 ): { name: string; detail: string } {
   const project = project_id === null ? "" : names.project(project_id);
+  if (by === "model") return { name: modelOf(line_item ?? ""), detail: "" };
   if (by === "line_item") return { name: line_item ?? "", detail: "" };
   if (by === "project") return { name: project, detail: "" };
   return { name: api_key_id === null ? "" : names.key(api_key_id), detail: project };

@@ -27,6 +27,7 @@ import {
   type Grouping,
   gathered,
 } from "./breakdown";
+import { type ModelUsage, readUsage } from "./usage";
 
 const loadChart = () => import("./chart");
 const Chart = lazy(loadChart);
@@ -35,9 +36,15 @@ const BUCKETS_MAX = 180;
 const GROUPINGS: ReadonlyArray<Option<Grouping>> = [
   { value: "project", title: "By project" },
   { value: "key", title: "By key" },
+  { value: "model", title: "By model" },
   { value: "line_item", title: "By line item" },
 ];
-const TITLES = { project: "Project", key: "Key", line_item: "Line item" } as const;
+const TITLES = {
+  project: "Project",
+  key: "Key",
+  model: "Model",
+  line_item: "Line item",
+} as const;
 
 export function Costs() {
   const now = useNow();
@@ -84,6 +91,8 @@ interface Costing {
   readonly span: Span;
   readonly by: Grouping;
   readonly buckets: readonly CostBucket[];
+  /** Requests and tokens, where models are told apart. */
+  readonly usage: ReadonlyMap<string, ModelUsage> | null;
   readonly unsettled: number;
 }
 
@@ -94,6 +103,7 @@ async function readCosts(
   signal: AbortSignal,
 ): Promise<Costing> {
   let unsettled = 0;
+  const used = by === "model" ? readUsage(admin, span, signal) : null;
   const buckets = await walkReport(async (cursor) => {
     const query = {
       start_time: span.start,
@@ -108,7 +118,7 @@ async function readCosts(
     unsettled = Number(headers.get("x-tollhouse-unsettled-requests") ?? "0");
     return data;
   });
-  return { span, by, buckets, unsettled };
+  return { span, by, buckets, usage: await used, unsettled };
 }
 
 function Report({ span, by }: { span: Span; by: Grouping }) {
@@ -143,7 +153,7 @@ function Unsettled({ requests }: { requests: number }) {
 
 function Costed({ costs }: { costs: Costing }) {
   const names = useNames();
-  const { span, by, buckets } = costs;
+  const { span, by, buckets, usage } = costs;
   const broken = useMemo(() => breakdown(buckets, by, names), [buckets, by, names]);
   const drawn = useMemo(() => gathered(broken.groups, SERIES_COLOURS), [broken]);
   const days = `${longDay(span.start)} to ${longDay(span.end - 1)}`;
@@ -177,7 +187,7 @@ function Costed({ costs }: { costs: Costing }) {
           </button>
         }
       >
-        <Groups broken={broken} by={by} drawn={drawn.length} />
+        <Groups broken={broken} by={by} drawn={drawn.length} usage={usage} />
       </Panel>
     </>
   );
@@ -192,9 +202,25 @@ interface GroupsProperties {
   readonly broken: Breakdown;
   readonly by: Grouping;
   readonly drawn: number;
+  readonly usage: ReadonlyMap<string, ModelUsage> | null;
 }
 
-function Groups({ broken, by, drawn }: GroupsProperties) {
+function usageColumns(usage: ReadonlyMap<string, ModelUsage> | null): ReadonlyArray<Column<Group>> {
+  if (usage === null) return [];
+  const column = (title: string, field: keyof ModelUsage): Column<Group> => ({
+    title,
+    cell: ({ id }) => <Count of={usage.get(id)?.[field] ?? 0} />,
+    isNumeric: true,
+  });
+  return [
+    column("Requests", "requests"),
+    column("Input", "input"),
+    column("Cached input", "cachedInput"),
+    column("Output", "output"),
+  ];
+}
+
+function Groups({ broken, by, drawn, usage }: GroupsProperties) {
   const places = new Map(broken.groups.map(({ id }, index) => [id, Math.min(index, drawn - 1)]));
   const columns: ReadonlyArray<Column<Group>> = [
     {
@@ -206,6 +232,7 @@ function Groups({ broken, by, drawn }: GroupsProperties) {
         </span>
       ),
     },
+    ...usageColumns(usage),
     {
       title: "Share",
       cell: ({ total }) => `${(share(total, broken.total) * 100).toFixed(1)} %`,
@@ -222,7 +249,9 @@ function Groups({ broken, by, drawn }: GroupsProperties) {
       foot={
         <tr>
           <th scope="row">Total</th>
-          <td data-label="" />
+          {columns.slice(2).map(({ title }) => (
+            <td key={title} data-label="" />
+          ))}
           <td data-label="" className="right">
             <Money of={broken.total} />
           </td>

@@ -1,12 +1,12 @@
-/** The catalog as a project sees it: what each model costs, what it can do, whether it is there. */
+/** The catalog: what each model costs, what it can do, and whether it is ready. */
 
 import { useCallback } from "react";
-import { type Api, content } from "../../api/client";
+import { content } from "../../api/client";
 import type { Model } from "../../api/types";
 import { Badge, Count, Empty, Panel } from "../../ui/data";
 import { Loaded, useLoad } from "../../ui/loading";
 import { Page } from "../../ui/page";
-import { WithProjectKey } from "../../ui/project-key";
+import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
 import { isFree, perMillion } from "./prices";
 
@@ -35,16 +35,20 @@ const COLUMNS: ReadonlyArray<Column<Model>> = [
 
 export function Models() {
   return (
-    <Page title="Models" about="Prices are in US dollars per million tokens.">
-      <WithProjectKey>{(customer) => <Catalog customer={customer} />}</WithProjectKey>
+    <Page
+      title="Models"
+      about="Prices in US dollars per million tokens. Projects and keys may allow fewer models."
+    >
+      <Catalog />
     </Page>
   );
 }
 
-function Catalog({ customer }: { customer: Api }) {
+function Catalog() {
+  const { admin } = useSession();
   const load = useCallback(
-    (signal: AbortSignal) => content(customer.GET("/v1/models", { signal })),
-    [customer],
+    (signal: AbortSignal) => content(admin.GET("/manage/v1/organization/models", { signal })),
+    [admin],
   );
   const models = useLoad(load);
   return (
@@ -52,7 +56,9 @@ function Catalog({ customer }: { customer: Api }) {
       <Loaded of={models}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty>This key may not call any model.</Empty>
+            <Empty>
+              This gateway offers no model. Its operator configures models in <code>[models]</code>.
+            </Empty>
           ) : (
             <Table caption="Catalog" columns={COLUMNS} rows={data} keyOf={({ id }) => id} />
           )

@@ -70,13 +70,15 @@ describe("the figures of the overview", () => {
     const result = {
       object: "organization.requests.result",
       requests: 10,
+      failed: 2,
+      client_errors: 3,
       failures: [
         { status: 429, error_code: "rate_limit_exceeded", requests: 3 },
         { status: 502, error_code: null, requests: 2 },
       ],
-      input_tokens: 0,
-      cached_input_tokens: 0,
-      output_tokens: 0,
+      input_tokens: 100,
+      cached_input_tokens: 20,
+      output_tokens: 3,
       mean_total_ms: 1,
       latency_counts: [],
       project_id: null,
@@ -89,10 +91,15 @@ describe("the figures of the overview", () => {
     ]);
 
     expect(hours).toEqual([
-      { requests: 0, refused: 0, failed: 0 },
-      { requests: 10, refused: 3, failed: 2 },
+      { requests: 0, refused: 0, failed: 0, tokens: 0 },
+      { requests: 10, refused: 3, failed: 2, tokens: 123 },
     ]);
-    expect(traffic([...hours, ...hours])).toEqual({ requests: 20, refused: 6, failed: 4 });
+    expect(traffic([...hours, ...hours])).toEqual({
+      requests: 20,
+      refused: 6,
+      failed: 4,
+      tokens: 246,
+    });
   });
 
   it("count the matches of all policies by the day, and none where nothing was judged", () => {

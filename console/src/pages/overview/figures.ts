@@ -67,6 +67,8 @@ export interface Hour {
   readonly refused: number;
   /** Answered with 5xx. */
   readonly failed: number;
+  /** Input, cached or not, and output. */
+  readonly tokens: number;
 }
 
 export function trafficByHour(buckets: readonly RequestRollupBucket[]): Hour[] {
@@ -77,6 +79,9 @@ export function trafficByHour(buckets: readonly RequestRollupBucket[]): Hour[] {
       requests: requestsIn(results),
       refused: requestsIn(failures.filter((failure) => !isOurs(failure))),
       failed: requestsIn(failures.filter(isOurs)),
+      tokens: total(
+        results.map((each) => each.input_tokens + each.cached_input_tokens + each.output_tokens),
+      ),
     };
   });
 }
@@ -102,7 +107,8 @@ export function traffic(hours: readonly Hour[]): Hour {
       requests: sum.requests + hour.requests,
       refused: sum.refused + hour.refused,
       failed: sum.failed + hour.failed,
+      tokens: sum.tokens + hour.tokens,
     }),
-    { requests: 0, refused: 0, failed: 0 },
+    { requests: 0, refused: 0, failed: 0, tokens: 0 },
   );
 }

@@ -42,6 +42,7 @@ export function Overview() {
         <MonthFigure costs={costs} />
         <RequestsFigure hours={hours} />
         <FailuresFigure hours={hours} />
+        <TokensFigure hours={hours} />
         <MatchesFigure />
       </div>
       <FullestCaps />
@@ -141,13 +142,15 @@ function HeldFigure({ credit }: { credit: Loading<Credit> }) {
           <p className="value">
             <Money of={credits.held.value} />
           </p>
-          <p className="note">For requests that are not settled yet</p>
-          {picoOf(credits.unsettled.value) > 0n && (
-            <p className="note">
-              <Money of={credits.unsettled.value} /> is held for requests whose final cost is not
-              known yet
-            </p>
-          )}
+          <p className="note">
+            {picoOf(credits.unsettled.value) === 0n ? (
+              "For requests that are not settled yet"
+            ) : (
+              <>
+                <Money of={credits.unsettled.value} /> of it for requests without a final cost yet
+              </>
+            )}
+          </p>
         </>
       )}
     </Figure>
@@ -225,6 +228,22 @@ function FailuresFigure({ hours }: { hours: Loading<Hour[]> }) {
             In the last 24 hours, and <Count of={traffic(value).refused} /> refused requests
           </p>
           <Sparkline heights={value.map(({ failed }) => failed)} isBad />
+        </>
+      )}
+    </Figure>
+  );
+}
+
+function TokensFigure({ hours }: { hours: Loading<Hour[]> }) {
+  return (
+    <Figure title="Tokens" of={hours}>
+      {(value) => (
+        <>
+          <p className="value">
+            <Count of={traffic(value).tokens} />
+          </p>
+          <p className="note">Input and output, in the last 24 hours</p>
+          <Sparkline heights={value.map(({ tokens }) => tokens)} />
         </>
       )}
     </Figure>

@@ -10,15 +10,17 @@ import {
 } from "react";
 import { converse } from "../../api/chat";
 import { type Api, content } from "../../api/client";
+import { readCost } from "../../api/cost";
 import { asFailure, type Failure, isAbandoned } from "../../api/failure";
 import type { Model } from "../../api/types";
-import { Count, Empty, Panel } from "../../ui/data";
+import { Count, Empty, Money, Panel } from "../../ui/data";
 import { SelectField, TextArea, TextField } from "../../ui/fields";
 import { Loaded, useLoad } from "../../ui/loading";
 import { Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { WithProjectKey } from "../../ui/project-key";
 import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
 import { asked, ending, heard, messagesOf, type Turn, unasked } from "./talk";
 
 const OUTPUT_TOKENS = "512";
@@ -155,7 +157,9 @@ function Talk({ talk, isBusy }: { talk: readonly Turn[]; isBusy: boolean }) {
             </details>
           )}
           <p className="said">{turn.content || "…"}</p>
-          {turn.requestId !== "" && <Footnote turn={turn} />}
+          {turn.requestId !== "" && (
+            <Footnote turn={turn} isDone={!isBusy || index < talk.length - 1} />
+          )}
         </article>
       ))}
       <div ref={end} />
@@ -163,18 +167,42 @@ function Talk({ talk, isBusy }: { talk: readonly Turn[]; isBusy: boolean }) {
   );
 }
 
-function Footnote({ turn: { usage, finish, requestId } }: { turn: Turn }) {
+function Footnote({ turn: { usage, finish, requestId }, isDone }: FootnoteProperties) {
+  const cost = useCost(requestId, isDone);
   return (
     <p className="footnote">
       {usage !== null && (
         <span>
-          <Count of={usage.prompt_tokens} /> + <Count of={usage.completion_tokens} /> tokens
+          <Count of={usage.prompt_tokens} /> input + <Count of={usage.completion_tokens} /> output
+          tokens
         </span>
       )}
+      {cost !== null && <Money of={cost} />}
       {ending(finish) !== "" && <span>{ending(finish)}</span>}
-      <Link to={{ page: "request", id: requestId }}>What it cost</Link>
+      <Link to={{ page: "request", id: requestId }}>Request</Link>
     </p>
   );
+}
+
+interface FootnoteProperties {
+  readonly turn: Turn;
+  /** The answer has ended, so that its cost will be recorded. */
+  readonly isDone: boolean;
+}
+
+/** The cost of an answer, once it is recorded. */
+function useCost(requestId: string, isDone: boolean): string | null {
+  const { admin } = useSession();
+  const [cost, setCost] = useState<string | null>(null);
+  useEffect(() => {
+    if (!isDone) return;
+    const abandon = new AbortController();
+    readCost(admin, requestId, abandon.signal).then((read) => {
+      if (!abandon.signal.aborted) setCost(read);
+    });
+    return () => abandon.abort();
+  }, [admin, requestId, isDone]);
+  return cost;
 }
 
 function Asking({ talking, isSound }: { talking: Talking; isSound: boolean }) {
@@ -190,13 +218,16 @@ function Asking({ talking, isSound }: { talking: Talking; isSound: boolean }) {
     send();
   };
   const press = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+    // Enter also ends the input of a character that needs several keys.
+    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    send();
   };
   return (
     <form className="form" onSubmit={submit}>
       <TextArea
         label="Message"
-        hint="Press Ctrl and Enter to send."
+        hint="Press Enter to send, Shift and Enter for a new line."
         rows={3}
         value={question}
         onValue={setQuestion}

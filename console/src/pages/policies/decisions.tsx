@@ -9,6 +9,7 @@ import { Link } from "../../ui/navigation";
 import { Paged } from "../../ui/paged";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
+import { useIsDemonstration } from "./judge";
 import { ScoreBar } from "./score-bar";
 import { actionInWords, failureInWords, JUDGED } from "./words";
 
@@ -76,9 +77,10 @@ function Outcome({ decision }: { decision: PolicyDecision }) {
 }
 
 function Score({ decision }: { decision: PolicyDecision }) {
+  const isDemonstration = useIsDemonstration();
   const { outcome, score_basis_points, match_threshold_basis_points, reason } = decision;
   if (outcome === "failed" || score_basis_points === null) {
-    return <span className="quiet">{failureInWords(reason)}</span>;
+    return <span className="quiet">{failureInWords(reason, isDemonstration)}</span>;
   }
   return <ScoreBar score={score_basis_points} threshold={match_threshold_basis_points} />;
 }

@@ -9,6 +9,7 @@ import { Page } from "../../ui/page";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { DraftFields } from "./draft-fields";
+import { DraftNotice } from "./draft-notice";
 import { creationOf, faultsOf, NEW_DRAFT } from "./drafting";
 
 export function NewPolicy() {
@@ -33,15 +34,16 @@ export function NewPolicy() {
     <Page
       title="New policy"
       trail={<Link to={{ page: "policies" }}>Policies</Link>}
-      about="A new policy is a draft and applies after you publish it. After you create it, you get advice on its rule and can test it on a text."
+      about="Save a draft first. Then you get advice on its rule and can test it on a text, before it applies to any request."
     >
+      <DraftNotice />
       <Panel title="Draft">
         <form className="form" onSubmit={create}>
           <DraftFields draft={draft} onDraft={setDraft} />
           {act.failure !== null && <Refusal failure={act.failure} />}
           <div className="row row-end">
             <button type="submit" className="button button-main" disabled={act.isBusy || !isSound}>
-              Create draft
+              Save as draft
             </button>
           </div>
         </form>

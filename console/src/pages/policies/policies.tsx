@@ -10,6 +10,7 @@ import { Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
+import { DemonstrationNotice, JudgeName } from "./judge";
 import { DIRECTIONS, SCOPES, STATE_TONES } from "./words";
 
 const COLUMNS: ReadonlyArray<Column<Policy>> = [
@@ -57,7 +58,8 @@ export function Policies() {
         </Link>
       }
     >
-      <Panel title="Policies">
+      <DemonstrationNotice />
+      <Panel title="Policies" actions={<JudgeName />}>
         <Loaded of={policies}>
           {({ items }) =>
             items.length === 0 ? (

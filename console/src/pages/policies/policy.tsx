@@ -9,6 +9,7 @@ import { Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { Decisions } from "./decisions";
+import { DraftNotice } from "./draft-notice";
 import { basisPointsOf, draftOf, isSame, percentOf } from "./drafting";
 import { Editor } from "./editor";
 import { PastScores } from "./past-scores";
@@ -71,6 +72,7 @@ function Workbench({ policy, onPolicy, readLatest }: WorkbenchProperties) {
         </div>
         <Steps policy={policy} hasEdits={hasEdits} onPolicy={take} onConflict={onConflict} />
       </div>
+      {policy.published === null && <DraftNotice />}
       <div className="halves">
         <Editor
           policy={policy}
@@ -81,8 +83,9 @@ function Workbench({ policy, onPolicy, readLatest }: WorkbenchProperties) {
           onConflict={onConflict}
         />
         <div className="stack">
-          <Published policy={policy} />
+          {policy.published !== null && <Published policy={policy} />}
           <Trying policy={policy} draft={draft} />
+          {policy.published === null && <Published policy={policy} />}
         </div>
       </div>
       <PastScores

@@ -9,6 +9,7 @@ import { useAct } from "../../ui/loading";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Draft, draftOf, faultsOf } from "./drafting";
+import { JudgeName } from "./judge";
 import { Verdicts } from "./verdicts";
 
 const TEXT_LENGTH_MAX = 20_000;
@@ -45,7 +46,7 @@ export function Trying({ policy, draft }: TryingProperties) {
   };
   const isChanged = tried !== null && (tried.text !== text || tried.rule !== draft.rule);
   return (
-    <Panel title="Test it on a text">
+    <Panel title="Test it on a text" actions={<JudgeName />}>
       <form className="form" onSubmit={attempt}>
         <TextArea
           label="Text"

@@ -2,6 +2,7 @@
 
 import type { PolicyVerdict } from "../../api/types";
 import { Badge } from "../../ui/data";
+import { useIsDemonstration } from "./judge";
 import { ScoreBar } from "./score-bar";
 import { failureInWords, inPercent, OUTCOMES } from "./words";
 
@@ -28,6 +29,7 @@ export function Verdicts({ of, isOld }: VerdictsProperties) {
 }
 
 function Verdict({ verdict }: { verdict: PolicyVerdict }) {
+  const isDemonstration = useIsDemonstration();
   const title = TITLES[verdict.of];
   const { tone, words } = OUTCOMES[verdict.outcome];
   const { score_basis_points: score, threshold_basis_points: threshold } = verdict;
@@ -38,7 +40,7 @@ function Verdict({ verdict }: { verdict: PolicyVerdict }) {
       {score !== null && <ScoreBar score={score} threshold={threshold} />}
       <p className="note">
         {verdict.outcome === "failed"
-          ? `There is no verdict: ${failureInWords(verdict.reason)}.`
+          ? `There is no verdict: ${failureInWords(verdict.reason, isDemonstration)}.`
           : `A match from ${inPercent(threshold)}.`}
         {boundsInWords(verdict)}
       </p>

@@ -58,8 +58,15 @@ const FAILURES: Readonly<Record<string, string>> = {
   over_budget: "it is too long to be judged",
 };
 
-/** Why there is no verdict; a reason that is newer than the console is told as it is. */
-export function failureInWords(reason: string | null): string {
+const UNKNOWN_RULE =
+  "the demonstration judge knows only the example policies; name a model in [judge] of tollhouse.toml to judge this rule";
+
+/**
+ * Why there is no verdict; a reason that is newer than the console is told as it is.
+ * The demonstration judge says neither yes nor no to a rule that it does not know.
+ */
+export function failureInWords(reason: string | null, isDemonstration: boolean): string {
+  if (isDemonstration && reason === "unseen") return UNKNOWN_RULE;
   return reason === null ? "there was no verdict" : (FAILURES[reason] ?? reason);
 }
 

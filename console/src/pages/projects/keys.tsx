@@ -1,6 +1,6 @@
 /** The keys of a project: made, renewed, held back and ended here. */
 
-import { useCallback, useState } from "react";
+import { Fragment, useCallback, useState } from "react";
 import { content } from "../../api/client";
 import type { ProjectKey } from "../../api/types";
 import { walkList } from "../../api/walking";
@@ -109,9 +109,9 @@ function Allowed({ apiKey }: { apiKey: ProjectKey }) {
   return (
     <>
       {apiKey.permissions.map((permission) => (
-        <code key={permission} className="nobreak">
-          {permission}{" "}
-        </code>
+        <Fragment key={permission}>
+          <code className="nobreak">{permission}</code>{" "}
+        </Fragment>
       ))}
       {models !== null && <div className="quiet anywhere">only {models.join(", ")}</div>}
     </>

@@ -2,8 +2,8 @@
 
 import { useCallback } from "react";
 import { content } from "../../api/client";
-import type { RequestRecord } from "../../api/types";
-import { moment } from "../../base/days";
+import type { RequestDetails, RequestRecord } from "../../api/types";
+import { exactMoment } from "../../base/days";
 import { seriesName } from "../../ui/colours";
 import { Count, Money, Panel } from "../../ui/data";
 import { Loaded, useLoad } from "../../ui/loading";
@@ -11,7 +11,8 @@ import { useNames } from "../../ui/names";
 import { Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
-import { duration, MEANINGS, type Stretch, stretches } from "./timing";
+import { Judgements, RefusedBy } from "./refused";
+import { answerJudging, duration, MEANINGS, type Stretch, stretches } from "./timing";
 import { Failing, StatusBadge } from "./words";
 
 export function Request({ id }: { id: string }) {
@@ -39,9 +40,14 @@ export function Request({ id }: { id: string }) {
             <Panel title="How it ended">
               <Facts record={record} />
             </Panel>
+            <RefusedBy policies={record.blocked_by} />
             <Panel title={`Where ${duration(record.timings.total_ms)} went`}>
-              <Timing parts={stretches(record.timings)} />
+              <Timing
+                parts={stretches(record.timings)}
+                judgingMs={answerJudging(record.evaluations)}
+              />
             </Panel>
+            <Judgements evaluations={record.evaluations} />
           </div>
         )}
       </Loaded>
@@ -49,7 +55,7 @@ export function Request({ id }: { id: string }) {
   );
 }
 
-function Facts({ record }: { record: RequestRecord }) {
+function Facts({ record }: { record: RequestDetails }) {
   const names = useNames();
   return (
     <dl className="facts">
@@ -61,8 +67,16 @@ function Facts({ record }: { record: RequestRecord }) {
       <dd>
         <Failing record={record} />
       </dd>
+      {record.error_param !== null && (
+        <>
+          <dt>Wrong parameter</dt>
+          <dd>
+            <code className="anywhere">{record.error_param}</code>
+          </dd>
+        </>
+      )}
       <dt>When</dt>
-      <dd>{moment(record.created_at)}</dd>
+      <dd>{exactMoment(record.created_at)}</dd>
       <dt>Operation</dt>
       <dd>
         <code>{record.operation}</code> {record.stream ? "as a stream" : ""}
@@ -104,7 +118,13 @@ function Tokens({ tokens }: { tokens: RequestRecord["tokens"] }) {
   );
 }
 
-function Timing({ parts }: { parts: readonly Stretch[] }) {
+interface TimingProperties {
+  readonly parts: readonly Stretch[];
+  /** The time of policies on the answer, which is part of the others. */
+  readonly judgingMs: number | null;
+}
+
+function Timing({ parts, judgingMs }: TimingProperties) {
   const label = parts.map(({ step, ms }) => `${step} ${duration(ms)}`).join(", ");
   return (
     <div className="form">
@@ -125,6 +145,15 @@ function Timing({ parts }: { parts: readonly Stretch[] }) {
             </dd>
           </div>
         ))}
+        {judgingMs !== null && (
+          <div className="fact">
+            <dt>of these, judging</dt>
+            <dd>
+              <span className="number">{duration(judgingMs)}</span>{" "}
+              <span className="quiet">policies on the answer</span>
+            </dd>
+          </div>
+        )}
       </dl>
     </div>
   );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { duration, stretches } from "./timing";
+import { answerJudging, duration, stretches } from "./timing";
 
 const NOTHING = { queue_ms: null, admission_ms: null, judging_ms: null, first_byte_ms: null };
 
@@ -33,6 +33,21 @@ describe("the time of a request", () => {
 
   it("may be nothing", () => {
     expect(stretches({ ...NOTHING, total_ms: 0 })).toEqual([]);
+  });
+
+  it("has what policies on the answer took, of those that enforce", () => {
+    const evaluation = { judging_ms: 20, decisions: [] };
+
+    expect(
+      answerJudging([
+        { ...evaluation, direction: "response", mode: "enforcing" },
+        { ...evaluation, direction: "response", mode: "monitoring" },
+        { ...evaluation, direction: "request", mode: "enforcing" },
+      ]),
+    ).toBe(20);
+    expect(answerJudging([{ ...evaluation, direction: "response", mode: "monitoring" }])).toBe(
+      null,
+    );
   });
 
   it.each([

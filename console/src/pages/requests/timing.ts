@@ -1,6 +1,6 @@
 /** Where the time of a request went, from its parts as the record has them. */
 
-import type { RequestRecord } from "../../api/types";
+import type { RequestDetails, RequestRecord } from "../../api/types";
 
 type Timings = RequestRecord["timings"];
 
@@ -16,7 +16,7 @@ export interface Stretch {
 export const MEANINGS: Readonly<Record<Step, string>> = {
   queue: "waiting for a free slot",
   admission: "reserving credit",
-  judging: "policies on the request",
+  judging: "policies on the request, before the model was asked",
   "first byte": "until the model’s answer began",
   answer: "until it ended",
   rest: "the rest",
@@ -41,6 +41,16 @@ export function stretches(timings: Timings): Stretch[] {
   return [...before, ...after]
     .filter(([, ms]) => ms > 0)
     .map(([step, ms]) => ({ step, ms, share: total > 0 ? Math.min(ms / total, 1) : 0 }));
+}
+
+/** How long the caller waited for policies on the answer; null if none of them enforces. */
+export function answerJudging(evaluations: RequestDetails["evaluations"]): number | null {
+  const enforcing = evaluations.filter(
+    ({ direction, mode }) => direction === "response" && mode === "enforcing",
+  );
+  return enforcing.length === 0
+    ? null
+    : enforcing.reduce((sum, { judging_ms }) => sum + judging_ms, 0);
 }
 
 /** 0.42 ms, 12 ms, 3.4 s */

@@ -1,6 +1,7 @@
 /** How a request ended. */
 
 import { Fragment } from "react";
+import { errorPage } from "../../api/failure";
 import type { RequestRecord } from "../../api/types";
 import { Badge } from "../../ui/data";
 import { Link } from "../../ui/navigation";
@@ -25,7 +26,9 @@ export function Failing({ record }: { record: RequestRecord }) {
       {record.error_code !== null && (
         <>
           {" "}
-          <code className="quiet anywhere">{record.error_code}</code>
+          <a href={errorPage(record.error_code) ?? ""} target="_blank" rel="noopener">
+            <code className="quiet anywhere">{record.error_code}</code>
+          </a>
         </>
       )}
       {record.blocked_by.map(({ id, direction, name }) => (

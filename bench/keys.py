@@ -28,6 +28,7 @@ from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import BATCH_KEYS_MAX, FLUSH_EVERY_SECONDS, KeyDirectory, LastUsed
+from tollhouse.keys.lookup import find_by_digests
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import Customer
 from tollhouse.projects.types import Project
@@ -169,17 +170,19 @@ async def server_cost(setup: BenchSetup, count: int) -> tuple[float, int]:
 async def _explained(setup: BenchSetup, digests: list[bytes]) -> dict[str, Any]:
     """The plan of what the directory has prepared on a connection of the pool."""
     literals = ", ".join(f"'\\x{digest.hex()}'" for digest in digests)
+    is_one = len(digests) == 1
+    await find_by_digests(setup.database, digests)
     async with setup.database.transaction() as tx:
         name = await tx.fetch_value(
             """
             SELECT name FROM pg_prepared_statements
-             WHERE statement LIKE '%d.digest = ANY%'
+             WHERE statement LIKE '%d.digest = ' || $1 || '%'
                AND statement NOT LIKE '%pg_prepared_statements%'
-            """
+            """,
+            "$1" if is_one else "ANY",
         )
-        explain = (
-            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {name}(ARRAY[{literals}]::bytea[])"
-        )
+        values = f"{literals}::bytea" if is_one else f"ARRAY[{literals}]::bytea[]"
+        explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {name}({values})"
         plan = await tx.fetch_value(cast("Any", explain))
     return json.loads(plan)[0]  # noqa: TID251 - PostgreSQL's own JSON
 

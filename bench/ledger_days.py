@@ -1,16 +1,20 @@
 """`python -m bench.ledger_days [--json]`: what a kept day costs each admission and settlement.
 
-Every figure is CPU time of the PostgreSQL backend in microseconds per item, as the kernel counts
-it, with few and with many daily partitions. It needs a PostgreSQL on this machine.
+Figures in microseconds are CPU time of the PostgreSQL backend per item, as the kernel counts it,
+with few and with many daily partitions. Those in milliseconds are what the caller waits, as medians
+of turns in which a bare insert with its commit stands beside a single admission and settlement. It
+needs a PostgreSQL on this machine.
 """  # noqa: INP001 - a collection of commands, not a package
 
 import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 
 from tests.ledger.money import Payer, new_payer, posted
 from tests.ledger.sending import Form, send
@@ -27,6 +31,7 @@ BATCHES = 10
 WARM_BATCHES = 2
 PLENTY = 10**30
 AMOUNT = 1_000
+INSERTS_MAX = 3
 
 
 async def kept(database: Database, days: int) -> None:
@@ -53,6 +58,7 @@ async def measured(days: int) -> dict[str, float]:
                 **await one_by_one(database, payers[0]),
                 **await in_batches(database, payers[0]),
                 **await mixed(database, payers),
+                **await beside_a_bare_insert(database, payers[0]),
             }
         finally:
             await database.close()
@@ -105,6 +111,38 @@ async def mixed(database: Database, payers: Sequence[Payer]) -> dict[str, float]
     return {"admit_mixed_us": per_item(admitting), "settle_mixed_us": per_item(settling)}
 
 
+async def beside_a_bare_insert(database: Database, payer: Payer) -> dict[str, float]:
+    """What a caller waits for a bare insert, an admission and a settlement, in turns."""
+    await database.fetch_all("CREATE TABLE bare_insert (id uuid PRIMARY KEY, amount bigint)")
+    inserting, inserted = 0, list[float]()
+    admitted, settled = list[float](), list[float]()
+    for _ in range(BATCHES * BATCH):
+        hold = payer.hold(AMOUNT)
+        before = await cpu_ns(database)
+        inserted.append(
+            await _waited_ms(
+                database.fetch_all(
+                    "INSERT INTO bare_insert VALUES ($1, $2)", hold.reservation_id, AMOUNT
+                )
+            )
+        )
+        inserting += await cpu_ns(database) - before
+        admitted.append(await _waited_ms(send(database, [], [hold], Form.ALONE)))
+        settled.append(await _waited_ms(send(database, [posted(hold, AMOUNT)], [], Form.ALONE)))
+    return {
+        "bare_insert_us": per_item(inserting),
+        "bare_insert_ms": round(median(inserted), 3),
+        "admit_alone_ms": round(median(admitted), 3),
+        "settle_alone_ms": round(median(settled), 3),
+    }
+
+
+async def _waited_ms(sent: Awaitable[object]) -> float:
+    begun_seconds = time.perf_counter()
+    await sent
+    return (time.perf_counter() - begun_seconds) * 1000
+
+
 async def apply(database: Database, ends: list[Resolution], holds: list[Hold]) -> None:
     """Send one batch of one organization."""
     await send(database, ends, holds, Form.OWN)
@@ -130,11 +168,15 @@ def per_item(nanoseconds: int) -> float:
 async def _measure(arguments: argparse.Namespace) -> None:
     few, many = [await measured(days) for days in DAYS]
     for name, value in few.items():
-        sys.stdout.write(f"{name:>18} {value:>8.1f} with {DAYS[0]} days")
-        sys.stdout.write(f" {many[name]:>8.1f} with {DAYS[1]} days\n")
+        sys.stdout.write(f"{name:>18} {value:>8.2f} with {DAYS[0]} days")
+        sys.stdout.write(f" {many[name]:>8.2f} with {DAYS[1]} days\n")
     if arguments.json:
         told = {f"days_{days}": found for days, found in zip(DAYS, (few, many), strict=True)}
-        sys.stdout.write(json.dumps({"python": sys.version.split()[0], **told}) + "\n")
+        ratio = many["admit_alone_ms"] / many["bare_insert_ms"]
+        bars = {f"admission at most {INSERTS_MAX} times a bare insert": ratio <= INSERTS_MAX}
+        sys.stdout.write(
+            json.dumps({"python": sys.version.split()[0], **told, "bars": bars}) + "\n"
+        )
 
 
 def main() -> None:

@@ -118,7 +118,9 @@ class BenchSetup:
 
 
 @asynccontextmanager
-async def prepared(folder: Path) -> AsyncGenerator[BenchSetup]:
+async def prepared(
+    folder: Path, *, python: str = interpreters.DEBIAN_PYTHON
+) -> AsyncGenerator[BenchSetup]:
     """Start everything, each in its place; all of it is gone afterwards."""
     measured, others = processes.cores()
     os.sched_setaffinity(0, others)
@@ -138,7 +140,7 @@ async def prepared(folder: Path) -> AsyncGenerator[BenchSetup]:
         settings = _settings(url, redis.url, whole_port=ports[0], stream_port=ports[1])
         org, key = await customer(settings)
         stack.push_async_callback(org.database.close)
-        interpreter = await asyncio.to_thread(interpreters.chosen)
+        interpreter = await asyncio.to_thread(interpreters.chosen, python)
         service = await stack.enter_async_context(
             running_service(
                 settings,

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tollhouse.testing.model_file import cache_folder
+
 REPOSITORY: Final = Path(__file__).parents[2]
 DEBIAN_PYTHON: Final = "/usr/bin/python3"
 INSTALL_SECONDS_MAX: Final = 600
-_PACKAGES: Final = Path.home() / ".cache" / "tollhouse" / "bench"
+_PACKAGES: Final = cache_folder() / "bench"
 _LOCK: Final = REPOSITORY / "requirements" / "runtime.txt"
 _DESCRIBE: Final = "import sys; print(sys.version); sys.exit(sys.version_info < (3, 11))"
 
@@ -33,12 +35,12 @@ class Interpreter:
         return variables
 
 
-def chosen() -> Interpreter:
-    """Debian's with the locked packages, installed once for each lock; else the present one."""
-    debian = _described(DEBIAN_PYTHON)
-    packages = _installed() if debian is not None else None
-    if debian is not None and packages is not None:
-        found = Interpreter(program=DEBIAN_PYTHON, description=debian, packages=packages)
+def chosen(program: str = DEBIAN_PYTHON) -> Interpreter:
+    """Return this one with the locked packages, if they can be installed, or the present one."""
+    described = _described(program)
+    packages = _installed(program, described) if described is not None else None
+    if described is not None and packages is not None:
+        found = Interpreter(program=program, description=described, packages=packages)
     else:
         present = _described(sys.executable) or sys.version
         found = Interpreter(program=sys.executable, description=present)
@@ -55,15 +57,15 @@ def _described(program: str) -> str | None:
     return f"{program}: {done.stdout.strip()}" if done.returncode == 0 else None
 
 
-def _installed() -> Path | None:
-    """A folder of its own for each lock; nothing, if the lock cannot be had for Debian's."""
-    digest = hashlib.sha256(_LOCK.read_bytes()).hexdigest()[:16]
+def _installed(program: str, described: str) -> Path | None:
+    """A folder of its own for each lock and interpreter; nothing, if it cannot be installed."""
+    digest = hashlib.sha256(_LOCK.read_bytes() + described.encode()).hexdigest()[:16]
     folder = _PACKAGES / digest
     if folder.exists():
         return folder
     unfinished = folder.with_suffix(f".{os.getpid()}")
     done = _run(
-        *(sys.executable, "-m", "pip", "--python", DEBIAN_PYTHON, "--quiet", "install"),
+        *(sys.executable, "-m", "pip", "--python", program, "--quiet", "install"),
         *("--require-hashes", "--target", str(unfinished), "-r", str(_LOCK)),
     )
     if done.returncode != 0:

@@ -13,9 +13,9 @@ import msgspec
 
 from tollhouse.base.policies import Direction, JudgedDirection
 from tollhouse.evaluation.judge.calibration import Labelled
-from tollhouse.testing.model_file import fetch_wheels
+from tollhouse.testing.model_file import cache_folder, fetch_wheels
 
-HOME: Final = Path.home() / ".cache" / "tollhouse" / "labelled"
+HOME: Final = cache_folder() / "labelled"
 REQUIREMENTS: Final = Path(__file__).with_name("labelled.txt")
 REFUSALS: Final = (
     "pyrit/datasets/scorer_evals/refusal_scorer/refusal.csv",
@@ -102,7 +102,7 @@ def shuffled(labelled: Sequence[Labelled]) -> list[Labelled]:
 
 
 def _extract(scratch: Path) -> Path:
-    assert fetch_wheels(REQUIREMENTS, scratch), "pip has said why on standard error"
+    fetch_wheels(REQUIREMENTS, scratch)
     folder = scratch / HOME.name
     for wheel in scratch.glob("*.whl"):
         with ZipFile(wheel) as archive:

@@ -12,9 +12,14 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.clock
-def test_the_measurement_of_the_gateway_ends_with_one_json_object() -> None:
+def test_the_measurement_of_the_gateway_ends_with_one_json_object(tmp_path: Path) -> None:
+    figure = tmp_path / "shares.svg"
+
     done = subprocess.run(
-        [sys.executable, "-m", "bench.gateway", "--json", "--rounds", "1", "--seconds", "0.5"],
+        [
+            *(sys.executable, "-m", "bench.gateway", "--json", "--rounds", "1"),
+            *("--seconds", "0.5", "--figure", str(figure)),
+        ],
         cwd=REPOSITORY,
         env={**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"},
         capture_output=True,
@@ -23,9 +28,11 @@ def test_the_measurement_of_the_gateway_ends_with_one_json_object() -> None:
 
     figures = json.loads(done.stdout.splitlines()[-1])
     assert figures["rounds"] == 1
-    assert len(figures["bars"]) == 3
-    assert figures["request_ratio"] > 0
-    assert figures["chunk_ratio"] > 0
+    assert len(figures["bars"]) == 4
+    assert figures["request_ratio"]["least"] > 0
+    assert figures["chunk_ratio"]["least"] > 0
+    assert sum(figures["shares"]["a request"].values()) == pytest.approx(1, abs=0.01)
+    assert figure.read_text(encoding="utf-8").count("<rect") > len(figures["shares"]["a request"])
     for server in ("direct", "nginx", "tollhouse"):
         assert figures[server]["requests_per_second"] > 0
         assert figures[server]["p99_ms"] >= figures[server]["p50_ms"] > 0

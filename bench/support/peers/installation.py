@@ -11,8 +11,9 @@ from typing import Final
 
 from bench.support.interpreters import Interpreter
 from bench.support.peers.known import Peer
+from tollhouse.testing.model_file import cache_folder
 
-HOME: Final = Path.home() / ".cache" / "tollhouse" / "peers"
+HOME: Final = cache_folder() / "peers"
 INSTALL_SECONDS_MAX: Final = 1_200
 _SHOWN_CHARACTERS: Final = 300
 

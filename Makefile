@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -14,8 +14,8 @@ COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## make .venv from the locks, with this tree installed in it
-	bash .ci/run setup
+setup: ## make .venv from the locks, with this tree installed in it, and build console and docs
+	bash .ci/run setup console_files docs
 
 check: ## the whole truth: everything that must hold before a merge
 	bash .ci/run
@@ -33,6 +33,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_EXAMPLES=2000 $(LONG) tests/ledger/test_bounds.py
 	$(RECORD) TOLLHOUSE_EXAMPLES=5000 $(LONG) tests/inference/test_response_interleavings.py
 	$(RECORD) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
+	$(RECORD) TOLLHOUSE_MIGRATION_KILLS=10000 $(LONG) tests/storage/test_migrations.py
 	$(RECORD) TOLLHOUSE_FAULTS=10000 $(LONG) \
 		tests/backends/test_transport.py tests/faults/test_upstream_faults.py
 	$(RECORD) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
@@ -100,8 +101,11 @@ lock-peers: ## resolve the gateways in requirements/peers, which bench.peers mea
 reference: ## write docs/reference and docs/llms.txt from the program
 	$(BIN)/python -m tools.reference
 
-docs: ## build the documentation as a site into build/site
+docs: ## build the documentation as a site, into build/site and into the package
 	bash .ci/run docs
+
+notice: ## write NOTICE, with the licences of what the wheel contains
+	$(BIN)/python -m tools.notice
 
 sbom: ## write what the package is made of to build/sbom.json
 	mkdir -p build && $(BIN)/python -m tools.sbom > build/sbom.json

@@ -37,7 +37,7 @@ async def connections(deployment: Deployment, count: int) -> AsyncGenerator[list
         for _ in range(count):
             opened.append(await asyncio.open_connection(*deployment.address))
             stack.callback(opened[-1][1].transport.abort)
-            assert (await ask(opened[-1], b"GET / HTTP/1.1\r\nHost: gateway\r\n\r\n"))[0] == 404
+            assert (await ask(opened[-1], b"GET /v1 HTTP/1.1\r\nHost: gateway\r\n\r\n"))[0] == 404
         yield opened
 
 
@@ -58,8 +58,14 @@ async def answered(reader: asyncio.StreamReader) -> tuple[int, str | None]:
 
 
 def keeping_connections(settings: Settings) -> Settings:
-    """Idle connections stay open until all of them are."""
-    server = msgspec.structs.replace(settings.server, keep_alive_seconds=TIMEOUT_SECONDS)
+    """Idle connections stay open until all of them are, however long the machine stands still."""
+    server = msgspec.structs.replace(
+        settings.server,
+        keep_alive_seconds=TIMEOUT_SECONDS,
+        header_seconds=TIMEOUT_SECONDS,
+        body_seconds=TIMEOUT_SECONDS,
+        write_seconds=TIMEOUT_SECONDS,
+    )
     return msgspec.structs.replace(settings, server=server)
 
 

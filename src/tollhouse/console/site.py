@@ -1,4 +1,7 @@
-"""The console at `/console`. Its files are public, since they show nothing without a key."""
+"""The console at `/console`. Its files are public, since they show nothing without a key.
+
+`/` leads to it.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -55,3 +58,24 @@ class Site(StaticSite):
         if file is None and name.startswith("assets/"):
             return text_answer(404, "No such file.", PLAIN_TEXT)
         return file or self._files[INDEX]
+
+
+class StartPage(StaticSite):
+    """Leads from `/` to the console."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(
+            root=b"/",
+            operation=OPERATION,
+            content_security_policy=CONTENT_SECURITY_POLICY,
+            clock=clock,
+        )
+
+    def find(self, path: str) -> StaticAnswer:
+        """Redirect by a relative address, since a proxy may put a path before it."""
+        del path
+        return text_answer(307, "The console is at /console.", PLAIN_TEXT, ("location", "console"))
+
+    def is_at(self, raw_path: bytes) -> bool:
+        """Return whether the path is `/` itself."""
+        return raw_path == self._root

@@ -21,6 +21,7 @@ from tollhouse.api.handlers.models import ModelHandlers
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route, Router
 from tollhouse.api.sending import ResponseSender
+from tollhouse.api.unidentified_requests import UnidentifiedRequests
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.quotas import OrganizationQuotas
@@ -54,11 +55,11 @@ from tollhouse.settings import Settings, load
 from tollhouse.storage import instances, leases, master_secrets, revisions
 from tollhouse.storage import jobs as storage_jobs
 from tollhouse.storage.buffered_writer import WRITE_EVERY_SECONDS
-from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.heartbeat import Heartbeat
 from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.master_secrets import MasterSecrets
+from tollhouse.storage.pools import connect, connect_admin
 from tollhouse.storage.sealing import Sealer
 
 logger = logging.getLogger("tollhouse.app")
@@ -149,6 +150,10 @@ class Application:
             waiting_records_max=self._settings.activity.waiting_records_max,
             export=None if self._traces is None else self._traces.export,
         )
+        self._unidentified = UnidentifiedRequests(
+            self._background_database,
+            waiting_records_max=self._settings.activity.waiting_records_max,
+        )
         self._decisions = DecisionRecorder(
             self._background_database,
             waiting_decisions_max=self._settings.policies.waiting_decisions_max,
@@ -180,6 +185,7 @@ class Application:
         await self._calls.drain(deadline_seconds=STOPPING_SECONDS)
         await self._tasks.drain(deadline_seconds=STOPPING_SECONDS)
         await self._inference.close()
+        await self._unidentified.flush(deadline_seconds=STOPPING_SECONDS)
         await self._recorder.flush(deadline_seconds=STOPPING_SECONDS)
         await self._decisions.flush(deadline_seconds=STOPPING_SECONDS)
         if self._traces is not None:
@@ -310,6 +316,7 @@ class Application:
                 self._last_used,
                 self._limiter,
                 admin_permits,
+                self._unidentified,
                 customer_header=settings.keys.customer_header,
             ),
             bodies=BodyReader(self._parsing_pool, self._body_quota, bounds),
@@ -339,6 +346,7 @@ class Application:
         self._repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
         self._repeat("limits", self._limiter.renew_leases, limiter.RENEW_EVERY_SECONDS)
         self._repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
+        self._repeat("unidentified", self._unidentified.write, WRITE_EVERY_SECONDS)
         self._repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
         self.jobs = self._leased_jobs()
         for job in self.jobs:
@@ -375,23 +383,3 @@ class Application:
 def from_environment() -> Application:
     """Return an application, for `granian --interface asgi --factory`."""
     return Application(load())
-
-
-async def connect_admin(settings: Settings) -> Database:
-    """Open the connection pool of Admin operations, reports and maintenance."""
-    return await Database.connect(
-        settings.database.url,
-        pool_size=settings.database.admin_pool_size,
-        acquire_seconds=settings.database.acquire_seconds,
-        statement_seconds=settings.database.admin_statement_seconds,
-    )
-
-
-async def connect(settings: Settings) -> Database:
-    """Open the connection pool of inference."""
-    return await Database.connect(
-        settings.database.url,
-        pool_size=settings.database.pool_size,
-        acquire_seconds=settings.database.acquire_seconds,
-        statement_seconds=settings.database.statement_seconds,
-    )

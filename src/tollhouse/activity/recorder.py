@@ -52,9 +52,9 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
         for record in records:
             _count(record)
 
-    def dropped(self, size: int, loss: RecordLoss) -> None:
+    def dropped(self, records: Sequence[RequestRecord], loss: RecordLoss) -> None:
         """Count records that were not written."""
-        metrics.activity_dropped(size, ActivityLoss(loss))
+        metrics.activity_dropped(len(records), ActivityLoss(loss))
 
     async def _trace(self) -> None:
         if self._export is None:

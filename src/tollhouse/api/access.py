@@ -6,11 +6,13 @@ from typing import Final
 
 from tollhouse.api.admin_permits import AdminPermit, AdminPermits
 from tollhouse.api.head import Head, decoded
+from tollhouse.api.unidentified_requests import UnidentifiedRequest, UnidentifiedRequests
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.bounds import SESSION_ID_LENGTH_MAX
 from tollhouse.contract.parameters import SESSION_HEADERS
 from tollhouse.inference.errors import SessionInvalid
 from tollhouse.inference.meter import tokens_of
+from tollhouse.inference.trace import RequestTrace
 from tollhouse.keys import rules
 from tollhouse.keys.directory import KeyDirectory, LastUsed
 from tollhouse.keys.errors import InvalidKey, MissingKey
@@ -32,6 +34,7 @@ class AccessControl:
         last_used: LastUsed,
         limiter: Limiter,
         admin_permits: AdminPermits,
+        unidentified: UnidentifiedRequests,
         *,
         customer_header: str,
     ) -> None:
@@ -39,6 +42,7 @@ class AccessControl:
         self._last_used = last_used
         self._limiter = limiter
         self._admin_permits = admin_permits
+        self._unidentified = unidentified
         self._customer_header = customer_header.lower().encode()
 
     async def authenticate(
@@ -51,6 +55,13 @@ class AccessControl:
         caller = rules.authorize(known, required, now=now)
         self._last_used.mark(caller, now)
         return caller
+
+    def identify_later(self, head: Head, required: RequiredPermission, trace: RequestTrace) -> None:
+        """Look up the key of a customer's request once the database answers, to record it."""
+        if required.kind is KeyKind.PROJECT:
+            key = sent_key(head, customer_header=self._customer_header)
+            digests = self._directory.digests(key)
+            self._unidentified.add(UnidentifiedRequest(trace, digests, required))
 
     def limit_permit(
         self, customer: Customer, request_id: RequestId, *, prompt_bytes: int | None

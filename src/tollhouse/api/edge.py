@@ -47,6 +47,7 @@ from tollhouse.inference.streaming import StreamedAnswer
 from tollhouse.inference.trace import RequestTrace
 from tollhouse.keys.types import Admin, Caller, Customer
 from tollhouse.observability import log, metrics
+from tollhouse.storage.errors import DatabaseUnavailable
 
 STATUS_UNEXPECTED: Final = Kind.UNEXPECTED.value
 STATUS_CLIENT_GONE: Final = 499
@@ -189,9 +190,13 @@ class Edge:
     async def _authenticate_and_limit(self, exchange: Exchange, route: Route) -> Caller:
         """Authenticate the caller, check the declared body, and acquire the request's permits."""
         trace = exchange.trace
-        caller = await self._access.authenticate(
-            exchange.head, route.required, now=trace.started_at
-        )
+        try:
+            caller = await self._access.authenticate(
+                exchange.head, route.required, now=trace.started_at
+            )
+        except DatabaseUnavailable:
+            self._access.identify_later(exchange.head, route.required, trace)
+            raise
         # From here on a customer's request is recorded, also if it is refused.
         trace.caller = caller
         if route.operation.body is not None:

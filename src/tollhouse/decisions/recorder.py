@@ -40,8 +40,9 @@ class DecisionRecorder(BufferedWriter[EvaluationRecord]):
         """Write evaluations with their decisions, and add these to the sums of their days."""
         await store.insert(self._database, records)
 
-    def dropped(self, size: int, loss: RecordLoss) -> None:
+    def dropped(self, records: Sequence[EvaluationRecord], loss: RecordLoss) -> None:
         """Count decisions that were not written."""
+        size = sum(len(record.decisions) for record in records)
         policy_metrics.decisions_dropped(size, DecisionLoss(loss))
 
 

@@ -91,6 +91,11 @@ class RequestTrace(Struct, kw_only=True):
         self._ended = status, now_seconds
         self._record_if_over()
 
+    def identified(self, customer: Customer) -> None:
+        """Write the record of a request whose key was looked up after its answer."""
+        self.caller = customer
+        self._record_if_over()
+
     def log_line(self, *, status: int, duration_ms: float) -> RequestLine:
         """Return the log line, which has a cost if that was decided before the answer ended."""
         caller, phases = self.caller, self._phases()

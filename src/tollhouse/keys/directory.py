@@ -108,6 +108,10 @@ class KeyDirectory:
             return None
         return await asyncio.shield(self._joined(name, value))
 
+    def digests(self, value: str) -> Sequence[bytes]:
+        """Return the digests under which the key of this secret may be stored."""
+        return self._peppers.digests(value)
+
     def _joined(self, name: bytes, value: str) -> "asyncio.Future[KnownKey | None]":
         """Return the answer of the lookup that waits or is under way, or start a new one."""
         lookup = self._renewals.get(name) or self._new.get(name) or self._under_way(name)

@@ -32,14 +32,15 @@ _first_token_seconds = BufferedHistogram(
 )
 _queue_length = BufferedGauge(
     "tollhouse_queue_length",
-    "Items that wait in a queue of the workers: ledger, activity, decisions or monitoring.",
+    "Items that wait in a queue of the workers: ledger, activity, decisions, monitoring, or"
+    " unidentified (records of requests whose key could not be looked up).",
     ["queue"],
     multiprocess_mode="livesum",
     registry=registry,
 )
 
 TokenKind = Literal["input", "cached_input", "output"]
-QueueName = Literal["ledger", "activity", "decisions", "monitoring"]
+QueueName = Literal["ledger", "activity", "unidentified", "decisions", "monitoring"]
 
 # Finding a child by its labels costs as much as counting. Labels are models of the catalog.
 _tokens_of: Final = cache(_tokens.labels)

@@ -41,8 +41,8 @@ _Sized = tuple[RecordT, int]
 class BufferedWriter(ABC, Generic[RecordT]):
     """Buffers records in order and writes them in batches. One per worker and kind of record.
 
-    Sizes are in the unit that `dropped` counts. While the database is unavailable, records stay in
-    the buffer; a record leaves it only when it is written, refused, or dropped at shutdown.
+    The size of a record is what it takes of the buffer. While the database is unavailable, records
+    stay in the buffer; a record leaves it only when it is written, refused, or dropped at shutdown.
     """
 
     def __init__(self, name: str, *, buffer_size: int, batch_size_max: int) -> None:
@@ -60,7 +60,7 @@ class BufferedWriter(ABC, Generic[RecordT]):
         """Write these records in one statement, ignoring those that are there already."""
 
     @abstractmethod
-    def dropped(self, size: int, loss: RecordLoss) -> None:
+    def dropped(self, records: Sequence[RecordT], loss: RecordLoss) -> None:
         """Count records that were not written."""
 
     @property
@@ -71,7 +71,7 @@ class BufferedWriter(ABC, Generic[RecordT]):
     def add(self, record: RecordT, *, size: int = 1) -> None:
         """Buffer a record, or drop it if the buffer is full. Never waits and never fails."""
         if self._waiting_size + size > self._buffer_size:
-            self.dropped(size, RecordLoss.NO_ROOM)
+            self.dropped((record,), RecordLoss.NO_ROOM)
             return
         self._waiting_size += size
         self._waiting.append((record, size))
@@ -97,7 +97,7 @@ class BufferedWriter(ABC, Generic[RecordT]):
             pass
         if self._waiting:
             self._logger.warning("%s_lost", self._name, extra={"count": self._waiting_size})
-            self.dropped(self._waiting_size, RecordLoss.STOPPED)
+            self.dropped([record for record, _ in self._waiting], RecordLoss.STOPPED)
             self._remove(len(self._waiting))
 
     def _next_batch(self) -> list[_Sized[RecordT]]:
@@ -132,7 +132,7 @@ class BufferedWriter(ABC, Generic[RecordT]):
 
     def _drop_refused(self, piece: Sequence[_Sized[RecordT]], refusal: Exception) -> None:
         size = sum(size for _, size in piece)
-        self.dropped(size, RecordLoss.REFUSED)
+        self.dropped([record for record, _ in piece], RecordLoss.REFUSED)
         extra = {"count": size, "reason": str(refusal), "request_id": piece[0][0].request_id}
         self._logger.error("%s_refused", self._name, extra=extra)
 

@@ -19,6 +19,7 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import BATCH_KEYS_MAX, WAITING_NEW_KEYS_MAX, KeyDirectory
 from tollhouse.keys.errors import TooManyLookups
 from tollhouse.keys.secrets import Peppers
+from tollhouse.keys.types import KnownKey
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
@@ -231,7 +232,7 @@ async def test_a_known_key_does_not_wait_behind_strangers(
     key = (await org.project_key(await org.project())).value
     await directory.find(key)
     clock.advance(BELIEVED)
-    finished: list[asyncio.Future[object]] = []
+    finished: list[asyncio.Future[KnownKey | None]] = []
     async with holding(database_url, LOCK_DIRECTORY):
         first = asyncio.ensure_future(directory.find(unknown_key(PROJECT_PREFIX)))
         await until_a_lock_is_awaited(database_url)

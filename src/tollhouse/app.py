@@ -50,6 +50,7 @@ from tollhouse.observability import bound_metrics, metrics
 from tollhouse.observability.tracing import traces_to
 from tollhouse.policies.sets import at_most
 from tollhouse.policies.snapshots import PolicySnapshots
+from tollhouse.pools import connect, connect_admin
 from tollhouse.reports.cursors import Cursors
 from tollhouse.settings import Settings, load
 from tollhouse.storage import instances, leases, master_secrets, revisions
@@ -59,7 +60,6 @@ from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.heartbeat import Heartbeat
 from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.master_secrets import MasterSecrets
-from tollhouse.storage.pools import connect, connect_admin
 from tollhouse.storage.sealing import Sealer
 
 logger = logging.getLogger("tollhouse.app")

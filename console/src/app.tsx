@@ -7,7 +7,8 @@ import { SignIn } from "./sign-in";
 import { type Session, SessionContext } from "./ui/session";
 
 const SHOWN_OF_KEY = 10;
-const REDACTED_START = "tha_".length + 4;
+const SECRET_LENGTH = 49;
+const REDACTED_START = 4;
 const REDACTED_END = 4;
 
 export function App() {
@@ -18,7 +19,7 @@ export function App() {
     return {
       admin: apiWith(adminKey),
       adminKeyStart: `${adminKey.slice(0, SHOWN_OF_KEY)}…`,
-      redactedAdminKey: `${adminKey.slice(0, REDACTED_START)}...${adminKey.slice(-REDACTED_END)}`,
+      redactedAdminKey: `${adminKey.slice(0, REDACTED_START - SECRET_LENGTH)}...${adminKey.slice(-REDACTED_END)}`,
       projectKey,
       holdProjectKey,
       signOut: () => {

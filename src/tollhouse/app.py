@@ -134,7 +134,9 @@ class Application:
             statement_seconds=database.report_statement_seconds,
         )
         await storage_jobs.make_partitions(self._admin_database)
-        self._peppers = Peppers(self._settings.secrets.pepper_bytes())
+        self._peppers = Peppers(
+            self._settings.secrets.pepper_bytes(), cell=self._settings.keys.cell
+        )
         self._last_used = LastUsed()
         self._limiter = Limiter(
             self._clock,
@@ -318,6 +320,7 @@ class Application:
                 admin_permits,
                 self._unidentified,
                 customer_header=settings.keys.customer_header,
+                cell=settings.keys.cell,
             ),
             bodies=BodyReader(self._parsing_pool, self._body_quota, bounds),
             pipeline=self._inference.pipeline,

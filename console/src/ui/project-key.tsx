@@ -30,7 +30,7 @@ export function WithProjectKey({ children }: WithProjectKeyProperties) {
 
 function Ask({ onKey }: { onKey: (key: string) => void }) {
   const [key, setKey] = useState("");
-  const isKey = /^thp_[0-9A-Za-z]+$/.test(key.trim());
+  const isKey = /^thp_(?:[a-z][a-z0-9]{0,15}_)?[0-9A-Za-z]+$/.test(key.trim());
   const enter = (event: FormEvent) => {
     event.preventDefault();
     if (isKey) onKey(key.trim());

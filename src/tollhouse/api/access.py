@@ -16,6 +16,7 @@ from tollhouse.inference.trace import RequestTrace
 from tollhouse.keys import rules
 from tollhouse.keys.directory import KeyDirectory, LastUsed
 from tollhouse.keys.errors import InvalidKey, MissingKey
+from tollhouse.keys.secrets import cell_of
 from tollhouse.keys.types import Admin, Caller, Customer, KeyKind, RequiredPermission
 from tollhouse.limits.limiter import Limiter, Permit
 from tollhouse.limits.types import LimitSubject
@@ -26,7 +27,10 @@ _SESSION_HEADERS: Final = tuple((name.lower().encode(), name) for name in SESSIO
 
 
 class AccessControl:
-    """One per worker. Project keys may also be sent in the header `customer_header`."""
+    """One per worker. Project keys may also be sent in the header `customer_header`.
+
+    `cell` is the cell of this deployment, which an unknown key of another cell does not name.
+    """
 
     def __init__(
         self,
@@ -37,6 +41,7 @@ class AccessControl:
         unidentified: UnidentifiedRequests,
         *,
         customer_header: str,
+        cell: str | None = None,
     ) -> None:
         self._directory = directory
         self._last_used = last_used
@@ -44,6 +49,7 @@ class AccessControl:
         self._admin_permits = admin_permits
         self._unidentified = unidentified
         self._customer_header = customer_header.lower().encode()
+        self._cell = cell
 
     async def authenticate(
         self, head: Head, required: RequiredPermission, *, now: datetime
@@ -52,6 +58,8 @@ class AccessControl:
         is_customer_route = required.kind is KeyKind.PROJECT
         key = sent_key(head, customer_header=self._customer_header if is_customer_route else None)
         known = await self._directory.find(key)
+        if known is None:
+            rules.check_cell(cell_of(key), self._cell)
         caller = rules.authorize(known, required, now=now)
         self._last_used.mark(caller, now)
         return caller

@@ -131,7 +131,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
         yield Session(
             settings=settings,
             database=database,
-            peppers=Peppers(settings.secrets.pepper_bytes()),
+            peppers=Peppers(settings.secrets.pepper_bytes(), cell=settings.keys.cell),
             masters=MasterSecrets(settings.secrets.master_bytes()),
             clock=SystemClock(),
         )

@@ -16,6 +16,7 @@ CODES: dict[int, tuple[str, ...]] = {
     401: (
         "invalid_api_key",
         "missing_api_key",
+        "wrong_cell",
     ),
     402: (
         "api_key_spend_limit_exceeded",

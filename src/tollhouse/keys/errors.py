@@ -46,6 +46,22 @@ class InvalidKey(GatewayError):
         return (("www-authenticate", 'Bearer error="invalid_token"'),)
 
 
+class WrongCell(GatewayError):
+    """The key is not known here, and its prefix names another cell."""
+
+    kind = Kind.UNAUTHENTICATED
+    code = "wrong_cell"
+    template = (
+        "The API key is not known here. Its prefix names the cell '{self.cell}', and this gateway "
+        "serves another one. Send it to the address of its own cell."
+    )
+    cell: str
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Return the challenge of RFC 6750."""
+        return (("www-authenticate", 'Bearer error="invalid_token"'),)
+
+
 class WrongKeyType(GatewayError):
     """The key is valid, and the route takes the other kind of key."""
 

@@ -15,6 +15,7 @@ from tollhouse.keys.errors import (
     PermissionsExceedCreator,
     PermissionsNotHeld,
     ProjectArchived,
+    WrongCell,
     WrongKeyType,
 )
 from tollhouse.keys.types import (
@@ -28,6 +29,12 @@ from tollhouse.keys.types import (
 )
 
 DEFAULT_CUSTOMER_PERMISSIONS = tuple(sorted(CUSTOMER_PERMISSIONS))
+
+
+def check_cell(named: str | None, own: str | None) -> None:
+    """Raise `WrongCell` for an unknown key whose prefix names another cell than our own."""
+    if named is not None and named != own:
+        raise WrongCell(cell=named)
 
 
 def authorize(known: KnownKey | None, demand: RequiredPermission, *, now: datetime) -> Caller:

@@ -1,7 +1,8 @@
 """The format of keys, and the digest that is stored of a key.
 
 A key is its prefix, 43 base62 characters of 256 random bits, and 6 of a CRC-32 over both. The
-checksum rejects typos and random text without a query.
+checksum rejects typos and random text without a query. In a deployment with a cell, the prefix of
+new keys ends with the cell's name (`thp_eu1_`), so that a proxy can route by it.
 """
 
 import hmac
@@ -18,19 +19,19 @@ _BODY_LENGTH: Final = 43
 _CHECKSUM_LENGTH: Final = 6
 _RANDOM_BITS: Final = 256
 _SHOWN_CHARACTERS: Final = 4
-_PREFIX_LENGTH: Final = 4
-_FORM: Final = re.compile(r"th[ap]_[0-9A-Za-z]{49}")
+_FORM: Final = re.compile(r"(th[ap]_(?:([a-z][a-z0-9]{0,15})_)?)[0-9A-Za-z]{49}")
 
 
 class Peppers:
-    """The HMAC secrets of digests, by version.
+    """The HMAC secrets of digests, by version, and the cell that new keys name.
 
     Several are accepted at once, so that a new one can be rolled out while keys that were created
     with the old one keep working.
     """
 
-    def __init__(self, by_version: dict[int, bytes]) -> None:
+    def __init__(self, by_version: dict[int, bytes], *, cell: str | None = None) -> None:
         self._by_version = by_version
+        self.cell = cell
         self.versions = sorted(by_version, reverse=True)
 
     def digest(self, value: str, version: int) -> bytes:
@@ -53,9 +54,16 @@ def is_well_formed(value: str) -> bool:
     return value[-_CHECKSUM_LENGTH:] == _checksum(value[:-_CHECKSUM_LENGTH])
 
 
+def cell_of(value: str) -> str | None:
+    """Return the cell that a well-formed key names, or None."""
+    form = _FORM.fullmatch(value)
+    return form.group(2) if form is not None and is_well_formed(value) else None
+
+
 def mint(kind: KeyKind, peppers: Peppers, version: int) -> NewSecret:
     """Create a new secret; the caller shows `value` once and stores the rest."""
-    body = PREFIXES[kind] + _base62(secrets.randbits(_RANDOM_BITS), _BODY_LENGTH)
+    prefix = PREFIXES[kind] if peppers.cell is None else f"{PREFIXES[kind]}{peppers.cell}_"
+    body = prefix + _base62(secrets.randbits(_RANDOM_BITS), _BODY_LENGTH)
     value = body + _checksum(body)
     return NewSecret(
         value=value,
@@ -67,7 +75,7 @@ def mint(kind: KeyKind, peppers: Peppers, version: int) -> NewSecret:
 
 def redact(value: str) -> str:
     """Return the prefix and 4 characters from each end: too few to guess the key."""
-    shown_until = _PREFIX_LENGTH + _SHOWN_CHARACTERS
+    shown_until = len(value) - _BODY_LENGTH - _CHECKSUM_LENGTH + _SHOWN_CHARACTERS
     return f"{value[:shown_until]}...{value[-_SHOWN_CHARACTERS:]}"
 
 

@@ -52,9 +52,9 @@ CALLERS_TEXT_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384
 MILLISECOND_DECIMALS = 3
 
-# A key has 49 characters after its prefix. Shorter runs match as well, since a truncated key is
-# still most of a secret.
-_KEY = re.compile(r"(th[pa]_)[0-9A-Za-z]{12,}")
+# A key has 49 characters after its prefix, which may name a cell. Shorter runs match as well, since
+# a truncated key is still most of a secret.
+_KEY = re.compile(r"(th[pa]_(?:[a-z][a-z0-9]{0,15}_)?)[0-9A-Za-z]{12,}")
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
 _REQUEST_LINE_HEAD = '{"level":"info","logger":"tollhouse.requests","event":"request",'

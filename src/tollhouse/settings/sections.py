@@ -32,6 +32,7 @@ _PUBLIC_URL = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%-]*)?",
     re.ASCII,
 )
+CELL_PATTERN = r"\A[a-z][a-z0-9]{0,15}\Z"
 CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -169,10 +170,11 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 
 
 class KeySettings(Section, frozen=True, kw_only=True):
-    """The header for keys, and how many keys a worker caches."""
+    """The header for keys, how many keys a worker caches, and the cell that new keys name."""
 
     customer_header: Annotated[str, Meta(pattern=CUSTOMER_HEADER_PATTERN)] = "x-api-key"
     cache_size: PositiveInt = 100_000
+    cell: Annotated[str, Meta(pattern=CELL_PATTERN)] | None = None
 
 
 class IdempotencySettings(Section, frozen=True, kw_only=True):

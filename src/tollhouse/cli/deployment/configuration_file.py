@@ -56,6 +56,8 @@ public_url = {public_url}
 [keys]
 # The header that is accepted besides Authorization.
 # customer_header = "{keys.customer_header}"
+# The cell that this deployment is, if there are several. New keys name it: thp_eu1_...
+# cell = "eu1"
 
 [ledger]
 # In a sandbox, Admin keys can add credit to their organization by test payments.

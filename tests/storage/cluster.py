@@ -3,12 +3,15 @@
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import tempfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import asyncpg
 
 DEBIAN_PROGRAMS = Path("/usr/lib/postgresql")
 SERVER_ACCOUNT = "postgres"
@@ -46,6 +49,39 @@ class Cluster:
         """As a crash: nothing is written, and the next start has to recover."""
         await self._control("stop", "-m", "immediate")
 
+    async def promote(self) -> None:
+        """Make a standby the primary; returns when it is."""
+        await self._control("promote", "-w")
+
+    async def execute(self, statement: str) -> None:
+        """Run a statement outside any transaction."""
+        connection = await asyncpg.connect(self.url)
+        await connection.execute(statement)
+        await connection.close()
+
+    @contextmanager
+    def frozen(self) -> Generator[None]:
+        """Stop all processes of the server for the block, as a machine that stands still does."""
+        pids = self._processes()
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        """The postmaster first, so that it starts nothing meanwhile, and its children."""
+        postmaster = (
+            (self.folder / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0]
+        )
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(
+            encoding="utf-8"
+        )
+        return [int(postmaster), *map(int, children.split())]
+
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8")
 
@@ -56,17 +92,37 @@ class Cluster:
 @asynccontextmanager
 async def running_cluster() -> AsyncGenerator[Cluster]:
     """Yields a fresh server that accepts connections; it is gone afterwards."""
+    async with _stopped_at_the_end() as cluster:
+        data = cluster.folder / "data"
+        await _run("initdb", "-D", str(data), "-U", SERVER_ACCOUNT, "-A", "trust", "--no-sync")
+        with (data / "postgresql.conf").open("a", encoding="utf-8") as configuration:
+            configuration.write(f"{CONFIGURATION}port = {cluster.port}\n")
+        await cluster.start()
+        yield cluster
+
+
+@asynccontextmanager
+async def running_standby(primary: Cluster) -> AsyncGenerator[Cluster]:
+    """Yields a streaming standby of the server; it is gone afterwards."""
+    async with _stopped_at_the_end() as standby:
+        data = standby.folder / "data"
+        name = f"standby_{standby.port}"
+        source = f"{primary.url}?application_name={name}"
+        await _run("pg_basebackup", "-D", str(data), "-d", source, "-R", "-c", "fast", "--no-sync")
+        with (data / "postgresql.conf").open("a", encoding="utf-8") as configuration:
+            configuration.write(f"port = {standby.port}\n")
+        await standby.start()
+        yield standby
+
+
+@asynccontextmanager
+async def _stopped_at_the_end() -> AsyncGenerator[Cluster]:
     # Not below pytest's folder, into which the server's account cannot look.
     folder = Path(tempfile.mkdtemp(prefix="tollhouse-cluster-"))
     if os.geteuid() == 0:
         shutil.chown(folder, SERVER_ACCOUNT)
     cluster = Cluster(folder=folder, port=_free_port())
     try:
-        data = folder / "data"
-        await _run("initdb", "-D", str(data), "-U", SERVER_ACCOUNT, "-A", "trust", "--no-sync")
-        with (data / "postgresql.conf").open("a", encoding="utf-8") as configuration:
-            configuration.write(f"{CONFIGURATION}port = {cluster.port}\n")
-        await cluster.start()
         yield cluster
     finally:
         if (folder / "data" / "postmaster.pid").exists():

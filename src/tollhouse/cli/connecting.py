@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.settings import DatabaseSettings
+from tollhouse.storage.connecting import NoUsableHost, hosts_of
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
@@ -82,7 +83,7 @@ def database_name(url: str) -> str:
 
 def _advice(error: BaseException, url: str) -> ConnectingFailed | None:
     reason = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
-    state, where = getattr(reason, "sqlstate", None), f"PostgreSQL at {_address(url)}"
+    state, where = getattr(reason, "sqlstate", None), f"PostgreSQL at {_addresses(url)}"
     if state == DATABASE_MISSING:
         return DatabaseMissing(
             found=f"{where} has no database '{database_name(url)}'",
@@ -90,31 +91,35 @@ def _advice(error: BaseException, url: str) -> ConnectingFailed | None:
         )
     if state in LOGIN_REFUSED:
         return LoginRefused(
-            found=f"{where} refused the login: {reason}",
+            found=f"{where} refused the login: {_words(reason)}",
             remedy="Check the role and password in database.url, and the server's pg_hba.conf.",
         )
     if state in POOLER:
         return PoolerInBetween(
-            found=f"{where} answers like a connection pooler: {reason}", remedy=DIRECT
+            found=f"{where} answers like a connection pooler: {_words(reason)}", remedy=DIRECT
         )
     if isinstance(error, DatabaseUnavailable):
         return ConnectingFailed(
-            found=f"{where} cannot be reached: {_words(reason)}",
-            remedy="Start it, or correct database.url (postgresql://ROLE:PASSWORD@HOST:5432/DATABASE).",
+            found=f"{where} cannot be reached: {_words(reason)}", remedy=_remedy(reason)
         )
     return None
 
 
-def _address(url: str) -> str:
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{host or 'its default address'}:{port or 5432}"
+def _remedy(reason: BaseException | None) -> str:
+    if isinstance(reason, NoUsableHost) and reason.has_standby:
+        return "Promote a server, or add the host of the primary to database.url."
+    return "Start it, or correct database.url (postgresql://ROLE:PASSWORD@HOST:5432/DATABASE)."
+
+
+def _addresses(url: str) -> str:
+    return ", ".join(map(str, hosts_of(url)))
 
 
 def _words(reason: BaseException | None) -> str:
-    """Return the error's text, or its type's name if it has none, like a timeout."""
+    """Return the error's text, or its type's name if it has none, like a timeout.
+
+    With several hosts, the text names each of them with its reason.
+    """
+    if isinstance(reason, NoUsableHost) and len(reason.failures) == 1:
+        return reason.failures[0].reason
     return str(reason) or type(reason).__name__

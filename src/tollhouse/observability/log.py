@@ -46,6 +46,7 @@ FIELDS: Final = (
     "day",
     "backend",
     "replica",
+    "host",
     "table",
 )
 CALLERS_TEXT_LENGTH_MAX = 128

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal, LiteralString, Self
 import asyncpg
 
 from tollhouse.base.ids import OrganizationId, RequestId
+from tollhouse.base.tasks import repeated
+from tollhouse.storage.connecting import Connector, SessionConnection
 from tollhouse.storage.errors import (
     ConstraintViolated,
     DatabaseUnavailable,
     LockTimedOut,
     StatementFailed,
 )
+from tollhouse.storage.silence_watch import LOOK_EVERY_SECONDS, SilenceWatch
 
 if TYPE_CHECKING:
     from asyncpg.pool import Pool, PoolConnectionProxy
@@ -75,14 +78,6 @@ class Authority:
     actor: Actor
     request_id: RequestId | None
     now: datetime
-
-
-class PlainConnection(asyncpg.Connection):
-    """A connection that needs no reset on release, because no session state outlives its use."""
-
-    def get_reset_query(self) -> str:
-        """Return no query, which saves a round trip on every release."""
-        return ""
 
 
 class Transaction:
@@ -177,12 +172,15 @@ class Database:
     def __init__(
         self,
         pool: "Pool[Row]",
+        watch: SilenceWatch,
         *,
         acquire_seconds: float,
         statement_seconds: float | None = None,
         permits: asyncio.Semaphore | None = None,
     ) -> None:
         self._pool = pool
+        self._watch = watch
+        self._watching: asyncio.Task[None] | None = None
         self._acquire_seconds = acquire_seconds
         self._statement_seconds = statement_seconds
         self._permits = permits
@@ -191,18 +189,26 @@ class Database:
     async def connect(
         cls, url: str, *, pool_size: int, acquire_seconds: float, statement_seconds: float
     ) -> Self:
-        """Open a pool. Raises `DatabaseUnavailable` if the database cannot be reached."""
+        """Open a pool. Raises `DatabaseUnavailable` if no host of the URL is a primary."""
+        connector = Connector(
+            url,
+            seconds_max=acquire_seconds,
+            statement_seconds=statement_seconds,
+            session_settings=SESSION_SETTINGS,
+        )
         with TranslatedErrors():
             pool = await asyncpg.create_pool(
-                url,
                 min_size=1,
                 max_size=pool_size,
-                timeout=acquire_seconds,
-                command_timeout=statement_seconds,
-                server_settings=SESSION_SETTINGS,
-                connection_class=PlainConnection,
+                connect=connector.connect,
+                connection_class=SessionConnection,
             )
-        return cls(pool, acquire_seconds=acquire_seconds)
+        watch = SilenceWatch(connector)
+        database = cls(pool, watch, acquire_seconds=acquire_seconds)
+        database._watching = asyncio.get_running_loop().create_task(
+            repeated("silence-watch", watch.look, every_seconds=LOOK_EVERY_SECONDS)
+        )
+        return database
 
     def share(self, *, connections_max: int, statement_seconds: float | None = None) -> "Database":
         """Return a view of this pool that uses at most `connections_max` connections at once.
@@ -212,6 +218,7 @@ class Database:
         """
         return Database(
             self._pool,
+            self._watch,
             acquire_seconds=self._acquire_seconds,
             statement_seconds=statement_seconds,
             permits=asyncio.Semaphore(connections_max),
@@ -220,6 +227,9 @@ class Database:
     async def close(self) -> None:
         """Wait for the connections that are in use, then close them all."""
         await self._pool.close()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
 
     @property
     def connections_in_use(self) -> int:
@@ -284,9 +294,11 @@ class Database:
                 await transaction.start()
             try:
                 yield connection
-            except BaseException:
+            except BaseException as error:
                 with suppress(DatabaseUnavailable), TranslatedErrors():
                     await transaction.rollback()
+                if _is_demoted(error):
+                    self._watch.drop_demoted(connection)
                 raise
             with TranslatedErrors():
                 await transaction.commit()
@@ -299,10 +311,12 @@ class Database:
             if self._permits is not None:
                 await asyncio.wait_for(self._permits.acquire(), self._acquire_seconds)
             try:
-                return await self._pool.acquire(timeout=self._acquire_seconds)
+                connection = await self._pool.acquire(timeout=self._acquire_seconds)
             except BaseException:
                 self._release_permit()
                 raise
+        self._watch.begin(connection)
+        return connection
 
     async def _give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
         """Release a connection; the pool closes one that cannot be released."""
@@ -310,6 +324,7 @@ class Database:
             with suppress(DatabaseUnavailable), TranslatedErrors():
                 await self._pool.release(connection)
         finally:
+            self._watch.end(connection)
             self._release_permit()
 
     def _release_permit(self) -> None:
@@ -322,8 +337,16 @@ class Database:
         try:
             with TranslatedErrors():
                 return await connection.fetch(sql, *arguments, timeout=self._statement_seconds)
+        except DatabaseUnavailable as error:
+            if _is_demoted(error):
+                self._watch.drop_demoted(connection)
+            raise
         finally:
             await self._give_back(connection)
+
+
+def _is_demoted(error: BaseException) -> bool:
+    return isinstance(error.__cause__, asyncpg.ReadOnlySQLTransactionError)
 
 
 class TranslatedErrors:

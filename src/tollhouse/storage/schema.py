@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import asyncpg
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
@@ -19,10 +18,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from tollhouse.storage import revisions
+from tollhouse.storage.connecting import Connector
 from tollhouse.storage.database import TranslatedErrors
 
 MIGRATION_LOCK: Final = 0x746F6C6C686F7573
 _LOCK_TIMEOUT: Final = "30s"
+_CONNECT_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +61,7 @@ async def _with_engine(url: str, work: Callable[[AsyncEngine], Awaitable[list[st
     """Run `work` with an SQLAlchemy engine, which Alembic needs, on a connection of asyncpg."""
     engine = create_async_engine(
         "postgresql+asyncpg://",
-        async_creator=lambda: asyncpg.connect(url, timeout=10),
+        async_creator=Connector(url, seconds_max=_CONNECT_SECONDS).connect,
         poolclass=NullPool,
     )
     try:

@@ -50,10 +50,17 @@ describe("policies", () => {
     await page.getByRole("link", { name: "New policy" }).click();
     await page.getByLabel("Name").fill("Medical advice");
     await page.getByLabel("Rule").fill("No medical advice.");
-    await page.getByText("ends with a question mark").waitFor();
+    await page.getByText("Enter a yes-or-no question that ends with a question mark.").waitFor();
     await visitor.isContent();
 
+    await page.getByLabel("Rule").fill("Does the text give bad medical advice?");
+    await page.getByRole("status", { name: "Advice" }).getByText("Name what is meant").waitFor();
     await page.getByLabel("Rule").fill("Does the text give medical advice?");
+    await page.getByLabel("Text", { exact: true }).fill("Take two of these every day.");
+    await page.getByRole("button", { name: "Judge it" }).click();
+    await page.getByRole("region", { name: "By the draft" }).getByText("no match").waitFor();
+    await visitor.isContent();
+
     await page.getByLabel("Scope").selectOption("Chosen projects");
     await page.getByLabel("Search").check();
     await page.getByRole("button", { name: "Save as draft" }).click();

@@ -6,6 +6,7 @@ import random
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -65,6 +66,18 @@ async def test_draft_and_publication_are_told_apart(
         (2, "match", "no_match"),
     ]
     assert judge.most_at_once <= 8
+
+
+async def test_a_rule_is_judged_without_a_policy(patient: Operator, judge: ScriptedJudge) -> None:
+    await run(patient, "org", "create", "Example Ltd")
+    command = ("policy", "test", "--rule", RULE, "--text", "Some bread.")
+
+    found = await run(patient, *command)
+    both = await asyncio.to_thread(patient.run, *command, f"pol_{uuid4().hex}", exit_code=2)
+
+    assert [(one["of"], one["outcome"]) for one in found["data"]] == [("draft", "match")]
+    assert len(judge.received) == 1
+    assert "Give either a policy's ID or --rule." in both.stderr
 
 
 async def test_a_judge_that_fails_is_told(patient: Operator, judge: ScriptedJudge) -> None:

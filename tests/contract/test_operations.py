@@ -80,6 +80,8 @@ EXTENSION_TABLE = [
     ("POST", f"{POLICIES}/{{policy_id}}/rollback", "policies:write"),
     ("POST", f"{POLICIES}/{{policy_id}}/lint", "policies:write"),
     ("POST", f"{POLICIES}/{{policy_id}}/test", "policies:write"),
+    ("POST", "/manage/v1/organization/policy_rules/lint", "policies:write"),
+    ("POST", "/manage/v1/organization/policy_rules/test", "policies:write"),
     ("GET", f"{POLICIES}/{{policy_id}}/decisions", "policies:read"),
     ("GET", f"{POLICIES}/{{policy_id}}/rollups", "policies:read"),
     ("GET", CREDITS, "billing:read"),

@@ -19,6 +19,7 @@ from tests.contract.tables import (
     decoded,
     fields_of,
     integer,
+    one_of,
     outcome_of,
     row,
     string,
@@ -53,6 +54,21 @@ TRIALS = [
         rows=[
             row("text", string(1, 20_000), required=True),
             row("rule", string(1, 20_000, ending="?")),
+        ],
+    ),
+    Table(
+        type_=policy_trials.LintUnsavedRule,
+        body={"rule": "a rule"},
+        rows=[row("rule", string(1, 20_000), required=True)],
+    ),
+    Table(
+        type_=policy_trials.TryUnsavedRule,
+        body={"text": "Some text.", "rule": "Is it so?"},
+        rows=[
+            row("text", string(1, 20_000), required=True),
+            row("rule", string(1, 20_000, ending="?"), required=True),
+            row("direction", one_of("request", "response", "both")),
+            row("match_threshold_basis_points", integer(1, 9_999), null=True),
         ],
     ),
 ]

@@ -96,6 +96,25 @@ async def test_draft_and_publication_are_told_apart(judged: JudgedDeployment) ->
     )
 
 
+async def test_a_rule_is_judged_before_it_is_saved(judged: JudgedDeployment) -> None:
+    body: dict[str, object] = {"text": "Some bread.", "rule": 'Does it say "bread"?'}
+    path = "/manage/v1/organization/policy_rules/test"
+    async with judged.deployment.administrator() as client:
+        usual = await client.post(path, json=body)
+        strict = await client.post(
+            path, json=body | {"direction": "response", "match_threshold_basis_points": 9_950}
+        )
+
+    assert usual.status_code == 200, usual.text
+    assert [outcomes(answer.json()["data"]) for answer in (usual, strict)] == [
+        {"draft": "match"},
+        {"draft": "no_match"},
+    ]
+    assert strict.json()["data"][0]["threshold_basis_points"] == 9_950
+    assert [each.data["direction"] for each in judged.judge.received] == ["request", "response"]
+    assert await rows_of(judged.deployment.org, EXAMINED) == 0
+
+
 async def test_a_draft_that_was_edited_is_asked_anew(judged: JudgedDeployment) -> None:
     policy_id = await draft(judged)
     before = await verdicts(judged, policy_id, text="Some bread.")

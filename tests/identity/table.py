@@ -36,6 +36,7 @@ _REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
 _MANAGED_POLICY = f"{_MANAGED_POLICIES}/{{policy_id}}"
+_POLICY_RULES = "/manage/v1/organization/policy_rules"
 
 ROWS = (
     Row(
@@ -175,6 +176,8 @@ ROWS = (
     Row("editManagedPolicy", "PATCH", _MANAGED_POLICY, "admin", "policies:write"),
     Row("lintPolicy", "POST", f"{_MANAGED_POLICY}/lint", "admin", "policies:write"),
     Row("testPolicy", "POST", f"{_MANAGED_POLICY}/test", "admin", "policies:write"),
+    Row("lintUnsavedRule", "POST", f"{_POLICY_RULES}/lint", "admin", "policies:write"),
+    Row("testUnsavedRule", "POST", f"{_POLICY_RULES}/test", "admin", "policies:write"),
     Row("retrieveCredits", "GET", _CREDITS, "admin", "billing:read"),
     Row("listCreditEntries", "GET", f"{_CREDITS}/entries", "admin", "billing:read"),
     Row(
@@ -208,7 +211,7 @@ ROWS = (
     ),
 )
 
-ASKING = {"lintPolicy", "testPolicy"}
+ASKING = {"lintPolicy", "testPolicy", "lintUnsavedRule", "testUnsavedRule"}
 """Operations that take a body and change nothing."""
 
 ADMIN_PERMISSIONS = (
@@ -250,6 +253,8 @@ BODIES: dict[str, dict[str, object]] = {
     "editManagedPolicy": {"revision": 1, "ends_answer_early": True},
     "lintPolicy": {},
     "testPolicy": {"text": "Some text."},
+    "lintUnsavedRule": {"rule": "Is it so?"},
+    "testUnsavedRule": {"rule": "Is it so?", "text": "Some text."},
     "createTestPayment": {"amount": {"value": "12.5"}},
     "setSpendingLimit": {"period": "month", "limit": {"value": "100"}},
     "setRateLimit": {"requests_per_minute": 600},

@@ -64,6 +64,18 @@ async def test_a_rule_that_is_read_has_bounds(policies: Policies, rule: str, cod
     assert (answer.status_code, error["code"], error["param"]) == (400, code, "rule")
 
 
+async def test_a_rule_is_read_before_it_is_saved(policies: Policies) -> None:
+    path = f"{MANAGE}/policy_rules/lint"
+
+    vague = body_of(await policies.client.post(path, json={"rule": "Is it never appropriate?"}))
+    sound = body_of(await policies.client.post(path, json={"rule": "Does it name a person?"}))
+    absent = await policies.client.post(path, json={})
+
+    assert [remark["weakness"] for remark in vague["data"]] == ["absence", "vague"]
+    assert sound["data"] == []
+    assert (absent.status_code, absent.json()["error"]["param"]) == (400, "rule")
+
+
 async def test_without_a_judge_nobody_is_asked(policies: Policies) -> None:
     policy = await policies.created()
 

@@ -12,6 +12,7 @@ export type CostBucket = Schemas["CostBucket"];
 export type CreateAdminKey = Schemas["CreateAdminKey"];
 export type CreateManagedProjectKey = Schemas["CreateManagedProjectKey"];
 export type CreatePolicy = Schemas["CreatePolicy"];
+export type TryUnsavedRule = Schemas["TryUnsavedRule"];
 export type CreditEntry = Schemas["CreditEntry"];
 export type Credits = Schemas["Credits"];
 export type EditManagedPolicy = Schemas["EditManagedPolicy"];

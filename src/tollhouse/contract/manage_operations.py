@@ -25,6 +25,7 @@ _PROJECT_KEYS = f"{_PROJECT}/api_keys"
 _PROJECT_KEY = f"{_PROJECT_KEYS}/{{api_key_id}}"
 _POLICIES = f"{_ORGANIZATION}/policies"
 _POLICY = f"{_POLICIES}/{{policy_id}}"
+_POLICY_RULES = f"{_ORGANIZATION}/policy_rules"
 _CREDITS = f"{_ORGANIZATION}/credits"
 _SPENDING_LIMITS = f"{_ORGANIZATION}/spending_limits"
 _RATE_LIMITS = f"{_ORGANIZATION}/rate_limits"
@@ -210,6 +211,24 @@ TEST_POLICY = _policies_write(
     "Judge a text by a policy's draft, and by what is published",
     "OQ-178",
     body=policy_trials.TryPolicy,
+    result=policy_trials.PolicyVerdictList,
+    statuses=ASKING,
+)
+LINT_UNSAVED_RULE = _policies_write(
+    "lintUnsavedRule",
+    f"POST {_POLICY_RULES}/lint",
+    "Read a rule that is not saved for what makes it hard to judge",
+    "OQ-210",
+    body=policy_trials.LintUnsavedRule,
+    result=policy_trials.PolicyRemarkList,
+    statuses=ASKING,
+)
+TEST_UNSAVED_RULE = _policies_write(
+    "testUnsavedRule",
+    f"POST {_POLICY_RULES}/test",
+    "Judge a text by a rule that is not saved",
+    "OQ-210",
+    body=policy_trials.TryUnsavedRule,
     result=policy_trials.PolicyVerdictList,
     statuses=ASKING,
 )

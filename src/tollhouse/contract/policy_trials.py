@@ -4,8 +4,9 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollhouse.contract.bounds import PolicyRule, TriedRule, TriedText
+from tollhouse.contract.bounds import PolicyRule, ThresholdBasisPoints, TriedRule, TriedText
 from tollhouse.contract.origins import extension
+from tollhouse.contract.policies import PolicyDirection
 
 Weakness = Literal[
     "not_a_question",
@@ -24,6 +25,14 @@ class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mark: ClassVar[Meta] = extension("OQ-178")
 
     rule: TriedRule | UnsetType = UNSET
+
+
+class LintUnsavedRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule that is not part of a policy yet. It need not be a question."""
+
+    mark: ClassVar[Meta] = extension("OQ-210")
+
+    rule: TriedRule
 
 
 class PolicyRemark(Struct, frozen=True, kw_only=True):
@@ -51,6 +60,20 @@ class TryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     text: TriedText
     rule: PolicyRule | UnsetType = UNSET
+
+
+class TryUnsavedRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The text to judge by a rule that is not part of a policy yet.
+
+    A null threshold is the default.
+    """
+
+    mark: ClassVar[Meta] = extension("OQ-210")
+
+    text: TriedText
+    rule: PolicyRule
+    direction: PolicyDirection = "both"
+    match_threshold_basis_points: ThresholdBasisPoints | None = None
 
 
 class PolicyVerdict(Struct, frozen=True, kw_only=True):

@@ -105,6 +105,8 @@ def _policy_routes(
         Route(operation=operations.ROLL_BACK_POLICY, handler=policies.roll_back),
         Route(operation=operations.LINT_POLICY, handler=policy_trials.lint),
         Route(operation=operations.TEST_POLICY, handler=policy_trials.test),
+        Route(operation=operations.LINT_UNSAVED_RULE, handler=policy_trials.lint_unsaved_rule),
+        Route(operation=operations.TEST_UNSAVED_RULE, handler=policy_trials.test_unsaved_rule),
         Route(operation=operations.LIST_POLICY_DECISIONS, handler=decisions.page),
         Route(operation=operations.REPORT_POLICY, handler=decisions.report),
     )

@@ -1,7 +1,8 @@
 """Conversion of policies into the form that is evaluated: in force, or on trial."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
+from uuid import UUID
 
 from tollhouse.base.ids import PolicyId
 from tollhouse.base.policies import Direction, Mode
@@ -9,6 +10,9 @@ from tollhouse.policies.types import DRAFT_VERSION, AppliedPolicy, Policy, Polic
 from tollhouse.storage.database import Row
 
 Side = Literal["draft", "published"]
+
+NOT_SAVED: Final = PolicyId(UUID(int=0))
+"""The ID of a policy that has only a rule so far. A trial records nothing under it."""
 
 
 def in_force(version: PolicyVersion) -> AppliedPolicy:
@@ -49,6 +53,21 @@ def on_trial(
     if policy.published is not None:
         sides["published"] = replace(in_force(policy.published), mode=Mode.MONITORING)
     return sides
+
+
+def rule_on_trial(
+    rule: str, *, direction: Direction, threshold_basis_points: int
+) -> dict[Side, AppliedPolicy]:
+    """Return a rule that is not part of a policy yet, for a trial."""
+    draft = AppliedPolicy(
+        id=NOT_SAVED,
+        version=DRAFT_VERSION,
+        rule=rule,
+        direction=direction,
+        mode=Mode.MONITORING,
+        match_threshold_basis_points=threshold_basis_points,
+    )
+    return {"draft": draft}
 
 
 def of_row(row: Row) -> AppliedPolicy:

@@ -12,24 +12,23 @@ const PAUSE_MS = 400;
 
 type Remarks = readonly PolicyRemark[];
 
-/** Null for a rule that is empty, or of a policy that is not created yet. */
-export function useAdvice(policyId: string | undefined, rule: string): Loading<Remarks | null> {
+/** Null for a rule that is empty. */
+export function useAdvice(rule: string): Loading<Remarks | null> {
   const { admin } = useSession();
   const settled = useSettled(rule, PAUSE_MS);
   // Another rule is another function, and the answer about the one before is abandoned.
   const load = useCallback(
     async (signal: AbortSignal) => {
-      if (policyId === undefined || settled.trim() === "") return null;
+      if (settled.trim() === "") return null;
       const { data } = await content(
-        admin.POST("/manage/v1/organization/policies/{policy_id}/lint", {
-          params: { path: { policy_id: policyId } },
+        admin.POST("/manage/v1/organization/policy_rules/lint", {
           body: { rule: settled },
           signal,
         }),
       );
       return data;
     },
-    [admin, policyId, settled],
+    [admin, settled],
   );
   return useLoad(load);
 }

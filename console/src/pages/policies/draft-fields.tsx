@@ -20,18 +20,18 @@ function options<T extends string>(titles: Readonly<Record<T, string>>) {
 }
 
 interface DraftFieldsProperties {
-  /** Whose rule is read for advice; a policy that is not created yet has none. */
-  readonly policyId?: string;
+  /** Whether the policy exists: a creation cannot say that answers end early. */
+  readonly isSaved: boolean;
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
 }
 
-export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties) {
+export function DraftFields({ isSaved, draft, onDraft }: DraftFieldsProperties) {
   const set = <K extends keyof Draft>(field: K) => {
     return (value: Draft[K]) => onDraft({ ...draft, [field]: value });
   };
   const faults = faultsOf(draft);
-  const advice = useAdvice(policyId, draft.rule);
+  const advice = useAdvice(draft.rule);
   return (
     <>
       <TextField label="Name" value={draft.name} onValue={set("name")} maxLength={80} required />
@@ -46,7 +46,7 @@ export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties)
           maxLength={20_000}
           required
         />
-        {policyId !== undefined && <Advice of={advice} />}
+        <Advice of={advice} />
       </div>
       <TextField
         label="Description (optional)"
@@ -61,7 +61,7 @@ export function DraftFields({ policyId, draft, onDraft }: DraftFieldsProperties)
         options={DIRECTION_OPTIONS}
         onValue={(direction) => onDraft(judging(draft, direction))}
       />
-      {policyId !== undefined && (
+      {isSaved && (
         <EarlyEnd draft={draft} onValue={set("endsEarly")} remarks={advice.value ?? []} />
       )}
       <SelectField

@@ -1,6 +1,12 @@
 /** A draft while it is being written, and what becomes of it when somebody else was faster. */
 
-import type { CreatePolicy, EditManagedPolicy, GivenPolicy, Policy } from "../../api/types";
+import type {
+  CreatePolicy,
+  EditManagedPolicy,
+  GivenPolicy,
+  Policy,
+  TryUnsavedRule,
+} from "../../api/types";
 
 /** The fields as a person edits them. The threshold is a percentage, empty for the default. */
 export interface Draft {
@@ -128,6 +134,12 @@ export function creationOf(draft: Draft): CreatePolicy {
     project_ids: [...draft.projectIds],
     match_threshold_basis_points: basisPointsOf(draft.threshold) ?? null,
   };
+}
+
+/** What a test uses of a draft that is not saved. */
+export function triedOf(draft: Draft): Omit<TryUnsavedRule, "text"> {
+  const { rule, direction, threshold } = draft;
+  return { rule, direction, match_threshold_basis_points: basisPointsOf(threshold) ?? null };
 }
 
 /** The body of an edit: only what was changed, so that nothing else can be overwritten. */

@@ -55,7 +55,7 @@ export function Editor(properties: EditorProperties) {
   return (
     <Panel title="Draft">
       <form className="form" onSubmit={save}>
-        <DraftFields policyId={policy.id} draft={draft} onDraft={onDraft} />
+        <DraftFields isSaved draft={draft} onDraft={onDraft} />
         {latest !== null && (
           <Conflict
             before={before}

@@ -9,8 +9,8 @@ import { Page } from "../../ui/page";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { DraftFields } from "./draft-fields";
-import { DraftNotice } from "./draft-notice";
 import { creationOf, faultsOf, NEW_DRAFT } from "./drafting";
+import { Trying } from "./trying";
 
 export function NewPolicy() {
   const { admin } = useSession();
@@ -34,20 +34,26 @@ export function NewPolicy() {
     <Page
       title="New policy"
       trail={<Link to={{ page: "policies" }}>Policies</Link>}
-      about="Save a draft first. Then you get advice on its rule and can test it on a text, before it applies to any request."
+      about="Test the rule on a text before you save it. A saved draft applies to no request until you publish it."
     >
-      <DraftNotice />
-      <Panel title="Draft">
-        <form className="form" onSubmit={create}>
-          <DraftFields draft={draft} onDraft={setDraft} />
-          {act.failure !== null && <Refusal failure={act.failure} />}
-          <div className="row row-end">
-            <button type="submit" className="button button-main" disabled={act.isBusy || !isSound}>
-              Save as draft
-            </button>
-          </div>
-        </form>
-      </Panel>
+      <div className="halves">
+        <Panel title="Draft">
+          <form className="form" onSubmit={create}>
+            <DraftFields isSaved={false} draft={draft} onDraft={setDraft} />
+            {act.failure !== null && <Refusal failure={act.failure} />}
+            <div className="row row-end">
+              <button
+                type="submit"
+                className="button button-main"
+                disabled={act.isBusy || !isSound}
+              >
+                Save as draft
+              </button>
+            </div>
+          </form>
+        </Panel>
+        <Trying policy={null} draft={draft} />
+      </div>
     </Page>
   );
 }

@@ -8,14 +8,15 @@ import { TextArea } from "../../ui/fields";
 import { useAct } from "../../ui/loading";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
-import { type Draft, draftOf, faultsOf } from "./drafting";
+import { type Draft, draftOf, faultsOf, triedOf } from "./drafting";
 import { JudgeName } from "./judge";
 import { Verdicts } from "./verdicts";
 
 const TEXT_LENGTH_MAX = 20_000;
 
 interface TryingProperties {
-  readonly policy: Policy;
+  /** Null for a policy that is not saved yet. */
+  readonly policy: Policy | null;
   /** As it stands in the editor, saved or not. */
   readonly draft: Draft;
 }
@@ -36,10 +37,14 @@ export function Trying({ policy, draft }: TryingProperties) {
     act.run(async () => {
       setTried(null);
       const { data } = await content(
-        admin.POST("/manage/v1/organization/policies/{policy_id}/test", {
-          params: { path: { policy_id: policy.id } },
-          body: { text, rule: draft.rule },
-        }),
+        policy === null
+          ? admin.POST("/manage/v1/organization/policy_rules/test", {
+              body: { text, ...triedOf(draft) },
+            })
+          : admin.POST("/manage/v1/organization/policies/{policy_id}/test", {
+              params: { path: { policy_id: policy.id } },
+              body: { text, rule: draft.rule },
+            }),
       );
       setTried({ text, rule: draft.rule, verdicts: data });
     });
@@ -60,7 +65,7 @@ export function Trying({ policy, draft }: TryingProperties) {
           <button
             type="submit"
             className="button"
-            disabled={act.isBusy || text === "" || faultsOf(draft).rule !== undefined}
+            disabled={act.isBusy || text === "" || !isTestable(policy, draft)}
           >
             {act.isBusy ? "Asking the judge…" : "Judge it"}
           </button>
@@ -74,10 +79,16 @@ export function Trying({ policy, draft }: TryingProperties) {
   );
 }
 
-/** The rule is tried as it is written; the draft's threshold as it was saved. */
-function hintFor(policy: Policy, draft: Draft): string {
+function isTestable(policy: Policy | null, draft: Draft): boolean {
+  const faults = faultsOf(draft);
+  return faults.rule === undefined && (policy !== null || faults.threshold === undefined);
+}
+
+/** The rule is tried as it is written; the threshold of a saved draft as it was saved. */
+function hintFor(policy: Policy | null, draft: Draft): string {
   if (faultsOf(draft).rule !== undefined)
     return "The rule must be a question that ends with a question mark.";
+  if (policy === null) return "The text is not stored. The test uses the draft as you see it.";
   if (draft.threshold !== draftOf(policy).threshold) {
     return "The test uses the rule as you see it. A changed threshold applies after you save it.";
   }

@@ -9,6 +9,7 @@ import click
 
 from tollhouse.api.wire import policy_trials as policy_trial_wire
 from tollhouse.base.ids import OrganizationId, PolicyId
+from tollhouse.base.policies import Direction
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import example, json_option, organization_option
 from tollhouse.cli.output import JsonValue
@@ -17,7 +18,7 @@ from tollhouse.cli.policy.authoring_judge import authoring_judge, failure_senten
 from tollhouse.cli.session import Session
 from tollhouse.contract.policy_trials import PolicyVerdict, PolicyVerdictList
 from tollhouse.policies import service
-from tollhouse.policies.applying import Side, on_trial
+from tollhouse.policies.applying import Side, on_trial, rule_on_trial
 from tollhouse.policies.lint import lint as lint_rule
 from tollhouse.policies.types import AppliedPolicy, Policy
 
@@ -43,9 +44,7 @@ def lint(
     as_json: bool,
 ) -> None:
     """Check a rule for wording that is hard to judge. The judge is not asked."""
-    if (policy is None) == (rule is None):
-        message = "Give either a policy's ID or --rule."
-        raise click.UsageError(message)
+    _require_one(policy, rule)
     if policy is not None:
         rule = retrieved(settings_path, organization, policy).draft.rule
     remarks = policy_trial_wire.remarks(lint_rule(rule or ""))
@@ -56,26 +55,31 @@ def lint(
 
 
 @click.command(epilog=example('tollhouse policy test POLICY_ID --text "Call me on 555 0100."'))
-@click.argument("policy", type=POLICY)
+@click.argument("policy", type=POLICY, required=False)
 @organization_option
+@click.option("--rule", help="A rule that is not part of a policy.")
 @click.option("--text", help="The text to judge. When left out, standard input is read.")
 @json_option
 @click.pass_obj
 def test(
     settings_path: Path,
     *,
-    policy: PolicyId,
+    policy: PolicyId | None,
     organization: UUID | None,
+    rule: str | None,
     text: str | None,
     as_json: bool,
 ) -> None:
-    """Judge a text by the draft and by the published version."""
+    """Judge a text by the draft and by the published version, or by a rule."""
+    _require_one(policy, rule)
     judged = sys.stdin.read() if text is None else text
 
     async def work(operator: Session) -> tuple[PolicyVerdictList, bool]:
         owner = await operator.organization(organization)
-        found = await retrieve(operator, owner.id, policy)
-        sides = versions(operator, found)
+        if policy is None:
+            sides = unsaved(operator, rule or "")
+        else:
+            sides = versions(operator, await retrieve(operator, owner.id, policy))
         async with authoring_judge(operator, owner.id) as judge:
             decisions = await judge.decide(list(sides.values()), judged)
         return policy_trial_wire.verdicts(sides, decisions), judge.is_demonstration
@@ -85,6 +89,12 @@ def test(
         output.show(verdicts, as_json=True)
     else:
         show_verdicts(verdicts, is_demonstration=is_demonstration)
+
+
+def _require_one(policy: PolicyId | None, rule: str | None) -> None:
+    if (policy is None) == (rule is None):
+        message = "Give either a policy's ID or --rule."
+        raise click.UsageError(message)
 
 
 def show_verdicts(verdicts: PolicyVerdictList, *, is_demonstration: bool) -> None:
@@ -120,6 +130,12 @@ def versions(operator: Session, policy: Policy) -> dict[Side, AppliedPolicy]:
     """Return the draft and, if there is one, the published version, ready to be evaluated."""
     default = operator.settings.policies.default_threshold_basis_points
     return on_trial(policy, default_threshold_basis_points=default)
+
+
+def unsaved(operator: Session, rule: str) -> dict[Side, AppliedPolicy]:
+    """Return a rule that is not part of a policy, ready to be evaluated."""
+    default = operator.settings.policies.default_threshold_basis_points
+    return rule_on_trial(rule, direction=Direction.BOTH, threshold_basis_points=default)
 
 
 def retrieved(settings_path: Path, organization: UUID | None, policy: PolicyId) -> Policy:

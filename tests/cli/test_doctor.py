@@ -177,8 +177,8 @@ async def leave_behind(url: str) -> None:
         SELECT gen_random_uuid(), 'creation', '', gen_random_uuid(), gen_random_uuid(),
                now() - age, 'sealed', current_date
           FROM unnest(ARRAY[interval '26 hours', interval '23 hours']) AS age;
-        INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions)
-        VALUES (gen_random_uuid(), now(), now(), '{1,2}')
+        INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, newest_revision)
+        VALUES (gen_random_uuid(), now(), now(), '{1,2}', '9999')
         """,
     )
 

@@ -36,9 +36,13 @@ def test_what_is_pending_is_said_then_applied_then_gone(unmigrated: Operator) ->
     assert "tollhouse migrate" in refused.error["message"]
     assert f"revision {head}" in progress
     assert "100%" in progress
-    assert applied == {"applied": ", ".join(revisions.known()), "revision": head}
+    assert applied == {
+        "applied": ", ".join(revisions.known()),
+        "revision": head,
+        "contracted": head,
+    }
     assert checked == 0
-    assert again == {"object": "migration", "applied": [], "revision": head}
+    assert again == {"object": "migration", "applied": [], "revision": head, "contracted": head}
 
 
 def migrated_at_a_terminal(operator: Operator) -> tuple[str, dict[str, str]]:

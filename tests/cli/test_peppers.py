@@ -7,7 +7,8 @@ import asyncpg
 from tests.cli.commands import Operator, call, execute
 
 WORKER_WITH_VERSION_1 = """
-    INSERT INTO instances VALUES (gen_random_uuid(), now(), now() + interval '1 hour', '{1}')
+    INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, newest_revision)
+    VALUES (gen_random_uuid(), now(), now() + interval '1 hour', '{1}', '9999')
 """
 FACTS = {"object": "pepper", "workers": 0, "workers_live": 0, "configured": True}
 

@@ -28,8 +28,8 @@ SEALED_VALUE = """
             now(), 'sealed', (now() AT TIME ZONE 'UTC')::date)
 """
 UNAWARE_WORKER = """
-    INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions)
-    VALUES (gen_random_uuid(), now(), now() + interval '1 hour', '{1}')
+    INSERT INTO instances (id, started_at, heartbeat_at, newest_revision, pepper_versions)
+    VALUES (gen_random_uuid(), now(), now() + interval '1 hour', '9999', '{1}')
 """
 
 

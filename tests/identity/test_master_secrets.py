@@ -256,8 +256,10 @@ async def test_a_worker_that_was_killed_holds_the_new_secret_up_for_a_while_only
     async with database.transaction() as tx:
         await tx.execute(
             """
-            INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, master_ids)
-            VALUES (gen_random_uuid(), now(), clock_timestamp() - interval '31 seconds', '{1}', $1)
+            INSERT INTO instances (
+                id, started_at, heartbeat_at, pepper_versions, master_ids, newest_revision)
+            VALUES (gen_random_uuid(), now(), clock_timestamp() - interval '31 seconds', '{1}', $1,
+                    '9999')
             """,
             masters.ids,
         )

@@ -20,7 +20,10 @@ _TABLES_OF = {
     "organizations": ("organizations", "organization_checks"),
     "policies": ("policies", "policy_versions", "policy_targets"),
     "projects": ("projects",),
-    "storage": ("audit_log", "data_keys", "idempotency_records", "instances", "job_leases"),
+    "storage": (
+        *("audit_log", "data_keys", "idempotency_records", "instances", "job_leases"),
+        *("schema_expansions",),
+    ),
 }
 OWNERS = {table: package for package, tables in _TABLES_OF.items() for table in tables}
 

@@ -35,3 +35,29 @@ class SchemaMismatch(DeploymentError):
     """The database's schema is not the one of this version of the software."""
 
     code = "schema_mismatch"
+
+
+class SchemaLocked(DeploymentError):
+    """Other transactions held a lock on a table during every attempt of a migration."""
+
+    code = "schema_locked"
+
+    def __init__(self, *, attempts: int, seconds: int) -> None:
+        super().__init__(
+            f"Other transactions held a lock on a table for {seconds} s at each of {attempts} "
+            "attempts. Nothing was changed. End long transactions (pg_stat_activity lists them) "
+            "and run the command again."
+        )
+
+
+class OlderWorkers(DeploymentError):
+    """Workers run that would fail on the contracted schema."""
+
+    code = "older_workers"
+
+    def __init__(self, *, count: int, revision: str) -> None:
+        super().__init__(
+            f"{count} live worker{'' if count == 1 else 's'} of an older release would fail on the "
+            f"contracted schema, revision {revision}. Nothing was changed. Replace or stop them; a "
+            "worker that was killed counts as live for 30 s."
+        )

@@ -1,14 +1,43 @@
-"""The live workers, by the database's clock, and the secrets that each of them accepts."""
+"""The live workers, by the database's clock, with the secrets and schemas that each accepts."""
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from tollhouse.base.ids import InstanceId
+from tollhouse.storage import revisions
 from tollhouse.storage.database import Transaction
 
 HEARTBEAT_SECONDS = 5.0
 DEAD_AFTER_SECONDS = 30.0
 FORGOTTEN_AFTER_SECONDS = 86_400.0
+
+
+OLDER_WORKERS: Final = """
+    SELECT count(*)
+      FROM instances
+     WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $2)
+       AND (newest_revision IS NULL OR newest_revision < $1)
+"""
+"""Counts the live workers that do not know revision $1."""
+
+_HEARTBEAT: Final = """
+    INSERT INTO instances (
+        id, started_at, heartbeat_at, pepper_versions, master_ids, newest_revision)
+    VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3, $4)
+    ON CONFLICT (id) DO UPDATE
+       SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
+           master_ids = EXCLUDED.master_ids, newest_revision = EXCLUDED.newest_revision
+    RETURNING clock_timestamp()
+"""
+_HEARTBEAT_BEFORE_0017: Final = """
+    INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, master_ids)
+    VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3)
+    ON CONFLICT (id) DO UPDATE
+       SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
+           master_ids = EXCLUDED.master_ids
+    RETURNING clock_timestamp()
+"""
 
 
 async def heartbeat(
@@ -18,24 +47,19 @@ async def heartbeat(
     pepper_versions: list[int],
     master_ids: Sequence[str] = (),
 ) -> datetime:
-    """Record a heartbeat and the accepted secrets; return the database's time.
+    """Record a heartbeat and what the worker accepts; return the database's time.
 
     Also removes the rows of old workers. A worker without `master_ids` is ignored when the master
-    secret is chosen.
+    secret is chosen. Raises `SchemaMismatch` if the schema was contracted past this version.
     """
-    database_now: datetime = await tx.fetch_value(
-        """
-        INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, master_ids)
-        VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3)
-        ON CONFLICT (id) DO UPDATE
-           SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
-               master_ids = EXCLUDED.master_ids
-        RETURNING clock_timestamp()
-        """,
-        instance_id,
-        pepper_versions,
-        list(master_ids),
-    )
+    schema = await revisions.state(tx)
+    revisions.refuse_unaccepted(schema)
+    row = (instance_id, pepper_versions, list(master_ids))
+    database_now: datetime
+    if schema.has("0017"):
+        database_now = await tx.fetch_value(_HEARTBEAT, *row, revisions.head())
+    else:
+        database_now = await tx.fetch_value(_HEARTBEAT_BEFORE_0017, *row)
     await tx.execute(
         "DELETE FROM instances WHERE heartbeat_at < clock_timestamp() - make_interval(secs => $1)",
         FORGOTTEN_AFTER_SECONDS,

@@ -10,6 +10,7 @@ from tollhouse.base.ids import InstanceId
 from tollhouse.base.tasks import repeated
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import JobOutcome
+from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 
 PURGE_EVERY_SECONDS: Final = 600.0
@@ -22,6 +23,8 @@ class LeasedJob:
     name: str
     every_seconds: float
     run: Callable[[], Awaitable[None]]
+    needs_revision: str | None = None
+    """The job waits until the schema has this revision."""
 
 
 async def hold(database: Database, name: str, holder: InstanceId, *, lease_seconds: float) -> bool:
@@ -48,12 +51,17 @@ async def run_while_held(database: Database, job: LeasedJob, holder: InstanceId)
 
     A lease lasts two periods, so a worker that dies is replaced after at most three periods.
     """
-    turn = partial(_run_if_held, database, job, holder)
+    turn = partial(run_once, database, job, holder)
     await repeated(f"job-{job.name}", turn, every_seconds=job.every_seconds)
 
 
-async def _run_if_held(database: Database, job: LeasedJob, holder: InstanceId) -> None:
+async def run_once(database: Database, job: LeasedJob, holder: InstanceId) -> None:
+    """Run the job if this worker holds its lease and the schema has its revision."""
     try:
+        if job.needs_revision is not None:
+            schema = await revisions.current(database)
+            if not schema.has(job.needs_revision):
+                return
         if await hold(database, job.name, holder, lease_seconds=2 * job.every_seconds):
             await job.run()
             metrics.job_ran(job.name, JobOutcome.DONE)

@@ -1,8 +1,8 @@
-"""`tollhouse migrate`: bring the schema to the revision that this version needs."""
+"""`tollhouse migrate`: expand the schema for this version, or contract it after the rollout."""
 
 import asyncio
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Protocol
 
 import click
 from msgspec import Struct
@@ -17,20 +17,24 @@ from tollhouse.storage import revisions, schema
 
 
 class Migrated(Struct, frozen=True, kw_only=True):
-    """The revisions that were applied; none if the schema was up to date."""
+    """The revisions that were applied, none if the schema was up to date, and where it is now."""
 
     object: Literal["migration"] = "migration"
     applied: list[str]
     revision: str
+    contracted: str
 
 
 class Pending(Struct, frozen=True, kw_only=True):
-    """The current revision and the one that this version needs."""
+    """The revisions of the database and the range that this version accepts."""
 
     object: Literal["migration.check"] = "migration.check"
     revision: str | None
+    contracted: str | None
+    oldest_accepted: str
     needed: str
     pending: bool
+    contract_pending: bool
 
 
 def progress_listener(bars: Progress) -> Callable[[schema.Progress], None]:
@@ -49,34 +53,61 @@ def progress_listener(bars: Progress) -> Callable[[schema.Progress], None]:
 
 @click.command("migrate", epilog=example("tollhouse migrate --check || tollhouse migrate"))
 @click.option("--check", is_flag=True, help="Change nothing. Exit with 1 if a revision is pending.")
+@click.option(
+    "--contract",
+    is_flag=True,
+    help="Remove what only older releases need, once none of their workers runs.",
+)
 @json_option
 @click.pass_context
-def command(context: click.Context, *, check: bool, as_json: bool) -> None:
+def command(context: click.Context, *, check: bool, contract: bool, as_json: bool) -> None:
     """Bring the database's schema up to date.
 
+    Workers of the previous release go on and can start again until you run it with --contract.
     All pending revisions run in one transaction: either all of them are applied, or none.
     """
     settings = configuration.load(context.obj)
     if check:
         found = asyncio.run(_pending(settings))
         output.show(found, as_json=as_json)
-        context.exit(1 if found.pending else 0)
+        context.exit(1 if found.pending or (contract and found.contract_pending) else 0)
     with output.progress_bars(as_json=as_json) as bars:
-        applied = asyncio.run(_migrate(settings, bars))
-    output.show(Migrated(applied=applied, revision=revisions.head()), as_json=as_json)
-    if not applied:
+        migrated = asyncio.run(
+            _migrate(settings, bars, schema.contract if contract else schema.migrate)
+        )
+    output.show(migrated, as_json=as_json)
+    if not migrated.applied:
         output.say("The schema was up to date. Nothing was changed.", as_json=as_json)
 
 
-async def _migrate(settings: Settings, bars: Progress) -> list[str]:
+class _Migration(Protocol):
+    """Either step of a migration."""
+
+    async def __call__(self, url: str, *, show: Callable[[schema.Progress], None]) -> list[str]:
+        """Apply the step; return the revisions that were applied."""
+        ...
+
+
+async def _migrate(settings: Settings, bars: Progress, migrate: _Migration) -> Migrated:
     # Connect first, because errors of `connected` say what to do.
-    async with connected(settings.database):
-        return await schema.migrate(settings.database.url, show=progress_listener(bars))
+    async with connected(settings.database) as database:
+        applied = await migrate(settings.database.url, show=progress_listener(bars))
+        found = await revisions.current(database)
+    return Migrated(
+        applied=applied, revision=found.newest or "none", contracted=found.contracted or "none"
+    )
 
 
 async def _pending(settings: Settings) -> Pending:
     async with connected(settings.database) as database:
-        revision = await revisions.current(database)
-    revisions.refuse_newer(revision)
+        found = await revisions.current(database)
+    revisions.refuse_newer(found.contracted)
     needed = revisions.head()
-    return Pending(revision=revision, needed=needed, pending=revision != needed)
+    return Pending(
+        revision=found.newest,
+        contracted=found.contracted,
+        oldest_accepted=revisions.OLDEST_ACCEPTED,
+        needed=needed,
+        pending=not found.has(needed),
+        contract_pending=bool(found.expanded),
+    )

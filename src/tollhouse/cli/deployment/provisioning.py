@@ -68,7 +68,7 @@ async def refuse_taken(operator: Session) -> None:
 
     Called before the database is migrated or changed.
     """
-    if await revisions.current(operator.database) is None:
+    if (await revisions.current(operator.database)).contracted is None:
         return
     try:
         async with operator.database.transaction() as tx:

@@ -119,10 +119,17 @@ def connections_finding(needed: int, available: int) -> Finding:
 
 
 async def revision(database: Database) -> Finding:
-    """Check the schema's revision: workers do not start on another one."""
+    """Check the schema's revisions: workers do not start outside of the accepted range."""
+    found = await revisions.current(database)
     try:
-        await revisions.refuse_other_schema(database)
+        revisions.refuse_unaccepted(found)
     except SchemaMismatch as error:
-        found, _, remedy = str(error).partition(". ")
-        return failure("schema", found, remedy)
-    return ok("schema", f"revision {revisions.known()[-1]}")
+        message, _, remedy = str(error).partition(". ")
+        return failure("schema", message, remedy)
+    if not found.has(revisions.head()):
+        behind = f"revision {found.newest}, and this version adds up to {revisions.head()}"
+        return warning("schema", behind, "Run `tollhouse migrate`: some features wait for it.")
+    if found.expanded:
+        waiting = f"revision {found.newest}, contracted to {found.contracted}"
+        return ok("schema", f"{waiting}; `tollhouse migrate --contract` ends the upgrade")
+    return ok("schema", f"revision {found.newest}")

@@ -113,7 +113,7 @@ def test_the_dashboard_has_a_place_for_each_panel() -> None:
     assert len(set(places)) == len(places)
 
 
-def test_whoever_stops_it_waits_for_the_drain() -> None:
+def test_a_stop_waits_for_the_drain() -> None:
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
     unit = (DEPLOY / "tollhouse.service").read_text(encoding="utf-8")
     manifests = (KUBERNETES / "base" / "gateway.yaml").read_text(encoding="utf-8")

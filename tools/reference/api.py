@@ -11,9 +11,9 @@ from tools.reference.tables import code, table
 Json = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
 CREDENTIALS = {
-    "customerKey": "project key",
-    "customerHeaderKey": "project key",
-    "adminKey": "Admin key",
+    "customerKey": "a project key",
+    "customerHeaderKey": "a project key",
+    "adminKey": "an Admin key",
 }
 OPERATIONS_HEAD = """\
 # Operations
@@ -74,7 +74,7 @@ def _needs(one: Json) -> str:
         for alternative in one.get("security", [])
         for name, permissions in alternative.items()
     }
-    return f"Needs a {' or a '.join(sorted(needed))}." if needed else "Needs no key."
+    return f"Needs {' or '.join(sorted(needed))}." if needed else "Needs no key."
 
 
 def _parameter(one: Json) -> tuple[str, str, str]:

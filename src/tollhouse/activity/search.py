@@ -12,7 +12,7 @@ from tollhouse.activity import rows, rules
 from tollhouse.activity.types import RecordCursor, RecordFilter, RequestRecord
 from tollhouse.base.ids import OrganizationId, day_of
 from tollhouse.storage.database import Row, Transaction
-from tollhouse.storage.partitions import walk_indexes
+from tollhouse.storage.partitions import read_in_index_order
 
 EXAMINED_MAX: Final = 10_000
 """How many requests one search examines; this takes some tens of milliseconds."""
@@ -104,7 +104,7 @@ async def _search(
     limit: int,
     *chosen: object,
 ) -> list[Row]:
-    await walk_indexes(tx)
+    await read_in_index_order(tx)
     newest, oldest = rules.bounds(before, only)
     return await tx.fetch_all(
         statement,

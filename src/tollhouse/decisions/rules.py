@@ -39,10 +39,10 @@ def matched(score_counts: Sequence[int], *, threshold_basis_points: int) -> tupl
 
 
 def with_details(
-    evaluations: Iterable[EvaluationRecord], told: Iterable[ReportedDecision]
+    evaluations: Iterable[EvaluationRecord], reported: Iterable[ReportedDecision]
 ) -> list[EvaluationRecord]:
-    """Return the evaluations of one request, with the matches and failures of `told` in place."""
-    known = {(each.direction, each.decision.policy_id): each.decision for each in told}
+    """Return the evaluations of one request, with the reported matches and failures in place."""
+    known = {(each.direction, each.decision.policy_id): each.decision for each in reported}
     return [
         replace(
             record,

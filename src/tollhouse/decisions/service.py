@@ -40,7 +40,7 @@ async def page(
     limit: int,
 ) -> list[ReportedDecision]:
     """Return a page of the matches and failures of one policy, newest first."""
-    return await store.told_of_policy(
+    return await store.reported_of_policy(
         tx, organization_id, policy_id, before=after or NEWEST, limit=limit
     )
 
@@ -78,8 +78,8 @@ async def of_request(
     if day is None:
         return []
     evaluations = await store.evaluations_of(tx, organization_id, request_id, day)
-    told = await store.told_of_request(tx, organization_id, request_id, day)
-    return rules.with_details(evaluations, told)
+    reported = await store.reported_of_request(tx, organization_id, request_id, day)
+    return rules.with_details(evaluations, reported)
 
 
 async def blocking(

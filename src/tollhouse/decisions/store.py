@@ -23,7 +23,7 @@ from tollhouse.decisions.types import (
     ReportedDecision,
 )
 from tollhouse.storage.database import Database, Row, Transaction
-from tollhouse.storage.partitions import walk_indexes
+from tollhouse.storage.partitions import read_in_index_order
 
 # A retry after a lost answer counts nothing twice. All workers write days in the same order, so
 # that they cannot deadlock.
@@ -130,7 +130,7 @@ async def insert(database: Database, evaluations: Sequence[EvaluationRecord]) ->
     return found[0]["written"]
 
 
-async def told_of_policy(
+async def reported_of_policy(
     tx: Transaction,
     organization_id: OrganizationId,
     policy_id: PolicyId,
@@ -157,7 +157,7 @@ async def told_of_policy(
         before.direction,
         limit,
     )
-    return [_told(row) for row in rows]
+    return [_reported(row) for row in rows]
 
 
 async def requests_of_policy(
@@ -170,7 +170,7 @@ async def requests_of_policy(
     limit: int,
 ) -> list[RequestId]:
     """Return the requests of a policy's matches and failures, newest first; some of them twice."""
-    await walk_indexes(tx)
+    await read_in_index_order(tx)
     rows = await tx.fetch_all(
         """
         SELECT request_id
@@ -215,7 +215,7 @@ async def evaluations_of(
     return [_evaluation_record(row) for row in rows]
 
 
-async def told_of_request(
+async def reported_of_request(
     tx: Transaction, organization_id: OrganizationId, request_id: RequestId, day: date
 ) -> list[ReportedDecision]:
     """Return the matches and failures of one request, with all their fields."""
@@ -231,7 +231,7 @@ async def told_of_request(
         day,
         request_id,
     )
-    return [_told(row) for row in rows]
+    return [_reported(row) for row in rows]
 
 
 async def blocking(
@@ -329,7 +329,7 @@ async def remove_days(  # all organizations: retention is the deployment's
     )
 
 
-def _told(row: Row) -> ReportedDecision:
+def _reported(row: Row) -> ReportedDecision:
     return ReportedDecision(
         request_id=RequestId(row["request_id"]),
         direction=judged_direction(row["direction"]),

@@ -52,14 +52,14 @@ class Partition:
 
 # A new day has no statistics. The planner then assumes that an organization has few rows in it, and
 # would read and sort all of them instead of scanning the index.
-_WALK: Final = """
+_READ_IN_INDEX_ORDER: Final = """
     SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)
 """
 
 
-async def walk_indexes(tx: Transaction) -> None:
+async def read_in_index_order(tx: Transaction) -> None:
     """Make the rest of the transaction read days from the end of an index, without sorting."""
-    await tx.execute(_WALK)
+    await tx.execute(_READ_IN_INDEX_ORDER)
 
 
 async def ensure(database: Database, parent: DailyTable) -> None:

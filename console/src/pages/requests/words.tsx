@@ -6,7 +6,7 @@ import type { RequestRecord } from "../../api/types";
 import { Badge } from "../../ui/data";
 import { Link } from "../../ui/navigation";
 
-const CULPRITS = {
+const FAILED_BY = {
   caller: "the caller",
   gateway: "the gateway",
   backend: "the model’s engine",
@@ -22,12 +22,12 @@ export function Failing({ record }: { record: RequestRecord }) {
   if (record.failed_by === null) return <span className="quiet">none</span>;
   return (
     <>
-      {CULPRITS[record.failed_by]}
+      {FAILED_BY[record.failed_by]}
       {record.error_code !== null && (
         <>
           {" "}
           <a href={errorPage(record.error_code) ?? ""} target="_blank" rel="noopener">
-            <code className="quiet anywhere">{record.error_code}</code>
+            <ErrorCode code={record.error_code} />
           </a>
         </>
       )}
@@ -38,5 +38,19 @@ export function Failing({ record }: { record: RequestRecord }) {
         </Fragment>
       ))}
     </>
+  );
+}
+
+/** A line may end after an underscore, and nowhere else. */
+function ErrorCode({ code }: { code: string }) {
+  return (
+    <code className="quiet">
+      {code.split(/(?<=_)/).map((part) => (
+        <Fragment key={part}>
+          {part}
+          <wbr />
+        </Fragment>
+      ))}
+    </code>
   );
 }

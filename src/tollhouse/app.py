@@ -167,6 +167,7 @@ class Application:
             pepper_versions=self._peppers.versions,
             master_ids=self._masters.ids,
         )
+        await self._limiter.renew_leases()
         await self._register()
         self._inference = await self._assemble()
         self._edge = self._make_edge(Router(self._routes(), self._sites))
@@ -347,7 +348,7 @@ class Application:
         self._repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)
         self._repeat("gauges", self._set_gauges, GAUGES_EVERY_SECONDS)
         self._repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
-        self._repeat("limits", self._limiter.renew_leases, limiter.RENEW_EVERY_SECONDS)
+        self._repeat("limits", self._limiter.check_redis, limiter.CHECK_EVERY_SECONDS)
         self._repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
         self._repeat("unidentified", self._unidentified.write, WRITE_EVERY_SECONDS)
         self._repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)

@@ -211,7 +211,13 @@ def test_a_redis_that_answers_is_described_and_one_that_does_not_is_a_failure(
 def test_a_redis_that_is_old_or_forgets_is_worth_a_look(
     version: str, policy: str, memory_bytes_max: int, outcome: FindingOutcome
 ) -> None:
-    found = RedisHealth(version=version, eviction_policy=policy, memory_bytes_max=memory_bytes_max)
+    found = RedisHealth(
+        address="cache.example:6379",
+        version=version,
+        eviction_policy=policy,
+        memory_bytes_max=memory_bytes_max,
+        replicas=0,
+    )
 
     assert redis_finding(found).outcome is outcome
 

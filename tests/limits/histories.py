@@ -110,7 +110,7 @@ class Scripts:
         return counter.read_decision(ask, answer)
 
     def renew(self, key: str, members: Sequence[str]) -> None:
-        command = commands.encoded(commands.RENEW, [key], [LEASE_MS, " ".join(members)])
+        command = commands.encoded(commands.RENEW, [key], [LEASE_MS, " ".join(members), ""])
         self._run(scripts.RENEW, command)
 
     def leave(self, ask: LimitRequest, corrections: Corrections) -> None:

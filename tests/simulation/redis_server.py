@@ -94,7 +94,10 @@ class RedisServer:
 
     def _renew(self, key: str, arguments: list[str]) -> None:
         until = self._now() + int(arguments[0]) * 1_000
-        self.slots.setdefault(key, {}).update(dict.fromkeys(arguments[1].split(), until))
+        members = self.slots.setdefault(key, {})
+        members.update(dict.fromkeys(arguments[1].split(), until))
+        for ended in arguments[2].split():
+            members.pop(ended, None)
 
     def _missing(self, key: str, full: int) -> int:
         now = self._now()

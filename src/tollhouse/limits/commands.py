@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tollhouse.limits import rules, scripts
+from tollhouse.limits import redis_topology, rules, scripts
 from tollhouse.limits.types import (
     BucketCost,
     ConcurrencySlot,
@@ -48,8 +48,12 @@ ALL_SCRIPTS: Final = (COUNT, RENEW, LEAVE, PROBE)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitCommands:
-    """The templates of one key: `count_command` and `leave_command` fill them in."""
+    """The templates of one key: `count_command` and `leave_command` fill them in.
 
+    All Redis keys in them are in one hash slot, because they share the part in braces.
+    """
+
+    hash_slot: int
     enter: str
     enter_with_tokens: str
     take_tokens: str
@@ -62,7 +66,9 @@ def limit_commands(limit_set: LimitSet, lease_ms: int) -> LimitCommands:
     """Return the commands for the buckets and slots of one key."""
     entry, slots = limit_set.costs, limit_set.slots
     tokens = rules.token_costs(limit_set.token_limits, 0)
+    (hash_slot,) = {redis_topology.hash_slot(each.key) for each in (*entry, *slots, *tokens)}
     return LimitCommands(
+        hash_slot=hash_slot,
         enter=count_template(entry, slots, (), lease_ms),
         enter_with_tokens=count_template(entry, slots, tokens, lease_ms),
         take_tokens=count_template(tokens, (), (), lease_ms),

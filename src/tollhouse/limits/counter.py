@@ -1,47 +1,19 @@
-"""Where traffic is counted: in Redis for all workers, and in this process while Redis is lost.
-
-In Redis, slots of concurrent requests are leases. A worker renews the leases of its running
-requests, so the slots of a killed worker expire, and a Redis that lost its data gets them again.
-"""
+"""Where traffic is counted: in Redis for all workers, and in this process while Redis is lost."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final
 
 from tollhouse.base.clock import Clock
-from tollhouse.base.tasks import Tasks
-from tollhouse.limits import commands, rules
-from tollhouse.limits.commands import (
-    LimitCommands,
-    count_command,
-    encoded,
-    leave_command,
-    load_command,
-)
+from tollhouse.limits import rules
+from tollhouse.limits.commands import LimitCommands
 from tollhouse.limits.errors import CounterUnavailable
-from tollhouse.limits.redis_batcher import RedisBatcher
-from tollhouse.limits.redis_connection import Connect
+from tollhouse.limits.redis_servers import RedisServers
+from tollhouse.limits.shared_counter import RedisState, SharedLimitCounter, read_decision
 from tollhouse.limits.types import BucketCost, Corrections, LimitDecision, LimitRequest
-from tollhouse.observability import metrics
-
-logger = logging.getLogger("tollhouse.limits")
 
 BUCKETS_MAX: Final = 100_000
 """The least recently used buckets are dropped first, and count as full from then on."""
-RENEWED_AT_ONCE: Final = 1000
-"""About as many slots as Redis renews in a millisecond."""
-_REASON_LENGTH_MAX: Final = 200
-_PROBE_KEY: Final = "tollhouse:probe"
-
-
-class RedisState(StrEnum):
-    """Whether Redis counts. A returning one gets its leases again before it is used."""
-
-    UP = "up"
-    DOWN = "down"
-    RETURNING = "returning"
 
 
 class LimitCounter:
@@ -50,9 +22,14 @@ class LimitCounter:
     A failing Redis delays a request, but never fails it.
     """
 
-    def __init__(self, local: "LocalLimitCounter", shared: "SharedLimitCounter | None") -> None:
+    def __init__(self, local: "LocalLimitCounter", servers: RedisServers | None) -> None:
         self._local = local
-        self._shared = shared
+        self._servers = servers
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether a Redis server is lost, or was seen to be another one now."""
+        return self._servers is not None and self._servers.needs_attention
 
     async def count(
         self, commands: LimitCommands, template: str, request: LimitRequest
@@ -62,7 +39,7 @@ class LimitCounter:
         `template` is the one of `commands` for this request. Granted slots are held until
         `release`.
         """
-        decision, shared = None, self._shared
+        decision, shared = None, self._shared(commands)
         if shared is not None and shared.state is RedisState.UP:
             try:
                 decision = read_decision(request, await shared.count(template, request))
@@ -85,8 +62,8 @@ class LimitCounter:
         """Correct the buckets where they were counted. Never waits."""
         if not are_shared:
             self._local.correct(corrections)
-        elif self._shared is not None:
-            self._shared.correct(commands, corrections)
+        elif (shared := self._shared(commands)) is not None:
+            shared.correct(commands, corrections)
 
     def release(
         self,
@@ -102,23 +79,28 @@ class LimitCounter:
         if not are_shared:
             self._local.correct(corrections)
             corrections = ()
-        if self._shared is not None:
-            self._shared.release(commands, request, corrections)
+        if (shared := self._shared(commands)) is not None:
+            shared.release(commands, request, corrections)
 
     async def renew_leases(self) -> None:
         """Renew the leases of running requests; use a lost Redis again once it answers."""
-        if self._shared is not None:
-            await self._shared.renew_leases(self._local.held)
+        if self._servers is not None:
+            await self._servers.renew_leases()
 
     async def drain(self) -> None:
         """Wait until Redis has answered everything, or is lost."""
-        if self._shared is not None:
-            await self._shared.drain()
+        if self._servers is not None:
+            await self._servers.drain()
 
     async def close(self) -> None:
         """Close the connection to Redis, after it has answered everything."""
-        if self._shared is not None:
-            await self._shared.close()
+        if self._servers is not None:
+            await self._servers.close()
+
+    def _shared(self, commands: LimitCommands) -> SharedLimitCounter | None:
+        """Return the counter of the server that has the keys of `commands`."""
+        servers = self._servers
+        return None if servers is None else servers.by_slot[commands.hash_slot]
 
 
 class LocalLimitCounter:
@@ -186,110 +168,3 @@ class LocalLimitCounter:
 
     def _now_us(self) -> int:
         return int(self._clock.monotonic_seconds() * rules.SECOND_US)
-
-
-class SharedLimitCounter:
-    """Counts in Redis. One failure takes it out of use, until Redis accepts writes again."""
-
-    def __init__(
-        self,
-        url: str,
-        tasks: Tasks,
-        *,
-        answer_seconds: float,
-        lease_ms: int,
-        connect: Connect,
-    ) -> None:
-        self._redis = RedisBatcher(
-            url,
-            tasks,
-            preparation=[load_command(script) for script in commands.ALL_SCRIPTS],
-            answer_seconds=answer_seconds,
-            lost=self._fall_back,
-            connect=connect,
-        )
-        self._lease_ms = lease_ms
-        self.state = RedisState.UP
-
-    def count(self, template: str, request: LimitRequest) -> "asyncio.Future[bytes]":
-        """Grant the whole request or nothing; `read_decision` reads the answer.
-
-        The future raises CounterUnavailable if Redis does not answer.
-        """
-        return self._redis.call(count_command(template, request))
-
-    def correct(self, commands: LimitCommands, corrections: Corrections) -> None:
-        """Take more from buckets, or give back to them; dropped while Redis is lost."""
-        if self.state is RedisState.UP:
-            self._redis.send(leave_command(commands.correct, corrections, ""))
-
-    def release(
-        self, commands: LimitCommands, request: LimitRequest, corrections: Corrections = ()
-    ) -> None:
-        """Give the slots back, and take more from buckets or give back to them.
-
-        While Redis is lost, slots come back when their lease expires and corrections are dropped.
-        """
-        if corrections and self.state is RedisState.UP:
-            template = commands.leave_and_correct
-            self._redis.send(leave_command(template, corrections, request.member))
-        elif request.slots and self.state is not RedisState.DOWN:
-            self._redis.send(leave_command(commands.leave, (), request.member))
-
-    async def drain(self) -> None:
-        """Wait until Redis has answered everything, or is lost."""
-        await self._redis.drain()
-
-    async def renew_leases(self, held: Mapping[str, set[str]]) -> None:
-        """Renew the leases of running requests; use a lost Redis again once it answers."""
-        if self.state is RedisState.DOWN:
-            self.state = RedisState.RETURNING
-        try:
-            if self.state is RedisState.RETURNING:
-                await self._redis.call(encoded(commands.PROBE, (_PROBE_KEY,), ()))
-            await self._renew(held)
-        except CounterUnavailable:
-            return
-        if self.state is RedisState.RETURNING:
-            self.state = RedisState.UP
-            metrics.limits_fallback(is_on=False)
-            logger.warning("limits_fallback_ended")
-
-    async def close(self) -> None:
-        """Close the connection, after Redis has answered everything."""
-        await self._redis.close()
-
-    async def _renew(self, held: Mapping[str, set[str]]) -> None:
-        """Renew in parts; each part is sent before a request in it can end."""
-        keys = list(held)
-        while keys:
-            renewals: list[asyncio.Future[bytes]] = []
-            count = 0
-            while keys and count < RENEWED_AT_ONCE:
-                key = keys.pop()
-                members = held.get(key, ())
-                count += len(members)
-                if members:
-                    arguments = [self._lease_ms, " ".join(members)]
-                    command = encoded(commands.RENEW, (key,), arguments)
-                    renewals.append(self._redis.call(command))
-            await asyncio.gather(*renewals)
-
-    def _fall_back(self, failure: BaseException) -> None:
-        was_up, self.state = self.state is RedisState.UP, RedisState.DOWN
-        if was_up:
-            metrics.limits_fallback(is_on=True)
-            reason = f"{type(failure).__name__}: {failure}"[:_REASON_LENGTH_MAX]
-            logger.warning("limits_fallback_began", extra={"reason": reason})
-
-
-def read_decision(request: LimitRequest, answer: bytes) -> LimitDecision:
-    """Read the answer of `scripts.COUNT`, a status line."""
-    numbers = [*map(int, answer[1:].split())]
-    refusing, granted = numbers[0], 2 + len(request.costs)
-    return LimitDecision(
-        missing_us=tuple(numbers[2:granted]),
-        expected_missing_us=tuple(numbers[granted:]) or None,
-        refused_by=(*request.costs, *request.slots)[refusing - 1] if refusing else None,
-        wait_us=numbers[1],
-    )

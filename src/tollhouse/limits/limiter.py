@@ -18,7 +18,7 @@ from tollhouse.base.traffic import UNLIMITED_EVERYWHERE, ScopedLimits
 from tollhouse.contract.bounds import OUTPUT_TOKENS_DEFAULT
 from tollhouse.limits import rules
 from tollhouse.limits.commands import LimitCommands, limit_commands
-from tollhouse.limits.counter import LimitCounter, LocalLimitCounter, SharedLimitCounter
+from tollhouse.limits.counter import LimitCounter, LocalLimitCounter
 from tollhouse.limits.errors import (
     ConcurrencyLimited,
     Limited,
@@ -26,6 +26,7 @@ from tollhouse.limits.errors import (
     TokensLimited,
 )
 from tollhouse.limits.redis_connection import Connect, connect
+from tollhouse.limits.redis_servers import RedisServers
 from tollhouse.limits.rules import Headers
 from tollhouse.limits.types import (
     BucketCost,
@@ -41,6 +42,8 @@ from tollhouse.observability import metrics
 
 LEASE_SECONDS: Final = 30.0
 RENEW_EVERY_SECONDS: Final = 5.0
+CHECK_EVERY_SECONDS: Final = 1.0
+"""How often a lost Redis is tried again."""
 LIMIT_PLANS_MAX: Final = 10_000
 
 
@@ -91,7 +94,8 @@ class LimitPlan:
 class Limiter:
     """Grants permits to requests. One per worker.
 
-    Its owner must call `renew_leases` every RENEW_EVERY_SECONDS.
+    Its owner must call `renew_leases` once before the first request, then `check_redis` every
+    CHECK_EVERY_SECONDS.
     """
 
     def __init__(
@@ -104,17 +108,20 @@ class Limiter:
         lease_seconds: float = LEASE_SECONDS,
         connect: Connect = connect,
     ) -> None:
+        self._clock = clock
+        self._renew_at_seconds = 0.0
         self._lease_ms = int(lease_seconds * 1000)
-        shared = None
+        local, servers = LocalLimitCounter(clock), None
         if redis_url is not None:
-            shared = SharedLimitCounter(
+            servers = RedisServers(
                 redis_url,
                 tasks,
+                held=local.held,
                 answer_seconds=answer_seconds,
                 lease_ms=self._lease_ms,
                 connect=connect,
             )
-        self._counter = LimitCounter(LocalLimitCounter(clock), shared)
+        self._counter = LimitCounter(local, servers)
         self._plans: dict[ProjectKeyId, LimitPlan] = {}
 
     async def enter(self, limit_subject: LimitSubject) -> Permit:
@@ -170,8 +177,15 @@ class Limiter:
         self._plans[limit_subject.api_key_id] = made
         return made
 
+    async def check_redis(self) -> None:
+        """Renew leases if Redis is lost, or has moved, or RENEW_EVERY_SECONDS have passed."""
+        is_due = self._clock.monotonic_seconds() >= self._renew_at_seconds
+        if is_due or self._counter.needs_attention:
+            await self.renew_leases()
+
     async def renew_leases(self) -> None:
-        """Renew the leases of running requests; use a lost Redis again once it answers."""
+        """Renew the leases of running requests, follow a failover, use a lost Redis again."""
+        self._renew_at_seconds = self._clock.monotonic_seconds() + RENEW_EVERY_SECONDS
         await self._counter.renew_leases()
 
     async def drain(self) -> None:

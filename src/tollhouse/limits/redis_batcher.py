@@ -7,7 +7,7 @@ is late or is an error, the results of the batch are unknown, and all calls that
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -18,6 +18,7 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.limits.commands import PING
 from tollhouse.limits.errors import CounterUnavailable
 from tollhouse.limits.redis_connection import AnswerReader, Connect, RedisTransport
+from tollhouse.limits.types import LimitRequest
 from tollhouse.observability import metrics
 
 DEFER_SECONDS: Final = 0.001
@@ -26,16 +27,21 @@ _BROKEN: Final = (RedisError, OSError, TimeoutError)
 _ERROR: Final = ord("-")
 _LENGTH_OF_STRING: Final = ord("$")
 _UNKNOWN_SCRIPT: Final = b"-NOSCRIPT"
+_MOVED: Final = (b"-MOVED", b"-ASK", b"-TRYAGAIN")
 
-_Call = tuple[str, "asyncio.Future[bytes] | None"]
-"""An encoded command and its answer; None if nothing waits for it."""
+_Call = tuple[str, "asyncio.Future[bytes] | None", LimitRequest | None]
+"""An encoded command, its answer, or None if nothing waits for it, and the request it is for."""
 
 
 class RedisBatcher:
-    """Sends commands, and calls `lost` with the reason if one fails. One per worker.
+    """Sends commands, and calls `lost` if one fails. One per server.
+
+    `lost` gets the reason and the requests whose commands were not answered.
 
     `preparation` are commands that each connection begins with, and repeats if Redis does not know
     a script: all of them, because a batch with some unknown scripts would run out of order.
+    `moved` gets the request of a command that a node of a cluster refuses because it does not have
+    the keys, or has them only in part while they move. Only that command fails then.
     """
 
     def __init__(
@@ -45,14 +51,16 @@ class RedisBatcher:
         *,
         preparation: Sequence[str],
         answer_seconds: float,
-        lost: Callable[[BaseException], None],
+        lost: Callable[[BaseException, Sequence[LimitRequest]], None],
+        moved: Callable[[Sequence[LimitRequest]], None],
         connect: Connect,
     ) -> None:
         self._url = url
         self._tasks = tasks
-        self._preparation: list[_Call] = [(command, None) for command in preparation]
+        self._preparation: list[_Call] = [(command, None, None) for command in preparation]
         self._answer_seconds = answer_seconds
         self._lost = lost
+        self._moved = moved
         self._connect = connect
         self._waiting: list[_Call] = []
         self._under_way: deque[_Call] = deque()
@@ -66,26 +74,26 @@ class RedisBatcher:
         self._deferred: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
 
-    def call(self, command: str) -> "asyncio.Future[bytes]":
+    def call(self, command: str, request: LimitRequest | None = None) -> "asyncio.Future[bytes]":
         """Run a command after all earlier ones; return its answer or CounterUnavailable.
 
         The command runs even if the future is cancelled or ignored.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
-        self._waiting.append((command, answer))
+        self._waiting.append((command, answer, request))
         if not self._is_flush_due:
             self._is_flush_due = True
             if not self._under_way:
                 loop.call_soon(self._flush)
         return answer
 
-    def send(self, command: str) -> None:
+    def send(self, command: str, request: LimitRequest | None = None) -> None:
         """Run a command after all earlier ones. Nothing waits for its answer.
 
         It is sent along with the next call, or DEFER_SECONDS from now.
         """
-        self._waiting.append((command, None))
+        self._waiting.append((command, None, request))
         if self._deferred is None and not self._is_flush_due:
             loop = asyncio.get_running_loop()
             self._deferred = loop.call_later(DEFER_SECONDS, self._flush)
@@ -121,7 +129,7 @@ class RedisBatcher:
         self._since_seconds = since_seconds
         self._under_way.extend(self._waiting)
         self._waiting.clear()
-        transport.write("".join([command for command, _ in self._under_way]).encode())
+        transport.write("".join([call[0] for call in self._under_way]).encode())
         if self._deadline is None:
             self._await_until(since_seconds + self._answer_seconds)
 
@@ -153,7 +161,7 @@ class RedisBatcher:
                 continue
             answer = under_way[0][1]
             if line[0] == _ERROR:
-                if not self._is_repeated(line):
+                if not self._is_skipped(line):
                     return
             elif answer is not None and not answer.done():
                 answer.set_result(line)
@@ -165,8 +173,17 @@ class RedisBatcher:
             if self._is_flush_due:
                 self._flush()
 
-    def _is_repeated(self, line: bytes) -> bool:
-        """Keep a command whose script Redis has forgotten; any other error is a loss of Redis."""
+    def _is_skipped(self, line: bytes) -> bool:
+        """Keep a command whose script Redis has forgotten, and fail one whose keys have moved.
+
+        Any other error is a loss of Redis.
+        """
+        if line.startswith(_MOVED):
+            moved = self._under_way[0]
+            self._moved(_requests((moved,)))
+            if moved[1] is not None:
+                fail(moved[1], CounterUnavailable())
+            return True
         if not line.startswith(_UNKNOWN_SCRIPT):
             self._lose(ResponseError(line[1:].decode(errors="replace")))
         elif self._is_repeating:
@@ -212,8 +229,8 @@ class RedisBatcher:
         self._under_way.clear()
         self._unknown, self._waiting = [], []
         self._is_repeating = self._is_flush_due = False
-        self._lost(failure)
-        for _, answer in calls:
+        self._lost(failure, _requests(calls))
+        for _, answer, _ in calls:
             if answer is not None:
                 fail(answer, CounterUnavailable())
 
@@ -224,3 +241,7 @@ class RedisBatcher:
         if self._transport is not None:
             self._transport.close()
         self._reader = self._transport = None
+
+
+def _requests(calls: Iterable[_Call]) -> list[LimitRequest]:
+    return [request for _, _, request in calls if request is not None]

@@ -76,7 +76,8 @@ class _DetachedTransport:
     def __init__(self, stream: asyncio.StreamWriter) -> None:
         self._stream = stream
         self.write = stream.transport.write
-        self.close = stream.transport.close
+        # Every answer has come, or is not waited for: no shutdown of TLS is waited for either.
+        self.close = stream.transport.abort
 
 
 async def connect(url: str, reader: AnswerReader) -> RedisTransport:

@@ -82,11 +82,15 @@ return {ok = table.concat({refusing, wait, unpack(missing)}, ' ')}
 """
 )
 
-# KEYS: the slots of one scope. ARGV: the length of a lease in milliseconds; names of requests.
+# KEYS: the slots of one scope. ARGV: the length of a lease in milliseconds; names of requests that
+# run; names of requests that do not.
 RENEW: Final = """
 local expires = string.format('%.0f', now + ARGV[1] * 1000)
 for member in string.gmatch(ARGV[2], '%S+') do
     redis.call('ZADD', KEYS[1], expires, member)
+end
+for member in string.gmatch(ARGV[3], '%S+') do
+    redis.call('ZREM', KEYS[1], member)
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return {ok = ''}

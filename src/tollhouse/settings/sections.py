@@ -5,28 +5,24 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from tollhouse.base import redis_url
 from tollhouse.base.errors import ERROR_PAGES_PATH, DeploymentError
 from tollhouse.base.quotas import ORGANIZATION_SHARE
+from tollhouse.base.redis_url import URL_HOST, URL_OPTION, MalformedRedisUrl
 
 PREVIOUS_MASTERS_MAX = 3
 # A password with an unencoded `@`, `/`, `?` or `#` would be parsed as host, port or path, and
 # appear in the driver's error message.
-_HOST = r"(?:[A-Za-z0-9._%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
-_OPTION = r"[A-Za-z_]+=[^\s@?#&]*"
 _DATABASE_URL = re.compile(
     r"postgres(?:ql)?://"
     r"(?:[^\s@/?#\[\]]*@)?"
-    rf"{_HOST}(?:,{_HOST})*"
+    rf"{URL_HOST}(?:,{URL_HOST})*"
     r"(?:/[^\s@/?#]*)?"
-    rf"(?:\?{_OPTION}(?:&{_OPTION})*)?",
-    re.ASCII,
-)
-_REDIS_URL = re.compile(
-    rf"rediss?://(?:[^\s@/?#\[\]]*@)?{_HOST}(?:/[0-9]{{0,3}})?(?:\?{_OPTION}(?:&{_OPTION})*)?",
+    rf"(?:\?{URL_OPTION}(?:&{URL_OPTION})*)?",
     re.ASCII,
 )
 # No credential is allowed, since the exporter would repeat it in error messages.
-_COLLECTOR_URL = re.compile(rf"https?://{_HOST}(?:/[^\s@?#]*)?", re.ASCII)
+_COLLECTOR_URL = re.compile(rf"https?://{URL_HOST}(?:/[^\s@?#]*)?", re.ASCII)
 # Only the characters of a plain address are allowed, since it becomes part of responses.
 _PUBLIC_URL = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%-]*)?",
@@ -212,12 +208,12 @@ class RedisSettings(Section, frozen=True, kw_only=True):
     answer_seconds: Seconds = 0.2
 
     def __post_init__(self) -> None:
-        if self.url is not None and _REDIS_URL.fullmatch(self.url) is None:
-            message = (
-                "redis.url: not of the form redis://USER:PASSWORD@HOST:6379/0, or rediss:// for"
-                " TLS. In user and password, write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23."
-            )
-            raise InvalidSettings(message)
+        if self.url is not None:
+            try:
+                redis_url.parse(self.url)
+            except MalformedRedisUrl as error:
+                message = f"redis.url: {error}"
+                raise InvalidSettings(message) from None
 
 
 class InferenceSettings(Section, frozen=True, kw_only=True):

@@ -94,7 +94,8 @@ def _check_all(path: Path, report: Callable[[Finding], None]) -> None:
 async def _check_services(settings: Settings, report: Callable[[Finding], None]) -> None:
     async for finding in catalog.findings(settings):
         report(finding)
-    report(await redis.redis(settings.redis))
+    async for finding in redis.redis(settings.redis):
+        report(finding)
     await _check_database(settings, report)
 
 

@@ -22,6 +22,7 @@ from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route, Router
 from tollhouse.api.sending import ResponseSender
 from tollhouse.api.unidentified_requests import UnidentifiedRequests
+from tollhouse.archive.service import is_archived as archived
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.quotas import OrganizationQuotas
@@ -361,6 +362,7 @@ class Application:
         settings, database, clock = self._settings, self._admin_database, self._clock
         record_days = settings.idempotency.record_days
         decision_days = settings.policies.decision_days
+        is_archived = None if settings.archive.url is None else partial(archived, database)
         return (
             *storage_jobs.jobs(database, self._sealer, clock, record_days=record_days),
             *ledger_jobs.jobs(
@@ -368,9 +370,15 @@ class Application:
                 background=self._background_database,
                 maintenance=database,
                 entry_days=settings.ledger.entry_days,
+                is_archived=is_archived,
             ),
             keys.purge_job(database, clock),
-            activity.retention_job(database, clock, record_days=settings.activity.record_days),
+            activity.retention_job(
+                database,
+                clock,
+                record_days=settings.activity.record_days,
+                is_archived=is_archived,
+            ),
             decisions.retention_job(database, clock, decision_days=decision_days),
         )
 

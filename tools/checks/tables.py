@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from tools.checks.source import Finding, Source
 
 _TABLES_OF = {
-    "activity": ("requests", "request_hours"),
+    "activity": ("requests", "request_hours", "record_gaps"),
+    "archive": ("archived_days",),
     "decisions": ("evaluations", "policy_decisions", "policy_days"),
     "keys": ("project_keys", "admin_keys", "key_directory", "peppers"),
     "ledger": (
         *("accounts", "credit_grants", "spending_caps", "spending_counters", "spending_alerts"),
         *("ledger_entries", "ledger_closings", "closed_days", "unsettled_holds", "cost_daily"),
         *("cost_hourly", "operator_decisions", "price_revisions", "reaped_instances"),
-        *("reaper_progress",),
+        *("reaper_progress", "verified_days"),
     ),
     "limits": ("rate_limits",),
     "organizations": ("organizations", "organization_checks"),
@@ -34,6 +35,7 @@ _DOCTOR = "the operator's status commands only read"
 EXCEPTIONS = {
     ("activity", "projects", "read"): _SCOPE,
     ("activity", "project_keys", "read"): _SCOPE,
+    ("archive", "ledger_closings", "read"): "archived entries are compared with their closings",
     ("cli", "data_keys", "read"): _DOCTOR,
     ("cli", "idempotency_records", "read"): _DOCTOR,
     ("cli", "instances", "read"): _DOCTOR,

@@ -1,6 +1,6 @@
 """Operations on records of requests: read one, list them, sum them by the hour."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -30,7 +30,7 @@ from tollhouse.storage import partitions
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Transaction
 from tollhouse.storage.leases import LeasedJob
-from tollhouse.storage.partitions import DailyTable
+from tollhouse.storage.partitions import DailyTable, Partition
 
 HOURS_MAX: Final = 744
 """The hours of the longest month."""
@@ -114,11 +114,22 @@ async def remove_old_hours(database: Database, now: datetime) -> None:
     await in_batches(database, partial(store.remove_hours, first_kept=(now - HOURS_KEPT).date()))
 
 
-def retention_job(database: Database, clock: Clock, *, record_days: int) -> LeasedJob:
-    """Return the job that drops old days of records and deletes old hourly sums."""
+def retention_job(
+    database: Database,
+    clock: Clock,
+    *,
+    record_days: int,
+    is_archived: Callable[[Partition], Awaitable[bool]] | None,
+) -> LeasedJob:
+    """Return the job that drops old days of records and deletes old hourly sums.
+
+    With `is_archived`, only days for which it returns True are dropped.
+    """
 
     async def remove_old() -> None:
-        await partitions.remove_old(database, DailyTable.REQUESTS, days_kept=record_days)
+        await partitions.remove_old(
+            database, DailyTable.REQUESTS, days_kept=record_days, prepare=is_archived
+        )
         await remove_old_hours(database, clock.now())
 
     seconds = partitions.KEEP_EVERY.total_seconds()

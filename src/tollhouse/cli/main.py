@@ -71,6 +71,10 @@ COMMANDS: Final = {
         "ledger.commands:command",
         "Verify balances, resolve unsettled holds and backfill past usage.",
     ),
+    "archive": Entry(
+        "archive.commands:command",
+        "Move old days into Parquet files, and read them.",
+    ),
     "test-upstream": Entry("trial.test_upstream:command", "Run a scripted engine on loopback."),
     "demo-engine": Entry(
         "trial.demo_engine:command", "Run a small real model with llama.cpp, on loopback."

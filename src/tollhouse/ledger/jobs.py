@@ -1,5 +1,6 @@
 """The jobs of the ledger, each run by one worker at a time."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -7,13 +8,18 @@ from typing import Final
 from tollhouse.ledger import alerts, partitions, reaper
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
-from tollhouse.storage.partitions import KEEP_EVERY
+from tollhouse.storage.partitions import KEEP_EVERY, Partition
 
 ALERTS_EVERY: Final = timedelta(seconds=10)
 
 
 def jobs(
-    database: Database, *, background: Database, maintenance: Database, entry_days: int
+    database: Database,
+    *,
+    background: Database,
+    maintenance: Database,
+    entry_days: int,
+    is_archived: Callable[[Partition], Awaitable[bool]] | None,
 ) -> tuple[LeasedJob, ...]:
     """Return the jobs that raise alerts, decide abandoned holds, and drop old days."""
     return (
@@ -30,6 +36,8 @@ def jobs(
         LeasedJob(
             name="ledger-retention",
             every_seconds=KEEP_EVERY.total_seconds(),
-            run=partial(partitions.remove_old, maintenance, entry_days=entry_days),
+            run=partial(
+                partitions.remove_old, maintenance, entry_days=entry_days, is_archived=is_archived
+            ),
         ),
     )

@@ -4,6 +4,7 @@ A day may be dropped only if none of its holds is open and its sums are stored i
 `ledger_closings`, from which `verification` starts.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import date
 from typing import Final
 
@@ -14,16 +15,30 @@ from tollhouse.storage.partitions import DailyTable, Partition, PartitionState
 CLOSING_SECONDS_MAX: Final = 3600
 
 
-async def remove_old(database: Database, *, entry_days: int) -> None:
-    """Close and drop the days that are older than `entry_days`."""
+async def remove_old(
+    database: Database,
+    *,
+    entry_days: int,
+    is_archived: Callable[[Partition], Awaitable[bool]] | None = None,
+) -> None:
+    """Close and drop the days that are older than `entry_days`.
 
-    async def close(partition: Partition) -> bool:
-        async with database.transaction(statement_seconds=CLOSING_SECONDS_MAX) as tx:
-            return await _close(tx, partition)
+    With `is_archived`, only days for which it returns True are dropped.
+    """
+
+    async def prepare(partition: Partition) -> bool:
+        is_closed = await close(database, partition)
+        return is_closed and (is_archived is None or await is_archived(partition))
 
     await partitions.remove_old(
-        database, DailyTable.LEDGER_ENTRIES, days_kept=entry_days, prepare=close
+        database, DailyTable.LEDGER_ENTRIES, days_kept=entry_days, prepare=prepare
     )
+
+
+async def close(database: Database, partition: Partition) -> bool:
+    """Store the sums of a day once; return False while one of its holds is open."""
+    async with database.transaction(statement_seconds=CLOSING_SECONDS_MAX) as tx:
+        return await _close(tx, partition)
 
 
 async def is_closed(tx: Transaction, day: date) -> bool:

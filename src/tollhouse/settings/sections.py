@@ -22,6 +22,9 @@ _DATABASE_URL = re.compile(
     re.ASCII,
 )
 # No credential is allowed, since the exporter would repeat it in error messages.
+_ARCHIVE_URL = re.compile(
+    r"file:///[^\s?#]+|s3://[^\s/@?#]+(?:/[^\s@?#]*)?(?:\?[^\s#]*)?", re.ASCII
+)
 _COLLECTOR_URL = re.compile(rf"https?://{URL_HOST}(?:/[^\s@?#]*)?", re.ASCII)
 # Only the characters of a plain address are allowed, since it becomes part of responses.
 _PUBLIC_URL = re.compile(
@@ -248,6 +251,24 @@ class ActivitySettings(Section, frozen=True, kw_only=True):
     waiting_records_max: PositiveInt = 20_000
 
 
+class ArchiveSettings(Section, frozen=True, kw_only=True):
+    """Where days go that leave the database. Without an address they are dropped.
+
+    With an address, workers drop no day of records or entries that is not archived yet.
+    """
+
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.url is not None and _ARCHIVE_URL.fullmatch(self.url) is None:
+            message = (
+                "archive.url: not of the form file:///DIRECTORY or s3://BUCKET/PREFIX. For other "
+                "services than AWS, add ?endpoint_override=HOST&scheme=https&region=REGION. "
+                "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+            )
+            raise InvalidSettings(message)
+
+
 class OtelSettings(Section, frozen=True, kw_only=True):
     """Where spans are sent by OTLP over HTTP. Without an endpoint none are recorded."""
 
@@ -306,6 +327,7 @@ class Settings(Section, frozen=True, kw_only=True):
     redis: RedisSettings = RedisSettings()
     inference: InferenceSettings = InferenceSettings()
     activity: ActivitySettings = ActivitySettings()
+    archive: ArchiveSettings = ArchiveSettings()
     otel: OtelSettings = OtelSettings()
     quotas: QuotaSettings = QuotaSettings()
     backends: dict[str, dict[str, Any]] = {}

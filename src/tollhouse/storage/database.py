@@ -104,6 +104,15 @@ class Transaction:
         with TranslatedErrors():
             return await self._connection.fetchval(sql, *arguments, timeout=self._statement_seconds)
 
+    async def stream(
+        self, sql: LiteralString, *arguments: object, rows_at_once: int
+    ) -> AsyncGenerator[list[Row]]:
+        """Yield all rows of a statement, `rows_at_once` in each list, from a cursor."""
+        with TranslatedErrors():
+            cursor = await self._connection.cursor(sql, *arguments, timeout=self._statement_seconds)
+            while rows := await cursor.fetch(rows_at_once, timeout=self._statement_seconds):
+                yield rows
+
     async def execute(self, sql: LiteralString, *arguments: object) -> int:
         """Run a statement; return the number of affected rows."""
         with TranslatedErrors():

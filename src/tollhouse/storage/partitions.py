@@ -7,7 +7,7 @@ removal cannot get a lock, the next run finishes it.
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final, LiteralString, cast
@@ -157,12 +157,18 @@ async def remove_old(
 
 async def remove(database: Database, partition: Partition) -> None:
     """Detach and drop a partition, continuing an earlier attempt."""
-    parent, table = partition.parent.value, _table_of(partition)
+    await detach(database, partition)
+    await _run(database, f"DROP TABLE {table_of(partition)}")
+
+
+async def detach(database: Database, partition: Partition) -> Partition:
+    """Detach a partition, continuing an earlier attempt, and return it as it is then."""
+    parent, table = partition.parent.value, table_of(partition)
     if partition.state is PartitionState.ATTACHED:
         await _run(database, f"ALTER TABLE {parent} DETACH PARTITION {table} CONCURRENTLY")
     elif partition.state is PartitionState.DETACHING:
         await _run(database, f"ALTER TABLE {parent} DETACH PARTITION {table} FINALIZE")
-    await _run(database, f"DROP TABLE {table}")
+    return replace(partition, state=PartitionState.DETACHED)
 
 
 async def today(tx: Transaction) -> date:
@@ -171,11 +177,12 @@ async def today(tx: Transaction) -> date:
 
 
 async def _run(database: Database, statement: str) -> None:
-    # A table's name cannot be an argument; `_table_of` lets no other name through.
+    # A table's name cannot be an argument; `table_of` lets no other name through.
     await database.run_outside(cast("LiteralString", statement), lock_seconds=LOCK_SECONDS)
 
 
-def _table_of(partition: Partition) -> str:
+def table_of(partition: Partition) -> str:
+    """Return the name of a partition's table."""
     name = f"{partition.parent}_{partition.day:%Y%m%d}"
     assert _DAY_TABLE.fullmatch(name), "a day makes eight digits"
     return name

@@ -1,0 +1,1 @@
+"""`tollhouse archive`: days in Parquet files."""

@@ -155,6 +155,7 @@ class Application:
         )
         self._unidentified = UnidentifiedRequests(
             self._background_database,
+            self._recorder.gaps,
             waiting_records_max=self._settings.activity.waiting_records_max,
         )
         self._decisions = DecisionRecorder(

@@ -104,7 +104,7 @@ async def test_every_answer_during_an_outage_has_a_record_afterwards(
     assert never
 
 
-async def test_answers_beyond_the_bound_are_dropped_and_counted(
+async def test_answers_beyond_the_bound_are_dropped_counted_and_shown_as_a_gap(
     deployment: Deployment, cluster: Cluster
 ) -> None:
     before = counted(DROPPED)
@@ -114,7 +114,9 @@ async def test_answers_beyond_the_bound_are_dropped_and_counted(
         await cluster.start()
 
         async def is_recorded() -> bool:
-            return len(await recorded(deployment.org.database)) >= WAITING_MAX
+            database = deployment.org.database
+            is_written = len(await recorded(database)) >= WAITING_MAX
+            return is_written and bool(await database.fetch_all("SELECT FROM record_gaps"))
 
         await until(is_recorded)
 
@@ -122,3 +124,14 @@ async def test_answers_beyond_the_bound_are_dropped_and_counted(
     dropped = counted(DROPPED) - before
     assert found.keys() < answered
     assert dropped == len(answered) - len(found) > 0
+    (gap,) = await deployment.org.database.fetch_all("SELECT * FROM record_gaps")
+    assert gap["records"] == dropped
+    administrator = await deployment.org.admin_key()
+    async with deployment.gateway.client(administrator.value) as client:
+        listed = (await client.get("/manage/v1/organization/requests")).json()
+    assert listed["gaps"] == [
+        {
+            "start_time": int(gap["first_at"].timestamp()),
+            "end_time": int(gap["last_at"].timestamp()),
+        }
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tollhouse.activity import spans, store
+from tollhouse.activity.gaps import GapRecorder
 from tollhouse.activity.types import RequestRecord
 from tollhouse.observability import metrics, model_metrics
 from tollhouse.observability.metrics import ActivityLoss
@@ -31,6 +32,7 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
         super().__init__("activity", buffer_size=waiting_records_max, batch_size_max=BATCH_MAX)
         self._database = database
         self._export = export
+        self.gaps = GapRecorder(database)
         self._untraced: deque[RequestRecord] = deque(maxlen=waiting_records_max)
         model_metrics.read_queue_length("activity", lambda: self.waiting_size)
 
@@ -41,9 +43,10 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
         self.add(record)
 
     async def write(self) -> None:
-        """Export the spans, then write the records."""
+        """Export the spans, then write the records and the gap in them, if there is one."""
         await self._trace()
         await super().write()
+        await self.gaps.write()
 
     async def insert(self, records: Sequence[RequestRecord]) -> None:
         """Write records, add them to the sums of their hours, and count what they used."""
@@ -55,6 +58,7 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
     def dropped(self, records: Sequence[RequestRecord], loss: RecordLoss) -> None:
         """Count records that were not written."""
         metrics.activity_dropped(len(records), ActivityLoss(loss))
+        self.gaps.add([record.started_at for record in records])
 
     async def _trace(self) -> None:
         if self._export is None:

@@ -19,6 +19,7 @@ from tollhouse.activity.types import (
     HourRange,
     RecordCursor,
     RecordFilter,
+    RecordGap,
     RecordGrouping,
     RecordPage,
     RequestRecord,
@@ -35,6 +36,7 @@ from tollhouse.storage.partitions import DailyTable, Partition
 HOURS_MAX: Final = 744
 """The hours of the longest month."""
 ROWS_MAX: Final = 10_000
+GAPS_MAX: Final = 20
 HOURS_KEPT: Final = timedelta(days=400)
 
 
@@ -76,6 +78,11 @@ async def page(
     before = await _place(tx, organization_id, after)
     found, is_cut = await search.search(tx, organization_id, only, before, limit=limit + 1)
     return rules.page(found, limit=limit, is_cut=is_cut)
+
+
+async def gaps(tx: Transaction, only: RecordFilter) -> list[RecordGap]:
+    """Return the latest gaps in the records within the range of a filter, newest first."""
+    return await store.gaps(tx, only.start, only.end, limit=GAPS_MAX)
 
 
 async def last_recorded(
@@ -131,6 +138,9 @@ def retention_job(
             database, DailyTable.REQUESTS, days_kept=record_days, prepare=is_archived
         )
         await remove_old_hours(database, clock.now())
+        async with database.transaction() as tx:
+            first_kept = (clock.now() - timedelta(days=record_days)).date()
+            await store.remove_gaps(tx, first_kept)
 
     seconds = partitions.KEEP_EVERY.total_seconds()
     return LeasedJob(name="activity-retention", every_seconds=seconds, run=remove_old)

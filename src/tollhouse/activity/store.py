@@ -9,6 +9,7 @@ from tollhouse.activity.types import (
     LATENCY_BOUNDS_MS,
     HourlyCount,
     HourRange,
+    RecordGap,
     RecordGrouping,
     RequestRecord,
 )
@@ -214,6 +215,48 @@ async def remove_hours(  # all organizations: retention is the deployment's
         first_kept,
         rows_max,
     )
+
+
+async def add_gap(  # all organizations: whose records were dropped may be unknown
+    database: Database, gap: RecordGap
+) -> None:
+    """Store a gap."""
+    await database.fetch_all(
+        "INSERT INTO record_gaps (first_at, last_at, records) VALUES ($1, $2, $3)",
+        gap.first_at,
+        gap.last_at,
+        gap.records,
+    )
+
+
+async def gaps(  # all organizations: whose records were dropped may be unknown
+    tx: Transaction, start: datetime | None, end: datetime | None, *, limit: int
+) -> list[RecordGap]:
+    """Return the latest gaps that touch a range, newest first; none before revision 0018."""
+    if not await tx.fetch_value("SELECT to_regclass('record_gaps') IS NOT NULL"):
+        return []
+    rows = await tx.fetch_all(
+        """
+        SELECT first_at, last_at, records
+          FROM record_gaps
+         WHERE last_at >= coalesce($1, '-infinity'::timestamptz)
+           AND first_at < coalesce($2, 'infinity'::timestamptz)
+         ORDER BY last_at DESC
+         LIMIT $3
+        """,
+        start,
+        end,
+        limit,
+    )
+    return [RecordGap(**row) for row in rows]
+
+
+async def remove_gaps(  # all organizations: retention is the deployment's
+    tx: Transaction, first_kept: date
+) -> None:
+    """Delete gaps that ended before `first_kept`, if there is the table of revision 0018."""
+    if await tx.fetch_value("SELECT to_regclass('record_gaps') IS NOT NULL"):
+        await tx.execute("DELETE FROM record_gaps WHERE last_at < $1::date", first_kept)
 
 
 async def has_project(

@@ -117,6 +117,18 @@ class RecordPage:
     last_id: RequestId | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordGap:
+    """Requests without a record: when the first and the last of them began, and their number.
+
+    They may belong to any organization.
+    """
+
+    first_at: datetime
+    last_at: datetime
+    records: int
+
+
 class RecordGrouping(StrEnum):
     """The field by which sums are grouped."""
 

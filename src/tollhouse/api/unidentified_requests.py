@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tollhouse.activity.gaps import GapRecorder
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId
 from tollhouse.inference.trace import RequestTrace
@@ -39,9 +40,10 @@ class UnidentifiedRequest:
 class UnidentifiedRequests(BufferedWriter[UnidentifiedRequest]):
     """Looks up the keys of unidentified requests in the background. One per worker."""
 
-    def __init__(self, database: Database, *, waiting_records_max: int) -> None:
+    def __init__(self, database: Database, gaps: GapRecorder, *, waiting_records_max: int) -> None:
         super().__init__("unidentified", buffer_size=waiting_records_max, batch_size_max=BATCH_MAX)
         self._database = database
+        self._gaps = gaps
         model_metrics.read_queue_length("unidentified", lambda: self.waiting_size)
 
     async def insert(self, records: Sequence[UnidentifiedRequest]) -> None:
@@ -56,6 +58,7 @@ class UnidentifiedRequests(BufferedWriter[UnidentifiedRequest]):
     def dropped(self, records: Sequence[UnidentifiedRequest], loss: RecordLoss) -> None:
         """Count requests that will have no record."""
         metrics.activity_dropped(len(records), ActivityLoss(loss))
+        self._gaps.add([request.trace.started_at for request in records])
 
 
 def _customer(request: UnidentifiedRequest, found: dict[bytes, KnownKey]) -> Customer | None:

@@ -153,15 +153,26 @@ class RequestDetails(RequestRecord, frozen=True, kw_only=True):
     evaluations: list[RequestEvaluation]
 
 
+class RequestGap(Struct, frozen=True, kw_only=True):
+    """A time in which requests may be without a record, of this organization or of another."""
+
+    mark: ClassVar[Meta] = extension("OQ-212")
+
+    start_time: int
+    end_time: int
+
+
 class RequestRecordList(ListPage, frozen=True, kw_only=True):
     """A page of requests, newest first. It may be short or empty although `has_more` is true.
 
-    `last_id` is then the last request that was compared with the filters.
+    `last_id` is then the last request that was compared with the filters. `gaps` are the latest
+    times for which records were dropped, newest first.
     """
 
     mark: ClassVar[Meta] = extension("OQ-174")
 
     data: list[RequestRecord]
+    gaps: list[RequestGap]
 
 
 class RequestRollupsQuery(Struct, frozen=True, kw_only=True):

@@ -44,7 +44,8 @@ class RequestHandlers:
                 limit=query.limit,
             )
             blocked = await request_search.blocked(tx, call.organization_id, found)
-        return OperationAnswer(body=request_wire.record_list(found, blocked))
+            gaps = await service.gaps(tx, search.only)
+        return OperationAnswer(body=request_wire.record_list(found, blocked, gaps))
 
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/requests/{request_id}"""

@@ -14,6 +14,7 @@ from tollhouse.activity.types import (
     HourlyTotal,
     HourRange,
     RecordFilter,
+    RecordGap,
     RecordGrouping,
     RecordPage,
     RequestRecord,
@@ -161,7 +162,9 @@ def _evaluation(
 
 
 def record_list(
-    page: RecordPage, blocked: Mapping[RequestId, Sequence[BlockingDecision]]
+    page: RecordPage,
+    blocked: Mapping[RequestId, Sequence[BlockingDecision]],
+    gaps: Sequence[RecordGap],
 ) -> wire.RequestRecordList:
     """Convert a page, which ends where the search ended.
 
@@ -172,6 +175,12 @@ def record_list(
         has_more=page.has_more,
         first_id=str(page.records[0].request_id) if page.records else None,
         last_id=None if page.last_id is None else str(page.last_id),
+        gaps=[
+            wire.RequestGap(
+                start_time=unix_seconds(gap.first_at), end_time=unix_seconds(gap.last_at)
+            )
+            for gap in gaps
+        ],
     )
 
 

@@ -28,7 +28,7 @@ from tollhouse.cli.arguments import (
 )
 from tollhouse.cli.requests.following import RequestFollower
 from tollhouse.cli.requests.reading import FoundRequests, latest
-from tollhouse.cli.requests.views import COLUMNS, listed, show_followed
+from tollhouse.cli.requests.views import COLUMNS, listed, show_followed, show_gaps
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 
@@ -107,10 +107,11 @@ def requests(
         return
     found = session.run(settings_path, read)
     if as_json:
-        body = request_wire.record_list(found.page, found.blocked)
+        body = request_wire.record_list(found.page, found.blocked, found.gaps)
         output.show_list(body, COLUMNS, as_json=True)
     else:
         output.show_list(listed(found), COLUMNS, as_json=False)
+        show_gaps(found.gaps)
 
 
 def _search(filters: _Filters) -> RequestSearch:

@@ -1,8 +1,10 @@
 """Reading of requests that match a search, over several pages."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tollhouse.activity.types import RecordPage, RequestRecord
+from tollhouse.activity import service
+from tollhouse.activity.types import RecordGap, RecordPage, RequestRecord
 from tollhouse.api import request_search
 from tollhouse.api.request_search import BlockedRequests, RequestSearch
 from tollhouse.base.ids import OrganizationId, RequestId
@@ -13,10 +15,11 @@ SEARCHES_MAX: Final = 100
 
 
 class FoundRequests(NamedTuple):
-    """A page of requests, and the policies that refused them."""
+    """A page of requests, the policies that refused them, and gaps in the records."""
 
     page: RecordPage
     blocked: BlockedRequests
+    gaps: Sequence[RecordGap] = ()
 
 
 async def latest(
@@ -36,7 +39,9 @@ async def latest(
         if not has_more or len(records) == limit:
             break
     found = RecordPage(records=tuple(records), has_more=has_more, last_id=after)
-    return await with_policies(database, organization_id, found)
+    async with database.transaction() as tx:
+        gaps = await service.gaps(tx, search.only)
+    return (await with_policies(database, organization_id, found))._replace(gaps=gaps)
 
 
 async def with_policies(

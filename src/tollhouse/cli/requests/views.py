@@ -7,7 +7,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from tollhouse.activity.types import RequestRecord
+from tollhouse.activity.types import RecordGap, RequestRecord
 from tollhouse.api.wire import requests as request_wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.money import to_decimal_string
@@ -44,7 +44,7 @@ class RequestRows(ListPage, frozen=True, kw_only=True):
 
 def listed(found: FoundRequests) -> RequestRows:
     """Return a page of requests as rows."""
-    page = request_wire.record_list(found.page, found.blocked)
+    page = request_wire.record_list(found.page, found.blocked, found.gaps)
     return RequestRows(
         data=[
             _request_row(record, found.blocked.get(record.request_id, ()))
@@ -54,6 +54,17 @@ def listed(found: FoundRequests) -> RequestRows:
         first_id=page.first_id,
         last_id=page.last_id,
     )
+
+
+def show_gaps(gaps: Sequence[RecordGap]) -> None:
+    """Say on standard error which requests have no record."""
+    for gap in gaps:
+        count = "1 request has" if gap.records == 1 else f"{gap.records} requests have"
+        click.echo(
+            f"{count} no record, of any organization, from {gap.first_at:%Y-%m-%d %H:%M:%SZ} to "
+            f"{gap.last_at:%Y-%m-%d %H:%M:%SZ}: their worker had no room for more.",
+            err=True,
+        )
 
 
 def show_followed(found: FoundRequests, *, as_json: bool) -> None:

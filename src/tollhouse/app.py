@@ -148,15 +148,14 @@ class Application:
         self._masters = MasterSecrets(self._settings.secrets.master_bytes())
         self._sealer = Sealer(self._admin_database, self._masters)
         self._traces = traces_to(self._settings.otel.endpoint)
+        waiting_max = self._settings.activity.waiting_records_max
         self._recorder = RequestRecorder(
             self._background_database,
-            waiting_records_max=self._settings.activity.waiting_records_max,
+            waiting_records_max=waiting_max,
             export=None if self._traces is None else self._traces.export,
         )
         self._unidentified = UnidentifiedRequests(
-            self._background_database,
-            self._recorder.gaps,
-            waiting_records_max=self._settings.activity.waiting_records_max,
+            self._background_database, self._recorder.gaps, waiting_records_max=waiting_max
         )
         self._decisions = DecisionRecorder(
             self._background_database,

@@ -54,10 +54,10 @@ class ArchiveFiles:
 
     async def write(
         self, table: ArchivedTable, day: date, batches: AsyncIterator[Rows]
-    ) -> DayManifest:
-        """Write a day, replacing what an earlier attempt left of it, and return its manifest.
+    ) -> list[ArchivedFile]:
+        """Write a day, replacing what an earlier attempt left of it, and return its files.
 
-        The manifest is not stored yet: `publish` does that once the files were compared.
+        It has no manifest yet: `publish` writes that once the files were compared.
         """
         form, folder = FORMS[table], self._folder(table, day)
         with self._explained():
@@ -65,10 +65,7 @@ class ArchiveFiles:
                 self._files.create_dir(folder, recursive=True)
             files = [file async for file in self._written(form, folder, batches)]
             self._remove_others(folder, {file.name for file in files})
-        sums = self._sums(table, folder, files)
-        return DayManifest(
-            table=table, day=day, total=rules.total(sums.values(), summed=form.summed), files=files
-        )
+        return files
 
     def publish(self, manifest: DayManifest) -> None:
         """Store the manifest beside its files."""

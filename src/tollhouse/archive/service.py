@@ -98,7 +98,14 @@ async def _export(
     name = partitions.table_of(partition)
     async with database.snapshot(statement_seconds=EXPORT_SECONDS_MAX) as tx:
         expected = await store.sums_of(tx, table, name)
-        manifest = await files.write(table, partition.day, store.rows_of(tx, table, name))
+        written = await files.write(table, partition.day, store.rows_of(tx, table, name))
+    # After the snapshot: reading takes long, and the database ends transactions that stand idle.
+    manifest = DayManifest(
+        table=table,
+        day=partition.day,
+        total=rules.total(expected.values(), summed=FORMS[table].summed),
+        files=written,
+    )
     found = files.sums(manifest)
     if (words := rules.difference(expected, found)) is not None:
         message = f"{table} of {partition.day}: {words}. The day stays in the database."

@@ -1,4 +1,4 @@
-"""Days that are archived in files, days that were verified, and gaps in the records of requests."""
+"""Days that are archived in files, and gaps in the records of requests."""
 
 from typing import Final
 
@@ -22,21 +22,6 @@ STATEMENTS: Final = (
     """
     COMMENT ON TABLE archived_days IS
         'Days whose files were read back and had the sums of the database. Their rows may be gone.'
-    """,
-    """
-    CREATE TABLE verified_days (
-        organization_id uuid NOT NULL,
-        day             date NOT NULL,
-        digest          text NOT NULL,
-        excess_pico     numeric(38,0) NOT NULL,
-        unknown_pico    numeric(38,0) NOT NULL,
-        verified_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-        PRIMARY KEY (organization_id, day)
-    )
-    """,
-    """
-    COMMENT ON COLUMN verified_days.digest IS
-        'Of the rows of cost_daily, which equalled the entries of the day when it was verified.'
     """,
     """
     CREATE TABLE record_gaps (

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-availability test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -51,6 +51,13 @@ simulation: ## 10,000 more seeds of the simulation, recorded, and every interrup
 
 test-hostile: ## callers that attack: stalled and slow ones, bombs, floods; a thousand stalled readers
 	$(HOSTILE)
+
+test-availability: ## machines with PostgreSQL killed, frozen and cut off, three rounds, into docs/availability.md
+	bash .ci/run cluster_programs
+	rm -f docs/evidence/availability.jsonl
+	TOLLHOUSE_AVAILABILITY_ROUNDS=$(or $(ROUNDS),3) \
+		TOLLHOUSE_AVAILABILITY_RESULTS=docs/evidence/availability.jsonl $(LONG) -n0 tests/availability
+	$(BIN)/python -m tests.availability.results
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm

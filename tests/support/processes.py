@@ -88,7 +88,21 @@ async def running_service(
     """Yields when the first worker is ready. Whatever still runs at the end is killed."""
     configuration = folder / "tollhouse.toml"
     configuration.write_text(as_toml(settings), encoding="utf-8")
-    log_path = folder / "log.jsonl"
+    async with running_configuration(
+        configuration, folder / "log.jsonl", program=program, environment=environment
+    ) as service:
+        yield service
+
+
+@asynccontextmanager
+async def running_configuration(
+    configuration: Path,
+    log_path: Path,
+    *,
+    program: str = sys.executable,
+    environment: Mapping[str, str] | None = None,
+) -> AsyncGenerator[Service]:
+    """The same of a configuration that is already written."""
     with log_path.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *(program, "-c", SERVE, str(configuration)),

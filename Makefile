@@ -1,11 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-availability test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
 # Runs a command and appends its result to docs/evidence/long-runs.jsonl.
 RECORD := $(BIN)/python -m tools.long_runs run
 HOSTILE := TOLLHOUSE_STALLED_READERS=1000 $(LONG) tests/hostile
+UPGRADES := TOLLHOUSE_UPGRADE_REQUESTS=500 $(LONG) tests/upgrades
 # Whoever starts without compiled files measures the compiler.
 BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
 COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
@@ -34,6 +35,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_EXAMPLES=5000 $(LONG) tests/inference/test_response_interleavings.py
 	$(RECORD) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
 	$(RECORD) TOLLHOUSE_MIGRATION_KILLS=10000 $(LONG) tests/storage/test_migrations.py
+	$(RECORD) $(UPGRADES)
 	$(RECORD) TOLLHOUSE_FAULTS=10000 $(LONG) \
 		tests/backends/test_transport.py tests/faults/test_upstream_faults.py
 	$(RECORD) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
@@ -58,6 +60,9 @@ test-availability: ## machines with PostgreSQL killed, frozen and cut off, three
 	TOLLHOUSE_AVAILABILITY_ROUNDS=$(or $(ROUNDS),3) \
 		TOLLHOUSE_AVAILABILITY_RESULTS=docs/evidence/availability.jsonl $(LONG) -n0 tests/availability
 	$(BIN)/python -m tests.availability.results
+
+test-upgrades: ## a rolling upgrade from 0.2.0 and back, under load
+	$(UPGRADES)
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm

@@ -1,10 +1,13 @@
 """The commands in a document, as its reader would run them."""
 
 import re
+from textwrap import dedent
 
 from tests.cli.commands import ROOT
 
-_BLOCK = re.compile(r"^```sh\n(?P<script>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^(?P<indent> *)```sh\n(?P<script>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 
 
 def read(path: str) -> str:
@@ -13,4 +16,4 @@ def read(path: str) -> str:
 
 def scripts(text: str) -> list[str]:
     """What stands in blocks that are marked as `sh`, in order."""
-    return [block["script"] for block in _BLOCK.finditer(text)]
+    return [dedent(block["script"]) for block in _BLOCK.finditer(text)]

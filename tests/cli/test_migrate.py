@@ -11,8 +11,9 @@ import pytest
 
 from tests.cli.commands import SECONDS_MAX, Operator, call, execute
 from tests.cli.conftest import deployed
+from tests.cli.documents import read, scripts
 from tests.support import databases
-from tollhouse.storage import revisions
+from tollhouse.storage import revisions, schema
 
 
 @pytest.fixture
@@ -43,6 +44,24 @@ def test_what_is_pending_is_said_then_applied_then_gone(unmigrated: Operator) ->
     }
     assert checked == 0
     assert again == {"object": "migration", "applied": [], "revision": head, "contracted": head}
+
+
+def test_the_guide_to_upgrades_expands_then_contracts(unmigrated: Operator, fresh_url: str) -> None:
+    expand, contract, verify = scripts(read("docs/guides/upgrades.md"))
+    asyncio.run(schema.migrate(fresh_url, to=revisions.OLDEST_ACCEPTED))
+
+    unmigrated.bash(expand)
+    expanded = unmigrated.json("migrate", "--check")
+    unmigrated.run("migrate", "--check", "--contract", exit_code=1)
+    unmigrated.bash(contract)
+    verified = unmigrated.bash(verify)
+    contracted = unmigrated.json("migrate", "--check", "--contract")
+
+    assert expanded["contract_pending"] is True
+    assert expanded["contracted"] == revisions.OLDEST_ACCEPTED
+    assert verified.stdout
+    assert contracted["contract_pending"] is False
+    assert contracted["contracted"] == revisions.head()
 
 
 def migrated_at_a_terminal(operator: Operator) -> tuple[str, dict[str, str]]:

@@ -78,12 +78,6 @@ def test_the_times_of_retention_are_settings() -> None:
     assert tables == {}
 
 
-def test_an_upgrade_asks_first_whether_a_revision_is_pending(patient: Operator) -> None:
-    (check,) = scripts(read("docs/guides/upgrades.md"))
-
-    assert patient.bash(check).stdout
-
-
 def test_the_recipe_for_a_provider_is_a_catalog(patient: Operator) -> None:
     (recipe,) = TOML.findall(read("docs/guides/provider-recipes.md"))
     with patient.settings_path.open("a", encoding="utf-8") as file:

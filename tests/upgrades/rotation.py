@@ -14,7 +14,7 @@ from tests.support.processes import Service
 from tests.support.raw_streams import CHAT
 
 CALLERS = 4
-PAUSE_SECONDS = 0.05
+PAUSE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)

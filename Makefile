@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-cells test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -63,6 +63,10 @@ test-availability: ## machines with PostgreSQL killed, frozen and cut off, three
 
 test-upgrades: ## a rolling upgrade from 0.2.0 and back, under load
 	$(UPGRADES)
+
+test-cells: ## two cells behind nginx: 50 organizations, 10 moves killed at each step, a cell lost
+	TOLLHOUSE_CELL_ORGANIZATIONS=50 TOLLHOUSE_CELL_MOVES=10 TOLLHOUSE_CELL_KILLS=12 \
+		$(LONG) -n0 tests/cells/test_drill.py
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm

@@ -206,11 +206,11 @@ async def remove_hours(  # all organizations: retention is the deployment's
     return await tx.execute(
         """
         DELETE FROM request_hours
-         WHERE ctid = ANY (ARRAY(
-               SELECT ctid
+         WHERE (organization_id, hour, project_id, api_key_id, model, status, error_code) IN (
+               SELECT organization_id, hour, project_id, api_key_id, model, status, error_code
                  FROM request_hours
                 WHERE (hour AT TIME ZONE 'UTC')::date < $1
-                LIMIT $2))
+                LIMIT $2)
         """,
         first_kept,
         rows_max,

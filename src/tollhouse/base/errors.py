@@ -128,6 +128,16 @@ class ServiceUnavailable(GatewayError):
     retry_after_seconds = 1
 
 
+class OrganizationMoving(ServiceUnavailable):
+    """The organization is frozen for seconds, while it moves to another cell."""
+
+    code = "organization_moving"
+    template = (
+        "The organization is being moved to another cell and is frozen for some seconds. Nothing "
+        "was charged or changed. Send the request again."
+    )
+
+
 InvalidCode = Literal[
     "invalid_json",
     "missing_required_parameter",

@@ -33,7 +33,9 @@ COMMANDS: Final = {
     "serve": Entry("deployment.serve:command", "Run the gateway."),
     "migrate": Entry("deployment.migrate:command", "Bring the database's schema up to date."),
     "doctor": Entry("doctor.command:command", "Check a deployment and change nothing."),
-    "org": Entry("organizations.org:command", "Create, list, suspend and close organizations."),
+    "org": Entry(
+        "organizations.org:command", "Create, list, suspend, close and move organizations."
+    ),
     "project": Entry(
         "organizations.project:command",
         "Create, list, rename and archive projects, and choose their models.",

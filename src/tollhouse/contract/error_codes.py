@@ -79,6 +79,8 @@ CODES: dict[int, tuple[str, ...]] = {
     503: (
         "body_quota_exceeded",
         "no_judge",
+        "organization_moved",
+        "organization_moving",
         "output_buffer_exceeded",
         "policy_answer_too_long",
         "policy_buffer_exceeded",

@@ -95,6 +95,19 @@ class OrganizationSuspended(GatewayError):
     )
 
 
+class OrganizationMoved(GatewayError):
+    """The organization lives in another cell now; the proxy in front will soon route to it."""
+
+    kind = Kind.UNAVAILABLE
+    code = "organization_moved"
+    retry_after_seconds = 1
+    template = (
+        "The organization has moved to the cell '{self.cell}'. Send the request to that cell, or "
+        "again to the common address, which will soon route the key to it."
+    )
+    cell: str
+
+
 class ProjectArchived(GatewayError):
     """The project of the key is archived, and allows no new inference."""
 

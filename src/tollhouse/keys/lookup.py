@@ -13,10 +13,11 @@ from tollhouse.base.traffic import (
 from tollhouse.keys.types import KeyKind, KnownKey
 from tollhouse.storage.database import Database, Mutation, Row
 
+# The columns of moves are read by name, because a database at revision 0016 does not have them yet.
 _KEYS: Final = """
     SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
            LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
-           o.status, o.policy_version, o.catalog_version,
+           o.status, o.policy_version, o.catalog_version, m.move_state, m.move_cell, m.frozen_until,
            pk.project_id, p.archived_at, pk.suspended_at,
            CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
                 WHEN p.allowed_models IS NULL THEN pk.allowed_models
@@ -31,6 +32,8 @@ _KEYS: Final = """
            l.scopes, l.requests_per_minute, l.tokens_per_minute, l.concurrent_requests
       FROM key_directory d
       JOIN organizations o ON o.id = d.organization_id
+     CROSS JOIN LATERAL jsonb_to_record(to_jsonb(o))
+           m (move_state text, move_cell text, frozen_until timestamptz)
       LEFT JOIN project_keys pk
         ON d.key_kind = 'project'
        AND pk.organization_id = d.organization_id AND pk.id = d.key_id
@@ -78,11 +81,14 @@ async def get_admin_caller_for_share(
         """
         SELECT 'admin' AS key_kind, ak.organization_id, ak.id AS key_id, ak.expires_at,
                o.status, o.policy_version, o.catalog_version,
+               m.move_state, m.move_cell, m.frozen_until,
                NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
                NULL AS allowed_models, '{}'::text[] AS granted_checks,
                ak.revoked_at, ak.permissions
           FROM admin_keys ak
           JOIN organizations o ON o.id = ak.organization_id
+         CROSS JOIN LATERAL jsonb_to_record(to_jsonb(o))
+               m (move_state text, move_cell text, frozen_until timestamptz)
          WHERE ak.organization_id = $1
            AND ak.id = $2
            FOR SHARE OF ak
@@ -128,4 +134,7 @@ def _known(row: Row, limits: ScopedLimits) -> KnownKey:
         is_revoked=row["revoked_at"] is not None,
         expires_at=row["expires_at"],
         limits=limits,
+        is_moved=row["move_state"] == "moved",
+        move_cell=row["move_cell"],
+        frozen_until=row["frozen_until"],
     )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from tollhouse.base.errors import OrganizationMoving
 from tollhouse.base.permissions import CUSTOMER_PERMISSIONS
 from tollhouse.keys.errors import (
     ExpiryExceedsCreator,
@@ -11,6 +12,7 @@ from tollhouse.keys.errors import (
     InvalidKey,
     KeyStateConflict,
     KeySuspended,
+    OrganizationMoved,
     OrganizationSuspended,
     PermissionsExceedCreator,
     PermissionsNotHeld,
@@ -45,6 +47,10 @@ def authorize(known: KnownKey | None, demand: RequiredPermission, *, now: dateti
         raise InvalidKey
     if known.kind is not demand.kind:
         raise WrongKeyType(demand.kind)
+    if known.is_moved:
+        raise OrganizationMoved(cell=known.move_cell or "")
+    if known.frozen_until is not None and now < known.frozen_until:
+        raise OrganizationMoving
     if known.organization_status == "suspended":
         raise OrganizationSuspended
     if known.is_suspended:

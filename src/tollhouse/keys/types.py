@@ -130,6 +130,9 @@ class KnownKey:
     is_revoked: bool
     expires_at: datetime | None
     limits: ScopedLimits
+    is_moved: bool = False
+    move_cell: str | None = None
+    frozen_until: datetime | None = None
     caller: Caller = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

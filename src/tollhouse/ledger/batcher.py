@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import attrgetter
 
+from tollhouse.base.errors import OrganizationMoving
 from tollhouse.base.ids import InstanceId, OrganizationId
 from tollhouse.base.joined import fail
 from tollhouse.base.tasks import Tasks, is_done
@@ -381,6 +382,8 @@ def _raise_refusal(hold: Hold, decision: AdmissionDecision) -> None:
             raise DeadlinePassed
         case AdmissionVerdict.NO_ACCOUNT:
             raise AccountMissing
+        case AdmissionVerdict.FROZEN:
+            raise OrganizationMoving
         case AdmissionVerdict.NO_CREDIT:
             refusal = CreditExhausted
         case code:

@@ -3,7 +3,13 @@
 from datetime import date
 from typing import ClassVar
 
-from tollhouse.base.errors import GatewayError, InvalidInput, Kind, ServiceUnavailable
+from tollhouse.base.errors import (
+    DeploymentError,
+    GatewayError,
+    InvalidInput,
+    Kind,
+    ServiceUnavailable,
+)
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.ledger.types import CapScope, Period
 
@@ -214,6 +220,18 @@ class DayIsClosed(GatewayError):
     code = "day_closed"
     template = "The ledger's day {self.day} is closed; nothing can be entered there."
     day: date
+
+
+class DayIsOpen(DeploymentError):
+    """A day that is closed in one cell has entries in another."""
+
+    code = "day_open"
+
+    def __init__(self, day: date) -> None:
+        super().__init__(
+            f"The ledger's day {day} is closed in the other cell and open here. Set "
+            "`ledger.entry_days` of both cells to the same number of days."
+        )
 
 
 class DayNotPast(InvalidInput):

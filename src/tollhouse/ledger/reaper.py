@@ -23,6 +23,14 @@ OVERDUE_AFTER: Final = timedelta(seconds=60)
 STALLED_MAX: Final = timedelta(seconds=120)
 """How long a commit may stall and its hold still be found by its deadline."""
 
+# The holds of an organization that moved are counted in its new cell.
+_UNSETTLED: Final = """
+    SELECT count(*)
+      FROM unsettled_holds u
+      JOIN accounts a USING (organization_id)
+     WHERE coalesce((to_jsonb(a) ->> 'frozen_until')::timestamptz <= clock_timestamp(), true)
+"""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReaperRun:
@@ -53,7 +61,7 @@ async def run(database: Database) -> None:
     await _mark_orphaned(database, begun)
     await write_off_due(database)
     async with database.transaction() as tx:
-        metrics.unsettled(await tx.fetch_value("SELECT count(*) FROM unsettled_holds"))
+        metrics.unsettled(await tx.fetch_value(_UNSETTLED))
 
 
 async def begin(database: Database) -> ReaperRun:

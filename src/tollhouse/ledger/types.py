@@ -205,6 +205,7 @@ class AdmissionVerdict(IntEnum):
     NO_ACCOUNT = 3
     SKIPPED = 4
     TOO_LATE = 5
+    FROZEN = 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,10 @@ class _DueHold(OpenHold):
 
 
 async def write_off_due(database: Database) -> None:
-    """Post the provable minimum of all due holds; the operator pays for the rest."""
+    """Post the provable minimum of all due holds; the operator pays for the rest.
+
+    The holds of a frozen organization wait; those of one that moved are decided in its new cell.
+    """
     after: tuple[datetime, UUID] | None = None
     while rows := await _due(database, after):
         for organization_id, holds in by_organization([_due_hold(row) for row in rows]):
@@ -47,6 +50,10 @@ async def _due(database: Database, after: tuple[datetime, UUID] | None) -> Seque
                provable_charge, delivered_tokens, is_estimated
           FROM unsettled_holds
          WHERE decide_at <= clock_timestamp()
+           AND NOT EXISTS (
+                SELECT FROM accounts a
+                 WHERE a.organization_id = unsettled_holds.organization_id
+                   AND (to_jsonb(a) ->> 'frozen_until')::timestamptz > clock_timestamp())
            AND (decide_at, reservation_id) > ($1, $2)
          ORDER BY decide_at, reservation_id
          LIMIT $3

@@ -1,6 +1,6 @@
 """Errors of organizations."""
 
-from tollhouse.base.errors import GatewayError, Kind
+from tollhouse.base.errors import DeploymentError, GatewayError, Kind
 
 
 class OrganizationNotFound(GatewayError):
@@ -28,3 +28,9 @@ class TooManyChecks(GatewayError):
     should_retry = False
     template = "An organization has at most {self.checks_max} checks. Revoke one first."
     checks_max: int
+
+
+class MoveConflict(DeploymentError):
+    """A step of a move does not fit the state that the organization is in."""
+
+    code = "move_conflict"

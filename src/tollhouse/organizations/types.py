@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId
 
@@ -32,3 +33,24 @@ class GrantedCheck:
     organization_id: OrganizationId
     name: str
     granted_at: datetime
+
+
+class MoveState(StrEnum):
+    """Where an organization is while it moves to another cell."""
+
+    LEAVING = "leaving"
+    """Frozen in the cell that it leaves, until a time at which the freeze ends by itself."""
+    MOVED = "moved"
+    """Closed in the cell that it left, which names the new one."""
+    ARRIVING = "arriving"
+    """Copied to its new cell, and frozen there until the old one is closed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OrganizationMove:
+    """A move of an organization, as one of the two cells knows it. `cell` is the other one."""
+
+    id: UUID
+    state: MoveState
+    cell: str
+    frozen_until: datetime

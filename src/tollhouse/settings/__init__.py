@@ -12,6 +12,7 @@ from tollhouse.settings.loading import (
 )
 from tollhouse.settings.sections import (
     BODIES_TO_BODY_BYTES,
+    CELL_PATTERN,
     CUSTOMER_HEADER_PATTERN,
     PREVIOUS_MASTERS_MAX,
     ActivitySettings,
@@ -35,6 +36,7 @@ from tollhouse.settings.sections import (
 
 __all__ = [
     "BODIES_TO_BODY_BYTES",
+    "CELL_PATTERN",
     "CONFIG_PATH_VARIABLE",
     "CUSTOMER_HEADER_PATTERN",
     "DEFAULT_CONFIG_PATH",

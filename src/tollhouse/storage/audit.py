@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from tollhouse.base.errors import OrganizationMoving
 from tollhouse.base.ids import AuditId, OrganizationId, RequestId, time_ordered_uuid
 from tollhouse.storage import changes
 from tollhouse.storage.changes import Change, Fields
@@ -35,8 +36,15 @@ async def record(
     resource: tuple[str, object],
     before: object | None,
     after: object | None,
+    is_move: bool = False,
 ) -> None:
-    """Write the mutation's one audit row; the transaction does not commit without it."""
+    """Write the mutation's one audit row; the transaction does not commit without it.
+
+    Raises `OrganizationMoving` while the organization is frozen, and keeps it from being frozen
+    until the commit. Only the steps of a move itself pass `is_move`.
+    """
+    if not is_move:
+        await _refuse_frozen(tx, tx.organization_id)
     resource_type, resource_id = resource
     fields_before, fields_after = changes.audited(before), changes.audited(after)
     await tx.execute(
@@ -60,6 +68,21 @@ async def record(
         tx.authority.request_id,
     )
     tx.note_audited()
+
+
+async def _refuse_frozen(tx: Transaction, organization_id: OrganizationId) -> None:
+    """Read by name, because a database at revision 0016 does not have the column yet."""
+    is_frozen = await tx.fetch_value(
+        """
+        SELECT (to_jsonb(o) ->> 'frozen_until')::timestamptz > clock_timestamp()
+          FROM organizations o
+         WHERE id = $1
+           FOR KEY SHARE
+        """,
+        organization_id,
+    )
+    if is_frozen:
+        raise OrganizationMoving
 
 
 async def page(

@@ -20,6 +20,7 @@ from tollhouse.cli.arguments import (
     json_option,
     yes_option,
 )
+from tollhouse.cli.moves import commands as moves
 from tollhouse.cli.session import Session
 from tollhouse.contract.listing import ListPage
 from tollhouse.organizations import service
@@ -91,7 +92,7 @@ async def create_organization(operator: Session, name: str) -> nouns.Organizatio
 
 @click.group("org", epilog=example("tollhouse org list"))
 def command() -> None:
-    """Create, list, suspend and close organizations."""
+    """Create, list, suspend, close and move organizations."""
 
 
 @command.command(epilog=example('tollhouse org create "Example Ltd"'))
@@ -202,3 +203,7 @@ def _set_status(
 ) -> None:
     changed = session.change(settings_path, organization, lambda tx: service.set_status(tx, status))
     output.show(shown(changed), as_json=as_json)
+
+
+for _command in moves.COMMANDS:
+    command.add_command(_command)

@@ -1,0 +1,1 @@
+"""Commands that move an organization to another cell."""

@@ -1,0 +1,228 @@
+"""How credit, caps and open days of the ledger are moved to another cell.
+
+A line of an entry has the digest of its price list instead of its number. Entries of closed days
+are not moved; the closings that replace them are.
+"""
+
+from typing import Final
+
+from tollhouse.storage.portable import PortableTable
+
+ACCOUNTS: Final = PortableTable(
+    name="accounts",
+    read="""
+        SELECT (to_jsonb(t) - 'frozen_until')::text AS line
+          FROM accounts t
+         WHERE organization_id = $1
+    """,
+    # Until the organization is activated, its account admits nothing here.
+    write="""
+        INSERT INTO accounts AS a
+               (organization_id, credit_pico, settled_pico, reserved_pico, ceiling_pico,
+                written_off_excess_pico, written_off_unknown_pico, is_alerted, frozen_until)
+        SELECT r.organization_id, r.credit_pico, r.settled_pico, r.reserved_pico, r.ceiling_pico,
+               r.written_off_excess_pico, r.written_off_unknown_pico, r.is_alerted,
+               '9999-12-31 UTC'
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::accounts, line::jsonb) r
+        ON CONFLICT (organization_id) DO UPDATE
+           SET credit_pico = EXCLUDED.credit_pico, settled_pico = EXCLUDED.settled_pico,
+               reserved_pico = EXCLUDED.reserved_pico, ceiling_pico = EXCLUDED.ceiling_pico,
+               written_off_excess_pico = EXCLUDED.written_off_excess_pico,
+               written_off_unknown_pico = EXCLUDED.written_off_unknown_pico,
+               is_alerted = EXCLUDED.is_alerted, frozen_until = EXCLUDED.frozen_until
+    """,
+)
+GRANTS: Final = PortableTable(
+    name="credit_grants",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM credit_grants t
+         WHERE organization_id = $1
+         ORDER BY id
+    """,
+    write="""
+        INSERT INTO credit_grants
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::credit_grants, line::jsonb) r
+        ON CONFLICT DO NOTHING
+    """,
+)
+CAPS: Final = PortableTable(
+    name="spending_caps",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM spending_caps t
+         WHERE organization_id = $1
+         ORDER BY scope COLLATE "C", scope_id, period COLLATE "C"
+    """,
+    remove="DELETE FROM spending_caps WHERE organization_id = $1",
+    write="""
+        INSERT INTO spending_caps
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::spending_caps, line::jsonb) r
+    """,
+)
+COUNTERS: Final = PortableTable(
+    name="spending_counters",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM spending_counters t
+         WHERE organization_id = $1
+         ORDER BY scope COLLATE "C", scope_id, window_start
+    """,
+    remove="DELETE FROM spending_counters WHERE organization_id = $1",
+    write="""
+        INSERT INTO spending_counters
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::spending_counters, line::jsonb) r
+    """,
+)
+# Numbered by each cell for itself; an alert that was noticed is not raised again.
+ALERTS: Final = PortableTable(
+    name="spending_alerts",
+    read="""
+        SELECT (to_jsonb(t) - 'id')::text AS line
+          FROM spending_alerts t
+         WHERE organization_id = $1
+         ORDER BY raised_at, scope COLLATE "C", scope_id, window_start
+    """,
+    remove="DELETE FROM spending_alerts WHERE organization_id = $1",
+    write="""
+        INSERT INTO spending_alerts
+               (organization_id, scope, scope_id, window_start, raised_at, noticed_at)
+        SELECT r.organization_id, r.scope, r.scope_id, r.window_start, r.raised_at, r.noticed_at
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::spending_alerts, line::jsonb) r
+    """,
+)
+PRICES: Final = PortableTable(
+    name="price_revisions",
+    read="""
+        SELECT jsonb_build_object('digest', p.digest, 'prices', p.prices)::text AS line
+          FROM price_revisions p
+         WHERE id IN (SELECT price_revision
+                        FROM ledger_entries e
+                       WHERE organization_id = $1
+                         AND NOT EXISTS (
+                                SELECT FROM closed_days c WHERE c.day = e.admitted_day))
+         ORDER BY digest
+    """,
+    write="""
+        INSERT INTO price_revisions (digest, prices)
+        SELECT r.digest, r.prices
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::price_revisions, line::jsonb) r
+        ON CONFLICT (digest) DO NOTHING
+    """,
+)
+ENTRIES: Final = PortableTable(
+    name="ledger_entries",
+    read="""
+        SELECT (to_jsonb(t) || jsonb_build_object('price_revision', p.digest))::text AS line
+          FROM ledger_entries t
+          LEFT JOIN price_revisions p ON p.id = t.price_revision
+         WHERE t.organization_id = $1
+           AND NOT EXISTS (SELECT FROM closed_days c WHERE c.day = t.admitted_day)
+         ORDER BY t.admitted_day, t.reservation_id, t.phase
+    """,
+    write="""
+        INSERT INTO ledger_entries
+        SELECT r.*
+          FROM (SELECT line::jsonb AS entry FROM unnest($1::text[]) line) l
+          LEFT JOIN price_revisions p
+            ON p.digest = decode(substr(l.entry ->> 'price_revision', 3), 'hex')
+         CROSS JOIN LATERAL jsonb_populate_record(
+                NULL::ledger_entries,
+                l.entry || jsonb_build_object('price_revision', coalesce(p.id, 0))) r
+        ON CONFLICT DO NOTHING
+    """,
+)
+UNSETTLED: Final = PortableTable(
+    name="unsettled_holds",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM unsettled_holds t
+         WHERE organization_id = $1
+         ORDER BY admitted_day, reservation_id
+    """,
+    remove="DELETE FROM unsettled_holds WHERE organization_id = $1",
+    write="""
+        INSERT INTO unsettled_holds
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::unsettled_holds, line::jsonb) r
+    """,
+)
+DECISIONS: Final = PortableTable(
+    name="operator_decisions",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM operator_decisions t
+         WHERE organization_id = $1
+         ORDER BY admitted_day, reservation_id
+    """,
+    write="""
+        INSERT INTO operator_decisions
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::operator_decisions, line::jsonb) r
+        ON CONFLICT DO NOTHING
+    """,
+)
+COST_DAILY: Final = PortableTable(
+    name="cost_daily",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM cost_daily t
+         WHERE organization_id = $1
+         ORDER BY day, project_id, api_key_id, model COLLATE "C"
+    """,
+    remove="DELETE FROM cost_daily WHERE organization_id = $1",
+    write="""
+        INSERT INTO cost_daily
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::cost_daily, line::jsonb) r
+    """,
+)
+COST_HOURLY: Final = PortableTable(
+    name="cost_hourly",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM cost_hourly t
+         WHERE organization_id = $1
+         ORDER BY hour, project_id, api_key_id, model COLLATE "C"
+    """,
+    remove="DELETE FROM cost_hourly WHERE organization_id = $1",
+    write="""
+        INSERT INTO cost_hourly
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::cost_hourly, line::jsonb) r
+    """,
+)
+CLOSINGS: Final = PortableTable(
+    name="ledger_closings",
+    read="""
+        SELECT to_jsonb(t)::text AS line
+          FROM ledger_closings t
+         WHERE organization_id = $1
+         ORDER BY admitted_day, project_id, api_key_id, model COLLATE "C"
+    """,
+    write="""
+        INSERT INTO ledger_closings
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::ledger_closings, line::jsonb) r
+        ON CONFLICT DO NOTHING
+    """,
+)
+
+TABLES: Final = (
+    *(ACCOUNTS, GRANTS, CAPS, COUNTERS, ALERTS, PRICES, ENTRIES, UNSETTLED, DECISIONS),
+    *(COST_DAILY, COST_HOURLY, CLOSINGS),
+)

@@ -1,0 +1,290 @@
+"""What a move takes along, and when it is refused; an organization with rows in every table."""
+
+import dataclasses
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+from msgspec.structs import replace
+
+from tests.ledger.invariants import assert_conserved
+from tests.support import databases
+from tests.support.gateway import running_gateway, settings_for
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
+from tests.tenancy.tenant import Tenant, new_tenant
+from tollhouse.app import connect
+from tollhouse.base.clock import SystemClock
+from tollhouse.base.errors import OrganizationMoving
+from tollhouse.base.ids import OrganizationId, time_ordered_uuid
+from tollhouse.cli.moves import arriving, leaving
+from tollhouse.cli.moves.arriving import PepperUnknown, WrongDestination
+from tollhouse.cli.moves.documents import DocumentUnusable, MoveFolder
+from tollhouse.cli.moves.steps import MoveStep
+from tollhouse.cli.moves.tables import MOVING, STAYING
+from tollhouse.cli.session import Session
+from tollhouse.keys import pepper_versions
+from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger import marking
+from tollhouse.ledger.open_holds import open_hold
+from tollhouse.organizations.errors import MoveConflict
+from tollhouse.settings import Settings
+from tollhouse.storage import portable
+from tollhouse.storage.database import Database
+from tollhouse.storage.master_secrets import MasterSecrets
+from tollhouse.storage.portable import TableDigest
+
+RECOMPUTED = {"verified_days"}
+"""What each cell knows of an organization by looking for itself."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The operators of two cells, and a tenant of the first."""
+
+    old: Session
+    new: Session
+    url: str
+    org: OrganizationFixture
+    tenant: Tenant
+
+    @property
+    def organization_id(self) -> OrganizationId:
+        return self.org.organization_id
+
+    async def export(self, folder: MoveFolder, *, seconds: int = 60) -> None:
+        await leaving.export(
+            self.old,
+            self.organization_id,
+            cell="us1",
+            folder=folder,
+            freeze_seconds=seconds,
+            announce=_ignore,
+        )
+
+
+def _ignore(_step: MoveStep) -> None:
+    pass
+
+
+async def _models(operator: Session, tenant: Tenant) -> httpx2.Response:
+    async with (
+        running_gateway(operator.settings) as gateway,
+        gateway.client(tenant.project_key.value) as client,
+    ):
+        return await client.get("/v1/models")
+
+
+async def _digests(database: Database, organization_id: OrganizationId) -> list[TableDigest]:
+    async with database.snapshot() as tx:
+        return [await portable.digest_of(tx, organization_id, table) for table in MOVING]
+
+
+@asynccontextmanager
+async def _operator(settings: Settings, cell: str) -> AsyncGenerator[Session]:
+    settings = replace(settings, keys=replace(settings.keys, cell=cell))
+    database = await connect(settings)
+    peppers = Peppers(settings.secrets.pepper_bytes(), cell=cell)
+    async with database.transaction() as tx:
+        await pepper_versions.register(tx, peppers)
+    try:
+        yield Session(
+            settings=settings,
+            database=database,
+            peppers=peppers,
+            masters=MasterSecrets(settings.secrets.master_bytes()),
+            clock=SystemClock(),
+        )
+    finally:
+        await database.close()
+
+
+async def _leave_unsettled(database: Database) -> None:
+    """Mark the tenant's open holds, for which an export would wait."""
+    rows = await database.fetch_all(
+        """
+        SELECT organization_id, admitted_day, reservation_id, held_pico
+          FROM ledger_entries
+         GROUP BY 1, 2, 3, 4
+        HAVING count(*) = 1
+        """
+    )
+    await marking.mark(database, [open_hold(row) for row in rows])
+
+
+async def _number_prices(old: Database, new: Database) -> None:
+    """Give the price list of the tenant's entries another number in the new cell."""
+    async with old.transaction() as tx:
+        await tx.execute(
+            """
+            INSERT INTO price_revisions (digest, prices)
+            SELECT DISTINCT sha256('tenant'), '{"a": 1}'::jsonb
+              FROM ledger_entries
+             WHERE price_revision = 1
+            """
+        )
+    async with new.transaction() as tx:
+        await tx.execute("INSERT INTO price_revisions (digest, prices) VALUES ('another', '{}')")
+
+
+@pytest.fixture
+async def pair(migrated_template: str) -> AsyncGenerator[Pair]:
+    async with AsyncExitStack() as stack:
+        urls = [
+            await stack.enter_async_context(databases.temporary(template=migrated_template))
+            for _ in range(2)
+        ]
+        first, second = (settings_for(url) for url in urls)
+        # The new cell has the old one's pepper under another version.
+        shared = {"1": second.secrets.peppers["1"], "7": first.secrets.peppers["1"]}
+        second = replace(second, secrets=replace(second.secrets, peppers=shared))
+        old = await stack.enter_async_context(_operator(first, "eu1"))
+        new = await stack.enter_async_context(_operator(second, "us1"))
+        org = await new_organization_fixture(old.database, old.peppers)
+        tenant = await new_tenant(org, urls[0])
+        await _leave_unsettled(old.database)
+        await _number_prices(old.database, new.database)
+        yield Pair(old, new, urls[0], org, tenant)
+
+
+async def test_every_table_of_an_organization_moves_or_stays(database: Database) -> None:
+    rows = await database.fetch_all(
+        """
+        SELECT DISTINCT c.relname
+          FROM pg_class c
+          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization_id'
+         WHERE c.relkind IN ('r', 'p')
+           AND NOT c.relispartition
+           AND c.relnamespace = current_schema()::regnamespace
+        """
+    )
+
+    moving = {table.name for table in MOVING} - {"organizations", "price_revisions"}
+    assert {row["relname"] for row in rows} - RECOMPUTED == moving | set(STAYING)
+
+
+async def test_every_row_arrives_and_the_old_cell_names_the_new_one(
+    pair: Pair, tmp_path: Path
+) -> None:
+    folder = MoveFolder(tmp_path / "move")
+    await pair.export(folder)
+    copied = await _digests(pair.old.database, pair.organization_id)
+    assert {digest.name for digest in copied if digest.rows == 0} <= {
+        "ledger_closings",
+        "operator_decisions",
+        "spending_alerts",
+    }
+
+    await arriving.receive(pair.new, folder, _ignore)
+    await leaving.release(pair.old, folder, _ignore)
+    await leaving.release(pair.old, folder, _ignore)
+    await arriving.activate(pair.new, folder, _ignore)
+    await arriving.activate(pair.new, folder, _ignore)
+
+    arrived = await _digests(pair.new.database, pair.organization_id)
+    changed = [a.name for a, b in zip(copied, arrived, strict=True) if a != b]
+    # The activation is audited where the organization lives.
+    assert changed == ["audit_log"]
+    await assert_conserved(pair.new.database)
+    assert (await _models(pair.new, pair.tenant)).is_success
+    moved = await _models(pair.old, pair.tenant)
+    assert (moved.status_code, moved.json()["error"]["code"]) == (503, "organization_moved")
+    assert "'us1'" in moved.json()["error"]["message"]
+    assert moved.headers["retry-after"] == "1"
+
+
+async def test_a_frozen_organization_spends_and_changes_nothing(pair: Pair, tmp_path: Path) -> None:
+    neighbour = await new_organization_fixture(pair.old.database, pair.old.peppers)
+    project = await neighbour.project()
+    key = await neighbour.project_key(project)
+    await pair.export(MoveFolder(tmp_path / "move"))
+
+    async with running_gateway(pair.old.settings) as gateway:
+        for value in (pair.tenant.project_key.value, pair.tenant.admin_key.value):
+            path = "/v1/models" if value.startswith("thp_") else "/v1/organization/admin_api_keys"
+            async with gateway.client(value) as client:
+                frozen = await client.get(path)
+            assert (frozen.status_code, frozen.json()["error"]["code"]) == (
+                503,
+                "organization_moving",
+            )
+            assert frozen.headers["retry-after"] == "1"
+        async with gateway.client(key.value) as client:
+            assert (await client.get("/v1/models")).is_success
+    with pytest.raises(OrganizationMoving):
+        await pair.org.project("by the operator")
+    rows = await pair.old.database.fetch_all(
+        """
+        SELECT verdict
+          FROM (SELECT * FROM ledger_entries WHERE organization_id = $1 LIMIT 1) e,
+               ledger_admit_one(
+                   (e.organization_id, $2::uuid, now(), now() + interval '1 h', 0, e.project_id,
+                    e.api_key_id, e.model, 0, false)::ledger_hold, $2, false)
+        """,
+        pair.organization_id,
+        time_ordered_uuid(),
+    )
+    assert [row["verdict"] for row in rows] == [6]
+
+
+async def test_a_freeze_ends_by_itself_and_cannot_be_released_then(
+    pair: Pair, tmp_path: Path
+) -> None:
+    folder = MoveFolder(tmp_path / "move")
+    await pair.export(folder)
+    await arriving.receive(pair.new, folder, _ignore)
+    async with pair.old.database.transaction() as tx:
+        await tx.execute("UPDATE organizations SET frozen_until = clock_timestamp()")
+        await tx.execute("UPDATE accounts SET frozen_until = clock_timestamp()")
+
+    with pytest.raises(MoveConflict, match="Export it again"):
+        await leaving.release(pair.old, folder, _ignore)
+    with pytest.raises(DocumentUnusable, match="missing"):
+        await arriving.activate(pair.new, folder, _ignore)
+    await pair.org.project("after the freeze")
+
+    # A new export replaces the copy that was never activated.
+    await pair.export(folder)
+    await arriving.receive(pair.new, folder, _ignore)
+    await leaving.release(pair.old, folder, _ignore)
+    await arriving.activate(pair.new, folder, _ignore)
+    await assert_conserved(pair.new.database)
+
+
+async def test_a_cancelled_move_leaves_the_organization_where_it_was(
+    pair: Pair, tmp_path: Path
+) -> None:
+    folder = MoveFolder(tmp_path / "move")
+    await pair.export(folder)
+    await arriving.receive(pair.new, folder, _ignore)
+
+    await leaving.cancel(pair.new, pair.organization_id)
+    await leaving.cancel(pair.old, pair.organization_id)
+
+    with pytest.raises(MoveConflict):
+        await leaving.release(pair.old, folder, _ignore)
+    await pair.org.project("served again")
+    left = await _models(pair.new, pair.tenant)
+    assert left.json()["error"]["code"] == "organization_moved"
+
+
+async def test_what_does_not_fit_is_refused_and_stores_nothing(pair: Pair, tmp_path: Path) -> None:
+    folder = MoveFolder(tmp_path / "move")
+    await pair.export(folder)
+    with pytest.raises(WrongDestination):
+        await arriving.receive(pair.old, folder, _ignore)
+    with pytest.raises(PepperUnknown):
+        await arriving.receive(
+            dataclasses.replace(pair.new, peppers=Peppers({1: b"another"})), folder, _ignore
+        )
+    grants = tmp_path / "move" / "credit_grants.jsonl"
+    grants.write_text(grants.read_text().replace("1000000", "9000000"))
+
+    with pytest.raises(DocumentUnusable, match="credit_grants"):
+        await arriving.receive(pair.new, folder, _ignore)
+
+    digests = await _digests(pair.new.database, pair.organization_id)
+    assert sum(digest.rows for digest in digests) == 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "move").iterdir())

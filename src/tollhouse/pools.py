@@ -11,6 +11,7 @@ async def connect_admin(settings: Settings) -> Database:
         pool_size=settings.database.admin_pool_size,
         acquire_seconds=settings.database.acquire_seconds,
         statement_seconds=settings.database.admin_statement_seconds,
+        has_prepared_statements=settings.database.prepared_statements,
     )
 
 
@@ -21,4 +22,5 @@ async def connect(settings: Settings) -> Database:
         pool_size=settings.database.pool_size,
         acquire_seconds=settings.database.acquire_seconds,
         statement_seconds=settings.database.statement_seconds,
+        has_prepared_statements=settings.database.prepared_statements,
     )

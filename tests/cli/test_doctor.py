@@ -113,7 +113,7 @@ async def test_a_pooler_in_transaction_mode_is_a_failure(
         finding = (await asyncio.to_thread(examined, patient))["pooling"]
 
     assert finding["outcome"] == "failure"
-    assert finding["found"] == "two connections share one server process"
+    assert "does not reach the server" in finding["found"]
     assert "transaction mode" in finding["remedy"]
 
 

@@ -16,8 +16,9 @@ LOGIN_REFUSED: Final = frozenset({"28000", "28P01"})
 # A refused startup parameter, a duplicate prepared statement, a missing prepared statement.
 POOLER: Final = frozenset({"08P01", "42P05", "26000"})
 DIRECT: Final = (
-    "Set database.url to PostgreSQL itself, or to a pooler in session mode. Prepared statements "
-    "and session settings do not work through a pooler in transaction mode."
+    "Set database.url to PostgreSQL itself, or configure the pooler as the guide on connection "
+    "pooling says: ignore_startup_parameters, and settings of the role. A PgBouncer before 1.21 "
+    "in transaction mode needs database.prepared_statements = false."
 )
 
 
@@ -58,6 +59,7 @@ async def connected(database: DatabaseSettings) -> AsyncGenerator[Database, None
             pool_size=1,
             acquire_seconds=database.acquire_seconds,
             statement_seconds=database.statement_seconds,
+            has_prepared_statements=database.prepared_statements,
         )
     try:
         yield opened

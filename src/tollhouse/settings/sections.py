@@ -82,6 +82,7 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     statement_seconds: Seconds = 10.0
     admin_statement_seconds: Seconds = 10.0
     report_statement_seconds: Seconds = 20.0
+    prepared_statements: bool = True
 
     def __post_init__(self) -> None:
         if _DATABASE_URL.fullmatch(self.url) is None:

@@ -19,6 +19,8 @@ else:
 HOST_SECONDS: Final = 1.0
 """The longest wait for one of several hosts. A URL with a single host has the whole time."""
 DEFAULT_PORT: Final = 5432
+STATEMENT_CACHE_SIZE: Final = 100
+"""Prepared statements of each connection, as many as the driver's default."""
 _FAILURES: Final = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -123,10 +125,12 @@ class Connector:
         seconds_max: float,
         statement_seconds: float | None = None,
         session_settings: dict[str, str] | None = None,
+        has_prepared_statements: bool = True,
     ) -> None:
         self._url = url
         self._statement_seconds = statement_seconds
         self._session_settings = session_settings
+        self._has_prepared_statements = has_prepared_statements
         self._hosts = hosts_of(url)
         self._open: weakref.WeakSet[SessionConnection] = weakref.WeakSet()
         count = len(self._hosts)
@@ -161,9 +165,12 @@ class Connector:
                 timeout=self._seconds_max,
                 command_timeout=self._statement_seconds,
                 server_settings=self._session_settings,
-                target_session_attrs=self._target,
+                statement_cache_size=STATEMENT_CACHE_SIZE if self._has_prepared_statements else 0,
+                target_session_attrs=self._target if self._has_prepared_statements else None,
                 connection_class=SessionConnection,
             )
+            if self._target is not None and not self._has_prepared_statements:
+                await _refuse_standby(connection)
         except _FAILURES as error:
             return HostFailure(host=host, error=error, seconds_max=self._seconds_max)
         connection.host = host
@@ -177,6 +184,20 @@ class Connector:
     def _move(self, host: DatabaseHost, *, to_front: bool) -> None:
         self._hosts.remove(host)
         self._hosts.insert(0 if to_front else len(self._hosts), host)
+
+
+async def _refuse_standby(connection: SessionConnection) -> None:
+    """Do what the driver does for its target, in a transaction: a pooler keeps one server in it."""
+    async with connection.transaction():
+        is_read_only = await connection.fetchval(
+            """
+            SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean
+            """
+        )
+    if is_read_only:
+        connection.terminate()
+        message = "the server is read-only"
+        raise asyncpg.TargetServerAttributeNotMatched(message)
 
 
 def hosts_of(url: str) -> list[DatabaseHost]:

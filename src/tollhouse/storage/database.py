@@ -186,6 +186,7 @@ class Database:
         acquire_seconds: float,
         statement_seconds: float | None = None,
         permits: asyncio.Semaphore | None = None,
+        has_prepared_statements: bool = True,
     ) -> None:
         self._pool = pool
         self._watch = watch
@@ -193,17 +194,29 @@ class Database:
         self._acquire_seconds = acquire_seconds
         self._statement_seconds = statement_seconds
         self._permits = permits
+        self._has_prepared_statements = has_prepared_statements
 
     @classmethod
     async def connect(
-        cls, url: str, *, pool_size: int, acquire_seconds: float, statement_seconds: float
+        cls,
+        url: str,
+        *,
+        pool_size: int,
+        acquire_seconds: float,
+        statement_seconds: float,
+        has_prepared_statements: bool = True,
     ) -> Self:
-        """Open a pool. Raises `DatabaseUnavailable` if no host of the URL is a primary."""
+        """Open a pool. Raises `DatabaseUnavailable` if no host of the URL is a primary.
+
+        Without prepared statements every statement runs in a transaction, so that a pooler keeps
+        one server between its preparation and its run.
+        """
         connector = Connector(
             url,
             seconds_max=acquire_seconds,
             statement_seconds=statement_seconds,
             session_settings=SESSION_SETTINGS,
+            has_prepared_statements=has_prepared_statements,
         )
         with TranslatedErrors():
             pool = await asyncpg.create_pool(
@@ -213,7 +226,12 @@ class Database:
                 connection_class=SessionConnection,
             )
         watch = SilenceWatch(connector)
-        database = cls(pool, watch, acquire_seconds=acquire_seconds)
+        database = cls(
+            pool,
+            watch,
+            acquire_seconds=acquire_seconds,
+            has_prepared_statements=has_prepared_statements,
+        )
         database._watching = asyncio.get_running_loop().create_task(
             repeated("silence-watch", watch.look, every_seconds=LOOK_EVERY_SECONDS)
         )
@@ -231,6 +249,7 @@ class Database:
             acquire_seconds=self._acquire_seconds,
             statement_seconds=statement_seconds,
             permits=asyncio.Semaphore(connections_max),
+            has_prepared_statements=self._has_prepared_statements,
         )
 
     async def close(self) -> None:
@@ -266,18 +285,20 @@ class Database:
             seconds = statement_seconds or self._statement_seconds
             yield Transaction(connection, statement_seconds=seconds)
 
-    async def run_outside(self, sql: LiteralString, *, lock_seconds: int) -> None:
-        """Run a statement that PostgreSQL refuses inside a transaction, with a lock timeout."""
+    async def run_outside(self, sql: LiteralString, *, seconds: int) -> None:
+        """Run a statement that PostgreSQL refuses inside a transaction; raise `LockTimedOut`.
+
+        The driver cancels it after `seconds`. A lock timeout would be state of the session, which
+        a pooler gives to others.
+        """
         connection = await self._acquire()
         try:
             with TranslatedErrors():
-                await connection.execute(
-                    "SELECT set_config('lock_timeout', $1, false)", f"{lock_seconds}s"
-                )
-                try:
-                    await connection.execute(sql)
-                finally:
-                    await connection.execute("RESET lock_timeout")
+                await connection.execute(sql, timeout=seconds)
+        except DatabaseUnavailable as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise LockTimedOut from error
+            raise
         finally:
             await self._give_back(connection)
 
@@ -342,6 +363,9 @@ class Database:
 
     async def fetch_all(self, sql: LiteralString, *arguments: object) -> Sequence[Row]:
         """Return all rows of one statement, in a transaction of its own and one round trip."""
+        if not self._has_prepared_statements:
+            async with self.transaction() as tx:
+                return await tx.fetch_all(sql, *arguments)
         connection = await self._acquire()
         try:
             with TranslatedErrors():

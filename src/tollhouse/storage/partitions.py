@@ -178,7 +178,7 @@ async def today(tx: Transaction) -> date:
 
 async def _run(database: Database, statement: str) -> None:
     # A table's name cannot be an argument; `table_of` lets no other name through.
-    await database.run_outside(cast("LiteralString", statement), lock_seconds=LOCK_SECONDS)
+    await database.run_outside(cast("LiteralString", statement), seconds=LOCK_SECONDS)
 
 
 def table_of(partition: Partition) -> str:

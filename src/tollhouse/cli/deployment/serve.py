@@ -6,12 +6,13 @@ import click
 
 from tollhouse.cli import session
 from tollhouse.cli.arguments import example
+from tollhouse.cli.connecting import connected
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
 from tollhouse.observability.tracing import refuse_missing_packages
 from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
-from tollhouse.storage import master_secrets
+from tollhouse.storage import master_secrets, pooling
 
 
 async def _check_like_workers(operator: Session) -> None:
@@ -20,6 +21,8 @@ async def _check_like_workers(operator: Session) -> None:
     async with operator.database.transaction() as tx:
         await pepper_versions.verify(tx, operator.peppers)
         await master_secrets.verify(tx, operator.masters)
+    async with connected(operator.settings.database) as second:
+        await pooling.examine(operator.database, second)
 
 
 @click.command("serve", epilog=example("tollhouse serve --workers 4"))

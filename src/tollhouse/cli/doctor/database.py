@@ -7,14 +7,14 @@ from tollhouse.base.clock import Clock
 from tollhouse.cli.connecting import DIRECT, connected
 from tollhouse.cli.doctor.findings import Finding, failure, ok, warning
 from tollhouse.settings import DatabaseSettings, Settings
+from tollhouse.storage import pooling as storage_pooling
 from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import SchemaMismatch
+from tollhouse.storage.pooling import PoolingMode, UnfitPooler
 
 VERSION_MIN: Final = 15
 CLOCK_DIFFERENCE_SECONDS_MAX: Final = 1.0
-
-_BACKEND: Final = "SELECT pg_backend_pid() AS backend"
 
 
 async def version(database: Database) -> Finding:
@@ -51,25 +51,16 @@ def clock_finding(before: datetime, theirs: datetime, after: datetime) -> Findin
 
 
 async def pooling(settings: DatabaseSettings) -> Finding:
-    """Check that each connection keeps its own server process, as without a pooler."""
+    """Check what is between: without a pooler each connection keeps its own server process."""
     async with connected(settings) as first, connected(settings) as second:
-        mine = await _backend(first)
-        if mine == await _backend(second):
-            return failure("pooling", "two connections share one server process", DIRECT)
-        # While the second connection is in a transaction, a pooler would switch the process.
-        async with second.transaction() as tx:
-            await tx.fetch_value(_BACKEND)
-            if await _backend(first) != mine:
-                return failure("pooling", "one connection changes its server process", DIRECT)
-        rows = await first.fetch_all("SELECT current_setting('enable_seqscan') AS kept")
-    if rows[0]["kept"] != "off":
-        return failure("pooling", "session settings do not reach the server", DIRECT)
-    return ok("pooling", "each connection has its own server process")
-
-
-async def _backend(database: Database) -> int:
-    rows = await database.fetch_all(_BACKEND)
-    return rows[0]["backend"]
+        try:
+            mode = await storage_pooling.examine(first, second)
+        except UnfitPooler as error:
+            found, _, remedy = str(error).partition(". ")
+            return failure("pooling", found, f"{remedy} {DIRECT}")
+    if mode is PoolingMode.TRANSACTION and settings.prepared_statements:
+        return ok("pooling", f"{mode}, and keeps prepared statements")
+    return ok("pooling", mode)
 
 
 async def durability(database: Database) -> Finding:

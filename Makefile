@@ -5,8 +5,11 @@ BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
 # Runs a command and appends its result to docs/evidence/long-runs.jsonl.
 RECORD := $(BIN)/python -m tools.long_runs run
+AVAILABILITY := TOLLHOUSE_AVAILABILITY_ROUNDS=3 $(LONG) -n0 tests/availability
+CELLS := TOLLHOUSE_CELL_ORGANIZATIONS=50 TOLLHOUSE_CELL_MOVES=10 TOLLHOUSE_CELL_KILLS=12 \
+	$(LONG) -n0 tests/cells/test_drill.py
 HOSTILE := TOLLHOUSE_STALLED_READERS=1000 $(LONG) tests/hostile
-UPGRADES := TOLLHOUSE_UPGRADE_REQUESTS=500 $(LONG) tests/upgrades
+UPGRADES := TOLLHOUSE_UPGRADE_REQUESTS=500 TOLLHOUSE_RESTORE_REQUESTS=500 $(LONG) tests/upgrades
 # Whoever starts without compiled files measures the compiler.
 BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
 COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
@@ -36,6 +39,8 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
 	$(RECORD) TOLLHOUSE_MIGRATION_KILLS=10000 $(LONG) tests/storage/test_migrations.py
 	$(RECORD) $(UPGRADES)
+	$(RECORD) $(AVAILABILITY)
+	$(RECORD) $(CELLS)
 	$(RECORD) TOLLHOUSE_FAULTS=10000 $(LONG) \
 		tests/backends/test_transport.py tests/faults/test_upstream_faults.py
 	$(RECORD) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
@@ -57,16 +62,14 @@ test-hostile: ## callers that attack: stalled and slow ones, bombs, floods; a th
 test-availability: ## machines with PostgreSQL killed, frozen and cut off, three rounds, into docs/availability.md
 	bash .ci/run cluster_programs
 	rm -f docs/evidence/availability.jsonl
-	TOLLHOUSE_AVAILABILITY_ROUNDS=$(or $(ROUNDS),3) \
-		TOLLHOUSE_AVAILABILITY_RESULTS=docs/evidence/availability.jsonl $(LONG) -n0 tests/availability
+	TOLLHOUSE_AVAILABILITY_RESULTS=docs/evidence/availability.jsonl $(AVAILABILITY)
 	$(BIN)/python -m tests.availability.results
 
-test-upgrades: ## a rolling upgrade from 0.2.0 and back, under load
+test-upgrades: ## a rolling upgrade from 0.2.0 and back, and a restore, both under load
 	$(UPGRADES)
 
 test-cells: ## two cells behind nginx: 50 organizations, 10 moves killed at each step, a cell lost
-	TOLLHOUSE_CELL_ORGANIZATIONS=50 TOLLHOUSE_CELL_MOVES=10 TOLLHOUSE_CELL_KILLS=12 \
-		$(LONG) -n0 tests/cells/test_drill.py
+	$(CELLS)
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm

@@ -30,6 +30,12 @@ class Plant:
 
 PLANTS = [
     Plant(
+        contract="parquet",
+        module="reports/planted.py",
+        line="import pyarrow",
+        named="tollhouse.reports.planted -> pyarrow",
+    ),
+    Plant(
         contract="layers",
         module="base/planted.py",
         line="import tollhouse.contract",

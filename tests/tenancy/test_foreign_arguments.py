@@ -41,6 +41,7 @@ EXEMPT = {
 SAME_FOR_ALL = {
     "keys.portable.pepper_checks": "keys of both were made with the same pepper",
     "organizations.moves.retrieve": "neither of them moves",
+    "storage.audit.recorded": "no change of theirs was made by a request",
     "organizations.store.insert": "refuses the ID of every organization that exists",
 }
 """Functions whose outcome for the tenant is the stranger's, with the reason."""

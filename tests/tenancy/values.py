@@ -77,6 +77,9 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "now": [now],
         "at": [now],
         "expired_before": [now - timedelta(days=1)],
+        "ledger.lost.charged(request_ids)": [[RequestId(tenant.settled_hold.reservation_id)]],
+        "ledger.lost.charged(since)": [now],
+        "ledger.lost.last_admission(since)": [now],
         "limits.store.save_limit(limit)": [_limit(tenant)],
         "decisions.store.requests_of_policy(since)": [
             decisions.DecisionCursor(day=date.min, request_id=UUID(int=0), direction="")

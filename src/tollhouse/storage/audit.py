@@ -1,6 +1,7 @@
 """The audit log: one append-only row per mutation, written in the mutation's own transaction."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -133,3 +134,15 @@ def _entry(row: Row) -> AuditEntry:
         digest_after=row["digest_after"],
         request_id=row["request_id"],
     )
+
+
+async def recorded(
+    tx: Transaction, organization_id: OrganizationId, request_ids: Sequence[RequestId]
+) -> set[RequestId]:
+    """Return those of the requests that have an audit row."""
+    rows = await tx.fetch_all(
+        "SELECT request_id FROM audit_log WHERE organization_id = $1 AND request_id = ANY($2)",
+        organization_id,
+        list(request_ids),
+    )
+    return {RequestId(row["request_id"]) for row in rows}

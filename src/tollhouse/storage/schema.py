@@ -21,7 +21,7 @@ from sqlalchemy.pool import NullPool
 
 from tollhouse.storage import instances, revisions
 from tollhouse.storage.connecting import Connector
-from tollhouse.storage.database import TranslatedErrors
+from tollhouse.storage.driver_errors import TranslatedErrors
 from tollhouse.storage.errors import OlderWorkers, SchemaLocked
 from tollhouse.storage.revisions import Revision, SchemaState
 

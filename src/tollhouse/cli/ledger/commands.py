@@ -27,6 +27,7 @@ from tollhouse.cli.arguments import (
     organization_option,
     yes_option,
 )
+from tollhouse.cli.ledger.lost import lost
 from tollhouse.cli.ledger.verify import verify
 from tollhouse.cli.session import Session
 from tollhouse.contract.costs import CostAmount
@@ -108,6 +109,7 @@ def command() -> None:
 
 
 command.add_command(verify)
+command.add_command(lost)
 
 
 @command.command(epilog=example("tollhouse ledger unsettled"))

@@ -26,6 +26,8 @@ from tollhouse.storage.database import Database
 REQUESTS = int(os.environ.get("TOLLHOUSE_UPGRADE_REQUESTS", "5"))
 """How many requests every service answers in each phase of the upgrade."""
 MODEL = "example/model-a"
+NEW_SETTINGS = ('"prepared_statements"',)
+"""Settings of these sections that the previous release does not know."""
 
 _RESOLVED = """
     SELECT reservation_id::text AS id, kind, posted_pico
@@ -127,6 +129,8 @@ def write_configuration(folder: Path, settings: Settings, engine: str) -> Path:
     kept = [part for part in sections if part.lstrip("[").partition("]")[0] in both]
     path = folder / "tollhouse.toml"
     text = "\n[".join(kept)
+    known = [line for line in text.splitlines() if not line.startswith(NEW_SETTINGS)]
+    text = "\n".join(known)
     path.write_text(text if text.startswith("[") else f"[{text}", encoding="utf-8")
     return path
 

@@ -202,6 +202,7 @@ async def test_an_empty_list_has_no_ids(side: Side) -> None:
         "has_more": False,
         "first_id": None,
         "last_id": None,
+        "gaps": [],
     }
 
 

@@ -243,7 +243,7 @@ async def test_while_the_database_is_away_records_wait_up_to_the_bound(
     await recorder.write()
 
     told = [record.getMessage() for record in caplog.records if record.name == LOGGER]
-    assert told == ["activity_delayed"]
+    assert told == ["activity_delayed", "activity_gap"]
     assert dropped("no_room") - before == 10
     assert await written(database) == {record.request_id for record in records[:50]}
 

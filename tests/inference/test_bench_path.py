@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-FILES_MAX = 58
+FILES_MAX = 62
 CALLS_MAX = 430
 PYTHON_CALLS_MAX = 550
 BUILTIN_CALLS_MAX = 430

@@ -37,7 +37,10 @@ REASON = "tells about a grant, and no amount follows from it"
 MARK = "tells about the hold, whose entry decides"
 ENTRY = "tells how the request was admitted, and no amount follows from it"
 UNVERIFIED: Final = {
-    "accounts": {"is_alerted": ALERTED},
+    "accounts": {
+        "is_alerted": ALERTED,
+        "frozen_until": "no amount follows from a move to another cell",
+    },
     "spending_counters": {"is_alerted": ALERTED},
     "credit_grants": dict.fromkeys(
         ("id", "kind", "reason", "actor_type", "actor_id", "created_at"), REASON

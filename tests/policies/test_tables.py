@@ -34,7 +34,6 @@ async def test_a_publication_cannot_be_changed(
     [
         "UPDATE policies SET state = 'draft' WHERE organization_id = $1",
         "UPDATE policies SET current_version = NULL WHERE organization_id = $1",
-        "UPDATE policies SET current_version = 2 WHERE organization_id = $1",
         "UPDATE policies SET state = 'retired' WHERE organization_id = $1",
         "UPDATE policies SET revision = 0 WHERE organization_id = $1",
         """

@@ -26,7 +26,7 @@ from tollhouse.ledger import partitions as ledger_days
 from tollhouse.storage import revisions
 
 
-@click.group("archive")
+@click.group("archive", epilog=example("tollhouse archive run"))
 def command() -> None:
     """Move old days into Parquet files, and read them.
 

@@ -48,6 +48,13 @@ class KeyRoute(Struct, frozen=True, kw_only=True):
     cell: str
 
 
+class KeyRouteList(Struct, frozen=True, kw_only=True):
+    """The routes of all moved keys."""
+
+    object: Literal["list"] = "list"
+    data: list[KeyRoute]
+
+
 def _folder_argument(command: F) -> F:
     kind: click.ParamType[Path] = click.Path(file_okay=False, path_type=Path)
     return click.argument("folder", type=kind)(command)
@@ -191,8 +198,9 @@ def cancel_move(settings_path: Path, *, organization: UUID, as_json: bool) -> No
     required=True,
     help="The proxy whose form the lines have.",
 )
+@json_option
 @click.pass_obj
-def routes(settings_path: Path, *, proxy: str) -> None:
+def routes(settings_path: Path, *, proxy: str, as_json: bool) -> None:
     """Print the routes of keys whose organizations have moved from this cell to others.
 
     A route has the shown parts of a key: its prefix, 4 characters and the last 4.
@@ -207,8 +215,12 @@ def routes(settings_path: Path, *, proxy: str) -> None:
                 for key in await keys.redacted_values(tx, organization_id)
             ]
 
+    found = session.run(settings_path, work)
+    if as_json:
+        output.show(KeyRouteList(data=found), as_json=True)
+        return
     render = _nginx_line if proxy == "nginx" else _envoy_lines
-    for route in session.run(settings_path, work):
+    for route in found:
         click.echo(render(route))
 
 

@@ -1,5 +1,7 @@
 """The guide to keys, followed step by step on a running service."""
 
+import pytest
+
 from tests.cli.commands import Operator, Server, new_project, remember_secrets
 from tests.cli.documents import read, scripts
 from tollhouse.settings import load
@@ -14,6 +16,7 @@ def follow(operator: Operator, server: Server, script: str) -> str:
     return printed
 
 
+@pytest.mark.clock
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     listing, create, rotate, pause, revoke, narrow, replace, *pepper_steps = scripts(
         read("docs/guides/operating-keys.md")

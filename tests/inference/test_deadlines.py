@@ -131,6 +131,7 @@ def error_of(answer: httpx2.Response) -> dict[str, Any]:
 
 
 @EACH_SURFACE
+@pytest.mark.clock
 async def test_a_deadline_that_passes_is_told_and_settled_once(
     deployment: Deployment, database: Database, peppers: Peppers, endpoint: str
 ) -> None:
@@ -200,6 +201,7 @@ def bodies_held_bytes() -> float:
     return float(page.partition("\ntollhouse_bodies_held_bytes ")[2].partition("\n")[0])
 
 
+@pytest.mark.clock
 async def test_a_body_is_released_when_a_late_first_event_arrives(deployment: Deployment) -> None:
     script = stall(0) | {"tokens": 150, "between_events_ms": 100}
     body = asked("chat", "example/idle", script, is_stream=True)

@@ -180,6 +180,7 @@ def operator(tmp_path: Path) -> Operator:
     return Operator(tmp_path, environment(tools, tmp_path / "bytecode"))
 
 
+@pytest.mark.clock
 async def test_a_restored_server_adds_up_and_what_it_lost_is_listed_exactly(
     operator: Operator, record_property: Callable[[str, object], None]
 ) -> None:

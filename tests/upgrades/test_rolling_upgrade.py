@@ -135,6 +135,7 @@ def write_configuration(folder: Path, settings: Settings, engine: str) -> Path:
     return path
 
 
+@pytest.mark.clock
 async def test_two_releases_serve_side_by_side_there_and_back(
     upgrade: Upgrade, record_property: Callable[[str, object], None]
 ) -> None:

@@ -4,7 +4,7 @@ What finds it there must wait for a standby too: if this server is lost before, 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ WAITING = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
 @asynccontextmanager
-async def no_standby(cluster: Cluster) -> AsyncIterator[None]:
+async def no_standby(cluster: Cluster) -> AsyncGenerator[None]:
     """Let every commit in the block wait for a standby that is not there."""
     await cluster.execute("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
     await cluster.execute("SELECT pg_reload_conf()")

@@ -66,6 +66,7 @@ class Deployment:
             statuses=statuses(traffic.answers),
             replaced_workers=len(self.gateway.service.started_workers()) - workers,
             copied_standbys=len(copied),
+            is_history_kept=await self.cluster.timeline() >= watch.newest_timeline,
             money=await self.gateway.compare(customer, traffic),
         )
 

@@ -93,7 +93,7 @@ async def fill_disk(cluster: PatroniCluster) -> None:
         await asyncio.sleep(DISK_SECONDS)
     finally:
         filling.unlink()
-        cluster.ensure_etcd(primary)
+        cluster.ensure_programs()
 
 
 async def restart_everything(cluster: PatroniCluster) -> None:
@@ -164,9 +164,9 @@ FAULTS = {
         words=f"the primary is cut off from everything for {LONG_CUT_SECONDS:g} s",
         run=cut_from_everything,
     ),
-    "kill_standby": Fault(words="the synchronous standby's machine loses power", run=kill_standby),
+    "kill_standby": Fault(words="a synchronous standby's machine loses power", run=kill_standby),
     "freeze_standby": Fault(
-        words=f"the synchronous standby's machine freezes for {STANDBY_SECONDS:g} s",
+        words=f"a synchronous standby's machine freezes for {STANDBY_SECONDS:g} s",
         run=freeze_standby,
     ),
     "fill_disk": Fault(words=f"the primary's disk is full for {DISK_SECONDS:g} s", run=fill_disk),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ACCOUNT = "postgres"
-DISK = "size=512m,mode=755"
+DISK = "size=1536m,mode=755"
 
 
 class NoNamespaces(Exception):

@@ -19,13 +19,16 @@ from tests.storage.cluster import DEBIAN_PROGRAMS
 REPOSITORY = Path(__file__).parents[2]
 PATRONI_FILE = REPOSITORY / "deploy" / "patroni.yaml"
 HAPROXY_FILE = REPOSITORY / "deploy" / "haproxy.cfg"
+PATRONI = "/opt/patroni/bin/patroni"
+"""Where `bash .ci/run cluster_programs` installs it."""
 PASSWORD = "availability"
 HEALTHY_SECONDS_MAX = 180.0
 ASK_SECONDS_MAX = 1.0
 CONNECT_SECONDS_MAX = 5.0
 USABLE_SECONDS_MAX = 60.0
-FOLLOWING_SECONDS_MAX = 40.0
-LOOK_EVERY_SECONDS = 0.2
+FOLLOWING_SECONDS_MAX = 60.0
+LOOK_EVERY_SECONDS = 0.5
+SYNCHRONOUS_ROLES = frozenset({"sync_standby", "quorum_standby"})
 PROXY = "proxy"
 MACHINES = ("one", "two", "three")
 
@@ -68,17 +71,24 @@ class PatroniCluster:
             log="etcd",
         )
 
-    def ensure_etcd(self, machine: Machine) -> None:
-        """Start etcd again if a full disk has ended it."""
-        if "etcd" not in programs(machine).values():
-            self.start_etcd(machine)
+    def ensure_programs(self) -> None:
+        """Start again what has ended, as after a full disk: services do so too."""
+        for machine in self.machines:
+            running = programs(machine).values()
+            if "etcd" not in running:
+                self.start_etcd(machine)
+            if machine in self.database_machines and "patroni" not in running:
+                self.start_patroni(machine)
 
     async def describe(self) -> list[str]:
         """What each server says of itself, for the message of a failure."""
         return [await _describe(machine) for machine in self.database_machines]
 
+    @property
+    def etcd_hosts(self) -> str:
+        return ",".join(f"{each.address}:2379" for each in self.machines)
+
     def start_patroni(self, machine: Machine) -> None:
-        etcd = ",".join(f"{each.address}:2379" for each in self.machines)
         environment = {
             "PATRONI_NAME": machine.name,
             "PATRONI_RESTAPI_LISTEN": f"{machine.address}:8008",
@@ -90,9 +100,9 @@ class PatroniCluster:
             "PATRONI_POSTGRESQL_PGPASS": f"{machine.disk}/pgpass",
             "PATRONI_SUPERUSER_PASSWORD": PASSWORD,
             "PATRONI_REPLICATION_PASSWORD": PASSWORD,
-            "PATRONI_ETCD3_HOSTS": etcd,
+            "PATRONI_ETCD3_HOSTS": self.etcd_hosts,
         }
-        machine.start("patroni", str(PATRONI_FILE), log="patroni", environment=environment)
+        machine.start(PATRONI, str(PATRONI_FILE), log="patroni", environment=environment)
 
     def start_proxy(self) -> None:
         proxy = self.network.machines[PROXY]
@@ -102,6 +112,16 @@ class PatroniCluster:
         proxy.start(
             "haproxy", "-db", "-f", str(HAPROXY_FILE), log="haproxy", environment=environment
         )
+
+    async def wait_for_proxy(self) -> None:
+        """Wait until the proxy has found out that the standbys are not the primary.
+
+        At its start it takes each server in turn.
+        """
+        url = f"postgresql://postgres:{PASSWORD}@{self.network.machines[PROXY].address}:5000"
+        async with asyncio.timeout(HEALTHY_SECONDS_MAX):
+            while not all([await _is_primary(url) for _ in self.machines]):  # noqa: ASYNC110 - by TCP
+                await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     async def ask(self, machine: Machine, path: str) -> httpx2.Response | None:
         """What Patroni on the machine answers, or None if it does not."""
@@ -130,28 +150,42 @@ class PatroniCluster:
                 return answer.json()["members"]
         return []
 
+    async def timeline(self) -> int:
+        """The timeline of the primary."""
+        members = await self.members()
+        return next(each["timeline"] for each in members if each["role"] == "leader")
+
     async def synchronous_standby(self) -> Machine:
         async with asyncio.timeout(HEALTHY_SECONDS_MAX):
-            while not (names := await self._names("sync_standby")):  # noqa: ASYNC110 - by HTTP
+            while not (names := await self._synchronous_names()):  # noqa: ASYNC110 - by HTTP
                 await asyncio.sleep(LOOK_EVERY_SECONDS)
         return self.network.machines[names[0]]
 
-    async def _names(self, role: str) -> list[str]:
-        return [member["name"] for member in await self.members() if member["role"] == role]
+    async def _synchronous_names(self) -> list[str]:
+        return [
+            member["name"] for member in await self.members() if member["role"] in SYNCHRONOUS_ROLES
+        ]
 
     async def is_healthy(self) -> bool:
-        """Whether each server follows one primary, and one of them synchronously."""
+        """Whether all servers follow one primary that commits, by its own account and Patroni's.
+
+        Patroni alone may call a standby running that waits for WAL which no server has.
+        """
         members = await self.members()
-        roles = [member["role"] for member in members]
         return (
             len(members) == len(self.database_machines)
-            and len(await self.primaries()) == 1
-            and roles.count("leader") == 1
-            and roles.count("sync_standby") == 1
-            and all(member["state"] in {"running", "streaming"} for member in members)
             and len({member.get("timeline") for member in members}) == 1
-            and all(member.get("lag", 0) == 0 for member in members)
+            and any(member["role"] in SYNCHRONOUS_ROLES for member in members)
+            and len(primaries := await self.primaries()) == 1
+            and not await self._not_following(primaries[0])
+            and await _can_commit(primaries[0])
         )
+
+    async def _not_following(self, primary: Machine) -> list[str]:
+        """Return the machines whose server does not stream from the primary."""
+        following = await streaming_standbys(primary)
+        others = (machine.name for machine in self.database_machines if machine is not primary)
+        return [name for name in others if name not in following]
 
     async def wait_until_healthy(self) -> list[str]:
         """Return the machines that did not follow by themselves and were copied anew."""
@@ -161,19 +195,23 @@ class PatroniCluster:
             async with asyncio.timeout(HEALTHY_SECONDS_MAX):
                 while not await self.is_healthy():
                     await asyncio.sleep(LOOK_EVERY_SECONDS)
+                    self.ensure_programs()
                     if not copied and time.monotonic() > begun + FOLLOWING_SECONDS_MAX:
                         copied += await self._copy_anew()
         except TimeoutError:
             message = f"the servers did not recover: {await self.members()}"
-            raise AssertionError(message) from None
+            raise AssertionError(message, await self.describe()) from None
         return copied
 
     async def _copy_anew(self) -> list[str]:
-        """Let Patroni make the standbys anew that lag behind, as an operator would."""
-        behind = [each["name"] for each in await self.members() if each.get("lag", 0) != 0]
+        """Let Patroni make the standbys anew that do not follow, as an operator would."""
+        behind = [
+            name for each in await self.primaries() for name in await self._not_following(each)
+        ]
         for name in behind:
             url = f"http://{self.network.machines[name].address}:8008/reinitialize"
-            await self.client.post(url, json={"force": True}, timeout=CONNECT_SECONDS_MAX)
+            with suppress(httpx2.HTTPError):
+                await self.client.post(url, json={"force": True}, timeout=CONNECT_SECONDS_MAX)
         return behind
 
     async def switch_over(self) -> None:
@@ -200,9 +238,9 @@ class PatroniCluster:
 
     async def create_database(self) -> None:
         connection = await asyncpg.connect(_administration_url(await self.primary()))
-        await connection.execute("CREATE TABLE commits (at timestamptz)")
         await connection.execute(f"CREATE ROLE tollhouse LOGIN PASSWORD '{PASSWORD}'")
         await connection.execute("CREATE DATABASE tollhouse OWNER tollhouse")
+        await connection.execute("GRANT pg_monitor TO tollhouse")
         await connection.close()
 
 
@@ -215,11 +253,12 @@ class Promotion:
 
 
 class PrimaryWatch:
-    """Records the promotions."""
+    """Records the promotions, and the newest timeline that a primary had."""
 
     def __init__(self, cluster: PatroniCluster) -> None:
         self._cluster = cluster
         self.promotions: list[Promotion] = []
+        self.newest_timeline = 0
 
     async def run(self) -> None:
         machines = self._cluster.database_machines
@@ -230,6 +269,9 @@ class PrimaryWatch:
         while True:
             answer = await self._cluster.ask(machine, "/primary")
             if answer is not None:
+                if answer.is_success:
+                    timeline = answer.json().get("timeline", 0)
+                    self.newest_timeline = max(self.newest_timeline, timeline)
                 if answer.is_success and not was_primary:
                     await self._record(machine)
                 was_primary = answer.is_success
@@ -246,11 +288,48 @@ class PrimaryWatch:
                 return
 
 
+async def streaming_standbys(primary: Machine) -> set[str]:
+    """Return the standbys that stream from the primary; none if none of them is synchronous."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS_MAX):
+            connection = await asyncpg.connect(_administration_url(primary))
+            rows = await connection.fetch(
+                "SELECT application_name, sync_state FROM pg_stat_replication"
+                " WHERE state = 'streaming'"
+            )
+            connection.terminate()
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        return set()
+    if not any(row["sync_state"] in {"sync", "quorum"} for row in rows):
+        return set()
+    return {row["application_name"] for row in rows}
+
+
+async def _is_primary(url: str) -> bool:
+    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        connection = await asyncpg.connect(url, database="postgres", timeout=CONNECT_SECONDS_MAX)
+        is_standby = await connection.fetchval("SELECT pg_is_in_recovery()")
+        connection.terminate()
+        return not is_standby
+    return False
+
+
+async def _can_commit(primary: Machine) -> bool:
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS_MAX):
+            await _commit(primary)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        return False
+    return True
+
+
 async def _commit(machine: Machine) -> None:
     """Return when the machine has stored something on its synchronous standby."""
     connection = await asyncpg.connect(_administration_url(machine), timeout=CONNECT_SECONDS_MAX)
     try:
-        await connection.execute("INSERT INTO commits VALUES (now())", timeout=USABLE_SECONDS_MAX)
+        await connection.execute(
+            "SELECT pg_logical_emit_message(true, 'tests', '')", timeout=USABLE_SECONDS_MAX
+        )
     finally:
         connection.terminate()
 
@@ -274,6 +353,7 @@ async def running_patroni(
             await cluster.wait_until_healthy()
             if is_proxied:
                 cluster.start_proxy()
+                await cluster.wait_for_proxy()
             await cluster.create_database()
             yield cluster
 

@@ -53,6 +53,8 @@ class Round:
     replaced_workers: int
     copied_standbys: int
     """Standbys that did not follow the new primary by themselves."""
+    is_history_kept: bool
+    """False if a primary with an older timeline came back: all commits of the newer are lost."""
     money: Money
 
 

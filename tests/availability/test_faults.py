@@ -28,6 +28,7 @@ async def test_service_returns_and_every_answer_is_charged_once(
     shown = await deployment.run(fault)
 
     record(shown)
+    assert shown.is_history_kept, "an older primary came back, and replaced what was committed"
     assert shown.money.is_exact, (shown, await deployment.describe())
     assert shown.replaced_workers == 0
     assert (shown.seconds_after_promotion or 0) < AFTER_PROMOTION_SECONDS_MAX, shown

@@ -1,6 +1,5 @@
 // Fails when the JavaScript of the first page outgrows its budget.
-import { readFileSync } from "node:fs";
-import { gzipSync } from "node:zlib";
+import { readFileSync, statSync } from "node:fs";
 
 const FOLDER = "../src/tollhouse/console/static/";
 const GZIPPED_BYTES_MAX = 250_000;
@@ -16,6 +15,6 @@ function need(name) {
 
 need("index.html");
 let bytes = 0;
-for (const name of needed) bytes += gzipSync(readFileSync(FOLDER + manifest[name].file)).length;
+for (const name of needed) bytes += statSync(`${FOLDER}${manifest[name].file}.gz`).size;
 process.stdout.write(`first page: ${bytes} of at most ${GZIPPED_BYTES_MAX} bytes, gzipped\n`);
 process.exitCode = bytes <= GZIPPED_BYTES_MAX ? 0 : 1;

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
 
+from tollhouse.api import static_files
 from tollhouse.documentation import files
 from tollhouse.documentation.site import ERROR_PAGE
 
@@ -126,10 +127,10 @@ def collect(built: Path, target: Path) -> int:
         content = (built / name).read_bytes()
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix in files.COMPRESSED:
+        if path.suffix in static_files.COMPRESSED:
             path = path.with_name(f"{path.name}.gz")
             content = gzip.compress(content, mtime=0)
-        elif path.suffix not in files.PLAIN:
+        elif path.suffix not in static_files.PLAIN:
             message = f"{name} is of a kind that the gateway does not serve"
             raise SiteProblem(message)
         path.write_bytes(content)

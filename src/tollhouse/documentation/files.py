@@ -1,27 +1,20 @@
-"""Reading the files of the documentation into memory. Text stays compressed there."""
+"""Where the files of the documentation are, and reading them into memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from tollhouse.api.static_site import File, etag_of
+from tollhouse.api import static_files
+from tollhouse.api.static_site import File
 
 BUILT: Final = Path(__file__).parent / "static"
 """The output folder of `make docs`; part of the wheel, but not of the repository."""
 
 INDEX: Final = "index.html"
 DIGESTS: Final = "digests.json"
-COMPRESSED: Final = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".svg": "image/svg+xml",
-}
-PLAIN: Final = {".png": "image/png", ".webp": "image/webp"}
 _HASHED_FOLDERS: Final = ("assets/javascripts/", "assets/stylesheets/")
 
 
@@ -34,7 +27,7 @@ class InlineDigests(Struct, frozen=True, kw_only=True):
 
 def read(folder: Path) -> Mapping[str, File]:
     """Return the files by their path below `folder`; empty if the site is not built."""
-    return dict(_files(folder))
+    return static_files.read(folder, hashed_folders=_HASHED_FOLDERS)
 
 
 def read_digests(folder: Path) -> InlineDigests:
@@ -43,19 +36,3 @@ def read_digests(folder: Path) -> InlineDigests:
     if not path.is_file():
         return InlineDigests()
     return msgspec.json.decode(path.read_bytes(), type=InlineDigests)
-
-
-def _files(folder: Path) -> Iterator[tuple[str, File]]:
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        content = path.read_bytes() if path.is_file() else b""
-        if path.suffix in PLAIN:
-            yield name, File(content=content, media_type=PLAIN[path.suffix], etag=etag_of(content))
-        elif path.suffix == ".gz":
-            file = File(
-                gzipped=content,
-                media_type=COMPRESSED[path.with_suffix("").suffix],
-                etag=etag_of(content),
-                is_hashed=name.startswith(_HASHED_FOLDERS),
-            )
-            yield name.removesuffix(".gz"), file

@@ -11,8 +11,8 @@ import pytest
 
 from tests.cli.commands import Operator, free_port
 from tests.support.judge import Fault, ScriptedJudge, running_judge
+from tollhouse.base.findings import FindingOutcome
 from tollhouse.cli.doctor.catalog import replicas_finding
-from tollhouse.cli.doctor.findings import FindingOutcome
 
 MODEL = """
 [models."example/model-a"]

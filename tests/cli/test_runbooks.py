@@ -6,12 +6,23 @@ from tests.cli.commands import Operator
 from tests.cli.documents import read, scripts
 
 RUNBOOKS = {
+    "docs/runbooks/TollhouseClockDiffers.md": "the database's clock differs",
+    "docs/runbooks/TollhouseCommitsUnprotected.md": "synchronous_commit is on",
     "docs/runbooks/TollhouseCountsAlone.md": "redis",
+    "docs/runbooks/TollhouseDatabaseIsStandby.md": "the server is a primary",
+    "docs/runbooks/TollhouseDiskFills.md": "the database has",
     "docs/runbooks/TollhouseFails.md": "Every number follows from its entries",
+    "docs/runbooks/TollhouseHistoryLost.md": "Every number follows from its entries",
     "docs/runbooks/TollhouseJobsFail.md": "job leases",
+    "docs/runbooks/TollhouseNoSpareStandby.md": "standbys",
+    "docs/runbooks/TollhousePartitionsMissing.md": "ledger days",
     "docs/runbooks/TollhousePaysItself.md": "balance",
+    "docs/runbooks/TollhousePoolerDropsSettings.md": "pooling",
+    "docs/runbooks/TollhouseReplicaNotRead.md": "the primary answers all reads",
     "docs/runbooks/TollhouseReplicasAvoided.md": "backends: 0",
     "docs/runbooks/TollhouseResolutionsSetAside.md": "Every number follows from its entries",
+    "docs/runbooks/TollhouseSnapshotHeld.md": "the oldest is",
+    "docs/runbooks/TollhouseStandbysMissing.md": "none is synchronous",
     "docs/runbooks/TollhouseUnavailable.md": "judge",
     "docs/runbooks/TollhouseUnsettled.md": "workers",
 }

@@ -5,7 +5,13 @@ import inspect
 from collections.abc import Iterator
 from itertools import chain
 
-from tollhouse.observability import bound_metrics, metrics, model_metrics, policy_metrics
+from tollhouse.observability import (
+    bound_metrics,
+    database_metrics,
+    metrics,
+    model_metrics,
+    policy_metrics,
+)
 from tools.reference.tables import code, table
 
 KINDS = {
@@ -34,7 +40,7 @@ def declared() -> Iterator[tuple[str, str, str, str]]:
     """Yield the name, kind, labels and help text of each metric."""
     nodes = chain.from_iterable(
         ast.walk(ast.parse(inspect.getsource(module)))
-        for module in (metrics, model_metrics, policy_metrics, bound_metrics)
+        for module in (metrics, model_metrics, policy_metrics, bound_metrics, database_metrics)
     )
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

@@ -48,6 +48,8 @@ FIELDS: Final = (
     "replica",
     "host",
     "table",
+    "check",
+    "remedy",
 )
 CALLERS_TEXT_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384

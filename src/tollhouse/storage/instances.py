@@ -88,6 +88,12 @@ async def versions_accepted_by_all(tx: Transaction, own_versions: list[int]) -> 
     return sorted(accepted)
 
 
+async def count_older(tx: Transaction, revision: str) -> int:
+    """Return how many live workers do not know `revision`. The schema must have revision 0017."""
+    count: int = await tx.fetch_value(OLDER_WORKERS, revision, DEAD_AFTER_SECONDS)
+    return count
+
+
 async def accepted_master_ids(tx: Transaction) -> list[list[str]]:
     """Return the master secrets that each live worker accepts, its preferred one first."""
     rows = await tx.fetch_all(

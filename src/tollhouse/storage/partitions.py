@@ -106,6 +106,27 @@ async def missing(tx: Transaction, parent: DailyTable, *, days_ahead: int) -> in
     )
 
 
+async def days_ahead(tx: Transaction, parent: DailyTable) -> int | None:
+    """Return how many days after today have partitions without a gap, -1 if today has none.
+
+    Counts up to `DAYS_AHEAD`. Returns None if there is no such table.
+    """
+    return await tx.fetch_value(
+        """
+        SELECT coalesce(min(ahead), $2::int + 1) - 1
+          FROM generate_series(0, $2::int) ahead
+         WHERE NOT EXISTS (
+                SELECT FROM pg_inherits
+                 WHERE inhparent = to_regclass($1::text)
+                   AND inhrelid = to_regclass($1 || '_' || to_char(
+                        (clock_timestamp() AT TIME ZONE 'UTC')::date + ahead, 'YYYYMMDD')))
+        HAVING to_regclass($1::text) IS NOT NULL
+        """,
+        parent.value,
+        DAYS_AHEAD.days,
+    )
+
+
 async def older_than(tx: Transaction, parent: DailyTable, first_day: date) -> list[Partition]:
     """Return the partitions of all days before `first_day`, oldest first."""
     rows = await tx.fetch_all(

@@ -11,11 +11,11 @@ from tollhouse.backends.health import probe
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.base.clock import SystemClock
+from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.catalog import rules
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.catalog.types import Backend, Catalog, Model
 from tollhouse.cli.doctor import judge
-from tollhouse.cli.doctor.findings import Finding, failure, ok, warning
 from tollhouse.contract.chat import ChatMessage, ChatRequest
 from tollhouse.inference.assembly import backend_config
 from tollhouse.inference.exact_bound import counting_body, engine_count

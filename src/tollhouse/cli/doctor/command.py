@@ -10,17 +10,17 @@ import click
 from msgspec import Struct
 
 from tollhouse import settings as configuration
+from tollhouse.base.findings import Finding, FindingOutcome, failure, ok
 from tollhouse.cli import output
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.connecting import ConnectingFailed, explained
 from tollhouse.cli.doctor import catalog, database, deployment, host, redis
-from tollhouse.cli.doctor.findings import Finding, FindingOutcome, failure, ok
 from tollhouse.cli.doctor.trial import trial
 from tollhouse.cli.session import Session, opened
 from tollhouse.settings import InvalidSettings, Settings
 
 COLUMNS: Final = ("check", "outcome", "found", "remedy")
-CHECKS_MIN: Final = 24
+CHECKS_MIN: Final = 30
 """The number of checks that always run; each backend and model can add one."""
 
 DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = (
@@ -114,8 +114,9 @@ async def _database_findings(settings: Settings) -> AsyncIterator[Finding]:
         yield ok("database", "reachable")
         yield await database.pooling(settings.database)
         yield await database.version(connected)
-        yield await database.clock_difference(connected, operator.clock)
-        yield await database.durability(connected)
+        for finding in await database.server(connected, operator.clock):
+            yield finding
+        yield await database.replica(operator)
         yield await database.connections(connected, settings)
         schema = await database.revision(connected)
         yield schema

@@ -1,20 +1,20 @@
 """Checks of PostgreSQL and of the connection to it."""
 
-from datetime import datetime
 from typing import Final
 
 from tollhouse.base.clock import Clock
+from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.cli.connecting import DIRECT, connected
-from tollhouse.cli.doctor.findings import Finding, failure, ok, warning
+from tollhouse.cli.session import Session
 from tollhouse.settings import DatabaseSettings, Settings
 from tollhouse.storage import pooling as storage_pooling
-from tollhouse.storage import revisions
+from tollhouse.storage import revisions, server_checks
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import SchemaMismatch
 from tollhouse.storage.pooling import PoolingMode, UnfitPooler
+from tollhouse.storage.server_health import read_health
 
 VERSION_MIN: Final = 15
-CLOCK_DIFFERENCE_SECONDS_MAX: Final = 1.0
 
 
 async def version(database: Database) -> Finding:
@@ -31,25 +31,6 @@ def version_finding(major: int) -> Finding:
     return ok("database version", f"PostgreSQL {major}")
 
 
-async def clock_difference(database: Database, clock: Clock) -> Finding:
-    """Compare the clocks, assuming that the reply took half of the round trip."""
-    before = clock.now()
-    rows = await database.fetch_all("SELECT clock_timestamp() AS now")
-    return clock_finding(before, rows[0]["now"], clock.now())
-
-
-def clock_finding(before: datetime, theirs: datetime, after: datetime) -> Finding:
-    """Return a warning if the clocks differ.
-
-    Keys expire by this machine's clock, leases and heartbeats by the database's.
-    """
-    difference_seconds = (theirs - (before + (after - before) / 2)).total_seconds()
-    found = f"the database's clock differs by {difference_seconds:+.3f} s"
-    if abs(difference_seconds) > CLOCK_DIFFERENCE_SECONDS_MAX:
-        return warning("clock", found, "Synchronize both machines with the same time servers.")
-    return ok("clock", found)
-
-
 async def pooling(settings: DatabaseSettings) -> Finding:
     """Check what is between: without a pooler each connection keeps its own server process."""
     async with connected(settings) as first, connected(settings) as second:
@@ -63,26 +44,28 @@ async def pooling(settings: DatabaseSettings) -> Finding:
     return ok("pooling", mode)
 
 
-async def durability(database: Database) -> Finding:
-    """Check that a crash cannot undo a commit, such as a revocation."""
-    rows = await database.fetch_all(
-        """
-        SELECT current_setting('fsync') AS fsync,
-               current_setting('synchronous_commit') AS synchronous_commit
-        """
+async def server(database: Database, clock: Clock) -> list[Finding]:
+    """Check the server itself: its role, standbys, durability, clock, snapshots and disk."""
+    return server_checks.findings(await read_health(database, clock))
+
+
+async def replica(operator: Session) -> Finding:
+    """Check the standby for reads: whether it is there, how late it is, and what it holds back."""
+    standby, check = operator.replica, "replica"
+    if standby is None:
+        return ok(check, "none configured; the primary answers all reads")
+    await standby.settle()
+    if standby.database is None:
+        remedy = "Until it is back, the primary answers its reads. Correct database.replica_url."
+        return warning(check, f"not read: {standby.reason}", remedy)
+    found = f"at most {standby.lag_seconds:.1f} s behind"
+    rows = await standby.database.fetch_all(
+        "SELECT current_setting('hot_standby_feedback')::boolean AS is_feeding_back"
     )
-    return durability_finding(rows[0]["fsync"], rows[0]["synchronous_commit"])
-
-
-def durability_finding(fsync: str, synchronous_commit: str) -> Finding:
-    """Return the finding for the server's two settings."""
-    found = f"fsync is {fsync}, synchronous_commit is {synchronous_commit}"
-    if fsync == "off":
-        return failure("durability", found, "Set fsync = on: a crash can destroy everything.")
-    if synchronous_commit == "off":
-        remedy = "Set synchronous_commit = on: a crash can undo what was committed."
-        return warning("durability", found, remedy)
-    return ok("durability", found)
+    if rows[0]["is_feeding_back"]:
+        remedy = "Set hot_standby_feedback = off there: reads on it keep dead rows on the primary."
+        return warning(check, f"{found}, hot_standby_feedback is on", remedy)
+    return ok(check, found)
 
 
 async def connections(database: Database, settings: Settings) -> Finding:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from tollhouse.cli.doctor.findings import Finding, FindingOutcome, failure, ok, warning
+from tollhouse.base.findings import Finding, FindingOutcome, failure, ok, warning
 from tollhouse.cli.keys import workers
 from tollhouse.cli.keys.secrets import is_accepted_by_all, read_status, removable
 from tollhouse.cli.session import Session

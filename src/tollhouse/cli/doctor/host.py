@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.cli.deployment.configuration_file import EVERYWHERE
-from tollhouse.cli.doctor.findings import Finding, failure, ok, warning
 from tollhouse.observability.tracing import PackagesMissing, refuse_missing_packages
 from tollhouse.settings import SECRET_LENGTH_MIN, Settings
 
@@ -37,7 +37,8 @@ def _has_secrets(path: Path) -> bool:
     stored = tree.get("secrets", {})
     is_named = {"master", "previous_masters"} & stored.keys()
     has_pepper = any(version.isdecimal() for version in stored.get("peppers", {}))
-    has_url = any("url" in tree.get(section, {}) for section in ("database", "redis"))
+    urls = (("database", "url"), ("database", "replica_url"), ("redis", "url"))
+    has_url = any(field in tree.get(section, {}) for section, field in urls)
     return bool(is_named) or has_pepper or has_url
 
 

@@ -7,10 +7,10 @@ from typing import Final
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.base.clock import SystemClock
+from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
 from tollhouse.base.policies import DEMONSTRATION_JUDGE, Direction
 from tollhouse.catalog.types import Catalog
-from tollhouse.cli.doctor.findings import Finding, failure, ok, warning
 from tollhouse.evaluation.content.windows import RenderedContent
 from tollhouse.evaluation.dependencies import judge_config
 from tollhouse.evaluation.errors import JudgeFailed

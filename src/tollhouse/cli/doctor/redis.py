@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
+from tollhouse.base.findings import Finding, FindingOutcome, failure, ok, warning
 from tollhouse.base.redis_url import RedisMode
-from tollhouse.cli.doctor.findings import Finding, FindingOutcome, failure, ok, warning
 from tollhouse.limits import health
 from tollhouse.limits.errors import CounterUnavailable
 from tollhouse.limits.health import RedisGroupHealth, RedisHealth

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tollhouse.cli.doctor.findings import Finding, failure, ok
+from tollhouse.base.findings import Finding, failure, ok
 from tollhouse.cli.trial import lifecycle
 from tollhouse.cli.trial.folder import TrialFolder
 

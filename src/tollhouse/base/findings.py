@@ -1,4 +1,4 @@
-"""The findings of `tollhouse doctor`."""
+"""Findings of checks, such as those of `tollhouse doctor`."""
 
 from enum import StrEnum
 

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import NoReturn
@@ -73,6 +74,42 @@ def _migrate(url: str, last_number: int) -> NoReturn:
             os.kill(os.getpid(), signal.SIGKILL)
 
     os._exit(len(asyncio.run(schema.migrate(url, show=show))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KilledStep:
+    """An expand or a contract step that dies before a statement, or after a time."""
+
+    url: str
+    is_contract: bool
+    statement: int = NEVER
+    seconds: float = 0.0
+    """Zero if the process dies at its statement."""
+
+
+def run_steps_in_forks(line: Connection) -> None:
+    """Run each step that comes in in a fork; tell its exit status, 0 if it survived."""
+    while True:
+        step: KilledStep = line.recv()
+        fork = os.fork() or _run_step(step)
+        line.send(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]))
+
+
+def _run_step(step: KilledStep) -> NoReturn:
+    shown: list[Progress] = []
+
+    def show(progress: Progress) -> None:
+        shown.append(progress)
+        if len(shown) == step.statement:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if step.seconds:
+        # The default action ends the process at once, as SIGKILL does.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, step.seconds)
+    run = schema.contract if step.is_contract else schema.migrate
+    asyncio.run(run(step.url, show=show))
+    os._exit(0)
 
 
 def work_while_held(

@@ -127,14 +127,20 @@ class ArchiveFiles:
         """Write rows group by group, and yield each file when it is complete."""
         file: _FileInProgress | None = None
         number = 0
-        async for rows in batches:
-            file = file or self._started(form, folder, number)
-            file.add(self._table(form, rows))
-            if file.groups == GROUPS_PER_FILE:
-                yield self._finished(file)
-                file, number = None, number + 1
-        if file is not None:
-            yield self._finished(file)
+        try:
+            async for rows in batches:
+                file = file or self._started(form, folder, number)
+                file.add(self._table(form, rows))
+                if file.groups == GROUPS_PER_FILE:
+                    complete, file, number = file, None, number + 1
+                    yield self._finished(complete)
+            if file is not None:
+                complete, file = file, None
+                yield self._finished(complete)
+        finally:
+            if file is not None:
+                # Closed later, it would write its end into the file of the next attempt.
+                file.writer.close()
 
     def _started(self, form: TableForm, folder: str, number: int) -> "_FileInProgress":
         path = f"{folder}/part-{number:05}.parquet"

@@ -69,6 +69,8 @@ FORMS: Final = {
             "judging_ms": ColumnType.NUMBER,
             "first_byte_ms": ColumnType.NUMBER,
             "total_ms": ColumnType.NUMBER,
+            "requested_model": _T,
+            "dropped_tools": _T,
         },
         key=("organization_id", "request_id"),
         summed=("input_tokens", "cached_input_tokens", "output_tokens", "cost_pico"),

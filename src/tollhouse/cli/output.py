@@ -47,6 +47,13 @@ def show(body: Struct, *, as_json: bool) -> None:
             console.print(line, soft_wrap=True)
 
 
+def note(text: str) -> None:
+    """Print a line on standard error, unless the command answers a program with `--json`."""
+    context = click.get_current_context(silent=True)
+    if context is None or not context.params.get("as_json"):
+        click.echo(text, err=True)
+
+
 def show_list(body: Struct, columns: Sequence[str], *, as_json: bool) -> None:
     """Print the items in `data`, a line for each."""
     if as_json:

@@ -10,10 +10,12 @@ from uuid import UUID
 
 import click
 
+from tollhouse import pools
 from tollhouse import settings as configuration
 from tollhouse.base.clock import Clock, SystemClock
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import OrganizationId
+from tollhouse.cli import output
 from tollhouse.cli.connecting import connected
 from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
@@ -23,6 +25,7 @@ from tollhouse.organizations.types import Organization
 from tollhouse.settings import Settings
 from tollhouse.storage.database import OPERATOR, Authority, Database, Mutation, Transaction
 from tollhouse.storage.master_secrets import MasterSecrets
+from tollhouse.storage.replica import DatabaseReplica, ReplicaReads
 from tollhouse.storage.revisions import refuse_other_schema
 
 T = TypeVar("T")
@@ -45,6 +48,7 @@ class Session:
     peppers: Peppers
     masters: MasterSecrets
     clock: Clock
+    replica: DatabaseReplica | None = None
 
     def authority(self, organization_id: OrganizationId) -> Authority:
         """Return the operator's authority over one organization, now."""
@@ -70,6 +74,24 @@ class Session:
             message = "There are several organizations. Give --org; `tollhouse org list` lists IDs."
             raise click.UsageError(message)
         return found[0]
+
+    async def read(
+        self, query: Callable[[Database], Awaitable[T]], *, is_complete: bool = False
+    ) -> T:
+        """Run a query that need not be fresh on the standby, and say so on standard error.
+
+        Without `database.replica_url`, the primary runs it.
+        """
+        if self.replica is None:
+            return await query(self.database)
+        await self.replica.settle()
+        found = await ReplicaReads(self.database, self.replica).run(query, is_complete=is_complete)
+        if self.replica.database is None:
+            source = f"the primary, because of the standby: {self.replica.reason}"
+        else:
+            source = f"the standby, which is at most {self.replica.lag_seconds:.1f} s behind"
+        output.note(f"Read from {source}.")
+        return found
 
     @asynccontextmanager
     async def creation(self, organization_id: OrganizationId) -> AsyncGenerator[Mutation]:
@@ -128,10 +150,16 @@ def change(
 async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
     """Open a session without checking the schema."""
     async with connected(settings.database) as database:
-        yield Session(
-            settings=settings,
-            database=database,
-            peppers=Peppers(settings.secrets.pepper_bytes(), cell=settings.keys.cell),
-            masters=MasterSecrets(settings.secrets.master_bytes()),
-            clock=SystemClock(),
-        )
+        replica = pools.replica_of(database, settings)
+        try:
+            yield Session(
+                settings=settings,
+                database=database,
+                peppers=Peppers(settings.secrets.pepper_bytes(), cell=settings.keys.cell),
+                masters=MasterSecrets(settings.secrets.master_bytes()),
+                clock=SystemClock(),
+                replica=replica,
+            )
+        finally:
+            if replica is not None:
+                await replica.close()

@@ -8,6 +8,7 @@ from tollhouse.activity import service
 from tollhouse.api import parameters, request_search
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.request_search import RequestSearch
 from tollhouse.api.wire import requests as request_wire
 from tollhouse.base.ids import RequestId
@@ -25,7 +26,7 @@ class RequestHandlers:
     """Handlers of the records of requests."""
 
     database: AdminDatabase
-    report_database: Database
+    reports: ReportReader
 
     async def page(self, call: OperationCall[Admin, None, RequestsQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/requests"""
@@ -35,17 +36,21 @@ class RequestHandlers:
             raise InsufficientPermissions(missing=Permission.POLICIES_READ)
         after = parameters.cursor(query.after)
         search = RequestSearch(only=request_wire.filter_(query), policy_id=policy_id)
-        async with self.database.transaction() as tx:
-            found = await request_search.page(
-                tx,
-                call.organization_id,
-                search,
-                after=None if after is None else RequestId(after),
-                limit=query.limit,
-            )
-            blocked = await request_search.blocked(tx, call.organization_id, found)
-            gaps = await service.gaps(tx, search.only)
-        return OperationAnswer(body=request_wire.record_list(found, blocked, gaps))
+
+        async def read(database: Database) -> OperationAnswer:
+            async with database.transaction() as tx:
+                found = await request_search.page(
+                    tx,
+                    call.organization_id,
+                    search,
+                    after=None if after is None else RequestId(after),
+                    limit=query.limit,
+                )
+                blocked = await request_search.blocked(tx, call.organization_id, found)
+                gaps = await service.gaps(tx, search.only)
+            return OperationAnswer(body=request_wire.record_list(found, blocked, gaps))
+
+        return await self.reports.searches.run(read)
 
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/requests/{request_id}"""
@@ -72,6 +77,10 @@ class RequestHandlers:
         query, group_by = call.query, request_wire.grouping(call.query)
         end = None if isinstance(query.end_time, UnsetType) else query.end_time
         hours = service.hours(query.start_time, end, now=call.now)
-        async with self.report_database.transaction() as tx:
-            found = await service.tallies(tx, call.organization_id, hours, group_by)
-        return OperationAnswer(body=request_wire.rollups(hours, group_by, found))
+
+        async def read(database: Database) -> OperationAnswer:
+            async with database.transaction() as tx:
+                found = await service.tallies(tx, call.organization_id, hours, group_by)
+            return OperationAnswer(body=request_wire.rollups(hours, group_by, found))
+
+        return await self.reports.reads.run(read)

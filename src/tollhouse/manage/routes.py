@@ -93,7 +93,7 @@ def _policy_routes(
         trials=trials,
         default_threshold_basis_points=publication.default_threshold_basis_points,
     )
-    decisions = DecisionHandlers(database=database, report_database=reports.database)
+    decisions = DecisionHandlers(reports=reports)
     return (
         Route(operation=operations.LIST_POLICIES, handler=policies.page),
         Route(operation=operations.RETRIEVE_MANAGED_POLICY, handler=policies.retrieve),
@@ -131,7 +131,7 @@ def _money_routes(
 
 def _traffic_routes(database: AdminDatabase, reports: ReportReader) -> tuple[Route, ...]:
     rate_limits = RateLimitHandlers(database=database)
-    requests = RequestHandlers(database=database, report_database=reports.database)
+    requests = RequestHandlers(database=database, reports=reports)
     return (
         Route(operation=operations.LIST_RATE_LIMITS, handler=rate_limits.page),
         Route(operation=operations.SET_RATE_LIMIT, handler=rate_limits.set_),

@@ -187,8 +187,11 @@ class Database:
         acquire_seconds: float,
         statement_seconds: float,
         has_prepared_statements: bool = True,
+        wants_standby: bool = False,
     ) -> Self:
         """Open a pool. Raises `DatabaseUnavailable` if no host of the URL is a primary.
+
+        With `wants_standby`, a host that is a standby is used instead.
 
         Without prepared statements every statement runs in a transaction, so that a pooler keeps
         one server between its preparation and its run.
@@ -199,6 +202,7 @@ class Database:
             statement_seconds=statement_seconds,
             session_settings=SESSION_SETTINGS,
             has_prepared_statements=has_prepared_statements,
+            wants_standby=wants_standby,
         )
         with TranslatedErrors():
             pool = await asyncpg.create_pool(

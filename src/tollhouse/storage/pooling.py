@@ -62,7 +62,8 @@ async def examine(first: Database, second: Database) -> PoolingMode:
     While `second` is in a transaction, a pooler gives `first` another server process.
     """
     try:
-        await _check_settings(first)
+        for name, value in await missing_settings(first):
+            raise SettingsNotKept(name, value)
         before = await _backend(first)
         async with second.transaction() as tx:
             other = await tx.fetch_value("SELECT pg_backend_pid()")
@@ -80,7 +81,8 @@ async def _backend(database: Database) -> int:
     return rows[0]["backend"]
 
 
-async def _check_settings(database: Database) -> None:
+async def missing_settings(database: Database) -> list[tuple[str, str]]:
+    """Return the settings of the session that do not reach the server, with their right values."""
     rows = await database.fetch_all(
         """
         SELECT wanted.name, wanted.value
@@ -92,5 +94,4 @@ async def _check_settings(database: Database) -> None:
         list(ROLE_SETTINGS),
         list(ROLE_SETTINGS.values()),
     )
-    for row in rows:
-        raise SettingsNotKept(row["name"], row["value"])
+    return [(row["name"], row["value"]) for row in rows]

@@ -123,9 +123,14 @@ def refuse_unaccepted(found: SchemaState) -> None:
         raise SchemaMismatch(message)
 
 
-async def refuse_other_schema(database: Database) -> None:
-    """Raise `SchemaMismatch` unless this version can serve on the database's schema."""
+async def refuse_other_schema(database: Database, needed: str | None = None) -> None:
+    """Raise `SchemaMismatch` unless this version can serve on the database's schema.
+
+    `needed` is a revision that the configuration needs.
+    """
     refuse_unaccepted(await current(database))
+    if needed is not None:
+        await require(database, needed)
 
 
 async def require(database: Database, revision: str) -> None:

@@ -69,7 +69,7 @@ class SilenceWatch:
         if isinstance(attempt, SessionConnection):
             attempt.terminate()
             self._failed_probes.pop(host, None)
-        elif attempt.is_silent or attempt.is_standby:
+        elif attempt.is_silent or attempt.has_other_role:
             failed = self._failed_probes.get(host, 0) + 1
             self._failed_probes[host] = failed
             if failed >= FAILED_PROBES_MAX:

@@ -14,7 +14,7 @@ from tollhouse.reports import service
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.service import Asked, Page
 from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Dimension, Width
-from tollhouse.storage.database import Database
+from tollhouse.storage.replica import ReplicaReads
 
 WIDTHS = {"1h": Width.HOUR, "1d": Width.DAY}
 
@@ -23,9 +23,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReportReader:
-    """Reads pages of reports. `database` has connections and a time limit of its own."""
+    """Reads pages of reports. `reads` has connections and a time limit of its own.
 
-    database: Database
+    `searches` reads lists that need not be fresh either, with those of Admin operations.
+    """
+
+    reads: ReplicaReads
+    searches: ReplicaReads
     cursors: Cursors
 
     async def page(
@@ -48,8 +52,10 @@ class ReportReader:
             cursor=_sent(query.page),
             buckets_max=query.limit,
         )
-        return await service.page(
-            self.database, self.cursors, call.organization_id, asked, now=call.now
+        return await self.reads.run(
+            lambda database: service.page(
+                database, self.cursors, call.organization_id, asked, now=call.now
+            )
         )
 
 

@@ -113,7 +113,11 @@ async def _run(operator: Session, update: Callable[[int, int], None]) -> list[Da
         update(done, len(due))
         is_ledger = partition.parent == ArchivedTable.LEDGER_ENTRIES
         day = await service.archive(
-            operator.database, files, partition, prepare=close if is_ledger else None
+            operator.database,
+            files,
+            partition,
+            prepare=close if is_ledger else None,
+            read=partial(operator.read, is_complete=True),
         )
         if day is not None:
             moved.append(day)

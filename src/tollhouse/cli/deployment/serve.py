@@ -13,11 +13,13 @@ from tollhouse.observability.tracing import refuse_missing_packages
 from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
 from tollhouse.storage import master_secrets, pooling
+from tollhouse.storage.health_watch import refuse_standby
 
 
 async def _check_like_workers(operator: Session) -> None:
     """Raise what every worker would raise at its start, before any is started."""
     refuse_missing_packages(operator.settings.otel.endpoint)
+    await refuse_standby(operator.database)
     async with operator.database.transaction() as tx:
         await pepper_versions.verify(tx, operator.peppers)
         await master_secrets.verify(tx, operator.masters)

@@ -33,6 +33,7 @@ from tollhouse.reports.types import (
     PageCursor,
     Width,
 )
+from tollhouse.storage.database import Database
 
 DEFAULT_DAYS: Final = 30
 BAR_CELLS: Final = 30
@@ -86,8 +87,12 @@ def command(
         end = unix_seconds(_utc(until or _midnight(now) + timedelta(days=1)))
         cursor = service.first_place(query, end, now=now)
         _refuse_too_many(cursor)
-        async with operator.database.transaction() as tx:
-            return await service.read(tx, owner.id, query, cursor, buckets_max=LISTED_MAX)
+
+        async def report(database: Database) -> CostReport:
+            async with database.transaction() as tx:
+                return await service.read(tx, owner.id, query, cursor, buckets_max=LISTED_MAX)
+
+        return await operator.read(report)
 
     _show(session.run(settings_path, read), by, as_json=as_json)
 

@@ -15,6 +15,7 @@ from tollhouse.cli.session import Session
 from tollhouse.ledger import verification
 from tollhouse.ledger.verification import Difference
 from tollhouse.organizations import service as organizations
+from tollhouse.storage.database import Database
 
 COLUMNS: Final = ("organization_id", "name", "subject", "expected", "found")
 PAGE_SIZE: Final = 1000
@@ -70,10 +71,15 @@ async def _verify(
     operator: Session, organization: UUID | None, update: Callable[[int, int], None]
 ) -> Verification:
     chosen = await _chosen(operator, organization)
-    differences: list[Difference] = []
-    for done, organization_id in enumerate(chosen):
-        update(done, len(chosen))
-        differences += await verification.verify(operator.database, organization_id)
+
+    async def verify_all(database: Database) -> list[Difference]:
+        differences: list[Difference] = []
+        for done, organization_id in enumerate(chosen):
+            update(done, len(chosen))
+            differences += await verification.verify(database, organization_id)
+        return differences
+
+    differences = await operator.read(verify_all)
     return Verification(
         sound=not differences,
         organizations=len(chosen),

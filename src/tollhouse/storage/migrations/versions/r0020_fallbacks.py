@@ -1,0 +1,51 @@
+"""Fallbacks: a hold may be settled under the model that answered instead of the one that was held.
+
+Records of requests say which model was requested, if another one answered, and which tools were
+left out.
+"""
+
+from typing import Final
+
+from tollhouse.storage.migrations import ledger_resolution
+
+revision = "0020"
+down_revision = "0019"
+
+
+def _changed(function: str, before: str, after: str) -> str:
+    assert function.count(before) == 1, "the function of revision 0014"
+    return function.replace(before, after)
+
+
+# `p_models` has the model of each resolution, or NULL for that of its hold.
+_SETTLE_ANSWERED: Final = _changed(
+    _changed(
+        ledger_resolution.SETTLE_BATCH,
+        "ledger_settle_batch(p_resolutions ledger_resolution[], p_skips_locked boolean)",
+        "ledger_settle_answered(\n"
+        "    p_resolutions ledger_resolution[], p_models text[], p_skips_locked boolean)",
+    ),
+    "h.api_key_id, h.model, h.price_revision",
+    "h.api_key_id,\n               coalesce(p_models[i.ordinality], h.model), h.price_revision",
+)
+
+STATEMENTS: Final = (
+    _SETTLE_ANSWERED,
+    "ALTER FUNCTION ledger_settle_answered SET plan_cache_mode = force_generic_plan",
+    "ALTER FUNCTION ledger_settle_answered SET enable_seqscan = off",
+    """
+    ALTER TABLE requests
+      ADD COLUMN requested_model text,
+      ADD COLUMN dropped_tools text
+    """,
+    """
+    COMMENT ON COLUMN requests.requested_model IS
+        'The model or alias that the caller named, if the column model has another one'
+    """,
+    """
+    COMMENT ON COLUMN requests.dropped_tools IS
+        'The types of the tools that were left out, as the caller wrote them, separated by commas'
+    """,
+)
+
+CONTRACT: Final = ()

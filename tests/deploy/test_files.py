@@ -42,6 +42,14 @@ METRIC = re.compile(r"\btollhouse_\w+")
 RUNBOOKS = sorted((ROOT / "docs/runbooks").glob("*.md"))
 KNOWN = {name for name, *_ in declared()}
 HISTOGRAMS = {name for name, kind, *_ in declared() if kind == "histogram"}
+MEASURED_BY_WORKERS = {
+    name for name in KNOWN if name.startswith(("tollhouse_database_", "tollhouse_partition_"))
+} - {
+    # How much is used tells nothing alone.
+    "tollhouse_database_pool_in_use",
+    "tollhouse_database_admin_pool_in_use",
+    "tollhouse_database_size_bytes",
+}
 SECRET_MODE = 0o440
 DRAIN = ServerSettings().drain_seconds
 
@@ -73,6 +81,11 @@ def test_every_place_that_a_release_changes_has_the_same_version() -> None:
 
     assert project["version"] == tollhouse.__version__
     assert re.findall(r"tollhouse-([\d.]+)-py3", readme) == [tollhouse.__version__]
+
+
+@pytest.mark.parametrize("metric", sorted(MEASURED_BY_WORKERS))
+def test_every_measure_of_the_database_has_a_rule(metric: str) -> None:
+    assert metric in METRIC.findall((DEPLOY / "alerts.yaml").read_text(encoding="utf-8"))
 
 
 def test_every_rule_says_what_it_means() -> None:

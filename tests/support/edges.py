@@ -105,8 +105,15 @@ async def nginx_edge(folder: Path, eu1_port: int, us1_port: int) -> AsyncGenerat
         master = int((folder / "nginx/nginx.pid").read_text())
 
         async def move_keys(lines: str) -> None:
+            """Reload, and wait until the workers with the old routes have ended."""
             (moved / "moved.conf").write_text(lines, encoding="utf-8")
+            old = set(processes.children(master))
             os.kill(master, signal.SIGHUP)
+
+            async def has_ended() -> bool:
+                return not old & set(processes.children(master))
+
+            await until(has_ended)
 
         assert worker in processes.children(master)
         yield EdgeProxy("nginx", folder, port, move_keys)
@@ -135,7 +142,8 @@ async def envoy_edge(folder: Path, eu1_port: int, us1_port: int) -> AsyncGenerat
 
     async def move_keys(lines: str) -> None:
         new = folder / "envoy-routes.new"
-        text = fitted("envoy-routes.yaml", (ENVOY_MARK, f"{lines.rstrip()}\n{ENVOY_MARK}"))
+        before_all = f"{lines.rstrip()}\n{ENVOY_MARK}".lstrip("\n")
+        text = fitted("envoy-routes.yaml", (ENVOY_MARK, before_all))
         new.write_text(text, encoding="utf-8")
         new.replace(routes)
 
@@ -146,6 +154,7 @@ async def envoy_edge(folder: Path, eu1_port: int, us1_port: int) -> AsyncGenerat
     try:
         await until(has_begun)
         yield EdgeProxy("envoy", folder, port, move_keys)
+        assert "update rejected" not in log.read_text()
     finally:
         if process.returncode is None:
             process.terminate()

@@ -15,6 +15,8 @@ from tollhouse.cli import output, session
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.moves import arriving, leaving
 from tollhouse.cli.moves.documents import MoveFolder
+from tollhouse.cli.moves.leaving import REVISION
+from tollhouse.cli.moves.routes import RENDERERS, KeyRoute
 from tollhouse.cli.moves.steps import MoveStep
 from tollhouse.cli.session import Session
 from tollhouse.keys import portable as keys
@@ -24,7 +26,6 @@ from tollhouse.storage import revisions
 
 FREEZE_SECONDS: Final = 60
 FREEZE_SECONDS_MAX: Final = 3600
-REVISION: Final = "0019"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,13 +40,6 @@ class ShownMove(Struct, frozen=True, kw_only=True):
     cell: str | None
     rows: int | None = None
     frozen_seconds: float | None = None
-
-
-class KeyRoute(Struct, frozen=True, kw_only=True):
-    """A key of a moved organization, redacted, and the cell that serves it now."""
-
-    key: str
-    cell: str
 
 
 class KeyRouteList(Struct, frozen=True, kw_only=True):
@@ -194,7 +188,7 @@ def cancel_move(settings_path: Path, *, organization: UUID, as_json: bool) -> No
 @click.option(
     "--for",
     "proxy",
-    type=click.Choice(["nginx", "envoy"]),
+    type=click.Choice(list(RENDERERS)),
     required=True,
     help="The proxy whose form the lines have.",
 )
@@ -219,26 +213,8 @@ def routes(settings_path: Path, *, proxy: str, as_json: bool) -> None:
     if as_json:
         output.show(KeyRouteList(data=found), as_json=True)
         return
-    render = _nginx_line if proxy == "nginx" else _envoy_lines
     for route in found:
-        click.echo(render(route))
-
-
-def _pattern(route: KeyRoute) -> str:
-    return route.key.replace("...", "[0-9A-Za-z]{41}")
-
-
-def _nginx_line(route: KeyRoute) -> str:
-    return f'"~^{_pattern(route)}$" tollhouse_{route.cell};'
-
-
-def _envoy_lines(route: KeyRoute) -> str:
-    return "\n".join(
-        f"          - match: {{ prefix: /, headers: [{{ name: {header}, string_match: "
-        f'{{ safe_regex: {{ regex: "{before}{_pattern(route)}" }} }} }}] }}\n'
-        f"            route: {{ cluster: tollhouse_{route.cell}, timeout: 0s }}"
-        for header, before in (("authorization", "(?i:bearer) +"), ("x-api-key", ""))
-    )
+        click.echo(RENDERERS[proxy](route))
 
 
 def _shown(

@@ -93,6 +93,8 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         is_stream=True,
         is_estimated=True,
         output_tokens=None,
+        requested_model="example/alias",
+        dropped_tools=("web_search", "tool_search"),
     )
     await side.write(record)
 
@@ -111,6 +113,8 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         "failed_by": "backend",
         "blocked_by": [],
         "model": "example/model",
+        "requested_model": "example/alias",
+        "dropped_tools": ["web_search", "tool_search"],
         "backend": "pool",
         "replica": "pool-1",
         "stream": True,

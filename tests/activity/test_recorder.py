@@ -63,7 +63,12 @@ async def test_a_record_is_kept_whole(
     database: Database, recorder: RequestRecorder, customer: Customer
 ) -> None:
     record = customer.record(
-        status=502, error_code="backend_error", error_param="model", failed_by="backend"
+        status=502,
+        error_code="backend_error",
+        error_param="model",
+        failed_by="backend",
+        requested_model="example/alias",
+        dropped_tools=("web_search", "mcp"),
     )
 
     await write(recorder, record)
@@ -95,6 +100,8 @@ async def test_a_record_is_kept_whole(
         "total_ms": 640.75,
         "is_estimated": False,
         "error_param": "model",
+        "requested_model": "example/alias",
+        "dropped_tools": "web_search, mcp",
     }
 
 

@@ -71,10 +71,10 @@ WORKING_TREE = Release(name="new", source=REPOSITORY / "src")
 
 
 def previous_release(folder: Path) -> Release:
-    """Export the previous release's source. Skips the test, with the reason, without history."""
+    """Export the previous release's source. Fails the test if the history does not reach it."""
     commit = _git("log", "--format=%H", f"--grep=^{PREVIOUS_SUBJECT}$").decode().split()
     if len(commit) != 1:
-        pytest.skip(
+        pytest.fail(
             f"{len(commit)} commits are called '{PREVIOUS_SUBJECT}' in the history of this "
             "checkout, and the upgrade is tested from exactly one. In a shallow clone run "
             "`git fetch --unshallow` first."

@@ -101,6 +101,8 @@ class Rotation:
             return Told(name=name, status=type(error).__name__, request_id=request_id)
         is_whole = not is_stream or text.rstrip().endswith("[DONE]")
         status = str(answer.status_code) if is_whole else "cut"
+        if answer.is_error:
+            status = f"{status} {text}"
         return Told(name=name, status=status, request_id=request_id)
 
 

@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 
+from tollhouse import pools
 from tollhouse.activity import service as activity
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.api import errors
@@ -28,6 +30,7 @@ from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.base.tasks import Tasks, repeated
 from tollhouse.catalog import rules as catalog
+from tollhouse.catalog.service import needed_revision
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site, StartPage
 from tollhouse.decisions import service as decisions
@@ -58,9 +61,11 @@ from tollhouse.storage import instances, leases, master_secrets, revisions
 from tollhouse.storage import jobs as storage_jobs
 from tollhouse.storage.buffered_writer import WRITE_EVERY_SECONDS
 from tollhouse.storage.errors import DatabaseUnavailable
+from tollhouse.storage.health_watch import LOOK_EVERY_SECONDS, HealthWatch, refuse_standby
 from tollhouse.storage.heartbeat import Heartbeat
 from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.master_secrets import MasterSecrets
+from tollhouse.storage.replica import REPLICA_LOOK_EVERY_SECONDS, ReplicaReads
 from tollhouse.storage.sealing import Sealer
 
 logger = logging.getLogger("tollhouse.app")
@@ -68,12 +73,6 @@ logger = logging.getLogger("tollhouse.app")
 PARSING_THREADS = 2
 GAUGES_EVERY_SECONDS = 5.0
 STOPPING_SECONDS = 5.0
-BACKGROUND_SHARE = 4
-"""Background work uses at most this part of the inference pool."""
-POLICY_SHARE = 4
-"""Reading policies uses at most this part of the inference pool; admission has the rest."""
-REPORT_SHARE = 2
-"""Reports use at most this part of the Admin pool, so that changes do not wait for them."""
 
 
 class Application:
@@ -111,29 +110,22 @@ class Application:
 
         Raises if the schema or the peppers do not fit this version and its settings.
         """
-        self._database = await connect(self._settings)
-        try:
+        async with AsyncExitStack() as opened:
+            self._database = await connect(self._settings)
+            opened.push_async_callback(self._database.close)
             self._admin_database = await connect_admin(self._settings)
-            try:
-                await self._start()
-            except BaseException:
-                await self._admin_database.close()
-                raise
-        except BaseException:
-            await self._database.close()
-            raise
+            opened.push_async_callback(self._admin_database.close)
+            if (replica := pools.replica_of(self._admin_database, self._settings)) is not None:
+                opened.push_async_callback(replica.close)
+            self._replica = replica
+            await refuse_standby(self._database)
+            await revisions.refuse_other_schema(self._database, needed_revision(self._catalog))
+            await self._start()
+            self._close_pools = opened.pop_all().aclose
         return self._edge
 
     async def _start(self) -> None:
-        await revisions.refuse_other_schema(self._database)
-        database = self._settings.database
-        self._background_database = self._database.share(
-            connections_max=max(1, database.pool_size // BACKGROUND_SHARE)
-        )
-        self._report_database = self._admin_database.share(
-            connections_max=max(1, database.admin_pool_size // REPORT_SHARE),
-            statement_seconds=database.report_statement_seconds,
-        )
+        self._background_database = pools.part_for_background(self._database, self._settings)
         await storage_jobs.make_partitions(self._admin_database)
         self._peppers = Peppers(
             self._settings.secrets.pepper_bytes(), cell=self._settings.keys.cell
@@ -200,8 +192,7 @@ class Application:
         except DatabaseUnavailable:
             logger.warning("shutdown_without_database")
         await self._limiter.close()
-        await self._admin_database.close()
-        await self._database.close()
+        await self._close_pools()
         self._parsing_pool.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -222,7 +213,7 @@ class Application:
     async def _assemble(self) -> Inference:
         settings = self._settings
         database, pool_size = self._database, settings.database.pool_size
-        policy_reads = database.share(connections_max=max(1, pool_size // POLICY_SHARE))
+        policy_reads = pools.part_for_policies(database, settings)
         return Inference(
             self._catalog,
             InferenceConfig(
@@ -264,7 +255,11 @@ class Application:
             admin_keys=settings.quotas.admin_keys,
             policies=settings.quotas.policies,
         )
-        reports = ReportReader(self._report_database, Cursors(self._masters))
+        reports = ReportReader(
+            ReplicaReads(pools.part_for_reports(self._admin_database, settings), self._replica),
+            ReplicaReads(self._admin_database, self._replica),
+            Cursors(self._masters),
+        )
         check = publication_check(judge_config(self._catalog))
         models = ModelHandlers(
             catalog=self._catalog,
@@ -277,6 +272,7 @@ class Application:
             quotas=quotas,
             models=models,
             token_counter=self._inference.token_counter,
+            messages_under_v1=settings.compatibility.messages_under_v1,
         )
         return given + manage_routes.routes(
             database,
@@ -323,6 +319,7 @@ class Application:
                 self._unidentified,
                 customer_header=settings.keys.customer_header,
                 cell=settings.keys.cell,
+                session_headers=settings.inference.session_headers,
             ),
             bodies=BodyReader(self._parsing_pool, self._body_quota, bounds),
             pipeline=self._inference.pipeline,
@@ -345,9 +342,13 @@ class Application:
 
     def _start_background_work(self) -> None:
         self._inference.start(self._tasks)
+        health = HealthWatch(self._admin_database)
         flush_last_used = partial(self._last_used.flush, self._background_database)
         self._repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)
         self._repeat("gauges", self._set_gauges, GAUGES_EVERY_SECONDS)
+        if self._replica is not None:
+            self._repeat("replica", self._replica.look, REPLICA_LOOK_EVERY_SECONDS)
+        self._repeat("database-health", health.look, LOOK_EVERY_SECONDS)
         self._repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
         self._repeat("limits", self._limiter.check_redis, limiter.CHECK_EVERY_SECONDS)
         self._repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)

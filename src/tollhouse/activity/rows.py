@@ -8,6 +8,7 @@ from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestI
 from tollhouse.base.money import PicoUsd
 from tollhouse.storage.database import Row
 
+TOOL_SEPARATOR: Final = ", "
 _DECIMALS: Final = 3
 """Times are stored in single precision, which is not exact below a microsecond."""
 
@@ -39,6 +40,9 @@ def record(row: Row) -> RequestRecord:
         judging_ms=_milliseconds(row["judging_ms"]),
         first_byte_ms=_milliseconds(row["first_byte_ms"]),
         total_ms=round(row["total_ms"], _DECIMALS),
+        # These two columns are of revision 0020.
+        requested_model=row.get("requested_model"),
+        dropped_tools=_listed(row.get("dropped_tools")),
     )
 
 
@@ -61,6 +65,10 @@ def counted(row: Row) -> HourlyCount:
 def _replica_name(stored: str | None) -> str | None:
     """Return the replica's name, or None for the address that earlier versions stored."""
     return None if stored is None or "://" in stored else stored
+
+
+def _listed(stored: str | None) -> tuple[str, ...]:
+    return tuple(stored.split(TOOL_SEPARATOR)) if stored else ()
 
 
 def _milliseconds(value: float | None) -> float | None:

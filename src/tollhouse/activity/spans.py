@@ -15,7 +15,9 @@ from tollhouse.observability.span import Span
 OPERATIONS: Final = {
     "createChatCompletion": "chat",
     "createResponse": "chat",
+    "createMessage": "chat",
     "countTokens": "count_tokens",
+    "countMessageTokens": "count_tokens",
 }
 """The names of inference operations. Other operations, such as listing models, have no span."""
 NO_PROVIDER: Final = "tollhouse"

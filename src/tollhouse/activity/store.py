@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import Final
+from operator import attrgetter
+from typing import Final, LiteralString
 
 from tollhouse.activity import rows
 from tollhouse.activity.types import (
@@ -20,15 +21,22 @@ from tollhouse.storage.database import Database, Transaction
 # A retry after a lost answer counts nothing twice. All workers write hours in the same order, so
 # that they cannot deadlock. After 400 and 404 the model may be any text of the caller, which must
 # not create rows.
-_INSERT: Final = """
+_INTO: Final = """
     WITH inserted AS (
         INSERT INTO requests (
             organization_id, day, request_id, project_id, api_key_id, operation, started_at,
             status, error_code, failed_by, model, backend, replica, is_stream,
             input_tokens, cached_input_tokens, output_tokens, cost_pico,
-            queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated, error_param)
+            queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated, error_param
+"""
+_RECORDS: Final = ") SELECT * FROM unnest($1::request_record[], $3::text[])"
+# The columns of revision 0020. Records have no such notes on a database without it.
+_NOTED_RECORDS: Final = """
+            , requested_model, dropped_tools)
         SELECT *
-          FROM unnest($1::request_record[], $3::text[])
+          FROM unnest($1::request_record[], $3::text[], $4::text[], $5::text[])
+"""
+_ROLL_UP: Final = """
             ON CONFLICT DO NOTHING
         RETURNING organization_id, started_at, project_id, api_key_id, model, status, error_code,
                   input_tokens, cached_input_tokens, output_tokens,
@@ -66,6 +74,8 @@ _INSERT: Final = """
     )
     SELECT count(*) AS written FROM inserted
 """
+_INSERT: Final = _INTO + _RECORDS + _ROLL_UP
+_INSERT_NOTED: Final = _INTO + _NOTED_RECORDS + _ROLL_UP
 
 _HOURS: Final = """
     SELECT hour, grouped, status, error_code, sum(requests)::bigint AS requests,
@@ -88,16 +98,31 @@ _HOURS: Final = """
 """
 
 
+_requested_model: Final = attrgetter("requested_model")
+_dropped_tools: Final = attrgetter("dropped_tools")
+
+
 async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
     """Insert the records that are new, add them to their hours, and return their number.
 
     One statement, so one round trip.
     """
+    if not any(map(_requested_model, records)) and not any(map(_dropped_tools, records)):
+        return await _insert(database, _INSERT, records)
+    models = [bounded_text(record.requested_model) for record in records]
+    tools = [bounded_text(rows.TOOL_SEPARATOR.join(record.dropped_tools)) for record in records]
+    return await _insert(database, _INSERT_NOTED, records, models, tools)
+
+
+async def _insert(  # all organizations: records are written together
+    database: Database, statement: LiteralString, records: Sequence[RequestRecord], *notes: object
+) -> int:
     found = await database.fetch_all(
-        _INSERT,
-        [_record_row(record) for record in records],
+        statement,
+        list(map(_record_row, records)),
         LATENCY_BOUNDS_MS,
         [bounded_text(record.error_param) for record in records],
+        *notes,
     )
     return found[0]["written"]
 

@@ -31,8 +31,9 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     complete. A `cost_pico_usd` of None means that the cost is not known yet, never zero. Input
     tokens do not include cached ones. `is_estimated` means that the gateway counted part of the
     tokens, because the engine did not report them. `error_param` is the parameter that the error
-    names, in the caller's words. `first_byte_ms` and `total_ms` count from the
-    start of the request; the other times are durations.
+    names, in the caller's words. `requested_model` is what the caller named, if another model
+    answered; `dropped_tools` are the types of the tools that were left out. `first_byte_ms` and
+    `total_ms` count from the start of the request; the other times are durations.
     """
 
     organization_id: OrganizationId
@@ -59,6 +60,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     judging_ms: float | None = None
     first_byte_ms: float | None = None
     total_ms: float = 0.0
+    requested_model: str | None = None
+    dropped_tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

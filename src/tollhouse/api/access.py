@@ -1,6 +1,6 @@
 """Authentication and permits of a request, from its headers alone, before its body is read."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -30,6 +30,7 @@ class AccessControl:
     """One per worker. Project keys may also be sent in the header `customer_header`.
 
     `cell` is the cell of this deployment, which an unknown key of another cell does not name.
+    `session_headers` are headers of other interfaces that name a session (OQ-218).
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class AccessControl:
         *,
         customer_header: str,
         cell: str | None = None,
+        session_headers: Sequence[str] = (),
     ) -> None:
         self._directory = directory
         self._last_used = last_used
@@ -50,6 +52,15 @@ class AccessControl:
         self._unidentified = unidentified
         self._customer_header = customer_header.lower().encode()
         self._cell = cell
+        self._session_headers = tuple(name.lower().encode() for name in session_headers)
+
+    def session_of(self, head: Head) -> str | None:
+        """Return the session ID of the first session header that was sent, or None.
+
+        Raises `SessionInvalid` if a given header is empty, too long or sent twice. Such a value of
+        a further header, which belongs to another interface, is ignored.
+        """
+        return _given_session(head) or _further_session(head, self._session_headers)
 
     async def authenticate(
         self, head: Head, required: RequiredPermission, *, now: datetime
@@ -114,11 +125,7 @@ def sent_key(head: Head, *, customer_header: bytes | None) -> str:
     return sent.decode("latin-1")
 
 
-def session_of(head: Head) -> str | None:
-    """Return the session ID of the first session header that was sent, or None.
-
-    Raises `SessionInvalid` if a session header is empty, too long or sent twice.
-    """
+def _given_session(head: Head) -> str | None:
     session: str | None = None
     for header, name in _SESSION_HEADERS:
         values = head.by_name.get(header)
@@ -129,3 +136,11 @@ def session_of(head: Head) -> str | None:
             raise SessionInvalid(param=name, length_max=SESSION_ID_LENGTH_MAX)
         session = session or text
     return session
+
+
+def _further_session(head: Head, headers: Sequence[bytes]) -> str | None:
+    for header in headers:
+        values = head.by_name.get(header)
+        if values and len(values) == 1 and 1 <= len(values[0]) <= SESSION_ID_LENGTH_MAX:
+            return decoded(values[0])
+    return None

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tollhouse.activity.types import RequestRecord
 from tollhouse.api import errors
-from tollhouse.api.access import AccessControl, session_of
+from tollhouse.api.access import AccessControl
 from tollhouse.api.body import Body, BodyReader, Receive, Scope, Send
 from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.edge_errors import (
@@ -217,7 +217,9 @@ class Edge:
     async def _inference_call(
         self, exchange: Exchange, route: Route, endpoint: Endpoint, customer: Customer
     ) -> InferenceCall:
-        """Read the body and return the call for the pipeline."""
+        """Check the headers of the protocol, read the body, and return the pipeline's call."""
+        if route.check_head is not None:
+            route.check_head(exchange.head)
         _, body = await self._read(exchange, route.operation, customer)
         is_charged = exchange.body.charged_to is not None
         return InferenceCall(
@@ -280,7 +282,7 @@ class Edge:
     ) -> tuple[Any, Struct | None]:
         """Check the session headers if the operation has them, then read and decode the body."""
         if operation.takes_session:
-            exchange.session = session_of(exchange.head)
+            exchange.session = self._access.session_of(exchange.head)
         if operation.body is None:
             await _refuse_body(exchange)
             return None, None

@@ -61,11 +61,15 @@ def body_of(failure: GatewayError, presentation: Presentation) -> ErrorBody:
 
 
 def stream_error_body(
-    failure: GatewayError, request_id: RequestId, *, documentation_url: str | None
+    failure: GatewayError,
+    request_id: RequestId,
+    shape: ErrorShape,
+    *,
+    documentation_url: str | None,
 ) -> ErrorBody:
     """Return the error object for an answer that fails after its first byte."""
     presentation = Presentation(
-        request_id=request_id, shape=ErrorShape.OPENAI, documentation_url=documentation_url
+        request_id=request_id, shape=shape, documentation_url=documentation_url
     )
     return body_of(failure, presentation)
 

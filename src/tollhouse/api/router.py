@@ -1,6 +1,6 @@
 """The route table: which operation or static site serves a path."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from tollhouse.api.call import Handler
+from tollhouse.api.head import Head
 from tollhouse.api.static_site import StaticSite
 from tollhouse.contract.operation import Credential, Guard, MisdeclaredOperation, Operation
 from tollhouse.inference.endpoint import Endpoint
@@ -22,12 +23,13 @@ class Route:
     """An operation, and the handler or the endpoint that serves it.
 
     An operation that needs admission and policies must have an endpoint, which the pipeline calls.
-    All other operations have a handler.
+    All other operations have a handler. `check_head` raises for headers that an endpoint refuses.
     """
 
     operation: Operation
     handler: Handler | None = None
     endpoint: Endpoint | None = None
+    check_head: Callable[[Head], None] | None = None
     is_limited: bool = field(init=False)
     required: RequiredPermission = field(init=False)
 

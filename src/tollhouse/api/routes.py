@@ -1,8 +1,11 @@
-"""The operations under `/v1`, and the handler or endpoint that serves each."""
+"""The operations under `/v1` and `/compat`, and the handler or endpoint that serves each."""
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.handlers.costs import CostHandlers
-from tollhouse.api.handlers.count_tokens import TokenCountHandlers
+from tollhouse.api.handlers.count_tokens import TokenCountHandlers, check_messages_head
 from tollhouse.api.handlers.keys import KeyHandlers
 from tollhouse.api.handlers.models import ModelHandlers
 from tollhouse.api.handlers.policies import PolicyHandlers
@@ -10,8 +13,9 @@ from tollhouse.api.handlers.projects import ProjectHandlers
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route
 from tollhouse.base.quotas import OrganizationQuotas
-from tollhouse.contract import operations
+from tollhouse.contract import compat_operations, operations
 from tollhouse.inference.chat import ChatEndpoint
+from tollhouse.inference.messages.endpoint import MessagesEndpoint
 from tollhouse.inference.messages.token_counter import TokenCounter
 from tollhouse.inference.responses.endpoint import ResponsesEndpoint
 from tollhouse.keys.secrets import Peppers
@@ -25,8 +29,9 @@ def routes(
     quotas: OrganizationQuotas,
     models: ModelHandlers,
     token_counter: TokenCounter,
+    messages_under_v1: bool,
 ) -> tuple[Route, ...]:
-    """Return the route of each operation under `/v1`."""
+    """Return the route of each operation under `/v1` and `/compat`."""
     tokens = TokenCountHandlers(counter=token_counter)
     policies = PolicyHandlers(database=database, policies_max=quotas.policies)
     keys = KeyHandlers(database=database, peppers=peppers, project_keys_max=quotas.project_keys)
@@ -48,4 +53,18 @@ def routes(
         Route(operation=operations.LIST_ADMIN_KEYS, handler=keys.list_admin_keys),
         Route(operation=operations.REVOKE_ADMIN_KEY, handler=keys.revoke_admin_key),
         Route(operation=operations.REPORT_COSTS, handler=costs.report),
+        Route(operation=compat_operations.COUNT_MESSAGE_TOKENS, handler=tokens.count_message),
+        *_message_routes(under_v1=messages_under_v1),
     )
+
+
+def _message_routes(*, under_v1: bool) -> Iterator[Route]:
+    """Yield the route of messages, and the one under `/v1` that the operator may add."""
+    operation = compat_operations.CREATE_MESSAGE
+    paths = (operation.path, operation.path.removeprefix(compat_operations.MESSAGES_BASE))
+    for path in paths if under_v1 else paths[:1]:
+        yield Route(
+            operation=replace(operation, path=path),
+            endpoint=MessagesEndpoint(),
+            check_head=check_messages_head,
+        )

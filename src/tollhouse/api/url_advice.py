@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from tollhouse.api.router import Match, Route, Router
+from tollhouse.contract.compat_operations import MESSAGES_BASE
 from tollhouse.contract.operation import GIVEN_PREFIX, MANAGE_PREFIX
 
 _RESOURCE = len(f"{MANAGE_PREFIX}organization".split("/"))
 """The index of the path segment that names the resource."""
 _LIKENESS_MIN = 0.66
 _PATH_LENGTH_MAX = 1_000
+_MESSAGES_WORDS = f"Let the base URL of an Anthropic client end in '{MESSAGES_BASE}'."
 
 
 class UrlAdvice:
@@ -39,6 +41,8 @@ class UrlAdvice:
             return None
         if path.endswith("/") and self._router.match(path.rstrip("/")) is not None:
             return "Leave out the slash at the end of the path."
+        if path.endswith("/messages"):
+            return _MESSAGES_WORDS
         if self._router.match(f"/v1{path}") is not None:
             return "The path lacks '/v1'. Let the base URL of your client end in '/v1'."
         if path.startswith("/v1/v1/") and self._router.match(path.removeprefix("/v1")) is not None:

@@ -47,6 +47,10 @@ class OpenAiBackend:
         """Whether a call would find a replica now."""
         return self._replicas.is_ready
 
+    def take_retry(self) -> bool:
+        """Pay from the retry budget for a call elsewhere; return whether the budget covers it."""
+        return self._replicas.take_retry()
+
     def complete(
         self, request: UpstreamRequest
     ) -> Coroutine[Any, Any, tuple[UpstreamCompletion, str]]:

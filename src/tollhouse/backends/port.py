@@ -33,6 +33,10 @@ class BackendPort(Protocol):
         """Whether a call would find a replica now."""
         ...
 
+    def take_retry(self) -> bool:
+        """Pay from the retry budget for a call elsewhere; return whether the budget covers it."""
+        ...
+
     def complete(self, request: UpstreamRequest) -> Awaitable[tuple[UpstreamCompletion, str]]:
         """Return the whole answer and its replica. Retries elsewhere before an answer has begun."""
         ...

@@ -206,11 +206,17 @@ class Replicas:
         replica = self._acquire(affinity, candidates)
         if replica is None:
             return None
-        if not self._budget.spend():
+        if not self.take_retry():
             self.release(replica)
             return None
-        self._metrics.retried()
         return replica
+
+    def take_retry(self) -> bool:
+        """Pay for one retry, here or at another backend, and count it if the budget covers it."""
+        is_covered = self._budget.spend()
+        if is_covered:
+            self._metrics.retried()
+        return is_covered
 
     def _acquire(self, affinity: bytes | None, candidates: Sequence[Replica]) -> Replica | None:
         if self._in_flight >= self._config.connections_max:

@@ -98,12 +98,13 @@ class UpstreamDelta(Struct, frozen=True):
 
 
 class UpstreamChunkChoice(Struct, frozen=True):
-    """One choice in a record of a stream."""
+    """One choice in a record of a stream. `stop_reason` is the text at which some engines ended."""
 
     index: int = 0
     delta: UpstreamDelta = UpstreamDelta()
     logprobs: Any = None
     finish_reason: str | None = None
+    stop_reason: Any = None
 
 
 class UpstreamChunk(Struct, frozen=True):
@@ -128,12 +129,13 @@ class UpstreamMessage(Struct, frozen=True):
 
 
 class UpstreamChoice(Struct, frozen=True):
-    """One choice of a completion."""
+    """One choice of a completion. `stop_reason` is the text at which some engines ended."""
 
     index: int = 0
     message: UpstreamMessage = UpstreamMessage()
     logprobs: Any = None
     finish_reason: str | None = None
+    stop_reason: Any = None
 
 
 class UpstreamCompletion(Struct, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.base.errors import did_you_mean
-from tollhouse.catalog import pricing, replicas
+from tollhouse.catalog import names, pricing, replicas
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.catalog.types import Backend, Catalog, CatalogJudge, Model, Pricing
 
@@ -49,10 +49,14 @@ def parse(backends: Tables, models: Tables, judge: Mapping[str, Any] = NO_JUDGE)
     policy applies are refused.
     """
     parsed = {name: _backend(name, table) for name, table in backends.items()}
+    offered = {model_id: _model(model_id, table, parsed) for model_id, table in models.items()}
+    paths = {model_id: f"models.{_quoted(model_id)}" for model_id in offered}
+    names.check_fallbacks(paths, offered)
     return Catalog(
         backends=parsed,
-        models={model_id: _model(model_id, table, parsed) for model_id, table in models.items()},
+        models=offered,
         judge=_judge(judge, parsed) if judge else None,
+        aliases=names.aliases(paths, offered),
     )
 
 
@@ -74,8 +78,8 @@ def _backend(name: str, table: Mapping[str, Any]) -> Backend:
     if backend.counts_exactly and backend.counts_tokens_by == "none":
         raise InvalidCatalog(f"{path}.counts_exactly", "needs counts_tokens_by")
     urls = replicas.checked(f"{path}.replicas", backend.replicas)
-    names = replicas.names(f"{path}.replica_names", name, backend)
-    return msgspec.structs.replace(backend, replicas=urls, replica_names=names)
+    replica_names = replicas.names(f"{path}.replica_names", name, backend)
+    return msgspec.structs.replace(backend, replicas=urls, replica_names=replica_names)
 
 
 def _model(model_id: str, table: Mapping[str, Any], backends: Mapping[str, Backend]) -> Model:
@@ -156,6 +160,11 @@ def _model_rules(model: Model) -> tuple[tuple[str, bool, str], ...]:
             model.max_output_length <= model.context_length,
             "more than context_length",
         ),
+        (
+            "default_output_tokens",
+            (model.default_output_tokens or 1) <= model.max_output_length,
+            "more than max_output_length",
+        ),
         ("input_modalities", bool(model.input_modalities), "at least one is needed"),
         ("output_modalities", bool(model.output_modalities), "at least one is needed"),
         ("input_modalities", _are_distinct(model.input_modalities), repeated),
@@ -214,8 +223,8 @@ def _quoted(name: str) -> str:
     return msgspec.json.encode(name).decode()
 
 
-def _are_distinct(names: Sequence[str]) -> bool:
-    return len(set(names)) == len(names)
+def _are_distinct(values: Sequence[str]) -> bool:
+    return len(set(values)) == len(values)
 
 
 def _is_json(value: dict[str, Any]) -> bool:

@@ -1,9 +1,22 @@
 """Finding the models that a caller may use."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from tollhouse.catalog.errors import ModelLocked, ModelNotFound
 from tollhouse.catalog.types import Catalog, Model
+
+_NOTES_REVISION: Final = "0020"
+"""The schema revision that stores who answered a request and which tools were left out."""
+
+
+def needed_revision(catalog: Catalog) -> str | None:
+    """Return the schema revision that what the models declare needs, or None."""
+    has_notes = any(
+        model.drops_unsupported_tools or model.aliases or model.fallbacks
+        for model in catalog.models.values()
+    )
+    return _NOTES_REVISION if has_notes else None
 
 
 def find(catalog: Catalog, model_id: str, *, allowed_models: frozenset[str] | None) -> Model:

@@ -5,6 +5,7 @@ The configuration is parsed into them; `rules` checks what depends on several fi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -12,6 +13,8 @@ from msgspec import Meta, Struct, field
 CHECK_NAME_PATTERN = r"\A[a-z0-9][a-z0-9._-]{0,99}\Z"
 COUNT_MAX = 1_000_000_000
 REPLICAS_MAX = 1_000
+ALIASES_MAX = 100
+FALLBACKS_MAX = 4
 CREATED_MAX = 253_402_300_799
 """The last second of year 9999."""
 
@@ -120,12 +123,23 @@ class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model. Without `upstream_model` its ID is sent to the backend."""
+    """A model. Without `upstream_model` its ID is sent to the backend.
+
+    `default_output_tokens` is its output bound for requests without one (OQ-217).
+    `drops_unsupported_tools`: tools that only a provider can run, such as a web search, are left
+    out instead of refused if the model lacks them (OQ-216). `aliases` are further names in
+    requests. `fallbacks` are IDs of models that are tried in this order if the backend fails before
+    an answer has begun (OQ-226).
+    """
 
     backend: str
     pricing: Pricing
     context_length: PositiveInt
     max_output_length: PositiveInt
+    default_output_tokens: PositiveInt | None = None
+    drops_unsupported_tools: bool = False
+    aliases: Annotated[tuple[Text, ...], Meta(max_length=ALIASES_MAX)] = ()
+    fallbacks: Annotated[tuple[Text, ...], Meta(max_length=FALLBACKS_MAX)] = ()
     tokenizer: TokenizerFamilyName | None = None
     upstream_model: Text | None = None
     display_name: Text | None = None
@@ -180,8 +194,9 @@ class CatalogJudge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Catalog:
-    """The checked catalog of a configuration."""
+    """The checked catalog of a configuration. `aliases` has the ID of the model of each alias."""
 
     models: Mapping[str, Model]
     backends: Mapping[str, Backend]
     judge: CatalogJudge | None = None
+    aliases: Mapping[str, str] = dataclass_field(default_factory=dict[str, str])

@@ -58,7 +58,7 @@ class TokenCount(Struct, frozen=True, kw_only=True):
     input_tokens: NonNegative
 
 
-def check(request: CountTokens) -> None:
+def check(request: CountTokens, roles: tuple[str, ...] = ROLES) -> None:
     """Raise for messages and tools that are invalid (400) or not supported by any model (501).
 
     Otherwise a misspelt request would get an estimate.
@@ -68,8 +68,8 @@ def check(request: CountTokens) -> None:
             raise SupportedNowhere(param=name)
     for position, message in enumerate(request.messages):
         path = f"messages[{position}]"
-        if text(message, path, "role") not in ROLES:
-            raise invalid_value(f"{path}.role", f"expected one of {', '.join(ROLES)}")
+        if text(message, path, "role") not in roles:
+            raise invalid_value(f"{path}.role", f"expected one of {', '.join(roles)}")
         if not isinstance(required(message, path, "content"), str | list):
             raise mistyped(f"{path}.content", "a string or an array")
     for position, tool in enumerate(request.tools or []):

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tollhouse.contract import schemas
+from tollhouse.contract import message_result, response_events, schemas
+from tollhouse.contract.compat_operations import CREATE_MESSAGE
 from tollhouse.contract.completions import ChatChunk
 from tollhouse.contract.costs import UNSETTLED_HEADER
 from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
@@ -39,13 +40,13 @@ from tollhouse.contract.parameters import (
     path_parameters,
     query_parameters,
 )
-from tollhouse.contract.response_events import EVENTS
 
 SPECIFICATION_VERSION = "0.2.0"
 TAGS = {
     "Health": GIVEN,
     "Models": GIVEN,
     "Inference": GIVEN,
+    "Messages": adopted("OQ-219"),
     "Credits": GIVEN,
     "Organization": GIVEN,
     "Projects": GIVEN,
@@ -254,7 +255,8 @@ def _content(operation: Operation) -> Json:
         if operation is CREATE_CHAT_COMPLETION:
             stream["x-tollhouse-record"] = schemas.reference(ChatChunk)
         else:
-            references = [schemas.reference(event) for event in EVENTS]
+            module = message_result if operation is CREATE_MESSAGE else response_events
+            references = [schemas.reference(event) for event in module.EVENTS]
             stream["x-tollhouse-record"] = {"oneOf": references}
         content["text/event-stream"] = {"schema": stream}
     return content
@@ -288,7 +290,8 @@ def _failure(shape: ErrorShape, meaning: str, *, is_given: bool) -> Json:
 def _schemas() -> Json:
     requests = [row.body for row in OPERATIONS if row.body is not None]
     results = [row.result for row in OPERATIONS]
-    return schemas.render(requests, [*results, ChatChunk, *EVENTS, Envelope, MessagesEnvelope])
+    events = [*response_events.EVENTS, *message_result.EVENTS]
+    return schemas.render(requests, [*results, ChatChunk, *events, Envelope, MessagesEnvelope])
 
 
 if __name__ == "__main__":

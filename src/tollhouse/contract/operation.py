@@ -12,6 +12,7 @@ from tollhouse.contract.origins import Origin
 
 GIVEN_PREFIX = "/v1/"
 MANAGE_PREFIX = "/manage/v1/"
+COMPAT_PREFIX = "/compat/"
 
 # The failures that an operation may answer. Only the list of chat is given; none is closed (OQ-03).
 # The statuses 405, 408 and 431 can come from any route, before an operation is reached.
@@ -41,6 +42,7 @@ class Guard(StrEnum):
     POLICIES = "policies"
 
 
+_PREFIXES = (GIVEN_PREFIX, MANAGE_PREFIX, COMPAT_PREFIX)
 _PERMISSIONS = {
     Credential.CUSTOMER: CUSTOMER_PERMISSIONS,
     Credential.ADMIN: ADMIN_PERMISSIONS,
@@ -116,10 +118,13 @@ class Operation:
         is_managed = self.path.startswith(MANAGE_PREFIX)
         is_admin = self.access.credential is Credential.ADMIN
         return (
-            (is_managed or self.path.startswith(GIVEN_PREFIX), "outside /v1/ and /manage/v1/"),
+            (self.path.startswith(_PREFIXES), f"outside {', '.join(_PREFIXES)}"),
             (self.origin is Origin.GIVEN or bool(self.questions), "names no open question"),
             (self.origin is not Origin.EXTENSION or is_managed, "an extension outside /manage/v1/"),
-            (self.origin is not Origin.GIVEN or not is_managed, "given, but under /manage/v1/"),
+            (
+                self.origin is not Origin.GIVEN or self.path.startswith(GIVEN_PREFIX),
+                "given, but outside /v1/",
+            ),
             (not (is_admin and self.exemptions), "guards are for customer keys only"),
             (bool(self.statuses), "names no failure"),
         )

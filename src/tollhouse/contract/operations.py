@@ -8,6 +8,7 @@ from functools import partial
 from tollhouse.base.permissions import Permission
 from tollhouse.contract import (
     chat,
+    compat_operations,
     completions,
     costs,
     keys,
@@ -156,6 +157,7 @@ REPORT_COSTS = declare(
 
 OPERATIONS = (
     *declared_in(globals()),
+    *declared_in(vars(compat_operations)),
     *declared_in(vars(organization_operations)),
     *declared_in(vars(manage_operations)),
 )

@@ -119,7 +119,9 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
 
     `estimated` is true if the gateway counted some of the tokens, because the engine did not.
     `blocked_by` lists the policies that refused the request or withheld its answer. `error_param`
-    is the parameter that the error names, shortened.
+    is the parameter that the error names, shortened. `model` is the model that answered, and
+    `requested_model` what the caller named, if that was an alias or another model. `dropped_tools`
+    are the types of the tools that the model does not have and that were left out.
     """
 
     mark: ClassVar[Meta] = extension("OQ-173")
@@ -134,6 +136,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     failed_by: Literal["caller", "gateway", "backend"] | None
     blocked_by: list[BlockingPolicy]
     model: str | None
+    requested_model: str | None
+    dropped_tools: list[str]
     backend: str | None
     replica: str | None
     stream: bool

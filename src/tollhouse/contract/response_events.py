@@ -158,6 +158,30 @@ class FunctionCallArgumentsDone(
     arguments: str
 
 
+class CustomToolCallInputDelta(
+    ResponseEvent, frozen=True, kw_only=True, tag="response.custom_tool_call_input.delta"
+):
+    """The input of a custom tool. It arrives as a whole, because engines write it as JSON."""
+
+    mark: ClassVar[Meta] = adopted("OQ-215")
+
+    item_id: str
+    output_index: int
+    delta: str
+
+
+class CustomToolCallInputDone(
+    ResponseEvent, frozen=True, kw_only=True, tag="response.custom_tool_call_input.done"
+):
+    """The complete input of a custom tool."""
+
+    mark: ClassVar[Meta] = adopted("OQ-215")
+
+    item_id: str
+    output_index: int
+    input: str
+
+
 EVENTS = (
     ResponseCreated,
     ResponseInProgress,
@@ -172,6 +196,8 @@ EVENTS = (
     ReasoningTextDone,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
+    CustomToolCallInputDelta,
+    CustomToolCallInputDone,
     ContentPartDone,
     OutputItemDone,
     ResponseCompleted,

@@ -1,5 +1,6 @@
 """The body of a stateless response request (OQ-49), and the rules between its fields."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -27,7 +28,7 @@ from tollhouse.contract.errors import SupportedNowhere
 from tollhouse.contract.field_checks import ABSENT, asks_for_something, combination
 from tollhouse.contract.origins import GIVEN, adopted, given
 from tollhouse.contract.response_items import check_input
-from tollhouse.contract.response_tools import check_tool_choice, check_tools
+from tollhouse.contract.response_tools import RefusedTool, check_tool_choice, check_tools
 
 IncludeValue = Literal[
     "message.input_image.image_url",
@@ -159,6 +160,7 @@ class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     safety_identifier: Annotated[SafetyIdentifier | UnsetType | None, _NAMED_IDENTIFIER] = UNSET
     user: Annotated[User | UnsetType | None, _NAMED_IDENTIFIER] = UNSET
     metadata: Metadata | UnsetType | None = UNSET
+    client_metadata: Annotated[FreeObject | UnsetType | None, adopted("OQ-214")] = UNSET
     policy_ids: Annotated[PolicyIds | UnsetType, GIVEN] = UNSET
     stream: bool | UnsetType | None = UNSET
     stream_options: ResponseStreamOptions | UnsetType | None = UNSET
@@ -174,18 +176,22 @@ class ResponseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     image: Unserved = None
 
 
-def check(request: ResponseRequest) -> None:
-    """Raise for fields that need stored state, contradict each other, or are unsupported."""
+def check(request: ResponseRequest) -> Mapping[int, RefusedTool]:
+    """Raise for fields that need stored state, contradict each other, or are unsupported.
+
+    Returns the tools that no backend runs, by position: some models answer without them.
+    """
     _check_stateless(request)
     _check_output_bounds(request)
     if isinstance(request.input, list):
         check_input(request.input)
     _check_served(request)
     tools = request.tools or []
-    check_tools(tools)
+    refused = check_tools(tools)
     if isinstance(request.tool_choice, str | dict):
-        check_tool_choice(request.tool_choice, tools)
+        check_tool_choice(request.tool_choice, tools, refused)
     _check_summary(request.reasoning or ResponseReasoning())
+    return refused
 
 
 def output_bounds(request: ResponseRequest) -> dict[str, int]:

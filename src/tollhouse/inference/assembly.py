@@ -12,7 +12,7 @@ from tollhouse.base.ids import RequestId
 from tollhouse.base.rates import OrganizationRate
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Backend, Catalog
-from tollhouse.contract.errors import ErrorBody
+from tollhouse.contract.errors import ErrorBody, ErrorShape
 from tollhouse.decisions.types import EvaluationRecord
 from tollhouse.evaluation import (
     AnswerBuffers,
@@ -66,7 +66,7 @@ class Inference:
         calls: Tasks,
         batcher: Batcher,
         policy_snapshots: PolicySnapshots,
-        render_error: Callable[[GatewayError, RequestId], ErrorBody],
+        render_error: Callable[[GatewayError, RequestId, ErrorShape], ErrorBody],
     ) -> None:
         self._transport = Transport()
         self._backends = {

@@ -22,7 +22,7 @@ from tollhouse.backends.types import ToolCallDelta as UpstreamToolCall
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import completions as wire
 from tollhouse.contract.chat import ChatRequest, check
-from tollhouse.contract.errors import Envelope, ErrorBody
+from tollhouse.contract.errors import Envelope, ErrorBody, ErrorShape
 from tollhouse.contract.field_checks import ABSENT
 from tollhouse.inference import engine_fields
 from tollhouse.inference.content_parts import with_forwarded_parts
@@ -86,6 +86,7 @@ class _ChunkFrame:
 class ChatEncoder:
     """Encodes one answer. Its ID, time and model are the gateway's own in every record (OQ-44)."""
 
+    error_shape = ErrorShape.OPENAI
     retained_bytes = 0
     """Every record contains only new output."""
 
@@ -103,6 +104,10 @@ class ChatEncoder:
         self._frame: _ChunkFrame | None = None
         self._encoder = msgspec.json.Encoder()
 
+    def answered_by(self, model: str, *, default_output_tokens: int) -> None:  # noqa: ARG002 - responses shows it
+        """Name the model that answers."""
+        self._model = model
+
     # Whole
 
     def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
@@ -114,7 +119,7 @@ class ChatEncoder:
             id=self._id,
             created=self._created,
             model=self._model,
-            choices=[self._choice(choice) for choice in choices],
+            choices=list(map(self._choice, choices)),
             usage=_reported(finish),
             system_fingerprint=engine_fields.system_fingerprint(completion.system_fingerprint),
             service_tier=engine_fields.service_tier(completion.service_tier),
@@ -172,7 +177,7 @@ class ChatEncoder:
                 self._set_tier(chunk.service_tier)
             frame = self._frame or self._new_frame()
             for choice in chunk.choices:
-                if not _is_text(choice):
+                if not is_text(choice):
                     records += self._of_choice(choice)
                 elif choice.delta.content:
                     records.append(frame.text_record(choice.index, choice.delta.content))
@@ -288,7 +293,7 @@ _CHOICES: Final = b'"choices":['
 _NO_TEXT: Final = b'""'
 
 
-def _is_text(choice: UpstreamChunkChoice) -> bool:
+def is_text(choice: UpstreamChunkChoice) -> bool:
     """Whether a choice has nothing but text for the caller, or nothing at all."""
     delta = choice.delta
     return not (

@@ -9,7 +9,8 @@ from msgspec import Struct
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.contract.errors import ErrorBody
+from tollhouse.contract.errors import ErrorBody, ErrorShape
+from tollhouse.contract.response_tools import RefusedTool
 from tollhouse.ledger.pricing import Usage
 
 NameOf = Callable[[str], str]
@@ -35,12 +36,22 @@ class Finish(Struct, frozen=True, kw_only=True):
 class AnswerEncoder(Protocol):
     """Encodes the answer of one request for its caller.
 
-    For a stream every method returns whole records.
+    For a stream every method returns whole records. `error_shape` is the form of the error that
+    `failure` receives.
     """
+
+    error_shape: ErrorShape
 
     @property
     def retained_bytes(self) -> int:
         """The approximate bytes of the answer that are kept until its end."""
+        ...
+
+    def answered_by(self, model: str, *, default_output_tokens: int) -> None:
+        """Name the model that answers, and the output bound that it has without one of the caller.
+
+        Called before anything is encoded, and again if a fallback answers instead.
+        """
         ...
 
     def complete(self, completion: UpstreamCompletion, finish: Finish) -> bytes:
@@ -71,13 +82,19 @@ class TranslatedRequest(Struct, frozen=True, kw_only=True):
     """A request in the form that is priced, judged and forwarded, with its encoder.
 
     Errors use the caller's names of fields. `may_be_cut` says that the caller allows turns to be
-    dropped where they do not fit the model's context (OQ-50).
+    dropped where they do not fit the model's context (OQ-50). `refused_tools` are left out of
+    `request`; a model that does not drop such tools refuses them (OQ-216). `demands_tool` says that
+    the caller's choice of tools leaves the model no freedom to do without. `optional` names the
+    features that are only wished for: what needs them is left out for a model that lacks them.
     """
 
     request: ChatRequest
     encoder: AnswerEncoder
     name_of: NameOf = same_name
     may_be_cut: bool = False
+    refused_tools: tuple[RefusedTool, ...] = ()
+    demands_tool: bool = False
+    optional: frozenset[str] = frozenset()
 
 
 class Endpoint(Protocol):

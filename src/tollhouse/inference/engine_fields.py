@@ -75,6 +75,8 @@ def system_fingerprint(said: str | None) -> str | None:
 
 def asked_completion(completion: UpstreamCompletion, completions: int) -> UpstreamCompletion:
     """Return a complete answer without choices that were not requested."""
+    if len(completion.choices) == 1 and completion.choices[0].index == 0:
+        return completion
     kept = [choice for choice in completion.choices if 0 <= choice.index < completions]
     if len(kept) == len(completion.choices):
         return completion

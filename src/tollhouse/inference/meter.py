@@ -255,8 +255,9 @@ class OutputCount:
     @property
     def tokens(self) -> int:
         """The tokens of all text so far, at most `tokens_max`."""
-        most = self._choice_tokens_max
-        counted = sum(min(tokens_of(each), most) for each in self._characters.values())
+        counted = 0
+        for characters in self._characters.values():
+            counted += min(tokens_of(characters), self._choice_tokens_max)
         return min(counted, self._tokens_max)
 
     @property

@@ -1,6 +1,6 @@
 """Find the model of a request, with its backend, prices and bounds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -9,8 +9,9 @@ from tollhouse.base.ids import OrganizationId
 from tollhouse.base.quotas import Quota
 from tollhouse.base.rates import OrganizationRate, retry_after_seconds
 from tollhouse.catalog import service
-from tollhouse.catalog.errors import ModelNotReady
+from tollhouse.catalog.errors import ModelLocked, ModelNotFound, ModelNotReady
 from tollhouse.catalog.types import Backend, Catalog, Model
+from tollhouse.contract.bounds import OUTPUT_TOKENS_DEFAULT
 from tollhouse.inference.errors import CountedBytesLimited
 from tollhouse.keys.types import Customer
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
@@ -59,7 +60,7 @@ class ModelResolver:
     ) -> None:
         self._catalog = catalog
         self._ports = ports
-        self._unlocked: dict[tuple[Customer, str], ResolvedModel] = {}
+        self._unlocked: dict[tuple[Customer, str], tuple[ResolvedModel, ...]] = {}
         self._counted_bytes = counted_bytes
         self._models = {
             model_id: _resolved(
@@ -72,22 +73,62 @@ class ModelResolver:
             for model_id, model in catalog.models.items()
         }
 
-    def find(self, model_id: str, customer: Customer) -> ResolvedModel:
-        """Return the model, or raise if the customer may not use it or its backend is not ready.
+    def find(self, name: str, customer: Customer) -> ResolvedModel:
+        """Return the model with this ID or alias, without its fallbacks.
 
-        Whether a customer may use a model is decided once: a key that changes becomes another
-        customer.
+        Raises if the customer may not use it, or if its backend is not ready.
         """
-        resolved = self._unlocked.get((customer, model_id))
-        if resolved is None:
-            model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
-            service.require_unlocked(model, granted_checks=customer.granted_checks)
-            if len(self._unlocked) >= DECISIONS_KEPT_MAX:
-                self._unlocked.clear()
-            resolved = self._unlocked[customer, model_id] = self._models[model_id]
+        resolved = self._usable(name, customer)[0]
         if not resolved.port.is_ready:
             raise ModelNotReady
         return resolved
+
+    def candidates(self, name: str, customer: Customer) -> Sequence[ResolvedModel]:
+        """Return the models that may answer, in order: the named one and its fallbacks.
+
+        Those that the customer may not use or whose backend is not ready are left out. Raises if
+        the customer may not use the named one, or if none is left.
+        """
+        usable = self._usable(name, customer)
+        if len(usable) == 1 and usable[0].port.is_ready:
+            return usable
+        ready = [resolved for resolved in usable if resolved.port.is_ready]
+        if not ready:
+            raise ModelNotReady
+        return ready
+
+    def id_of(self, name: str) -> str:
+        """Return the ID of the model that a request names by its ID or an alias."""
+        return self._catalog.aliases.get(name, name)
+
+    def _usable(self, name: str, customer: Customer) -> tuple[ResolvedModel, ...]:
+        usable = self._unlocked.get((customer, name))
+        if usable is None:
+            if len(self._unlocked) >= DECISIONS_KEPT_MAX:
+                self._unlocked.clear()
+            usable = self._unlocked[customer, name] = self._unlocked_models(name, customer)
+        return usable
+
+    def _unlocked_models(self, name: str, customer: Customer) -> tuple[ResolvedModel, ...]:
+        """Return the named model and those of its fallbacks that the customer may use.
+
+        This is decided once: a key that changes becomes another customer.
+        """
+        model_id = self.id_of(name)
+        model = self._require(model_id, customer)
+        found = [self._models[model_id]]
+        for fallback in model.fallbacks:
+            try:
+                self._require(fallback, customer)
+            except (ModelNotFound, ModelLocked):
+                continue
+            found.append(self._models[fallback])
+        return tuple(found)
+
+    def _require(self, model_id: str, customer: Customer) -> Model:
+        model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
+        service.require_unlocked(model, granted_checks=customer.granted_checks)
+        return model
 
     def take_counted_bytes(self, organization_id: OrganizationId, size_bytes: int) -> None:
         """Take bytes from the free counting quota, or raise `CountedBytesLimited`."""
@@ -157,6 +198,7 @@ def bounds_of(model: Model, backend: Backend) -> ModelBounds:
         tokenizer=None if model.tokenizer is None else _FAMILIES[model.tokenizer],
         context_length=model.context_length,
         max_output_length=model.max_output_length,
+        default_output_tokens=model.default_output_tokens or OUTPUT_TOKENS_DEFAULT,
         template_tokens=model.template_tokens,
         image_tokens=model.image_tokens,
         reasons_outside_bound=backend.reasons_outside_bound,

@@ -19,6 +19,7 @@ from tollhouse.contract.errors import (
     UnsupportedOption,
 )
 from tollhouse.contract.field_checks import ABSENT, unsupported_type
+from tollhouse.contract.reasoning import Reasoning
 from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
 from tollhouse.inference.content_parts import misplaced_media, unsafe_member
 from tollhouse.inference.endpoint import NameOf, same_name
@@ -108,6 +109,22 @@ def check_options(
     if not undeclared:
         return request
     return msgspec.structs.replace(request, **dict.fromkeys(undeclared, UNSET))
+
+
+def without_optional(request: ChatRequest, model: Model, optional: frozenset[str]) -> ChatRequest:
+    """Return the request without controls of reasoning that are optional and that the model lacks.
+
+    A budget that the model lacks becomes reasoning without a budget.
+    """
+    missing = optional - model.features
+    if "reasoning" in missing and asks_for_reasoning(request):
+        return msgspec.structs.replace(
+            request, thinking=UNSET, reasoning_effort=UNSET, reasoning=UNSET
+        )
+    reasoning = request.reasoning
+    if "reasoning_budget" in missing and reasoning and reasoning.max_tokens not in ABSENT:
+        return msgspec.structs.replace(request, reasoning=Reasoning(enabled=True))
+    return request
 
 
 def check_output_bound(request: ChatRequest, model: Model, name_of: NameOf = same_name) -> None:

@@ -1,54 +1,51 @@
 """The path of one inference request: resolve, reserve, evaluate, call the backend, settle.
 
-Chat and responses both run through `Pipeline.run`, so that limits, admission, policies, settlement
-and activity exist once. `docs/architecture.md` walks through it with file names.
+Chat, responses and messages run through `Pipeline.run`, so that limits, admission, policies,
+settlement and activity exist once. `docs/architecture.md` walks through it with file names.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tollhouse.backends.errors import BackendError, BackendRejected
-from tollhouse.backends.types import UpstreamCompletion, UpstreamRequest
+from tollhouse.backends.types import UpstreamCompletion
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId, ReservationId
 from tollhouse.base.tasks import Tasks
-from tollhouse.contract.chat import ChatRequest
-from tollhouse.contract.errors import ErrorBody, InputNotCut, UnsupportedOption
+from tollhouse.contract.errors import ErrorBody, ErrorShape
 from tollhouse.evaluation import EvaluationInput, PolicyResolver, RequestEvaluation
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
-from tollhouse.inference.endpoint import AnswerEncoder, TranslatedRequest
+from tollhouse.inference.endpoint import TranslatedRequest
 from tollhouse.inference.engine_fields import asked_completion, judged_completion
 from tollhouse.inference.errors import ShuttingDown
 from tollhouse.inference.exact_bound import with_exact_prompt
-from tollhouse.inference.meter import Meter, finish_of, prompt_characters, tokens_of
+from tollhouse.inference.meter import finish_of, prompt_characters
 from tollhouse.inference.model_resolver import ModelResolver, ResolvedModel
-from tollhouse.inference.options import check_options, check_output_bound
+from tollhouse.inference.prepared_request import (
+    PreparedRequest,
+    candidates_of,
+    charge_cpu_time,
+    may_fall_back,
+    translated_request,
+)
 from tollhouse.inference.request_hold import RequestHold
 from tollhouse.inference.stream_guard import check_answer, guarded_stream
 from tollhouse.inference.streaming import StreamedAnswer, StreamParts
 from tollhouse.inference.upstream_request import UpstreamRequestBuilder
-from tollhouse.inference.upstream_stream import UpstreamStream
+from tollhouse.inference.upstream_stream import ChunkSource, FallbackStream, UpstreamStream
 from tollhouse.keys.types import Customer
-from tollhouse.ledger import bounds, pricing
 from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.errors import DeadlinePassed, Uncovered
-from tollhouse.ledger.pricing import TokenBound
 from tollhouse.ledger.types import Hold
 
 SETTLING_GRACE = timedelta(seconds=30)
 """Time between the end of a call and the moment from which its hold counts as abandoned."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,31 +54,6 @@ class Timeouts:
 
     head_wait_seconds: float
     admission: timedelta
-
-
-class _PreparedRequest(Struct, frozen=True, kw_only=True):
-    """A checked request: what to send to which model, and the most it can use."""
-
-    call: InferenceCall
-    customer: Customer
-    request: ChatRequest
-    encoder: AnswerEncoder
-    resolved: ResolvedModel
-    evaluation: RequestEvaluation | None
-    bound: TokenBound
-    prompt_characters: int
-    upstream_request: UpstreamRequest
-
-    @property
-    def buffers_answer(self) -> bool:
-        return self.evaluation is not None and self.evaluation.buffers_answer
-
-    @property
-    def estimated_tokens(self) -> int:
-        """The tokens that rate limits count until the usage is known."""
-        bound = self.bound
-        prompt = min(tokens_of(self.prompt_characters), bound.prompt_tokens)
-        return prompt + bound.output_tokens * bound.completions
 
 
 class Pipeline:
@@ -97,7 +69,7 @@ class Pipeline:
         upstream_requests: UpstreamRequestBuilder,
         model_resolver: ModelResolver,
         timeouts: Timeouts,
-        render_error: Callable[[GatewayError, RequestId], ErrorBody],
+        render_error: Callable[[GatewayError, RequestId, ErrorShape], ErrorBody],
     ) -> None:
         self._clock = clock
         self._tasks = tasks
@@ -118,21 +90,21 @@ class Pipeline:
         prepared = await self._prepare(call)
         request_hold = await self._reserve(prepared)
         await self._evaluate_request(prepared, request_hold)
-        if prepared.request.stream:
+        if prepared.candidate.request.stream:
             return await self._stream(prepared, request_hold)
         return await self._complete(prepared, request_hold)
 
     # Before credit is held: a refusal needs no undoing.
 
-    async def _prepare(self, call: InferenceCall) -> _PreparedRequest:
+    async def _prepare(self, call: InferenceCall) -> PreparedRequest:
         """Check the request, resolve its model and policies, and count it against token limits."""
-        translated = charge_cpu_time(call.charge_cpu, _translate, call)
+        translated = charge_cpu_time(call.charge_cpu, translated_request, call)
         request = translated.request
         call.trace.model = request.model
         call.trace.is_stream = request.stream
         customer = await call.recheck()
-        resolved = self._model_resolver.find(request.model, customer)
-        call.trace.backend = resolved.model.backend
+        models = self._model_resolver.candidates(request.model, customer)
+        call.trace.backend = models[0].model.backend
         applied = await self._policy_resolver.applied(
             customer.organization_id,
             customer.project_id,
@@ -140,7 +112,7 @@ class Pipeline:
             selected=request.policy_ids or (),
         )
         prepared = charge_cpu_time(
-            call.charge_cpu, self._check_and_encode, call, customer, resolved, translated
+            call.charge_cpu, self._check_and_encode, call, customer, models, translated
         )
         await call.permit.take_tokens(prepared.estimated_tokens)
         if applied is None:
@@ -159,46 +131,45 @@ class Pipeline:
         self,
         call: InferenceCall,
         customer: Customer,
-        resolved: ResolvedModel,
+        models: Sequence[ResolvedModel],
         translated: TranslatedRequest,
-    ) -> _PreparedRequest:
+    ) -> PreparedRequest:
         """Check, bound and encode the request: CPU work that grows with its size."""
-        request = check_options(
-            translated.request, resolved.model, resolved.backend, translated.name_of
-        )
-        check_output_bound(request, resolved.model, translated.name_of)
-        bound = bounds.of_chat_request(request, resolved.bounds)
-        if translated.may_be_cut and not bounds.fits_context(bound, resolved.bounds):
-            raise InputNotCut(model=request.model, context_length=resolved.model.context_length)
-        return _PreparedRequest(
+        name = translated.request.model
+        is_named = models[0].id == name or models[0].id == self._model_resolver.id_of(name)
+        candidate, *fallbacks = candidates_of(translated, models, is_named=is_named)
+        prepared = PreparedRequest(
             call=call,
             customer=customer,
-            request=request,
+            candidate=candidate,
+            fallbacks=tuple(fallbacks),
             encoder=translated.encoder,
-            resolved=resolved,
             evaluation=None,
-            bound=bound,
-            prompt_characters=prompt_characters(request),
+            prompt_characters=prompt_characters(candidate.request),
             upstream_request=self._upstream_requests.build(
-                request, resolved, customer, session=call.session
+                candidate.request, candidate.resolved, customer, session=call.session
             ),
         )
+        prepared.name_model()
+        return prepared
 
     # Credit
 
-    async def _reserve(self, prepared: _PreparedRequest) -> RequestHold:
+    async def _reserve(self, prepared: PreparedRequest) -> RequestHold:
         """Hold credit for the bound by bytes or, if that does not fit, for the exact prompt."""
         prepared.call.trace.queued_seconds = self._clock.monotonic_seconds()
         try:
             return await self._commit_hold(prepared)
         except Uncovered as refusal:
+            if (affordable := prepared.within(refusal.available)) is not None:
+                return await self._commit_hold(affordable)
             # No backend receives a request in any form before its request policies have passed.
             if prepared.evaluation is not None and prepared.evaluation.guards_request:
                 raise
             bound = await with_exact_prompt(
-                prepared.request,
-                prepared.resolved,
-                prepared.bound,
+                prepared.candidate.request,
+                prepared.candidate.resolved,
+                prepared.candidate.bound,
                 available=refusal.available,
                 may_count=partial(
                     self._model_resolver.may_count, prepared.customer.organization_id
@@ -206,11 +177,11 @@ class Pipeline:
             )
             if bound is None:
                 raise
-        return await self._commit_hold(replace(prepared, bound=bound))
+        return await self._commit_hold(prepared.with_exact_bound(bound))
 
-    async def _commit_hold(self, prepared: _PreparedRequest) -> RequestHold:
+    async def _commit_hold(self, prepared: PreparedRequest) -> RequestHold:
         """Commit a hold. It takes over the permit, and releases it when it is resolved."""
-        call, resolved = prepared.call, prepared.resolved
+        call, resolved = prepared.call, prepared.candidate.resolved
         admitted_at = self._clock.now()
         hold = Hold(
             organization_id=prepared.customer.organization_id,
@@ -219,10 +190,10 @@ class Pipeline:
             api_key_id=prepared.customer.key_id,
             model=resolved.id,
             price_revision=resolved.price_revision,
-            amount_pico_usd=pricing.reserve(resolved.prices, prepared.bound),
+            amount_pico_usd=prepared.amount_pico_usd,
             admitted_at=admitted_at,
             deadline_at=admitted_at + self._longest(prepared),
-            bills_without_answer=resolved.backend.bills_without_answer,
+            bills_without_answer=prepared.bills_without_answer,
         )
         await self._batcher.admit(hold, wait_max=self._timeouts.admission)
         call.trace.admitted_seconds = self._clock.monotonic_seconds()
@@ -231,22 +202,20 @@ class Pipeline:
         return RequestHold(
             hold=hold,
             resolved=resolved,
-            meter=Meter(prompt_characters=prepared.prompt_characters, bound=prepared.bound),
+            meter=prepared.new_meter(),
             batcher=self._batcher,
             permit=call.permit.hand_over(),
             trace=call.trace,
         )
 
-    def _longest(self, prepared: _PreparedRequest) -> timedelta:
+    def _longest(self, prepared: PreparedRequest) -> timedelta:
         """Return the longest time that the request can take from its admission on."""
-        longest = self._timeouts.admission + prepared.resolved.longest_call + SETTLING_GRACE
+        longest = self._timeouts.admission + prepared.longest_calls + SETTLING_GRACE
         if prepared.evaluation is not None:
             longest += timedelta(seconds=prepared.evaluation.longest_seconds)
         return longest
 
-    async def _evaluate_request(
-        self, prepared: _PreparedRequest, request_hold: RequestHold
-    ) -> None:
+    async def _evaluate_request(self, prepared: PreparedRequest, request_hold: RequestHold) -> None:
         """Evaluate request policies. A refusal costs nothing: no backend was called."""
         try:
             try:
@@ -274,16 +243,14 @@ class Pipeline:
 
     # The backend call
 
-    async def _complete(self, prepared: _PreparedRequest, request_hold: RequestHold) -> WholeAnswer:
+    async def _complete(self, prepared: PreparedRequest, request_hold: RequestHold) -> WholeAnswer:
         """Return the complete answer.
 
         If the caller disconnects, the request still settles for the tokens that were generated.
         """
         trace = prepared.call.trace
         try:
-            completion, trace.replica = await prepared.resolved.port.complete(
-                prepared.upstream_request
-            )
+            completion, trace.replica = await self._completion(prepared, request_hold)
             completion = self._requested_part(prepared, completion, request_hold)
         except BackendError as failure:
             trace.replica = failure.replica
@@ -305,16 +272,54 @@ class Pipeline:
         finish = finish_of(request_hold.complete(), at=now)
         return WholeAnswer(body=prepared.encoder.complete(completion, finish))
 
+    async def _completion(
+        self, prepared: PreparedRequest, request_hold: RequestHold
+    ) -> tuple[UpstreamCompletion, str]:
+        """Return the answer of the first candidate that gives one, and its replica."""
+        while True:
+            try:
+                return await prepared.candidate.resolved.port.complete(prepared.upstream_request)
+            except BackendError as failure:
+                following = self._fallback(prepared, request_hold, failure)
+                if following is None:
+                    raise
+                prepared = following
+
+    def _fallback(
+        self, prepared: PreparedRequest, request_hold: RequestHold, failure: BackendError
+    ) -> PreparedRequest | None:
+        """Return the request for the next candidate, or None if `failure` is the last word."""
+        bills = prepared.candidate.resolved.backend.bills_without_answer
+        if not prepared.fallbacks or not may_fall_back(failure, bills_without_answer=bills):
+            return None
+        if not prepared.candidate.resolved.port.take_retry():
+            return None
+        candidate, *others = prepared.fallbacks
+        following = replace(
+            prepared,
+            candidate=candidate,
+            fallbacks=tuple(others),
+            upstream_request=self._upstream_requests.build(
+                candidate.request,
+                candidate.resolved,
+                prepared.customer,
+                session=prepared.call.session,
+            ),
+        )
+        request_hold.switch(candidate.resolved, following.new_meter())
+        following.name_model()
+        return following
+
     def _requested_part(
         self,
-        prepared: _PreparedRequest,
+        prepared: PreparedRequest,
         completion: UpstreamCompletion,
         request_hold: RequestHold,
     ) -> UpstreamCompletion:
         """Count a complete answer, and return it without what was not requested."""
         prepared.call.trace.first_byte_seconds = self._clock.monotonic_seconds()
         request_hold.meter.see_completion(completion)
-        completion = asked_completion(completion, prepared.request.n or 1)
+        completion = asked_completion(completion, prepared.candidate.request.n or 1)
         return judged_completion(completion) if prepared.buffers_answer else completion
 
     async def _evaluate_answer(
@@ -335,17 +340,15 @@ class Pipeline:
             request_hold.discard_answer()
             raise
 
-    async def _stream(
-        self, prepared: _PreparedRequest, request_hold: RequestHold
-    ) -> StreamedAnswer:
-        request_id = prepared.call.request_id
-        upstream = UpstreamStream(
-            prepared.resolved.port,
-            prepared.upstream_request,
-            request_hold.meter,
-            completions=prepared.request.n or 1,
-            before_call=partial(self._require_time, request_hold),
-        )
+    async def _stream(self, prepared: PreparedRequest, request_hold: RequestHold) -> StreamedAnswer:
+        request_id, shape = prepared.call.request_id, prepared.encoder.error_shape
+        upstream: ChunkSource = self._upstream_stream(prepared, request_hold)
+        if prepared.fallbacks:
+            upstream = FallbackStream(
+                upstream,
+                self._following_streams(prepared, request_hold),
+                may_switch=lambda: not answer.has_begun,
+            )
         answer = StreamedAnswer(
             StreamParts(
                 upstream=guarded_stream(upstream, prepared.evaluation, request_hold),
@@ -355,7 +358,7 @@ class Pipeline:
                     prepared.customer.organization_id, is_withheld=prepared.buffers_answer
                 ),
                 keeps_request=prepared.evaluation is not None,
-                render_error=lambda failure: self._render_error(failure, request_id),
+                render_error=lambda failure: self._render_error(failure, request_id, shape),
                 tasks=self._tasks,
                 clock=self._clock,
             )
@@ -364,30 +367,33 @@ class Pipeline:
         await answer.prime(wait_seconds=self._timeouts.head_wait_seconds)
         return answer
 
+    def _upstream_stream(
+        self, prepared: PreparedRequest, request_hold: RequestHold
+    ) -> UpstreamStream:
+        return UpstreamStream(
+            prepared.candidate.resolved.port,
+            prepared.upstream_request,
+            request_hold.meter,
+            completions=prepared.candidate.request.n or 1,
+            before_call=partial(self._require_time, request_hold),
+        )
+
+    def _following_streams(
+        self, prepared: PreparedRequest, request_hold: RequestHold
+    ) -> Callable[[BackendError], UpstreamStream | None]:
+        """Return a function that returns the next candidate's stream after a failure, or None."""
+
+        def following(failure: BackendError) -> UpstreamStream | None:
+            nonlocal prepared
+            found = self._fallback(prepared, request_hold, failure)
+            if found is None:
+                return None
+            prepared = found
+            return self._upstream_stream(prepared, request_hold)
+
+        return following
+
     def end_streams(self) -> None:
         """End open streams because the worker stops: by an error status or an error event."""
         for answer in tuple(self._open_streams.values()):
             answer.interrupt(ShuttingDown())
-
-
-def charge_cpu_time(
-    charge: Callable[[float], None] | None,
-    work: Callable[P, T],
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> T:
-    """Run `work`, and pass the CPU seconds that it took to `charge`, also if it raises."""
-    if charge is None:
-        return work(*args, **kwargs)
-    began_seconds = time.thread_time()
-    try:
-        return work(*args, **kwargs)
-    finally:
-        charge(time.thread_time() - began_seconds)
-
-
-def _translate(call: InferenceCall) -> TranslatedRequest:
-    try:
-        return call.endpoint.translate(call.body, request_id=call.request_id, now=call.now)
-    except UnsupportedOption as refusal:
-        raise refusal.with_model(call.body.model) from None

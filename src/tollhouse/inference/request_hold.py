@@ -156,6 +156,8 @@ class RequestHold(Struct, kw_only=True):
     _state: HoldState = HoldState.OPEN
     _delivered_when_left: int | None = None
     """The output tokens that the caller had when it disconnected; None while it is connected."""
+    _answering_model: str | None = None
+    """The fallback that answers instead of the hold's model."""
 
     @property
     def has_reader(self) -> bool:
@@ -168,6 +170,11 @@ class RequestHold(Struct, kw_only=True):
         backend = self.resolved.backend
         is_known = self.meter.has_usage or not backend.bills_without_answer
         return backend.stops_when_cancelled and is_known
+
+    def switch(self, resolved: ResolvedModel, meter: Meter) -> None:
+        """Let a fallback answer instead of a model whose backend has sent nothing."""
+        self.resolved, self.meter = resolved, meter
+        self._answering_model = None if resolved.id == self.hold.model else resolved.id
 
     def start_buffering(self) -> None:
         """Send nothing until a policy has its verdict."""
@@ -306,6 +313,7 @@ class RequestHold(Struct, kw_only=True):
             delivered_tokens=delivered_tokens,
             is_estimated=metered.is_estimated,
             operator_pays=OperatorPays.ABOVE_HOLD if excess else None,
+            model=self._answering_model,
         )
 
     def _void(self, delivered_tokens: int = 0, *, operator_pays: OperatorPays | None) -> Resolution:
@@ -320,6 +328,7 @@ class RequestHold(Struct, kw_only=True):
             delivered_tokens=delivered_tokens,
             is_estimated=False,
             operator_pays=operator_pays,
+            model=self._answering_model,
         )
 
     def _operator_pays(self, facts: CallFacts) -> int:

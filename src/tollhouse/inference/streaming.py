@@ -117,6 +117,11 @@ class StreamedAnswer:
             self._pending.add_done_callback(lambda _: release())
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a byte was sent, or none will be: another model cannot answer any more."""
+        return self._state is not StreamState.PRIMED
+
+    @property
     def seconds_left(self) -> float:
         """The seconds until the deadline of the hold, after which nothing is sent."""
         return max(0.0, self._expires_seconds - self._clock.monotonic_seconds())

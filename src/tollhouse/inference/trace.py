@@ -49,9 +49,11 @@ class RequestTrace(Struct, kw_only=True):
     operation: str | None = None
     caller: Caller | None = None
     model: str | None = None
+    requested_model: str | None = None
     backend: str | None = None
     replica: str | None = None
     is_stream: bool = False
+    dropped_tools: tuple[str, ...] = ()
     failure: GatewayError | None = None
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
@@ -172,6 +174,8 @@ class RequestTrace(Struct, kw_only=True):
             judging_ms=phases.judging_ms,
             first_byte_ms=phases.first_byte_ms,
             total_ms=(ended_seconds - self.started_seconds) * _MS,
+            requested_model=self.requested_model,
+            dropped_tools=self.dropped_tools,
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from tollhouse.base.ids import InstanceId
@@ -14,6 +15,15 @@ from tollhouse.storage.database import Database, Row, Transaction
 _APPLY: Final = """
     SELECT outcome AS code, NULL::numeric AS available_pico, NULL::numeric AS held_pico
       FROM ledger_settle_batch($1, $2)
+     UNION ALL
+    SELECT verdict, available_pico, held_pico
+      FROM ledger_admit_batch($3, $4, $5, $2)
+"""
+# The models are of fallbacks that answered. Only a catalog with fallbacks has them, and a worker
+# with one starts only on revision 0020.
+_APPLY_ANSWERED: Final = """
+    SELECT outcome AS code, NULL::numeric AS available_pico, NULL::numeric AS held_pico
+      FROM ledger_settle_answered($1, $6, $2)
      UNION ALL
     SELECT verdict, available_pico, held_pico
       FROM ledger_admit_batch($3, $4, $5, $2)
@@ -64,29 +74,25 @@ async def apply(  # all organizations: items of one, or independent items of man
 
     Items that wait for a lock are all of one organization.
     """
-    match len(resolutions), len(holds):
+    settled = list(map(_resolution_row, resolutions))
+    admitted = list(map(_hold_row, holds))
+    models = list(map(_model_of, resolutions))
+    rest = instance_id, is_retry
+    match len(settled), len(admitted):
+        case _ if any(models):
+            rows = await database.fetch_all(
+                _APPLY_ANSWERED, settled, skips_locked, admitted, *rest, models
+            )
         case 1, 0 if skips_locked:
-            rows = await database.fetch_all(_SETTLE_ONE, _resolution_row(resolutions[0]))
+            rows = await database.fetch_all(_SETTLE_ONE, settled[0])
         case 0, 1 if skips_locked:
-            rows = await database.fetch_all(_ADMIT_ONE, _hold_row(holds[0]), instance_id, is_retry)
+            rows = await database.fetch_all(_ADMIT_ONE, admitted[0], *rest)
         case 1, 1:
             rows = await database.fetch_all(
-                _APPLY_PAIR,
-                _resolution_row(resolutions[0]),
-                skips_locked,
-                _hold_row(holds[0]),
-                instance_id,
-                is_retry,
+                _APPLY_PAIR, settled[0], skips_locked, admitted[0], *rest
             )
         case _:
-            rows = await database.fetch_all(
-                _APPLY,
-                [_resolution_row(resolution) for resolution in resolutions],
-                skips_locked,
-                [_hold_row(hold) for hold in holds],
-                instance_id,
-                is_retry,
-            )
+            rows = await database.fetch_all(_APPLY, settled, skips_locked, admitted, *rest)
     return BatchResult(
         resolved=[_resolved(row) for row in rows[: len(resolutions)]],
         decisions=[_decision(row) for row in rows[len(resolutions) :]],
@@ -97,6 +103,9 @@ async def settle(tx: Transaction, resolutions: Sequence[Resolution]) -> list[Res
     """Resolve holds in the caller's transaction, outside the inference path."""
     rows = await tx.fetch_all(_SETTLE, [_resolution_row(resolution) for resolution in resolutions])
     return [ResolutionResult(row["outcome"]) for row in rows]
+
+
+_model_of: Final = attrgetter("model")
 
 
 def _resolution_row(resolution: Resolution) -> tuple[object, ...]:

@@ -58,11 +58,13 @@ class ModelBounds:
 
     Without `tokenizer`, or without `image_tokens` for a request with images, the bound of the
     prompt is the whole context. Without `template_tokens` the family's number is used.
+    `default_output_tokens` bounds an answer for which the caller sent no bound.
     """
 
     tokenizer: TokenizerFamily | None
     context_length: int
     max_output_length: int
+    default_output_tokens: int = OUTPUT_TOKENS_DEFAULT
     template_tokens: int | None = None
     image_tokens: int | None = None
     reasons_outside_bound: bool = False
@@ -105,7 +107,8 @@ def fits_context(bound: TokenBound, model: ModelBounds) -> bool:
 
 def output_tokens_max(requested: int | None, model: ModelBounds) -> int:
     """Return the output bound, which must be sent with the request to be effective."""
-    return min(requested or OUTPUT_TOKENS_DEFAULT, model.max_output_length, model.context_length)
+    bound = requested or model.default_output_tokens
+    return min(bound, model.max_output_length, model.context_length)
 
 
 def _bound(prompt: Prompt, model: ModelBounds, output_tokens: int, completions: int) -> TokenBound:

@@ -145,7 +145,8 @@ class Resolution:
 
     `delivered_tokens` is the counted output that was sent to the caller, or None if the count is
     not known. `is_estimated`: Tollhouse counted the usage because the engine reported none.
-    `operator_pays` may be None despite an excess: see `operator_rule`.
+    `operator_pays` may be None despite an excess: see `operator_rule`. `model` is the model that
+    answered, if it is not that of the hold.
     """
 
     organization_id: OrganizationId
@@ -157,6 +158,7 @@ class Resolution:
     delivered_tokens: int | None = 0
     is_estimated: bool = False
     operator_pays: OperatorPays | None = None
+    model: str | None = None
 
     @property
     def operator_rule(self) -> OperatorPays | None:

@@ -11,7 +11,7 @@ _SUFFIX: Final = "_file"
 _LISTS: Final = frozenset({"previous_masters"})
 """Their files have one secret per line."""
 _SECRETS: Final = {
-    "database": ("url",),
+    "database": ("url", "replica_url"),
     "redis": ("url",),
     "secrets": ("master", "previous_masters"),
 }

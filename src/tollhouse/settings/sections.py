@@ -37,6 +37,7 @@ CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 PositiveInt = Annotated[int, Meta(ge=1)]
+HeaderName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,64}\Z")]
 
 
 class InvalidSettings(DeploymentError):
@@ -73,6 +74,9 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     and records. Admin routes, reports and maintenance use `admin_pool_size`, so that inference does
     not wait for them. Statements time out after `statement_seconds`, on Admin routes after
     `admin_statement_seconds`, in reports after `report_statement_seconds`.
+    `replica_url` names a standby for reads that need not be fresh: reports, searches, verification
+    and the archive. The primary answers them while the standby is away, or more than
+    `replica_lag_seconds` behind. Each worker opens up to `admin_pool_size` connections to it.
     """
 
     url: str
@@ -83,14 +87,18 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     admin_statement_seconds: Seconds = 10.0
     report_statement_seconds: Seconds = 20.0
     prepared_statements: bool = True
+    replica_url: str | None = None
+    replica_lag_seconds: Seconds = 30.0
 
     def __post_init__(self) -> None:
-        if _DATABASE_URL.fullmatch(self.url) is None:
-            message = (
-                "database.url: not of the form postgresql://ROLE:PASSWORD@HOST:5432/DATABASE. "
-                "In role and password, write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23."
-            )
-            raise InvalidSettings(message)
+        for name, url in (("url", self.url), ("replica_url", self.replica_url)):
+            if url is not None and _DATABASE_URL.fullmatch(url) is None:
+                message = (
+                    f"database.{name}: not of the form postgresql://ROLE:PASSWORD@HOST:5432/"
+                    "DATABASE. In role and password, write '@' as %40, '/' as %2F, '?' as %3F, '#'"
+                    " as %23."
+                )
+                raise InvalidSettings(message)
 
 
 class SecretSettings(Section, frozen=True, kw_only=True):
@@ -226,6 +234,8 @@ class InferenceSettings(Section, frozen=True, kw_only=True):
     Answers are buffered until a policy's verdict, or until slow callers have read them.
     `buffer_request_bytes` limits one answer that waits for a verdict, `buffer_worker_bytes` all
     buffered answers of a worker. One organization may use a quarter of the latter.
+    `session_headers` name a session if neither given session header does: requests of one session
+    go to one replica.
     """
 
     head_wait_seconds: Seconds = 10.0
@@ -233,6 +243,10 @@ class InferenceSettings(Section, frozen=True, kw_only=True):
     admission_seconds: Seconds = 5.0
     buffer_request_bytes: PositiveInt = 8 * 1024 * 1024
     buffer_worker_bytes: PositiveInt = 256 * 1024 * 1024
+    session_headers: Annotated[tuple[HeaderName, ...], Meta(max_length=8)] = (
+        "x-session-affinity",
+        "x-claude-code-session-id",
+    )
 
     def __post_init__(self) -> None:
         if 2 * self.buffer_request_bytes * ORGANIZATION_SHARE > self.buffer_worker_bytes:
@@ -311,6 +325,15 @@ class ErrorSettings(Section, frozen=True, kw_only=True):
         _check_address("errors.documentation_url", self.documentation_url)
 
 
+class CompatibilitySettings(Section, frozen=True, kw_only=True):
+    """Interfaces of other providers.
+
+    `messages_under_v1` also serves `POST /compat/anthropic/v1/messages` as `POST /v1/messages`.
+    """
+
+    messages_under_v1: bool = False
+
+
 class Settings(Section, frozen=True, kw_only=True):
     """The configuration of one deployment. The catalog parses `backends`, `models` and `judge`.
 
@@ -331,6 +354,7 @@ class Settings(Section, frozen=True, kw_only=True):
     archive: ArchiveSettings = ArchiveSettings()
     otel: OtelSettings = OtelSettings()
     quotas: QuotaSettings = QuotaSettings()
+    compatibility: CompatibilitySettings = CompatibilitySettings()
     backends: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
     judge: dict[str, Any] = {}

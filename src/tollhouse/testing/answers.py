@@ -139,7 +139,7 @@ def _content_tokens(asked: ChatAsked, script: UpstreamScript, tokens_default: in
     if script.text is not None:
         return TOKEN.findall(script.text)
     if script.tokens is not None:
-        return _words(script.tokens)
+        return _words(script.tokens, script.word_characters)
     wanted = asked.response_format or {}
     match wanted.get("type"):
         case "json_schema":
@@ -153,6 +153,10 @@ def _content_tokens(asked: ChatAsked, script: UpstreamScript, tokens_default: in
 
 def _calls(asked: ChatAsked, script: UpstreamScript) -> Iterator[Run]:
     """Yield the calls that the script or a forced tool choice asks for."""
+    for call in script.calls:
+        yield Run(kind="tool_call", name=call.name, tokens=TOKEN.findall(call.arguments))
+    if script.calls:
+        return
     tools: list[FreeObject] = [tool.get("function") or {} for tool in asked.tools or []]
     is_forced = asked.tool_choice == "required" or isinstance(asked.tool_choice, dict)
     for index in range(script.tool_calls or int(bool(tools) and is_forced)):
@@ -178,8 +182,9 @@ def _fitting(schema: FreeObject) -> str:
     return json.dumps(example(schema))
 
 
-def _words(count: int) -> Sequence[str]:
-    words = list(islice(cycle(WORDS), count))
+def _words(count: int, characters: int | None = None) -> Sequence[str]:
+    known = WORDS if characters is None else [" " + "x" * characters]
+    words = list(islice(cycle(known), count))
     # A text does not begin with a space.
     words[:1] = [word.lstrip() for word in words[:1]]
     return words

@@ -15,6 +15,7 @@ class SentMessage(Struct, frozen=True):
 
     role: str = "user"
     content: str | list[FreeObject] | None = None
+    tool_calls: list[FreeObject] | None = None
 
     @property
     def text(self) -> str:

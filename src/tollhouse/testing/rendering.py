@@ -74,7 +74,7 @@ def _pieces(answer: ScriptedAnswer) -> Iterator[_Piece]:
     yield _Piece(delta=opening, tokens=0, reasoning_tokens=0)
     for run in answer.runs:
         if run.name:
-            call = _call_delta(run, call_index, None)
+            call = _call_delta(answer, run, call_index, None)
             yield _Piece(delta=call, tokens=tokens, reasoning_tokens=reasoning_tokens)
         for token in run.tokens:
             tokens += 1
@@ -105,19 +105,19 @@ def _delta(answer: ScriptedAnswer, run: Run, call_index: int, token: str) -> Fre
         case "reasoning":
             return {answer.script.reasoning_name: token}
         case "tool_call" | "function_call":
-            return _call_delta(run, call_index, token)
+            return _call_delta(answer, run, call_index, token)
         case kind:
             return {kind: token}
 
 
-def _call_delta(run: Run, index: int, token: str | None) -> FreeObject:
+def _call_delta(answer: ScriptedAnswer, run: Run, index: int, token: str | None) -> FreeObject:
     """Return the delta of a call. ID, type and name come once, before the arguments."""
     function = {"name": run.name, "arguments": ""} if token is None else {"arguments": token}
     if run.kind == "function_call":
         return {"function_call": function}
     call: FreeObject = {"index": index, "function": function}
     if token is None:
-        call |= {"id": _call_id(index), "type": "function"}
+        call |= {"id": _call_id(answer, index), "type": "function"}
     return {"tool_calls": [call]}
 
 
@@ -150,7 +150,8 @@ def _choice(answer: ScriptedAnswer, index: int) -> FreeObject:
             case "reasoning":
                 message[answer.script.reasoning_name] = run.text
             case "tool_call":
-                calls.append({"id": _call_id(len(calls)), "type": "function", "function": function})
+                call_id = _call_id(answer, len(calls))
+                calls.append({"id": call_id, "type": "function", "function": function})
             case "function_call":
                 message["function_call"] = function
             case kind:
@@ -206,5 +207,7 @@ def _prompt_logprobs(answer: ScriptedAnswer) -> list[FreeObject | None]:
     return [None, *known[1:]]
 
 
-def _call_id(index: int) -> str:
-    return f"call_{index}"
+def _call_id(answer: ScriptedAnswer, index: int) -> str:
+    """Return an ID that no earlier call of the conversation has."""
+    earlier = sum(len(message.tool_calls or ()) for message in answer.asked.messages)
+    return f"call_{earlier + index}"

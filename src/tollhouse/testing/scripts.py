@@ -10,6 +10,7 @@ from tollhouse.contract.bounds import FreeObject
 
 WAIT_MS_MAX: Final = 3_600_000
 TOKENS_MAX: Final = 1_000_000
+WORD_CHARACTERS_MAX: Final = 10_000
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
 QUEUED_MAX: Final = 10_000
 OPENING: Final = '{"script"'
@@ -32,15 +33,24 @@ class Cut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     inside: bool = False
 
 
+class ScriptedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A call of a tool, with its arguments as JSON text."""
+
+    name: str
+    arguments: str = "{}"
+
+
 class UpstreamScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One answer. Fields that are left out behave as in a working engine.
 
     `body` is sent instead of an answer, as JSON unless `content_type` differs. `error` replaces a
-    JSON answer, or is a record that ends a stream. `inserted` is sent unchanged between two
-    records. `usage` is null for none, an object that is merged into the true one, or any text that
-    replaces it. `padding_bytes` enlarges the first record. `ends_with_last_piece` puts
-    `finish_reason` and usage on the last record with content. `split_at_byte` sends all records in
-    two pieces, and counts from the beginning of the first.
+    JSON answer, or is a record that ends a stream. `calls` are made in place of a text;
+    `tool_calls` is the number of calls of the offered tools. `inserted` is sent unchanged between
+    two records. `usage` is null for none, an object that is merged into the true one, or any text
+    that replaces it. `word_characters` is the length of each of the `tokens`. `padding_bytes`
+    enlarges the first record. `ends_with_last_piece` puts `finish_reason` and usage on the last
+    record with content. `split_at_byte` sends all records in two pieces, and counts from the
+    beginning of the first.
     """
 
     status: Annotated[int, Meta(ge=200, le=599)] = 200
@@ -55,9 +65,11 @@ class UpstreamScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     text: str | None = None
     tokens: Count | None = None
+    word_characters: Annotated[int, Meta(ge=1, le=WORD_CHARACTERS_MAX)] | None = None
     reasoning_tokens: Count | None = None
     reasoning_name: Literal["reasoning", "reasoning_content"] = "reasoning_content"
     tool_calls: Annotated[int, Meta(ge=0, le=128)] = 0
+    calls: Annotated[tuple[ScriptedCall, ...], Meta(max_length=128)] = ()
     refuses: bool = False
     finish_reason: str | None = None
     choice_order: Literal["ascending", "descending"] = "ascending"

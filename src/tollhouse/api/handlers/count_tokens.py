@@ -1,12 +1,16 @@
-"""POST /v1/messages/count_tokens: the checks of its two protocol headers, and the handler."""
+"""Counting tokens: the checks of the two protocol headers of Messages, and the handlers."""
 
 from dataclasses import dataclass
+
+import msgspec
 
 from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.head import Head
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract import messages as wire
 from tollhouse.contract.errors import UnsupportedOption
+from tollhouse.contract.message_request import ROLES as MESSAGE_ROLES
+from tollhouse.contract.message_request import check_edits
 from tollhouse.inference.messages.token_counter import TokenCounter
 from tollhouse.keys.types import Customer
 
@@ -31,21 +35,47 @@ class TokenCountHandlers:
         Reserves no credit and evaluates no policy, because nothing is generated. The bytes that an
         organization may have counted in a minute are bounded.
         """
-        try:
-            return OperationAnswer(body=wire.TokenCount(input_tokens=await self._tokens(call)))
-        except UnsupportedOption as refusal:
-            raise refusal.with_model(call.body.model) from None
-
-    async def _tokens(self, call: OperationCall[Customer, wire.CountTokens, object]) -> int:
-        wire.check(call.body)
         check_version(call.head)
-        return await self.counter.count(
-            call.caller,
-            call.body,
-            size_bytes=call.body_bytes,
-            flags=beta_flags(call.head),
-            charge=call.charge,
-        )
+        flags = beta_flags(call.head)
+        return await self._answer(call, call.body, roles=wire.ROLES, flags=flags)
+
+    async def count_message(
+        self, call: OperationCall[Customer, wire.CountTokens, object]
+    ) -> OperationAnswer:
+        """POST /compat/anthropic/v1/messages/count_tokens
+
+        Beside what token counting takes: system messages, edits of earlier thinking, any beta flag.
+        """
+        check_messages_head(call.head)
+        check_edits(call.body.context_management)
+        body = msgspec.structs.replace(call.body, context_management=None)
+        return await self._answer(call, body, roles=MESSAGE_ROLES, flags=frozenset())
+
+    async def _answer(
+        self,
+        call: OperationCall[Customer, wire.CountTokens, object],
+        body: wire.CountTokens,
+        *,
+        roles: tuple[str, ...],
+        flags: frozenset[str],
+    ) -> OperationAnswer:
+        try:
+            wire.check(body, roles)
+            tokens = await self.counter.count(
+                call.caller, body, size_bytes=call.body_bytes, flags=flags, charge=call.charge
+            )
+        except UnsupportedOption as refusal:
+            raise refusal.with_model(body.model) from None
+        return OperationAnswer(body=wire.TokenCount(input_tokens=tokens))
+
+
+def check_messages_head(head: Head) -> None:
+    """Raise for an unknown version, and for beta flags that are too long.
+
+    Flags themselves are not refused: what they allow is checked where it is used (OQ-225).
+    """
+    check_version(head)
+    beta_flags(head)
 
 
 def check_version(head: Head) -> None:

@@ -95,7 +95,7 @@ def requests(
 
     async def read(operator: Session) -> FoundRequests:
         owner = await operator.organization(organization)
-        return await latest(operator.database, owner.id, search, limit=limit)
+        return await operator.read(lambda database: latest(database, owner.id, search, limit=limit))
 
     async def follow_on(operator: Session) -> None:
         owner = await operator.organization(organization)

@@ -71,6 +71,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     wrong_parameter: str | None
     operation: str
     model: str | None
+    requested_model: str | None
+    dropped_tools: str | None
     backend: str | None
     replica: str | None
     stream: bool
@@ -186,6 +188,8 @@ def _facts(found: _Found) -> Facts:
         wrong_parameter=shown.error_param,
         operation=shown.operation,
         model=shown.model,
+        requested_model=shown.requested_model,
+        dropped_tools=", ".join(shown.dropped_tools) or None,
         backend=shown.backend,
         replica=shown.replica,
         stream=shown.stream,

@@ -23,7 +23,7 @@ from tollhouse.evaluation import AppliedPolicies, PolicyResolver
 from tollhouse.inference.messages.blocks import forwarded_input
 from tollhouse.inference.meter import tokens_of
 from tollhouse.inference.model_resolver import ModelResolver, ResolvedModel
-from tollhouse.inference.pipeline import charge_cpu_time
+from tollhouse.inference.prepared_request import charge_cpu_time
 from tollhouse.keys.types import Customer
 
 logger = logging.getLogger("tollhouse.inference")

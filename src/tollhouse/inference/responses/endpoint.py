@@ -1,35 +1,33 @@
 """The Responses endpoint: translate requests to chat, encode OpenAI's object and events (OQ-59)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct
 
 from tollhouse.backends.types import (
-    FreeObject,
-    FunctionDelta,
-    ToolCallDelta,
     UpstreamChunk,
     UpstreamChunkChoice,
     UpstreamCompletion,
-    UpstreamDelta,
-    UpstreamMessage,
 )
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import response_events as events
 from tollhouse.contract import response_result as wire
-from tollhouse.contract.errors import POLICY_ERROR, ErrorBody
-from tollhouse.contract.responses import ResponseRequest, check
+from tollhouse.contract.errors import POLICY_ERROR, ErrorBody, ErrorShape
+from tollhouse.contract.response_tools import FREE_CHOICES, ToolIdentity
+from tollhouse.contract.responses import ResponseRequest, check, output_bounds
 from tollhouse.inference.endpoint import Finish, TranslatedRequest
 from tollhouse.inference.engine_fields import TIERS, finish_reason
 from tollhouse.inference.errors import AnswerTooLong
+from tollhouse.inference.responses.client_tools import NO_ORIGINS
 from tollhouse.inference.responses.echo import begun
 from tollhouse.inference.responses.output import ResponseOutput
 from tollhouse.inference.responses.parts import NO_LOGPROBS
 from tollhouse.inference.responses.translation import translate, wants_logprobs
+from tollhouse.inference.whole_messages import as_one_piece
 from tollhouse.ledger.pricing import Usage
 
 _HEADS: Final[dict[type[events.ResponseEvent], bytes]] = {
@@ -56,29 +54,44 @@ class ResponsesEndpoint:
         self, body: ResponseRequest, *, request_id: RequestId, now: datetime
     ) -> TranslatedRequest:
         """Return the request as chat. It is stateless: the body has the whole conversation."""
-        check(body)
-        request, name_of = translate(body)
-        rendering = ResponsesEncoder(body, request_id, now)
+        refused = check(body)
+        request, name_of, tools = translate(body, refused)
         return TranslatedRequest(
             request=request,
-            encoder=rendering,
+            encoder=ResponsesEncoder(body, request_id, now, tools),
             name_of=name_of,
             may_be_cut=body.truncation == "auto",
+            refused_tools=tuple(refused.values()),
+            demands_tool=body.tool_choice not in FREE_CHOICES,
         )
 
 
 class ResponsesEncoder:
     """Encodes one answer. Its IDs derive from the request's, the same in every event (OQ-60)."""
 
-    def __init__(self, request: ResponseRequest, request_id: RequestId, now: datetime) -> None:
+    error_shape = ErrorShape.OPENAI
+
+    def __init__(
+        self,
+        request: ResponseRequest,
+        request_id: RequestId,
+        now: datetime,
+        tools: Mapping[str, ToolIdentity] = NO_ORIGINS,
+    ) -> None:
         self._begun = begun(
             request, response_id=f"resp_{request_id.hex}", created_at=unix_seconds(now)
         )
-        self._output = ResponseOutput(request_id)
+        self._has_output_bound = bool(output_bounds(request))
+        self._output = ResponseOutput(request_id, tools)
         self._shows_logprobs = wants_logprobs(request)
         self._finish_reason: str | None = None
         self._tier: str | None = None
         self._encoder = msgspec.json.Encoder()
+
+    def answered_by(self, model: str, *, default_output_tokens: int) -> None:
+        """Name the model that answers, and its output bound if the caller sent none."""
+        bound = self._begun.max_output_tokens if self._has_output_bound else default_output_tokens
+        self._begun = msgspec.structs.replace(self._begun, model=model, max_output_tokens=bound)
 
     # Whole
 
@@ -236,34 +249,3 @@ def written(found: Any) -> Raw:  # noqa: ANN401 - as the backend has them
     except msgspec.ValidationError:
         return NO_LOGPROBS
     return Raw(_encode(tokens)) if tokens else NO_LOGPROBS
-
-
-def as_one_piece(message: UpstreamMessage) -> UpstreamDelta:
-    """Return a complete message as a single delta, with its calls numbered by position."""
-    content = message.content
-    return UpstreamDelta(
-        content=content if isinstance(content, str) else _joined(content or []),
-        refusal=message.refusal,
-        reasoning=message.reasoning or message.reasoning_content,
-        tool_calls=[_call(index, call) for index, call in enumerate(message.tool_calls or ())],
-        annotations=message.annotations,
-    )
-
-
-def _joined(parts: list[FreeObject]) -> str:
-    return "".join(text for part in parts if isinstance(text := part.get("text"), str))
-
-
-def _call(index: int, call: FreeObject) -> ToolCallDelta:
-    """Return arguments as text; an object becomes its JSON."""
-    function = call.get("function")
-    fields = cast("FreeObject", function) if isinstance(function, dict) else {}
-    arguments = fields.get("arguments")
-    if not isinstance(arguments, str):
-        arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
-    found = FunctionDelta(name=_text(fields.get("name")), arguments=arguments)
-    return ToolCallDelta(index=index, id=_text(call.get("id")), function=found)
-
-
-def _text(value: Any) -> str | None:  # noqa: ANN401 - as the backend has it
-    return value if isinstance(value, str) else None

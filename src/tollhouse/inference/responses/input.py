@@ -9,27 +9,22 @@ only at the beginning.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage
+from tollhouse.inference.chat_content import Part, content_of
 from tollhouse.inference.content_parts import forwarded_part
-
-
-class _Part(NamedTuple):
-    """A part of a message, and its path in the caller's request."""
-
-    shown: FreeObject
-    origin: str
+from tollhouse.inference.responses.client_tools import called_function
 
 
 @dataclass(kw_only=True, slots=True)
 class _Turn:
     """The assistant's output between two other turns."""
 
-    parts: list[_Part] = field(default_factory=list[_Part])
+    parts: list[Part] = field(default_factory=list[Part])
     reasoning: list[str] = field(default_factory=list[str])
     calls: list[FreeObject] = field(default_factory=list[FreeObject])
 
@@ -40,23 +35,23 @@ class Conversation:
     def __init__(self) -> None:
         self.messages: list[ChatMessage] = []
         self.names: dict[str, str] = {}
-        self._instructions: list[_Part] = []
+        self._instructions: list[Part] = []
         self._turn: _Turn | None = None
 
     def instruct(self, text: str) -> None:
         """Add the instructions before all messages."""
-        self._instructions.append(_Part({"type": "text", "text": text}, "instructions"))
+        self._instructions.append(Part({"type": "text", "text": text}, "instructions"))
 
     def add(self, item: FreeObject, path: str) -> None:
         """Add an item of the input, which was validated before."""
         match item.get("type", "message"):
             case "message":
                 self._add_message(item["role"], _parts(item["content"], f"{path}.content"))
-            case "function_call":
+            case "function_call" | "custom_tool_call" | "local_shell_call":
                 self._assistant().calls.append(_call(item))
-            case "function_call_output":
+            case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
                 parts = _parts(item["output"], f"{path}.output")
-                self._say("tool", parts, tool_call_id=item["call_id"])
+                self._say("tool", parts, tool_call_id=_call_id(item))
             case _:
                 self._add_reasoning(item)
 
@@ -65,7 +60,7 @@ class Conversation:
         self._end_instructions()
         self._end_turn()
 
-    def _add_message(self, role: str, parts: list[_Part]) -> None:
+    def _add_message(self, role: str, parts: list[Part]) -> None:
         if role == "assistant":
             self._assistant().parts += parts
         elif role == "user":
@@ -84,13 +79,13 @@ class Conversation:
     def _say(
         self,
         role: Literal["system", "user", "tool"],
-        parts: list[_Part],
+        parts: list[Part],
         *,
         tool_call_id: str | UnsetType = UNSET,
     ) -> None:
         if self._turn or self._instructions:
             self.end()
-        message = ChatMessage(role=role, content=_content(parts), tool_call_id=tool_call_id)
+        message = ChatMessage(role=role, content=content_of(parts), tool_call_id=tool_call_id)
         self._append(message, parts)
 
     def _assistant(self) -> _Turn:
@@ -101,7 +96,7 @@ class Conversation:
     def _end_instructions(self) -> None:
         if parts := self._instructions:
             self._instructions = []
-            self._append(ChatMessage(role="system", content=_content(parts)), parts)
+            self._append(ChatMessage(role="system", content=content_of(parts)), parts)
 
     def _end_turn(self) -> None:
         if (turn := self._turn) is None:
@@ -111,14 +106,14 @@ class Conversation:
         reasoning = "\n".join(turn.reasoning) or UNSET
         message = ChatMessage(
             role="assistant",
-            content=UNSET if turn.calls and not turn.parts else _content(turn.parts),
+            content=UNSET if turn.calls and not turn.parts else content_of(turn.parts),
             reasoning=reasoning,
             reasoning_content=reasoning,
             tool_calls=turn.calls or UNSET,
         )
         self._append(message, turn.parts)
 
-    def _append(self, message: ChatMessage, parts: Sequence[_Part]) -> None:
+    def _append(self, message: ChatMessage, parts: Sequence[Part]) -> None:
         if isinstance(message.content, list):
             prefix = f"messages[{len(self.messages)}].content"
             for index, part in enumerate(parts):
@@ -126,22 +121,13 @@ class Conversation:
         self.messages.append(message)
 
 
-def _content(parts: Sequence[_Part]) -> str | list[FreeObject]:
-    """Return a single text as a string: some engines do not accept parts."""
-    if not parts:
-        return ""
-    if len(parts) == 1 and parts[0].shown["type"] == "text":
-        return parts[0].shown["text"]
-    return [part.shown for part in parts]
-
-
-def _parts(content: str | list[FreeObject], path: str) -> list[_Part]:
+def _parts(content: str | list[FreeObject], path: str) -> list[Part]:
     if isinstance(content, str):
-        return [_Part({"type": "text", "text": content}, path)]
+        return [Part({"type": "text", "text": content}, path)]
     return [_part(part, f"{path}[{index}]") for index, part in enumerate(content)]
 
 
-def _part(part: FreeObject, path: str) -> _Part:
+def _part(part: FreeObject, path: str) -> Part:
     """Return the equivalent chat part, with the members that are forwarded."""
     match part["type"]:
         case "input_text" | "output_text":
@@ -153,9 +139,14 @@ def _part(part: FreeObject, path: str) -> _Part:
             shown = forwarded_part({"type": "image_url", "image_url": image}, path)
         case _:
             shown = forwarded_part({"type": "file", "file": part}, path)
-    return _Part(shown, path)
+    return Part(shown, path)
 
 
 def _call(item: FreeObject) -> FreeObject:
-    function = {"name": item["name"], "arguments": item["arguments"]}
-    return {"id": item["call_id"], "type": "function", "function": function}
+    return {"id": _call_id(item), "type": "function", "function": called_function(item)}
+
+
+def _call_id(item: FreeObject) -> str:
+    """Return the ID of a call; the local shell has it in `id` alone."""
+    call_id = item.get("call_id")
+    return item["id"] if call_id is None else call_id

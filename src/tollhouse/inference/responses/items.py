@@ -1,14 +1,16 @@
-"""The output items of a response while they grow: messages, reasoning and function calls."""
+"""The output items of a response while they grow: messages, reasoning and calls."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Raw
 
 from tollhouse.contract import response_events as wire
 from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.response_tools import ToolIdentity
+from tollhouse.inference.responses.client_tools import called_tool
 from tollhouse.inference.responses.parts import (
     REASONING,
     REFUSAL,
@@ -18,6 +20,11 @@ from tollhouse.inference.responses.parts import (
 )
 
 Status = Literal["in_progress", "completed", "incomplete"]
+_CALL_TYPES: Final = {
+    "function": "function_call",
+    "custom": "custom_tool_call",
+    "local_shell": "local_shell_call",
+}
 
 
 @dataclass(slots=True)
@@ -129,38 +136,55 @@ class OutputReasoning:
 
 
 class OutputCall:
-    """A function call. Its name may arrive after the call began."""
+    """A call of a function, or of the tool for which the function stands (`origins`).
 
-    def __init__(self, slot: OutputSlot, *, call_id: str, name: str) -> None:
+    Its name may arrive after the call began; until then it is shown as a function call.
+    """
+
+    def __init__(
+        self, slot: OutputSlot, *, call_id: str, name: str, origins: Mapping[str, ToolIdentity]
+    ) -> None:
         self.slot = slot
         self.name = name
         self._call_id = call_id
+        self._origins = origins
         self._arguments = StringIO()
 
-    def argue(self, delta: str) -> wire.ResponseEvent:
-        """Add text of its arguments."""
+    def argue(self, delta: str) -> Iterator[wire.ResponseEvent]:
+        """Add text of its arguments. The input of other tools is sent at the end."""
         self._arguments.write(delta)
-        return wire.FunctionCallArgumentsDelta(
-            sequence_number=next(self.slot.numbers),
-            item_id=self.slot.item_id,
-            output_index=self.slot.output_index,
-            delta=delta,
-        )
+        if self._kind == "function":
+            yield self._event(wire.FunctionCallArgumentsDelta, delta=delta)
 
     def end_inside(self) -> Iterator[wire.ResponseEvent]:
-        """Yield the event with all of its arguments."""
-        yield wire.FunctionCallArgumentsDone(
-            sequence_number=next(self.slot.numbers),
-            item_id=self.slot.item_id,
-            output_index=self.slot.output_index,
-            name=self.name,
-            arguments=self._arguments.getvalue(),
-        )
+        """Yield the events with all of its arguments, or with the input of a custom tool."""
+        shown = self.shown()
+        if self._kind == "function":
+            yield self._event(
+                wire.FunctionCallArgumentsDone, name=shown["name"], arguments=shown["arguments"]
+            )
+        elif self._kind == "custom":
+            yield self._event(wire.CustomToolCallInputDelta, delta=shown["input"])
+            yield self._event(wire.CustomToolCallInputDone, input=shown["input"])
 
     def shown(self) -> FreeObject:
         """Return the item as it appears in the response."""
-        return self.slot.head("function_call") | {
-            "call_id": self._call_id,
-            "name": self.name,
-            "arguments": self._arguments.getvalue(),
-        }
+        arguments, origin = self._arguments.getvalue(), self._origins.get(self.name)
+        if origin is None:
+            called: FreeObject = {"name": self.name, "arguments": arguments}
+        else:
+            called = called_tool(origin, arguments)
+        return self.slot.head(_CALL_TYPES[self._kind]) | {"call_id": self._call_id} | called
+
+    @property
+    def _kind(self) -> str:
+        origin = self._origins.get(self.name)
+        return "function" if origin is None else origin.kind
+
+    def _event(self, kind: Callable[..., wire.ResponseEvent], **fields: str) -> wire.ResponseEvent:
+        return kind(
+            sequence_number=next(self.slot.numbers),
+            item_id=self.slot.item_id,
+            output_index=self.slot.output_index,
+            **fields,
+        )

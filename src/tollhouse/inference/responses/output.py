@@ -4,7 +4,7 @@ An item begins with its first delta. Reasoning ends when other output begins. Te
 with the answer, because a backend may continue them: so there is at most one message.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from itertools import count
 
 import msgspec
@@ -13,7 +13,9 @@ from msgspec import Raw
 from tollhouse.backends.types import FreeObject, FunctionDelta, ToolCallDelta, UpstreamDelta
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import response_events as wire
+from tollhouse.contract.response_tools import ToolIdentity
 from tollhouse.inference.chat import annotations_of
+from tollhouse.inference.responses.client_tools import NO_ORIGINS
 from tollhouse.inference.responses.items import (
     OutputCall,
     OutputItem,
@@ -34,8 +36,11 @@ class ResponseOutput:
     `kept_bytes` is the approximate size of the kept answer.
     """
 
-    def __init__(self, request_id: RequestId) -> None:
+    def __init__(
+        self, request_id: RequestId, tools: Mapping[str, ToolIdentity] = NO_ORIGINS
+    ) -> None:
         self.numbers = count()
+        self._tools = tools
         self._hex = request_id.hex
         self._items: list[OutputItem] = []
         self._reasoning: OutputReasoning | None = None
@@ -117,7 +122,7 @@ class ResponseOutput:
         self._last = call
         if function.arguments:
             self.kept_bytes += _text_bytes(function.arguments)
-            yield call.argue(function.arguments)
+            yield from call.argue(function.arguments)
 
     def _begin_message(self) -> Generator[wire.ResponseEvent, None, OutputMessage]:
         message = self._message = OutputMessage(self._slot("msg"))
@@ -134,7 +139,7 @@ class ResponseOutput:
             call_id = f"call_{self._hex}_{slot.output_index}"
         self._call_ids.add(call_id)
         call = self._calls[piece.index] = OutputCall(
-            slot, call_id=call_id, name=function.name or ""
+            slot, call_id=call_id, name=function.name or "", origins=self._tools
         )
         yield from self._begin(call)
         return call

@@ -1,4 +1,4 @@
-"""Translate the tools of a response to those of a chat, where web search is an option."""
+"""Translate functions and web search of a response to a chat, where web search is an option."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -6,12 +6,7 @@ from typing import Final, Literal
 from msgspec import UNSET, UnsetType
 
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.response_tools import (
-    WEB_SEARCH_OPTIONS,
-    identities,
-    identity,
-    is_function,
-)
+from tollhouse.contract.response_tools import WEB_SEARCH_OPTIONS, identity, is_web_search
 from tollhouse.inference.forwarded_tools import FUNCTION, known_members
 
 Choice = Literal["none", "auto", "required"] | FreeObject
@@ -34,8 +29,8 @@ def chat_tools(tools: list[FreeObject], choice: Choice) -> ChatTools:
     that demands it omits the functions.
     """
     offered, choice = _offered(tools, choice)
-    functions = [_nested(tool) for tool in offered if is_function(tool)]
-    searches = [tool for tool in offered if not is_function(tool)]
+    functions = [_nested(tool) for tool in offered if not is_web_search(tool)]
+    searches = [tool for tool in offered if is_web_search(tool)]
     return ChatTools(
         functions=functions or UNSET,
         choice=choice if functions and choice != "auto" else UNSET,
@@ -44,15 +39,15 @@ def chat_tools(tools: list[FreeObject], choice: Choice) -> ChatTools:
 
 
 def _offered(tools: list[FreeObject], choice: Choice) -> tuple[list[FreeObject], Choice]:
-    functions = [tool for tool in tools if is_function(tool)]
+    functions = [tool for tool in tools if not is_web_search(tool)]
     match choice:
         case {"type": "allowed_tools", "mode": mode, "tools": allowed}:
-            chosen = identities(allowed)
+            chosen = set(map(identity, allowed))
             return [tool for tool in tools if identity(tool) in chosen], mode
         case {"type": "function", "name": name}:
             return functions, {"type": "function", "function": {"name": name}}
         case {}:
-            return [tool for tool in tools if not is_function(tool)], "auto"
+            return [tool for tool in tools if is_web_search(tool)], "auto"
         case "none":
             return functions, choice
         case _:

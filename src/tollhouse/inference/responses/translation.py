@@ -3,14 +3,14 @@
 Options that a chat cannot express were refused before; only options without effect are dropped.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from tollhouse.contract import chat
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.contract.response_tools import is_function
+from tollhouse.contract.response_tools import ToolIdentity, is_web_search
 from tollhouse.contract.responses import (
     ResponseJsonObjectFormat,
     ResponseJsonSchemaFormat,
@@ -19,6 +19,7 @@ from tollhouse.contract.responses import (
     output_bounds,
 )
 from tollhouse.inference.endpoint import NameOf
+from tollhouse.inference.responses.client_tools import as_function_choice, as_functions
 from tollhouse.inference.responses.input import Conversation
 from tollhouse.inference.responses.tools import chat_tools
 
@@ -34,10 +35,21 @@ _MEMBERS: Final = {"file": "file_data"}
 """The names of chat members in a response request."""
 
 
-def translate(request: ResponseRequest) -> tuple[chat.ChatRequest, NameOf]:
-    """Return the chat, and the name of each of its fields in the response request."""
+class TranslatedResponse(NamedTuple):
+    """A chat, the names of its fields in the response request, and the tools of its functions."""
+
+    chat: chat.ChatRequest
+    name_of: NameOf
+    tools: Mapping[str, ToolIdentity]
+
+
+def translate(request: ResponseRequest, refused_tools: Collection[int] = ()) -> TranslatedResponse:
+    """Return the chat for a checked request, without the tools at the refused positions."""
     conversation = _conversation(request)
-    tools = chat_tools(request.tools or [], request.tool_choice or "auto")
+    client_tools = as_functions(
+        [tool for at, tool in enumerate(request.tools or []) if at not in refused_tools]
+    )
+    tools = chat_tools(client_tools.offered, as_function_choice(request.tool_choice or "auto"))
     bounds = output_bounds(request)
     text = request.text or ResponseText()
     translated = chat.ChatRequest(
@@ -65,7 +77,8 @@ def translate(request: ResponseRequest) -> tuple[chat.ChatRequest, NameOf]:
         top_logprobs=request.top_logprobs or UNSET,
         web_search_options=tools.web_search_options,
     )
-    return translated, _naming(request, next(iter(bounds), "max_output_tokens"), conversation.names)
+    names = _naming(request, next(iter(bounds), "max_output_tokens"), conversation.names)
+    return TranslatedResponse(translated, names, client_tools.origins)
 
 
 def wants_logprobs(request: ResponseRequest) -> bool:
@@ -103,7 +116,7 @@ def _format(text: ResponseText) -> chat.JsonObjectFormat | chat.JsonSchemaFormat
 
 
 def _web_search(tools: list[FreeObject]) -> str:
-    found = (f"tools[{at}].type" for at, tool in enumerate(tools) if not is_function(tool))
+    found = (f"tools[{at}].type" for at, tool in enumerate(tools) if is_web_search(tool))
     return next(found, "tools")
 
 

@@ -1,0 +1,40 @@
+"""The operations under `/compat`: interfaces of other providers, in front of the same models."""
+
+from functools import partial
+from typing import Final
+
+from tollhouse.base.permissions import Permission
+from tollhouse.contract import message_request, message_result, messages
+from tollhouse.contract.errors import ErrorShape
+from tollhouse.contract.operation import CHAT, COMPAT_PREFIX, COUNTING, declare
+
+MESSAGES_BASE: Final = f"{COMPAT_PREFIX}anthropic"
+"""What the base URL of an Anthropic client ends in."""
+_messages = partial(
+    declare,
+    tag="Messages",
+    permission=Permission.INFERENCE_WRITE,
+    takes_session=True,
+    error_shape=ErrorShape.MESSAGES,
+)
+
+CREATE_MESSAGE = _messages(
+    "createMessage",
+    f"POST {MESSAGES_BASE}/v1/messages",
+    "Generate a message",
+    "OQ-219",
+    body=message_request.MessageRequest,
+    result=message_result.Message,
+    streams=True,
+    statuses=CHAT,
+)
+COUNT_MESSAGE_TOKENS = _messages(
+    "countMessageTokens",
+    f"POST {MESSAGES_BASE}/v1/messages/count_tokens",
+    "Count the input tokens of a message",
+    "OQ-219",
+    body=messages.CountTokens,
+    result=messages.TokenCount,
+    generates_nothing="counting generates nothing",
+    statuses=COUNTING,
+)

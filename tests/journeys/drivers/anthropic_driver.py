@@ -1,4 +1,4 @@
-"""Every check of Anthropic's SDK for Python: counting, and what it makes of each status there."""
+"""Every check of Anthropic's SDK for Python: messages, counting, and each status there."""
 
 import contextlib
 import importlib
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from tests.journeys.drivers import anthropic_messages
 from tests.journeys.drivers.checking import (
     Check,
     Client,
@@ -239,6 +240,7 @@ CHECKS: dict[str, Check] = {
     "count_tokens.by_guess": count_by_guess,
     **{f"count_tokens.{case.status}": fails(case) for case in CASES},
     "count_tokens.429": limited,
+    **anthropic_messages.CHECKS,
 }
 
 if __name__ == "__main__":

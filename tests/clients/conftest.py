@@ -1,0 +1,77 @@
+"""One gateway in front of one scripted upstream per module; every test is a customer of its own."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.deployment import Deployment, customer_of, model, offering
+from tests.support.gateway import Gateway, running_gateway
+from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import (
+    database,
+    database_url,
+    org,
+    other_org,
+    peppers,
+    settings,
+)
+from tests.support.upstream import running_upstream
+from tollhouse.settings import Settings
+from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
+
+AGENT_MODEL = "example/agent"
+STRICT_MODEL = "example/strict"
+KNOWN_MODEL = "gpt-5.5"
+"""A name that Codex knows: it then sends custom tools and options of the model."""
+
+
+def agent_model(**fields: object) -> dict[str, object]:
+    """A model as an operator offers it to agents: large, with tools and without web search."""
+    return model(
+        context_length=131_072,
+        max_output_length=16_384,
+        features=["tools", "reasoning", "verbosity"],
+        default_output_tokens=8_192,
+        **fields,
+    )
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    async with running_upstream() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    models = {
+        AGENT_MODEL: agent_model(drops_unsupported_tools=True),
+        KNOWN_MODEL: agent_model(drops_unsupported_tools=True),
+        STRICT_MODEL: agent_model(),
+    }
+    return offering(settings, upstream.base_url, models=models)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def gateway(offered: Settings) -> AsyncIterator[Gateway]:
+    async with running_gateway(offered) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def deployment(
+    gateway: Gateway, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> Deployment:
+    return await customer_of(gateway, upstream, org)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The empty repository in which an agent works."""
+    made = tmp_path / "repository"
+    made.mkdir()
+    return made

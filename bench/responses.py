@@ -1,6 +1,6 @@
-"""`python -m bench.responses [--json]`: what a streamed event costs in a response and in a chat.
+"""`python -m bench.responses [--json]`: what a streamed event costs in chat, responses, messages.
 
-The same records of a backend are rendered as a chat and as a response, in turns, one record at a
+The same records of a backend are rendered in the form of each operation, in turns, one record at a
 time as they come from a fast engine. The cost is that of the whole stream, with its beginning and
 its end, for each event that the caller reads, and for each record of the backend. CPU of one core
 in microseconds, medians.
@@ -21,9 +21,11 @@ import msgspec
 from tollhouse.backends.types import UpstreamChunk
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.chat import ChatRequest
+from tollhouse.contract.message_request import MessageRequest
 from tollhouse.contract.responses import ResponseRequest
 from tollhouse.inference.chat import ChatEncoder
 from tollhouse.inference.endpoint import AnswerEncoder, Finish
+from tollhouse.inference.messages.endpoint import MessagesEncoder
 from tollhouse.inference.responses.endpoint import ResponsesEncoder
 from tollhouse.ledger.pricing import Usage
 
@@ -79,6 +81,27 @@ def response(asked: dict[str, Any]) -> AnswerEncoder:
     return ResponsesEncoder(msgspec.convert(body, ResponseRequest), REQUEST_ID, NOW)
 
 
+def message(asked: dict[str, Any]) -> AnswerEncoder:
+    """The same as a message, which has no log probabilities."""
+    del asked
+    said = [{"role": "user", "content": "Hi"}]
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": said,
+        "stream": True,
+        "thinking": {"type": "adaptive"},
+    }
+    return MessagesEncoder(msgspec.convert(body, MessageRequest), REQUEST_ID)
+
+
+SURFACES: dict[str, Callable[[dict[str, Any]], AnswerEncoder]] = {
+    "chat": chat,
+    "response": response,
+    "message": message,
+}
+
+
 def rendered(rendering: AnswerEncoder, said: list[UpstreamChunk]) -> int:
     """Render a stream; how many events it has."""
     count = rendering.opening(()).count(b"\n\n")
@@ -99,11 +122,11 @@ def measured(
 
 
 def compared(asked: dict[str, Any], said: list[UpstreamChunk], *, rounds: int) -> dict[str, float]:
-    """Both in turns."""
-    costs: dict[str, list[float]] = {"chat": [], "response": []}
-    events = {"chat": 1, "response": 1}
+    """All in turns."""
+    costs: dict[str, list[float]] = {name: [] for name in SURFACES}
+    events = dict.fromkeys(SURFACES, 1)
     for _ in range(rounds):
-        for name, make in (("chat", chat), ("response", response)):
+        for name, make in SURFACES.items():
             cost_us, events[name] = measured(make, asked, said)
             costs[name].append(cost_us)
     per_event = {name: median(costs[name]) / events[name] for name in costs}
@@ -113,6 +136,8 @@ def compared(asked: dict[str, Any], said: list[UpstreamChunk], *, rounds: int) -
         "response_event_us": per_event["response"],
         "event_ratio": per_event["response"] / per_event["chat"],
         "record_ratio": per_record["response"] / per_record["chat"],
+        "message_event_us": per_event["message"],
+        "message_event_ratio": per_event["message"] / per_event["chat"],
     }
 
 
@@ -124,12 +149,16 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=200)
     options = parser.parse_args()
     figures: dict[str, dict[str, float]] = {}
-    sys.stdout.write(f"{'stream':20} {'chat':>8} {'response':>9} {'events':>8} {'records':>8}\n")
+    sys.stdout.write(
+        f"{'stream':20} {'chat':>8} {'response':>9} {'events':>8} {'records':>8}"
+        f" {'message':>8} {'events':>8}\n"
+    )
     for name, (asked, said) in streams(options.records).items():
         figures[name] = found = compared(asked, said, rounds=options.rounds)
         sys.stdout.write(
             f"{name:20} {found['chat_event_us']:8.2f} {found['response_event_us']:9.2f}"
-            f" {found['event_ratio']:7.2f}x {found['record_ratio']:7.2f}x\n"
+            f" {found['event_ratio']:7.2f}x {found['record_ratio']:7.2f}x"
+            f" {found['message_event_us']:8.2f} {found['message_event_ratio']:7.2f}x\n"
         )
     if options.json:
         sys.stdout.write(json.dumps(figures) + "\n")

@@ -55,11 +55,12 @@ def pytest_runtest_makereport(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """An engine of 3.4 GB is never installed by surprise."""
-    if "vllm" not in config.option.markexpr:
-        unwanted = [item for item in items if item.get_closest_marker("vllm")]
-        config.hook.pytest_deselected(items=unwanted)
-        items[:] = [item for item in items if item not in unwanted]
+    """An engine of 3.4 GB and agents of hundreds of MB are never installed by surprise."""
+    for marker in ("vllm", "clients"):
+        if marker not in config.option.markexpr:
+            unwanted = [item for item in items if item.get_closest_marker(marker)]
+            config.hook.pytest_deselected(items=unwanted)
+            items[:] = [item for item in items if item not in unwanted]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

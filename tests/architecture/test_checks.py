@@ -124,6 +124,18 @@ def test_sql_that_is_a_literal_passes(statement: str) -> None:
     assert list(statements.check(source(text))) == []
 
 
+def test_a_stream_of_rows_that_is_built_is_found_and_another_stream_passes() -> None:
+    text = """
+    async def get(tx: Transaction, statement: str) -> None:
+        async for rows in tx.stream(statement, rows_at_once=2):
+            pass
+        async for rows in tx.stream("SELECT 1", rows_at_once=2):
+            pass
+        await port.stream(request)
+    """
+    assert [finding.line for finding in statements.check(source(text))] == [3]
+
+
 def test_a_literal_parameter_of_one_function_does_not_vouch_for_another() -> None:
     text = """
     async def first(tx: Transaction, sql: LiteralString) -> None:

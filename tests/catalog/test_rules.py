@@ -102,6 +102,27 @@ REFUSED_MODELS: dict[str, tuple[Tables, str]] = {
         f"{A}.backend: there is no such backend. Did you mean `engine`?",
     ),
     "a backend like no other": (model(backend="x"), f"{A}.backend: there is no such backend"),
+    "an alias that is a model": (
+        model(aliases=["example/model-a"]),
+        f"{A}.aliases[0]: there is a model with this ID",
+    ),
+    "an alias twice": (model(aliases=["x", "x"]), f"{A}.aliases[1]: also an alias in {A}"),
+    "an unprintable alias": (
+        model(aliases=["x\n"]),
+        f"{A}.aliases[0]: an alias has printable characters only",
+    ),
+    "an unknown fallback": (
+        model(fallbacks=["example/model-b"]),
+        f"{A}.fallbacks[0]: there is no such model. Did you mean `example/model-a`?",
+    ),
+    "itself as fallback": (
+        model(fallbacks=["example/model-a"]),
+        f"{A}.fallbacks[0]: the model itself",
+    ),
+    "more output by default than at most": (
+        model(default_output_tokens=4097),
+        f"{A}.default_output_tokens: more than max_output_length",
+    ),
     "an output longer than the context": (
         model(max_output_length=4097),
         f"{A}.max_output_length: more than context_length",

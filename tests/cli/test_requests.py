@@ -89,7 +89,7 @@ def test_a_request_is_shown_on_a_page_with_its_times(operator: Operator) -> None
     assert lines["estimated"] == "no"
     assert lines["usd"] == "0.00000125"
     assert lines["organization_id"] == str(past.customer.organization_id)
-    table = [line.rsplit(maxsplit=2) for line in shown.splitlines()[20:]]
+    table = [line.rsplit(maxsplit=2) for line in shown.splitlines()[22:]]
     assert [(row[0], row[1]) for row in table] == [
         ("queue", "0.500"),
         ("admission", "2.250"),

@@ -163,7 +163,7 @@ def test_the_tags_are_those_of_the_specification_and_ours(rendered: Json) -> Non
         *("Health", "Models", "Inference", "Credits", "Organization", "Projects"),
         *("Project keys", "Admin keys", "Spending limits", "Reports", "Policies"),
     }
-    assert set(tags) - given == {"Rate limits", "Requests"}
+    assert set(tags) - given == {"Messages", "Rate limits", "Requests"}
 
 
 def test_a_security_scheme_says_which_part_of_it_is_given(rendered: Json) -> None:
@@ -241,7 +241,11 @@ def test_generation_can_be_streamed(rendered: Json) -> None:
         if "text/event-stream" in operation["responses"]["200"]["content"]
     }
 
-    assert streaming == {"/v1/chat/completions", "/v1/responses"}
+    assert streaming == {
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/compat/anthropic/v1/messages",
+    }
 
 
 def test_a_result_requires_all_that_is_never_left_out(rendered: Json) -> None:

@@ -113,8 +113,13 @@ def test_the_given_operations_are_those_of_the_specification() -> None:
     assert rows(Origin.GIVEN) == GIVEN_TABLE
 
 
-def test_only_the_list_of_models_is_adopted() -> None:
-    assert rows(Origin.ADOPTED) == [("GET", "/v1/models", "models:read")]
+def test_only_the_list_of_models_is_adopted_under_v1() -> None:
+    adopted = rows(Origin.ADOPTED)
+
+    assert [row for row in adopted if row[1].startswith("/v1/")] == [
+        ("GET", "/v1/models", "models:read")
+    ]
+    assert {row[1].split("/")[1] for row in adopted} == {"v1", "compat"}
 
 
 def test_the_extension_is_the_table_of_the_design() -> None:
@@ -129,7 +134,12 @@ def test_every_id_and_every_route_is_declared_once() -> None:
 def test_customer_keys_are_for_inference_and_models_only() -> None:
     customer = {row.path for row in OPERATIONS if row.access.credential is Credential.CUSTOMER}
 
-    assert customer == {path for _, path, _ in GIVEN_TABLE[:4]} | {"/v1/models"}
+    compatible = {row.path for row in OPERATIONS if row.path.startswith("/compat/")}
+    assert customer == {path for _, path, _ in GIVEN_TABLE[:4]} | {"/v1/models"} | compatible
+    assert compatible == {
+        "/compat/anthropic/v1/messages",
+        "/compat/anthropic/v1/messages/count_tokens",
+    }
 
 
 def test_generating_needs_every_guard_and_counting_and_models_only_limits() -> None:
@@ -138,7 +148,9 @@ def test_generating_needs_every_guard_and_counting_and_models_only_limits() -> N
     assert guards == {
         "createChatCompletion": ALL_GUARDS,
         "createResponse": ALL_GUARDS,
+        "createMessage": ALL_GUARDS,
         "countTokens": {Guard.LIMITS},
+        "countMessageTokens": {Guard.LIMITS},
         "retrieveModel": {Guard.LIMITS},
         "listModels": {Guard.LIMITS},
     }
@@ -150,9 +162,11 @@ def test_only_model_routes_survive_the_archive() -> None:
     assert surviving == {"retrieveModel", "listModels"}
 
 
-def test_only_token_counting_answers_in_the_shape_of_messages() -> None:
+def test_only_messages_and_their_counting_answer_in_the_shape_of_messages() -> None:
     assert [row.id for row in OPERATIONS if row.error_shape is ErrorShape.MESSAGES] == [
-        "countTokens"
+        "countTokens",
+        "createMessage",
+        "countMessageTokens",
     ]
 
 

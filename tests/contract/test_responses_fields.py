@@ -110,7 +110,8 @@ STREAM_OPTIONS = Table(
 def outcome(fields: dict[str, Any]) -> tuple[str, str | None]:
     request = decoded(responses.ResponseRequest, MINIMAL | fields)
     try:
-        responses.check(request)
+        for tool in responses.check(request).values():
+            raise tool.refusal
     except InvalidRequest as refusal:
         return refusal.code, refusal.param
     except GatewayError as refusal:

@@ -28,7 +28,7 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PATHS = pytest.mark.parametrize("path", [CHAT, RESPONSES])
+PATHS = pytest.mark.parametrize("path", [*BODIES])
 STREAMS = pytest.mark.parametrize("is_stream", [False, True])
 
 
@@ -200,7 +200,7 @@ async def test_after_the_status_line_a_match_is_an_event_and_the_wait_is_comment
     assert "bread" not in text
     assert "there" not in text
     last = events_of(text)[-1]
-    error = last["error"] if path == CHAT else last["response"]["error"]
+    error = last["response"]["error"] if path == RESPONSES else last["error"]
     assert error["type"] == "policy_error"
     assert policy_id in error["message"]
     assert "[DONE]" not in text

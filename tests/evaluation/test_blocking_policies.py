@@ -6,7 +6,7 @@ import pytest
 
 from tests.identity.waiting import until
 from tests.support.judge import Fault
-from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
+from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
 from tollhouse.base.policies import Direction
@@ -41,7 +41,7 @@ async def blocked_record(judged: JudgedDeployment, request_id: str) -> dict[str,
     return found
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 @pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
 async def test_a_refusal_is_told_to_customers_by_id_and_to_admin_keys_by_name(
     judged: JudgedDeployment, path: str, direction: Direction

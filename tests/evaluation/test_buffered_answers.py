@@ -47,7 +47,7 @@ async def impatient(
 
 @pytest.mark.parametrize("is_guarded", [False, True])
 @pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 async def test_words_of_a_backend_that_refuses_are_withheld(
     judged: JudgedDeployment, path: str, *, is_stream: bool, is_guarded: bool
 ) -> None:
@@ -183,7 +183,7 @@ async def test_what_is_nested_too_deep_to_be_drawn_is_judged_without_its_escapes
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 async def test_an_answer_too_long_to_be_judged_is_charged(
     settings: Settings,
     upstream: ScriptedUpstream,
@@ -202,7 +202,7 @@ async def test_an_answer_too_long_to_be_judged_is_charged(
     ) as judged:
         await judged.forbid("forbidden", direction=Direction.RESPONSE)
         judged.answers(LONG)
-        length = {"max_tokens" if path == CHAT else "max_output_tokens": 4_000}
+        length = {"max_output_tokens" if path == RESPONSES else "max_tokens": 4_000}
 
         answer = await judged.send(path, BODIES[path]("Hi", stream=is_stream, **length))
 

@@ -19,6 +19,7 @@ from tests.support import seeds
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
+    MESSAGES,
     RESPONSES,
     JudgedDeployment,
     decisions_dropped,
@@ -35,6 +36,7 @@ STREAMS = int(os.environ.get("TOLLHOUSE_STREAMS", "25"))
 EXTRAS = {
     CHAT: {"logprobs": True, "top_logprobs": 2},
     RESPONSES: {"include": ["message.output_text.logprobs"], "top_logprobs": 2},
+    MESSAGES: {"thinking": {"type": "adaptive"}},
 }
 """Log probabilities repeat the answer."""
 
@@ -103,7 +105,7 @@ async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
     expected = 0
 
     for number in range(STREAMS):
-        path = chance.choice([CHAT, CHAT, RESPONSES])
+        path = chance.choice([CHAT, CHAT, RESPONSES, MESSAGES])
         # The journal is bounded: of many streams it has only the last.
         impatient.deployment.upstream.seen.clear()
         answer = drawn(chance, number, choices_max=3 if path == CHAT else 1)

@@ -30,7 +30,6 @@ from tests.support.judge import Fault
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
-    RESPONSES,
     JudgedDeployment,
     decisions_dropped,
     open_judged_deployment,
@@ -86,11 +85,14 @@ async def test_1_a_stream_is_judged_too(judged: JudgedDeployment) -> None:
 
 
 @STREAMS
-async def test_2_every_operation_is_judged(judged: JudgedDeployment, *, is_stream: bool) -> None:
+@pytest.mark.parametrize("path", [path for path in BODIES if path != CHAT])
+async def test_2_every_operation_is_judged(
+    judged: JudgedDeployment, path: str, *, is_stream: bool
+) -> None:
     judged.answers(ANSWER)
-    body = BODIES[RESPONSES]("Hi", stream=is_stream)
+    body = BODIES[path]("Hi", stream=is_stream)
 
-    found = await passages(judged, Mistake.KNOWS_ONE_PATH, body, path=RESPONSES)
+    found = await passages(judged, Mistake.KNOWS_ONE_PATH, body, path=path)
 
     assert found == [PASSED, WITHHELD, WITHHELD]
 
@@ -110,7 +112,7 @@ async def test_3_every_choice_is_judged(judged: JudgedDeployment, *, is_stream: 
     assert found == [PASSED, WITHHELD, WITHHELD]
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 async def test_4_arguments_of_calls_are_judged_in_streams(
     judged: JudgedDeployment, path: str
 ) -> None:

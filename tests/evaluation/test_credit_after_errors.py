@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.judge import Fault
-from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
+from tests.support.judged_deployment import BODIES, JudgedDeployment
 from tollhouse.base.policies import Direction
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -43,7 +43,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 async def test_nothing_is_reserved_when_an_error_is_received(

@@ -30,7 +30,7 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PATHS = pytest.mark.parametrize("path", [CHAT, RESPONSES])
+PATHS = pytest.mark.parametrize("path", [*BODIES])
 WORDS = 2_000
 LONG = "bread " + "word " * (WORDS - 2) + "end"
 STALLED_AFTER = 1_000
@@ -62,7 +62,7 @@ async def streamed(
     judged: JudgedDeployment, path: str = CHAT
 ) -> tuple[httpx2.Response, RecordedExchange]:
     """What the caller got, and what the backend saw."""
-    bound = {CHAT: "max_tokens", RESPONSES: "max_output_tokens"}[path]
+    bound = "max_output_tokens" if path == RESPONSES else "max_tokens"
     seen = judged.asked_of_backend
     answer = await judged.send(path, BODIES[path]("Hi", stream=True, **{bound: 4_000}))
     return answer, judged.deployment.upstream.seen[seen]
@@ -121,7 +121,7 @@ async def test_after_the_status_line_it_is_an_event(impatient: JudgedDeployment,
     answer, exchange = await streamed(impatient, path)
 
     last = events_of(answer.text)[-1]
-    error = last["error"] if path == CHAT else last["response"]["error"]
+    error = last["response"]["error"] if path == RESPONSES else last["error"]
     assert answer.status_code == 200
     assert policy_id in error["message"]
     assert "bread" not in answer.text

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.support.injections import BANK, delimited
-from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
+from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment
 from tollhouse.base.policies import Direction
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 @pytest.mark.parametrize("attack", BANK)
 async def test_an_attack_stays_inside_its_fence(
     judged: JudgedDeployment, path: str, attack: str

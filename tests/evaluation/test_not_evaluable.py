@@ -14,6 +14,7 @@ from tests.support.judge import ScriptedJudge
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
+    MESSAGES,
     RESPONSES,
     JudgedDeployment,
     judged_by,
@@ -46,11 +47,23 @@ RESPONSE_PARTS: dict[str, dict[str, Any]] = {
     "image": {"type": "input_image", "image_url": PICTURE},
     "file": {"type": "input_file", "file_data": PDF, "filename": "a.pdf"},
 }
+MESSAGE_PARTS: dict[str, dict[str, Any]] = {
+    "image": {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": PIXELS},
+    },
+    "file": {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
+    },
+}
+PARTS = {CHAT: CHAT_PARTS, RESPONSES: RESPONSE_PARTS, MESSAGES: MESSAGE_PARTS}
 REQUESTS = [
     *((CHAT, part, "messages[0].content[1]") for part in CHAT_PARTS.values()),
     *((RESPONSES, part, "input[0].content[1]") for part in RESPONSE_PARTS.values()),
+    *((MESSAGES, part, "messages[0].content[1]") for part in MESSAGE_PARTS.values()),
 ]
-PATHS = pytest.mark.parametrize("path", [CHAT, RESPONSES])
+PATHS = pytest.mark.parametrize("path", [*BODIES])
 STREAMS = pytest.mark.parametrize("is_stream", [False, True])
 
 
@@ -77,9 +90,9 @@ async def judged(
 
 
 def asking(path: str, *parts: dict[str, Any], **fields: object) -> dict[str, Any]:
-    text = TEXT if path == CHAT else {"type": "input_text", "text": TEXT["text"]}
+    text = {"type": "input_text", "text": TEXT["text"]} if path == RESPONSES else TEXT
     messages = [{"role": "user", "content": [text, *parts]}]
-    return BODIES[path]("") | {"messages" if path == CHAT else "input": messages} | fields
+    return BODIES[path]("") | {"input" if path == RESPONSES else "messages": messages} | fields
 
 
 async def assert_refused_as_the_callers(
@@ -173,7 +186,7 @@ async def test_a_policy_that_the_request_selects_refuses_media_too(
     judged: JudgedDeployment, path: str
 ) -> None:
     added = await judged.forbid("bread", scope=PolicyScope.UNATTACHED, direction=Direction.REQUEST)
-    part = (CHAT_PARTS if path == CHAT else RESPONSE_PARTS)["image"]
+    part = PARTS[path]["image"]
 
     answer = await judged.send(path, asking(path, part, policy_ids=[added]))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.judge import Fault
-from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
+from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment
 from tollhouse.base.policies import Direction
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -27,7 +27,7 @@ async def entry(judged: JudgedDeployment) -> Entry:
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 async def test_an_answer_that_nobody_can_judge_is_paid_by_the_operator(
     judged: JudgedDeployment, path: str, *, is_stream: bool
 ) -> None:
@@ -40,7 +40,7 @@ async def test_an_answer_that_nobody_can_judge_is_paid_by_the_operator(
     assert await entry(judged) == ("void", "policy_evaluator_failed", 0)
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 async def test_an_answer_that_breaks_while_it_is_held_back_is_paid_by_the_operator(
     judged: JudgedDeployment, path: str
 ) -> None:
@@ -89,7 +89,7 @@ async def test_where_nothing_was_generated_nobody_pays(
     assert await entry(judged) == ("void", None, 0)
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 async def test_a_request_that_nobody_can_judge_is_paid_by_nobody(
     judged: JudgedDeployment, path: str
 ) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.support.deployment import offering, open_deployment
 from tests.support.engine import Engine
 from tests.support.judge import ScriptedJudge
-from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment, judged_by
+from tests.support.judged_deployment import BODIES, JudgedDeployment, judged_by
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction
 from tollhouse.settings import Settings
@@ -54,7 +54,7 @@ async def test_its_scores_decide(
     async with open_deployment(judged_settings, upstream, org) as deployment:
         judged = JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
         await judged.forbid("bread", direction=direction, threshold_basis_points=threshold)
-        for path in (CHAT, RESPONSES):
+        for path in BODIES:
             for is_stream in (False, True):
                 body = BODIES[path]("How is bread baked?", stream=is_stream)
                 assert (await judged.send(path, body)).status_code == status

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from tests.support.deployment import MODEL, chat
 from tests.support.judge import Fault
-from tests.support.judged_deployment import CHAT, RESPONSES, JudgedDeployment
+from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
 from tollhouse.testing.scripts import Cut, UpstreamScript
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -170,13 +170,13 @@ async def test_what_has_ended_releases_its_body(judged: JudgedDeployment, name: 
     assert unreleased() == []
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 async def test_an_open_stream_needs_its_request_no_more(
     judged: JudgedDeployment, path: str
 ) -> None:
     judged.deployment.upstream.queue(UpstreamScript(cut=Cut(how="stall", after=3)))
     nth = 1 + len([*judged.deployment.upstream.seen])
-    body = stream() if path == CHAT else {"model": MODEL, "input": TEXT, "stream": True}
+    body = BODIES[path](TEXT, stream=True)
 
     async with (
         judged.deployment.customer() as client,

@@ -12,7 +12,7 @@ from tollhouse.policies.types import PolicyScope
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PATHS = pytest.mark.parametrize("path", [CHAT, RESPONSES])
+PATHS = pytest.mark.parametrize("path", [*BODIES])
 STREAMS = pytest.mark.parametrize("is_stream", [False, True])
 
 

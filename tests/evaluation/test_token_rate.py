@@ -15,7 +15,6 @@ from tests.support.judge import ScriptedJudge
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
-    RESPONSES,
     JudgedDeployment,
     decisions_dropped,
     open_judged_deployment,
@@ -81,7 +80,7 @@ async def send_until_refused(judged: JudgedDeployment, path: str) -> Refusal:
     raise AssertionError
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("path", [*BODIES])
 @pytest.mark.parametrize("direction", Direction)
 async def test_an_organization_that_asks_too_much_is_refused_before_anybody_is_asked(
     thrifty: JudgedDeployment, path: str, direction: Direction

@@ -36,7 +36,11 @@ LANES = 6
 breakers, which would otherwise keep most faults from happening."""
 SLOW_FAULTS = {"sends too long a record"}
 """Which say nothing new when they are repeated, and take seconds."""
-PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
+PATHS = {
+    "chat": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "messages": "/compat/anthropic/v1/messages",
+}
 
 
 @pytest.fixture
@@ -68,6 +72,9 @@ def body(endpoint: str, content: str, *, model_id: str, is_stream: bool) -> dict
     shared = {"model": model_id, "stream": is_stream}
     if endpoint == "chat":
         return shared | {"messages": [{"role": "user", "content": content}]}
+    if endpoint == "messages":
+        said = [{"role": "user", "content": content}]
+        return shared | {"messages": said, "max_tokens": 1_024}
     return shared | {"input": content}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
-from tests.support.raw_streams import CHAT, LAST_CHUNK
+from tests.support.raw_streams import CHAT, LAST_CHUNK, MESSAGES, RESPONSES
 
 RECEIVE_BUFFER_BYTES = 4_096
 SEGMENT_BYTES = 536
@@ -24,6 +24,8 @@ ESTABLISHED = "01"
 _HEAD_END = b"\r\n\r\n"
 _CHAT_TEXT = re.compile(rb'"content":"([^"]*)')
 _RESPONSE_DELTA = re.compile(rb'"delta":"([^"]*)')
+_MESSAGE_TEXT = re.compile(rb'"text":"([^"]*)')
+_PIECES = {CHAT: _CHAT_TEXT, RESPONSES: _RESPONSE_DELTA, MESSAGES: _MESSAGE_TEXT}
 _RESPONSE_TEXT = re.compile(rb'"text":"([^"]*)')
 
 
@@ -54,6 +56,8 @@ def delivered_tokens(path: str, received: bytes) -> int:
 
     The last events of a Responses stream repeat the whole text, which counts once.
     """
+    if path == MESSAGES:
+        return _words(_MESSAGE_TEXT.findall(received))
     if path == CHAT:
         return _words(_CHAT_TEXT.findall(received))
     texts: list[bytes] = _RESPONSE_TEXT.findall(received)
@@ -133,7 +137,7 @@ class Caller:
 
     async def read_tokens(self, count: int) -> None:
         """Read until so many tokens of a stream have come, or the answer ended."""
-        piece = _CHAT_TEXT if self.path == CHAT else _RESPONSE_DELTA
+        piece = _PIECES[self.path]
         found, counted_to = 0, 0
         while found < count and not self.is_whole and await self.read(8_192):
             # What is cut by the end of a read is counted with the next one.

@@ -18,7 +18,7 @@ from tests.hostile.deployment import (
     STEADY,
     Deployment,
 )
-from tests.support.raw_streams import CHAT, RESPONSES
+from tests.support.raw_streams import CHAT, MESSAGES, RESPONSES
 from tollhouse.base.policies import Mode
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock]
@@ -59,7 +59,7 @@ class Stall:
         return 1 if self.mode is Mode.ENFORCING and not self.is_stream else READERS
 
     def __str__(self) -> str:
-        operation = "chat" if self.path == CHAT else "responses"
+        operation = self.path.rpartition("/")[2]
         form = "stream" if self.is_stream else "JSON"
         policy = f", {self.mode.value} policy" if self.mode else ""
         return f"{operation} {form} of {self.model}, {self.reads.value} read{policy}"
@@ -84,7 +84,7 @@ async def stop_reading(caller: Caller, stall: Stall) -> None:
 
 STREAMS = [
     Stall(path=path, reads=reads)
-    for path in (CHAT, RESPONSES)
+    for path in (CHAT, RESPONSES, MESSAGES)
     for reads in (Phase.HEAD, Phase.FIRST_EVENT, Phase.MIDDLE)
 ]
 ENDS_OF_STREAMS = [
@@ -92,13 +92,14 @@ ENDS_OF_STREAMS = [
     for mode in (None, Mode.MONITORING, Mode.ENFORCING)
 ]
 JUDGED_STREAMS = [
-    *(Stall(path=path, mode=Mode.MONITORING) for path in (CHAT, RESPONSES)),
+    *(Stall(path=path, mode=Mode.MONITORING) for path in (CHAT, RESPONSES, MESSAGES)),
     *(
         Stall(path=path, reads=reads, mode=Mode.ENFORCING)
         for path in (CHAT, RESPONSES)
         for reads in (Phase.NOTHING, Phase.MIDDLE)
     ),
 ]
+"""Messages have only text, and what a judge can read of it fits into the kernel's buffers."""
 WHOLE_ANSWERS = [
     Stall(path=path, is_stream=False, reads=reads, mode=mode)
     for path in (CHAT, RESPONSES)

@@ -57,6 +57,18 @@ ROWS = (
         needs_model=True,
     ),
     Row(
+        *("createMessage", "POST", "/compat/anthropic/v1/messages", "customer", "inference:write"),
+        needs_model=True,
+    ),
+    Row(
+        "countMessageTokens",
+        "POST",
+        "/compat/anthropic/v1/messages/count_tokens",
+        "customer",
+        "inference:write",
+        needs_model=True,
+    ),
+    Row(
         *("retrieveModel", "GET", "/v1/models/{model}", "customer", "models:read"),
         survives_archive=True,
     ),

@@ -29,6 +29,9 @@ class UnusedBackend:
 
     is_ready = True
 
+    def take_retry(self) -> bool:
+        return True
+
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
         raise NotImplementedError
 
@@ -92,3 +95,72 @@ def test_a_model_whose_backend_does_not_answer_is_not_ready() -> None:
     assert failed.value.retry_after_seconds is not None
     backend.is_ready = True
     models.find(NAME, caller)
+
+
+# Aliases and fallbacks
+
+
+SPARES = ("example/spare-1", "example/spare-2")
+
+
+def with_fallbacks(backends: dict[str, UnusedBackend]) -> ModelResolver:
+    """The named model and its fallbacks, each on a backend of its own."""
+    (table,) = model().values()
+    tables = {
+        NAME: table | {"backend": "b0", "aliases": ["alias"], "fallbacks": list(SPARES)},
+        SPARES[0]: table | {"backend": "b1"},
+        SPARES[1]: table | {"backend": "b2", "required_checks": ["identity"]},
+    }
+    (engine,) = BACKENDS.values()
+    catalog = rules.parse(dict.fromkeys(backends, engine), tables)
+    clock = HeldClock(datetime.now(UTC))
+    rate = OrganizationRate(clock, per_minute=1_000)
+    return ModelResolver(catalog, backends, price_revision=1, counted_bytes=rate)
+
+
+CASES: list[tuple[set[str], frozenset[str] | None, frozenset[str], list[str]]] = [
+    # not ready, allowed models, granted checks, candidates
+    (set(), None, frozenset({"identity"}), [NAME, *SPARES]),
+    (set(), None, frozenset(), [NAME, SPARES[0]]),
+    (set(), frozenset({NAME}), frozenset({"identity"}), [NAME]),
+    ({"b0"}, None, frozenset({"identity"}), [*SPARES]),
+    ({"b0", "b1"}, None, frozenset({"identity"}), [SPARES[1]]),
+    ({"b1"}, frozenset({NAME, SPARES[0]}), frozenset(), [NAME]),
+]
+
+
+@pytest.mark.parametrize(("down", "allowed", "granted", "expected"), CASES)
+@pytest.mark.parametrize("name", [NAME, "alias"])
+def test_candidates_are_those_that_the_customer_may_use_and_that_are_ready(
+    name: str,
+    down: set[str],
+    allowed: frozenset[str] | None,
+    granted: frozenset[str],
+    expected: list[str],
+) -> None:
+    backends = {each: UnusedBackend() for each in ("b0", "b1", "b2")}
+    for each in down:
+        backends[each].is_ready = False
+    caller = msgspec.structs.replace(customer(), allowed_models=allowed, granted_checks=granted)
+
+    found = with_fallbacks(backends).candidates(name, caller)
+
+    assert [resolved.id for resolved in found] == expected
+
+
+def test_a_fallback_does_not_stand_in_for_a_model_that_the_customer_may_not_use() -> None:
+    models = with_fallbacks({each: UnusedBackend() for each in ("b0", "b1", "b2")})
+    caller = msgspec.structs.replace(customer(), allowed_models=frozenset(SPARES))
+
+    for name in (NAME, "alias"):
+        with pytest.raises(ModelNotFound):
+            models.candidates(name, caller)
+
+
+def test_without_any_ready_backend_the_model_is_not_ready() -> None:
+    backends = {each: UnusedBackend() for each in ("b0", "b1", "b2")}
+    for each in backends.values():
+        each.is_ready = False
+
+    with pytest.raises(ModelNotReady):
+        with_fallbacks(backends).candidates(NAME, customer())

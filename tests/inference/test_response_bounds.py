@@ -17,7 +17,7 @@ ORDINARY = ModelBounds(
 
 
 def bound_of(model: ModelBounds = ORDINARY, /, **members: object) -> TokenBound:
-    request, _ = translate(decode({"model": "m", "input": "a"} | members, ResponseRequest))
+    request, *_ = translate(decode({"model": "m", "input": "a"} | members, ResponseRequest))
     return of_chat_request(request, model)
 
 

@@ -58,3 +58,24 @@ async def test_a_session_says_more_than_a_cache_key(replicas: Replicas) -> None:
 
     assert apart[0] > 0
     assert together == [0, REQUESTS]
+
+
+@pytest.mark.parametrize("header", ["x-session-affinity", "X-Claude-Code-Session-Id"])
+async def test_headers_of_other_interfaces_name_a_session(replicas: Replicas, header: str) -> None:
+    keys = [{"prompt_cache_key": str(number)} for number in range(REQUESTS)]
+
+    assert await replicas.seen([({header: "one"}, key) for key in keys]) == [0, REQUESTS]
+
+
+async def test_a_given_header_says_more_than_another_one(replicas: Replicas) -> None:
+    hints = [
+        ({"x-service-session-id": "one", "x-session-affinity": str(number)}, dict[str, str]())
+        for number in range(REQUESTS)
+    ]
+
+    assert await replicas.seen(hints) == [0, REQUESTS]
+
+
+@pytest.mark.parametrize("value", ["", "a" * 513])
+async def test_an_unfit_value_of_another_header_is_ignored(replicas: Replicas, value: str) -> None:
+    assert sum(await replicas.seen([({"x-session-affinity": value}, {})])) == 1

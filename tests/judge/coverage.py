@@ -12,6 +12,7 @@ from tollhouse.backends.openai_json import Forwarding, encode
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.chat import ChatRequest
+from tollhouse.contract.message_request import MessageRequest
 from tollhouse.contract.responses import ResponseRequest
 from tollhouse.evaluation.content.rendering import (
     UNJUDGED_OF_ANSWER,
@@ -22,6 +23,7 @@ from tollhouse.evaluation.errors import NotEvaluable
 from tollhouse.evaluation.types import Content
 from tollhouse.inference.chat import ChatEncoder
 from tollhouse.inference.endpoint import Finish
+from tollhouse.inference.messages.endpoint import MessagesEncoder
 from tollhouse.inference.responses.endpoint import ResponsesEncoder
 from tollhouse.ledger.pricing import Usage
 
@@ -93,6 +95,16 @@ def response_rendering() -> ResponsesEncoder:
     body = {"model": "m", "input": "Hi", "include": ["message.output_text.logprobs"]}
     request = msgspec.convert(body, ResponseRequest)
     return ResponsesEncoder(request, REQUEST_ID, datetime.now(UTC))
+
+
+def message_rendering() -> MessagesEncoder:
+    body = {
+        "model": "m",
+        "max_tokens": 1,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "thinking": {"type": "adaptive"},
+    }
+    return MessagesEncoder(msgspec.convert(body, MessageRequest), REQUEST_ID)
 
 
 def is_judged(content: Callable[[], Content]) -> bool:

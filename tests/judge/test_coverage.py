@@ -20,6 +20,7 @@ from tests.judge.coverage import (
     is_judged,
     is_missed_in_answer,
     is_missed_in_request,
+    message_rendering,
     response_rendering,
 )
 from tests.judge.samples import MARKER, Body, Path
@@ -28,6 +29,8 @@ from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion, Upstream
 from tollhouse.base.errors import GatewayError
 from tollhouse.contract import completions as wire
 from tollhouse.contract.chat import ChatMessage, ChatRequest
+from tollhouse.contract.message_request import MessageRequest
+from tollhouse.contract.message_request import check as check_message
 from tollhouse.contract.responses import ResponseRequest, check
 from tollhouse.evaluation.content.rendering import (
     UNJUDGED_OF_MESSAGE,
@@ -37,6 +40,7 @@ from tollhouse.evaluation.content.rendering import (
 )
 from tollhouse.evaluation.content.stream_accumulator import StreamAccumulator
 from tollhouse.inference.endpoint import AnswerEncoder
+from tollhouse.inference.messages.translation import translate as translate_message
 from tollhouse.inference.responses.translation import translate
 
 NEVER_SAID = {"name", "tool_call_id"}
@@ -72,14 +76,69 @@ RESPONSE_PLACES: list[Body] = [
 ]
 
 
+MESSAGES = samples.of(MessageRequest)
+
+
+def _said(role: str, content: object) -> list[Body]:
+    return [{"role": role, "content": content}]
+
+
+_DOCUMENT: Body = {"type": "document", "source": {"type": "text", "data": "Hi"}}
+MESSAGE_PLACES: list[Body] = [
+    {"system": MARKER},
+    {"system": [{"type": "text", "text": MARKER}]},
+    {"messages": _said("user", MARKER)},
+    {"messages": _said("system", MARKER)},
+    {"messages": _said("user", [{"type": "text", "text": MARKER}])},
+    {"messages": _said("assistant", [{"type": "text", "text": MARKER}])},
+    {"messages": _said("assistant", [{"type": "thinking", "thinking": MARKER}])},
+    {
+        "messages": _said(
+            "assistant", [{"type": "tool_use", "id": "c", "name": "f", "input": {"a": MARKER}}]
+        )
+    },
+    {
+        "messages": _said(
+            "assistant", [{"type": "tool_use", "id": "c", "name": MARKER, "input": {"a": 1}}]
+        )
+    },
+    {"messages": _said("user", [{"type": "tool_result", "tool_use_id": "c", "content": MARKER}])},
+    {
+        "messages": _said(
+            "user",
+            [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c",
+                    "content": [{"type": "tool_reference", "tool_name": MARKER}],
+                }
+            ],
+        )
+    },
+    {"messages": _said("user", [_DOCUMENT | {"title": MARKER}])},
+    {"messages": _said("user", [_DOCUMENT | {"context": MARKER}])},
+    {"messages": _said("user", [_DOCUMENT | {"source": {"type": "text", "data": MARKER}}])},
+    {
+        "messages": _said(
+            "user",
+            [{"type": "search_result", "title": "t", "source": MARKER, "content": "Hi"}],
+        )
+    },
+    {"tools": [{"name": "f", "description": MARKER, "input_schema": {}}]},
+    {"tools": [{"name": "f", "input_schema": {"description": MARKER}}]},
+    {"output_config": {"format": {"type": "json_schema", "schema": {"description": MARKER}}}},
+    {"stop_sequences": [MARKER]},
+]
+
+
 def named(found: Iterable[tuple[Path, Body]]) -> list[str]:
     return [".".join(path) for path, _ in found]
 
 
-@pytest.fixture(params=["chat", "responses"])
+@pytest.fixture(params=[chat_rendering, response_rendering, message_rendering])
 def rendering(request: pytest.FixtureRequest) -> AnswerEncoder:
-    """What a caller of either operation reads, with all that can be asked for."""
-    return chat_rendering() if request.param == "chat" else response_rendering()
+    """What a caller of each operation reads, with all that can be asked for."""
+    return request.param()
 
 
 @pytest.mark.parametrize(("path", "body"), REQUESTS, ids=named(REQUESTS))
@@ -95,7 +154,7 @@ def test_every_text_of_a_response_request_is_judged_or_stays_here(path: Path, bo
     del path
     try:
         check(request := msgspec.convert(body, ResponseRequest))
-        translated, _ = translate(request)
+        translated, *_ = translate(request)
     except GatewayError:
         return
 
@@ -107,7 +166,31 @@ def test_every_text_of_a_response_request_is_judged_or_stays_here(path: Path, bo
 def test_the_places_of_a_response_request_that_a_model_reads_are_judged(place: Body) -> None:
     body = {"model": "m", "input": "Hi", **place}
 
-    translated, _ = translate(msgspec.convert(body, ResponseRequest))
+    translated, *_ = translate(msgspec.convert(body, ResponseRequest))
+
+    assert MARKER in encode(translated, FORWARDING).decode()
+    assert is_judged(lambda: request_content(translated))
+
+
+@pytest.mark.parametrize(("path", "body"), MESSAGES, ids=named(MESSAGES))
+def test_every_text_of_a_message_request_is_judged_or_stays_here(path: Path, body: Body) -> None:
+    """It is judged as the chat that it becomes, which is all that the backend gets."""
+    del path
+    try:
+        check_message(request := msgspec.convert(body, MessageRequest))
+        translated, _ = translate_message(request)
+    except GatewayError:
+        return
+
+    if MARKER in encode(translated, FORWARDING).decode():
+        assert is_judged(lambda: request_content(translated))
+
+
+@pytest.mark.parametrize("place", MESSAGE_PLACES)
+def test_the_places_of_a_message_request_that_a_model_reads_are_judged(place: Body) -> None:
+    body = {"model": "m", "max_tokens": 1, "messages": _said("user", "Hi"), **place}
+
+    translated, _ = translate_message(msgspec.convert(body, MessageRequest))
 
     assert MARKER in encode(translated, FORWARDING).decode()
     assert is_judged(lambda: request_content(translated))
@@ -156,3 +239,4 @@ def test_the_walk_sees_what_matters() -> None:
     assert len(REQUESTS) > 50
     assert len(COMPLETIONS) > 40
     assert len(CHUNKS) > 30
+    assert {path[0] for path, _ in MESSAGES} >= {"messages", "system", "tools", "output_config"}

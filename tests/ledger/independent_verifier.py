@@ -5,7 +5,7 @@ form: every entry is read once and added to what it should have changed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -62,13 +62,16 @@ class Expected:
                 sums[name] += used[name]
 
 
-async def faults(database: Database) -> list[str]:
-    """Return everything that grants, entries and closings do not explain, of all organizations."""
+async def faults(database: Database, *, fallbacks: Collection[str] = ()) -> list[str]:
+    """Return everything that grants, entries and closings do not explain, of all organizations.
+
+    A resolution has the model of its hold, unless it is one of `fallbacks`.
+    """
     async with database.snapshot() as tx:
         await tx.execute("LOCK TABLE ONLY ledger_entries IN ACCESS SHARE MODE")
         closed = {row["day"] for row in await tx.fetch_all("SELECT day FROM closed_days")}
         expected = Expected()
-        found = [*await _read_entries(tx, expected, closed)]
+        found = [*await _read_entries(tx, expected, closed, fallbacks)]
         await _read_closings(tx, expected)
         await _read_grants(tx, expected)
         found += await _compare_accounts(tx, expected)
@@ -78,7 +81,9 @@ async def faults(database: Database) -> list[str]:
         return found
 
 
-async def _read_entries(tx: Transaction, expected: Expected, closed: set[date]) -> list[str]:
+async def _read_entries(
+    tx: Transaction, expected: Expected, closed: set[date], fallbacks: Collection[str]
+) -> list[str]:
     rows = await tx.fetch_all("SELECT * FROM ledger_entries ORDER BY phase")
     holds: dict[Place, Row] = {}
     found: list[str] = []
@@ -90,17 +95,21 @@ async def _read_entries(tx: Transaction, expected: Expected, closed: set[date]) 
             holds[key] = row
             expected.spend(row["admitted_day"], _spender(row), reserved=row["held_pico"])
         else:
-            found += _resolve(expected, holds.pop(key, None), row)
+            found += _resolve(expected, holds.pop(key, None), row, fallbacks)
     expected.open_holds = {key: row["held_pico"] for key, row in holds.items()}
     return found
 
 
-def _resolve(expected: Expected, hold: Row | None, row: Row) -> Iterator[str]:
+def _resolve(
+    expected: Expected, hold: Row | None, row: Row, fallbacks: Collection[str]
+) -> Iterator[str]:
     name = f"resolution {row['reservation_id']}"
     if hold is None:
         yield f"{name} has no hold"
-    elif hold["held_pico"] != row["held_pico"] or _spender(hold) != _spender(row):
+    elif hold["held_pico"] != row["held_pico"] or _spender(hold)[:3] != _spender(row)[:3]:
         yield f"{name} is not that of its hold"
+    elif row["model"] != hold["model"] and row["model"] not in fallbacks:
+        yield f"{name} is of {row['model']}, its hold of {hold['model']}"
     posted = sum(row[part] for part in PARTS)
     if posted != row["posted_pico"] or posted > row["held_pico"]:
         yield f"{name} posts {row['posted_pico']}, its parts {posted}, its hold {row['held_pico']}"

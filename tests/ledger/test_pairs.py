@@ -18,6 +18,7 @@ PLANNED_ONCE = {
     "ledger_admit_batch",
     "ledger_settle_one",
     "ledger_settle_batch",
+    "ledger_settle_answered",
 }
 
 

@@ -21,6 +21,7 @@ ENDINGS = (
     b"event: response.completed",
     b"event: response.incomplete",
     b"event: response.failed",
+    b"event: message_stop",
 )
 """What the last record of a stream can be."""
 UNAVAILABLE = "policy_evaluator_unavailable"

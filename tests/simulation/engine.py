@@ -75,6 +75,9 @@ class SimulatedBackend:
         """Nothing but completions is asked of it."""
         raise BackendFailed(replica=REPLICA)
 
+    def take_retry(self) -> bool:
+        return True
+
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
         """The whole answer after all its delays."""
         facts = self._opened(request)

@@ -39,6 +39,9 @@ class SimulatedJudge:
         """Nobody streams a verdict."""
         raise NotImplementedError
 
+    def take_retry(self) -> bool:
+        return True
+
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
         """Answer one question on one window."""
         asked = request.body.decode()

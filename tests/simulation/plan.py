@@ -15,6 +15,14 @@ FIELDS = ("reasoning", "reasoning_content", "refusal", "arguments")
 CLOCK_OFFSETS = (0.0, 0.0, 0.0, -2.0, 2.0, -300.0, 300.0)
 
 
+class Surface(Enum):
+    """The operation that a caller uses."""
+
+    CHAT = "chat"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
+
+
 class Backend(Enum):
     """How a backend bills; the catalog has one of each."""
 
@@ -128,7 +136,7 @@ class Request:
     worker: int
     at: float
     is_stream: bool = True
-    is_response: bool = False
+    surface: Surface = Surface.CHAT
     choices: int = 1
     words: int = 2
     bad_policy: int | None = None
@@ -260,8 +268,8 @@ def _policy(random: Random, number: int) -> Policy:
 def _request(
     random: Random, number: int, organizations: int, workers: int, spread: float
 ) -> Request:
-    is_response = random.random() < 0.3
-    choices = 1 if is_response or random.random() < 0.8 else 2
+    surface = _surface(random)
+    choices = 1 if surface is not Surface.CHAT or random.random() < 0.8 else 2
     bad_policy = random.randrange(3) if random.random() < 0.1 else None
     return Request(
         number=number,
@@ -269,7 +277,7 @@ def _request(
         worker=random.randrange(workers),
         at=random.uniform(0, spread),
         is_stream=random.random() < 0.75,
-        is_response=is_response,
+        surface=surface,
         choices=choices,
         words=random.randint(1, 4),
         bad_policy=bad_policy,
@@ -278,6 +286,13 @@ def _request(
         answer=_answer(random, choices),
         reading=_reading(random),
     )
+
+
+def _surface(random: Random) -> Surface:
+    chance = random.random()
+    if chance < 0.2:
+        return Surface.RESPONSES
+    return Surface.MESSAGES if chance < 0.4 else Surface.CHAT
 
 
 def _answer(random: Random, choices: int) -> Answer:

@@ -15,6 +15,7 @@ from tests.simulation.plan import (
     Record,
     Report,
     Request,
+    Surface,
     Trouble,
     Verdict,
     Worker,
@@ -45,7 +46,7 @@ def scenarios() -> dict[str, Plan]:
             _request(is_stream=is_stream, answer=_ENDINGS[ending]),
             policies=_POLICIES[policies],
         )
-    return found | _responses() | _backends() | _callers() | _databases() | _judges() | _money()
+    return found | _surfaces() | _backends() | _callers() | _databases() | _judges() | _money()
 
 
 def _plan(*requests: Request, policies: tuple[Policy, ...] = (), **changes: object) -> Plan:
@@ -59,10 +60,10 @@ def _request(**changes: object) -> Request:
     return replace(request, **changes)  # pyright: ignore[reportArgumentType]
 
 
-def _responses() -> dict[str, Plan]:
+def _surfaces() -> dict[str, Plan]:
     return {
-        f"responses, {policies}": _plan(_request(is_response=True), policies=_POLICIES[policies])
-        for policies in _POLICIES
+        f"{surface.value}, {name}": _plan(_request(surface=surface), policies=_POLICIES[name])
+        for surface, name in product((Surface.RESPONSES, Surface.MESSAGES), _POLICIES)
     }
 
 

@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from tests.simulation.plan import Answer, Organization, Plan, Reading, Report, Request, Worker
+from tests.simulation.plan import (
+    Answer,
+    Organization,
+    Plan,
+    Reading,
+    Report,
+    Request,
+    Surface,
+    Worker,
+)
 
 T = TypeVar("T")
 
@@ -83,7 +92,7 @@ def _simpler_organizations(plan: Plan) -> Iterator[Plan]:
 def _simpler_requests(request: Request) -> Iterator[Request]:
     answer = request.answer
     yield replace(request, reading=Reading())
-    yield replace(request, is_response=False)
+    yield replace(request, surface=Surface.CHAT)
     yield replace(request, bad_policy=None)
     yield replace(request, words=1, shows_usage=False, at=0.0)
     yield replace(request, answer=replace(answer, report=Report.TRUE))

@@ -16,7 +16,7 @@ from tests.simulation.database import SimulatedDatabase
 from tests.simulation.engine import SimulatedBackend
 from tests.simulation.judge import SimulatedJudge
 from tests.simulation.ledger_server import LedgerServer
-from tests.simulation.plan import Backend, Organization, Policy
+from tests.simulation.plan import Backend, Organization, Policy, Surface
 from tests.simulation.redis_server import RedisServer, SimulatedRedisTransport
 from tests.simulation.system import (
     EPOCH,
@@ -41,12 +41,15 @@ from tollhouse.base.tasks import Tasks
 from tollhouse.base.traffic import UNLIMITED, TrafficLimits
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody, ErrorShape
+from tollhouse.contract.message_request import MessageRequest
 from tollhouse.contract.responses import ResponseRequest
 from tollhouse.evaluation.buffer_quota import AnswerBuffers
 from tollhouse.evaluation.dependencies import evaluator_dependencies, evaluator_for
 from tollhouse.evaluation.policy_resolver import PolicyResolver
 from tollhouse.inference.calls import InferenceAnswer, InferenceCall, WholeAnswer
 from tollhouse.inference.chat import ChatEndpoint
+from tollhouse.inference.endpoint import Endpoint
+from tollhouse.inference.messages.endpoint import MessagesEndpoint
 from tollhouse.inference.meter import tokens_of
 from tollhouse.inference.model_resolver import ModelResolver
 from tollhouse.inference.pipeline import Pipeline, Timeouts
@@ -273,7 +276,7 @@ class Worker:
             InferenceCall(
                 request_id=facts.request_id,
                 now=self.clock.now(),
-                endpoint=ResponsesEndpoint() if facts.request.is_response else ChatEndpoint(),
+                endpoint=_ENDPOINTS[facts.request.surface],
                 body=_body(facts),
                 session=None,
                 permit=MovedPermit(facts, permit),
@@ -410,17 +413,22 @@ def _applied(organization: int, policy: Policy, version: int) -> AppliedPolicy:
     )
 
 
-def _show(failure: GatewayError, request_id: RequestId) -> ErrorBody:
-    presentation = Presentation(
-        request_id=request_id, shape=ErrorShape.OPENAI, documentation_url=None
-    )
+def _show(failure: GatewayError, request_id: RequestId, shape: ErrorShape) -> ErrorBody:
+    presentation = Presentation(request_id=request_id, shape=shape, documentation_url=None)
     return body_of(failure, presentation)
 
 
-def _body(facts: Facts) -> ChatRequest | ResponseRequest:
+_ENDPOINTS: dict[Surface, Endpoint] = {
+    Surface.CHAT: ChatEndpoint(),
+    Surface.RESPONSES: ResponsesEndpoint(),
+    Surface.MESSAGES: MessagesEndpoint(),
+}
+
+
+def _body(facts: Facts) -> ChatRequest | ResponseRequest | MessageRequest:
     request, text = facts.request, " ".join(prompt_words(facts))
     model = f"model/{request.answer.backend.value}"
-    if request.is_response:
+    if request.surface is Surface.RESPONSES:
         return msgspec.convert(
             {
                 "model": model,
@@ -436,6 +444,8 @@ def _body(facts: Facts) -> ChatRequest | ResponseRequest:
         "stream": request.is_stream,
         "max_tokens": request.output_tokens,
     }
+    if request.surface is Surface.MESSAGES:
+        return msgspec.convert(body | {"thinking": {"type": "adaptive"}}, MessageRequest)
     if request.choices > 1:
         body["n"] = request.choices
     if request.is_stream and request.shows_usage:

@@ -24,6 +24,7 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
+MESSAGES = "/compat/anthropic/v1/messages"
 _RECORDED = """
     SELECT coalesce(sum(cardinality(scores)), 0)
       FROM evaluations
@@ -58,7 +59,14 @@ def response(content: str = "Say something.", **fields: object) -> dict[str, Any
     return {"model": MODEL, "input": content, **fields}
 
 
-BODIES = {CHAT: chat, RESPONSES: response}
+def message(content: str = "Say something.", **fields: object) -> dict[str, Any]:
+    """The same request as `chat` makes, in the form of Messages."""
+    said = [{"role": "user", "content": content}]
+    return {"model": MODEL, "max_tokens": 1_024, "messages": said, **fields}
+
+
+BODIES = {CHAT: chat, RESPONSES: response, MESSAGES: message}
+"""The operations that generate."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ import httpx2
 from aiohttp import web
 
 from tests.support.gateway import TIMEOUT_SECONDS
-from tests.support.judged_deployment import CHAT, RESPONSES
+from tests.support.judged_deployment import BODIES, CHAT
 from tests.support.loopback import serving
 from tests.support.reading import Body, Place, by_choice, put_together, used_tokens
 from tollhouse.base.policies import Direction, Mode
@@ -182,7 +182,7 @@ class NaiveGuard:
 @asynccontextmanager
 async def running_guard(guard: NaiveGuard) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of it; its work is over when the block is left."""
-    async with serving(dict.fromkeys((CHAT, RESPONSES), guard.serve)) as origin:
+    async with serving(dict.fromkeys(BODIES, guard.serve)) as origin:
         async with _client_of(origin) as client:
             yield client
         await guard.finish()

@@ -9,6 +9,7 @@ from typing import Any
 from tests.support.gateway import TIMEOUT_SECONDS
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+MESSAGES = "/compat/anthropic/v1/messages"
 LAST_CHUNK = b"0\r\n\r\n"
 
 

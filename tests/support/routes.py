@@ -9,8 +9,11 @@ from tollhouse.api.router import Route
 from tollhouse.manage import routes as managed
 
 
-def _table(routes: Callable[..., tuple[Route, ...]]) -> tuple[Route, ...]:
-    return routes(**{name: MagicMock() for name in inspect.signature(routes).parameters})
+def table(routes: Callable[..., tuple[Route, ...]], **chosen: object) -> tuple[Route, ...]:
+    """Return the routes of a package; options are off unless they are chosen."""
+    parameters = inspect.signature(routes).parameters.values()
+    made = {each.name: False if each.annotation is bool else MagicMock() for each in parameters}
+    return routes(**made | chosen)
 
 
-ROUTES = _table(given.routes) + _table(managed.routes)
+ROUTES = table(given.routes) + table(managed.routes)

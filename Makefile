@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-cells test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-cells test-clients test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -7,9 +7,10 @@ LONG := $(BIN)/pytest -o faulthandler_timeout=0
 RECORD := $(BIN)/python -m tools.long_runs run
 AVAILABILITY := TOLLHOUSE_AVAILABILITY_ROUNDS=3 $(LONG) -n0 tests/availability
 CELLS := TOLLHOUSE_CELL_ORGANIZATIONS=50 TOLLHOUSE_CELL_MOVES=10 TOLLHOUSE_CELL_KILLS=12 \
-	$(LONG) -n0 tests/cells/test_drill.py
+	TOLLHOUSE_CELL_UNDONE=9 $(LONG) -n0 tests/cells/test_drill.py
 HOSTILE := TOLLHOUSE_STALLED_READERS=1000 $(LONG) tests/hostile
-UPGRADES := TOLLHOUSE_UPGRADE_REQUESTS=500 TOLLHOUSE_RESTORE_REQUESTS=500 $(LONG) tests/upgrades
+UPGRADES := TOLLHOUSE_UPGRADE_REQUESTS=500 TOLLHOUSE_RESTORE_REQUESTS=500 \
+	TOLLHOUSE_UPGRADE_KILLS=4 $(LONG) tests/upgrades
 # Whoever starts without compiled files measures the compiler.
 BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
 COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
@@ -65,11 +66,15 @@ test-availability: ## machines with PostgreSQL killed, frozen and cut off, three
 	TOLLHOUSE_AVAILABILITY_RESULTS=docs/evidence/availability.jsonl $(AVAILABILITY)
 	$(BIN)/python -m tests.availability.results
 
-test-upgrades: ## a rolling upgrade from 0.2.0 and back, and a restore, both under load
+test-upgrades: ## a rolling upgrade from 0.2.0 and back, a restore, both under load, and killed migrations
 	$(UPGRADES)
 
-test-cells: ## two cells behind nginx: 50 organizations, 10 moves killed at each step, a cell lost
+test-cells: ## two cells behind nginx and Envoy: 50 organizations, 10 moves killed at each step, a cell lost
 	$(CELLS)
+
+test-clients: ## tests with real agents, which are installed once: Codex and Claude Code take 800 MB
+	$(BIN)/python -m tools.clients
+	$(LONG) -n0 -m clients
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm
@@ -112,8 +117,8 @@ lock-sdks: ## resolve the SDKs in requirements/sdks anew
 		echo "$${sdk%-*}==$${sdk##*-}" | uv pip compile --quiet --generate-hashes --universal \
 		--python-version 3.11 --no-header --no-emit-index-url --output-file $$lock -; done
 
-lock-peers: ## resolve the gateways in requirements/peers, which bench.peers measures, anew
-	set -e; for pin in requirements/peers/*.in; do \
+lock-peers: ## resolve the gateways that bench.peers measures, and Patroni, anew
+	set -e; for pin in requirements/peers/*.in requirements/cluster/*.in; do \
 		uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header \
 		--no-emit-index-url --output-file $${pin%.in}.txt $$pin; done
 	npm install --silent --ignore-scripts --package-lock-only --prefix requirements/peers/portkey

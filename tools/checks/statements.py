@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from tools.checks.source import Finding, Source
 
 RUNNERS = frozenset({"fetch_one", "fetch_all", "fetch_value", "execute", "execute_many"})
+STREAM_METHOD, STREAM_ARGUMENT = "stream", "rows_at_once"
+"""Other objects stream too; only `Transaction.stream` has this argument."""
+BUILT_FROM_CONSTANTS = frozenset({("archive", "store"), ("storage", "portable")})
+"""Modules whose streams read a table that cannot be an argument: a partition of a day, or a table
+that an organization's export lists. They build or pick the statement from constants."""
 MESSAGE = "SQL must be a literal here, or a module's Final constant that is one"
 
 
@@ -13,6 +18,8 @@ def check(source: Source) -> Iterator[Finding]:
     """Find statements that are formatted, joined, added up or passed in as mere text."""
     constants = _literal_constants(source.tree)
     for call, passed_on in _runs(source.tree, frozenset()):
+        if _is_stream(call) and source.module in BUILT_FROM_CONSTANTS:
+            continue
         statement = _statement(call)
         if not _is_literal(statement, constants | passed_on):
             yield source.finding(call, MESSAGE)
@@ -22,14 +29,22 @@ def _runs(node: ast.AST, passed_on: frozenset[str]) -> Iterator[tuple[ast.Call, 
     """Calls that run SQL, with the parameters there that the type checker holds to literals."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         passed_on = _literal_parameters(node)
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in RUNNERS
-    ):
+    if isinstance(node, ast.Call) and (_is_run(node) or _is_stream(node)):
         yield node, passed_on
     for child in ast.iter_child_nodes(node):
         yield from _runs(child, passed_on)
+
+
+def _is_run(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS
+
+
+def _is_stream(call: ast.Call) -> bool:
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == STREAM_METHOD
+        and any(keyword.arg == STREAM_ARGUMENT for keyword in call.keywords)
+    )
 
 
 def _literal_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tollhouse.backends.health import probe
+from tollhouse.backends.health import credential_headers, probe
 
 TIMEOUT_SECONDS = 120.0
 NO_PATIENCE_SECONDS = 0.05
@@ -73,7 +73,8 @@ def status(code: int, *headers: str) -> bytes:
 
 
 async def asked(peer: Peer, path: str = "/health", api_key: str | None = None) -> str | None:
-    return await probe(peer.url, path, api_key=api_key, seconds=TIMEOUT_SECONDS)
+    headers = credential_headers("openai", api_key)
+    return await probe(peer.url, path, headers=headers, seconds=TIMEOUT_SECONDS)
 
 
 @pytest.mark.parametrize("code", [200, 204, 404, 405])
@@ -106,22 +107,20 @@ async def test_the_path_begins_at_the_host_and_the_credential_goes_with_it() -> 
 async def test_nobody_there_is_said(free_port: int) -> None:
     url = f"http://127.0.0.1:{free_port}/v1"
 
-    reason = await probe(url, "/health", api_key=None, seconds=TIMEOUT_SECONDS)
+    reason = await probe(url, "/health", headers=(), seconds=TIMEOUT_SECONDS)
 
     assert reason == "cannot be connected to"
 
 
 async def test_a_name_that_nobody_has_is_said() -> None:
-    reason = await probe(
-        "http://engine.invalid/v1", "/health", api_key=None, seconds=TIMEOUT_SECONDS
-    )
+    reason = await probe("http://engine.invalid/v1", "/health", headers=(), seconds=TIMEOUT_SECONDS)
 
     assert reason == "cannot be connected to"
 
 
 async def test_silence_ends_with_the_patience() -> None:
     async with listening(None) as peer:
-        reason = await probe(peer.url, "/health", api_key=CREDENTIAL, seconds=NO_PATIENCE_SECONDS)
+        reason = await probe(peer.url, "/health", headers=(), seconds=NO_PATIENCE_SECONDS)
 
     assert reason == "does not answer within 0.05 s"
 
@@ -145,7 +144,7 @@ async def test_proxy_variables_are_not_believed(
 
 async def test_no_connection_is_left_open() -> None:
     async with listening(None) as silent, listening(status(500)) as failing:
-        await probe(silent.url, "/health", api_key=None, seconds=NO_PATIENCE_SECONDS)
+        await probe(silent.url, "/health", headers=(), seconds=NO_PATIENCE_SECONDS)
         await asked(failing)
 
         await silent.left()

@@ -17,6 +17,11 @@ from tollhouse.catalog.types import Model, Pricing
 
 A = 'models."example/model-a"'
 E = 'backends."engine"'
+AZURE = {
+    "dialect": "azure",
+    "api_version": "2024-10-21",
+    "replicas": ["https://a.openai.azure.com"],
+}
 BLIND = "only for a model that has 'image' among its input_modalities"
 
 
@@ -49,6 +54,14 @@ def test_a_minimal_catalog_is_completed_by_defaults() -> None:
     assert offered.input_modalities == ("text",)
     assert offered.effort_names == {"ultracode": "xhigh"}
     assert offered.required_checks == ()
+
+
+def test_azure_is_asked_for_its_models_unless_another_path_is_named() -> None:
+    usual = rules.parse(backend(**AZURE), {}).backends["engine"]
+    other = rules.parse(backend(**AZURE, health_path="/status"), {}).backends["engine"]
+
+    assert usual.health_path == "/openai/models?api-version=2024-10-21"
+    assert other.health_path == "/status"
 
 
 def test_a_model_says_all_that_it_can_say() -> None:
@@ -236,6 +249,27 @@ REFUSED_BACKENDS: dict[str, tuple[Tables, str]] = {
     "an exact count by nobody": (
         backend(counts_exactly=True),
         f"{E}.counts_exactly: needs counts_tokens_by",
+    ),
+    "an unknown dialect": (backend(dialect="cohere"), f"{E}.dialect: Invalid enum value"),
+    "a version without its dialect": (
+        backend(api_version="2024-10-21"),
+        f"{E}.api_version: only for the dialect 'azure'",
+    ),
+    "azure without a version": (
+        backend(dialect="azure"),
+        f"{E}.api_version: needed for the dialect 'azure', such as '2024-10-21'",
+    ),
+    "a version that would change the query": (
+        backend(dialect="azure", api_version="1&x=2"),
+        f"{E}.api_version: Expected `str` matching regex",
+    ),
+    "azure with a path that would be there twice": (
+        backend(**AZURE | {"replicas": ["https://a.openai.azure.com/openai/v1"]}),
+        f"{E}.replicas[0]: the dialect 'azure' appends /openai/deployments/DEPLOYMENT",
+    ),
+    "azure that counts": (
+        backend(**AZURE, counts_tokens_by="messages"),
+        f"{E}.counts_tokens_by: the dialect 'azure' counts no tokens",
     ),
     "no connections": (backend(connections_max=0), f"{E}.connections_max: Expected `int` >= 1"),
     "no time": (backend(idle_seconds=0), f"{E}.idle_seconds: Expected `float` > 0"),

@@ -29,6 +29,8 @@ class Engine(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         is_let_in = self.headers["authorization"] == "Bearer sk-hunter2"
         is_well = self.path == "/health" and is_let_in
+        if self.path == "/openai/models?api-version=2024-10-21":
+            is_well = self.headers["api-key"] == "sk-hunter2" and not is_let_in
         self.send_response(200 if is_well else 401)
         self.end_headers()
 
@@ -88,6 +90,25 @@ def test_a_catalog_whose_replicas_answer_is_healthy(patient: Operator, engine_ur
         "found": "1 of 1 replicas answer",
         "remedy": None,
     }
+
+
+def test_a_replica_of_azure_is_asked_with_its_version_and_header(
+    patient: Operator, engine_url: str
+) -> None:
+    patient.secrets.append("sk-hunter2")
+    patient.environment.update({"AZURE_KEY": "sk-hunter2", "OLD_KEY": "sk-old"})
+    lines = f'replicas = ["{engine_url.removesuffix("/v1")}"]\ndialect = "azure"\n'
+    version = 'api_version = "2024-10-21"'
+    configure(
+        patient,
+        f'[backends.azure]\n{lines}{version}\napi_key_variable = "AZURE_KEY"',
+        f'[backends.stale]\n{lines}{version}\napi_key_variable = "OLD_KEY"',
+    )
+
+    findings = examined(patient, exit_code=1)
+
+    assert findings["backend azure"]["found"] == "1 of 1 replicas answer"
+    assert "answers 401 to GET /openai/models" in findings["backend stale"]["found"]
 
 
 def test_every_replica_is_asked_and_the_bad_ones_are_named(

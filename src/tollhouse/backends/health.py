@@ -6,9 +6,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tollhouse.backends.errors import NotConnected, NotHttp, TransportError
+from tollhouse.backends.http1 import Headers
 from tollhouse.backends.replicas import Replica, Replicas
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
+from tollhouse.base.dialects import Dialect
 from tollhouse.base.tasks import Tasks, repeated
 
 HEALTH_EVERY_SECONDS: Final = 5.0
@@ -78,22 +80,28 @@ class HealthChecks:
         return response.status < _SERVER_ERRORS_FROM
 
 
-async def probe(
-    base_url: str, health_path: str, *, api_key: str | None, seconds: float
-) -> str | None:
+def credential_headers(dialect: Dialect, api_key: str | None) -> Headers:
+    """Return the headers that identify the gateway to a backend."""
+    if api_key is None:
+        return ()
+    if dialect == "azure":
+        return (("api-key", api_key),)
+    return (("authorization", f"Bearer {api_key}"),)
+
+
+async def probe(base_url: str, health_path: str, *, headers: Headers, seconds: float) -> str | None:
     """Check a replica once. Return the problem, or None if it is healthy.
 
     `health_path` begins at the host of `base_url`.
     """
     host = urlsplit(base_url)
-    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     transport = Transport()
     try:
         async with asyncio.timeout(seconds):
             response = await transport.send(
                 "GET",
                 f"{host.scheme}://{host.netloc}{health_path}",
-                headers=headers,
+                headers=dict(headers),
                 body=None,
                 # The timeout above expires first, while connecting as well.
                 connect_seconds=2 * seconds,

@@ -1,11 +1,11 @@
-"""A backend that speaks OpenAI's chat completions API over HTTP."""
+"""A backend that speaks OpenAI's chat completions API over HTTP, also in Azure's flavour."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from tollhouse.backends.call import UpstreamCall
 from tollhouse.backends.errors import BackendMalformed
-from tollhouse.backends.health import HealthChecks
+from tollhouse.backends.health import HealthChecks, credential_headers
 from tollhouse.backends.http1 import Headers
 from tollhouse.backends.openai_json import Undecodable, decode_completion, decode_to
 from tollhouse.backends.replicas import Replicas
@@ -31,8 +31,8 @@ class OpenAiBackend:
         self._metrics = BackendMetrics(config.name)
         self._replicas = Replicas(config, clock, self._metrics)
         self._health = HealthChecks(config, transport, self._replicas)
-        self._json_headers = _headers(config.api_key, accept=_JSON)
-        self._event_headers = _headers(config.api_key, accept=EVENTS)
+        self._json_headers = _headers(config, accept=_JSON)
+        self._event_headers = _headers(config, accept=EVENTS)
 
     def start(self, tasks: Tasks) -> None:
         """Start the health checks."""
@@ -84,11 +84,11 @@ class OpenAiBackend:
         return OpenAiStream(self._config, call, request, self._event_headers)
 
 
-def _headers(api_key: str | None, *, accept: bytes) -> Headers:
-    headers = (
+def _headers(config: BackendConfig, *, accept: bytes) -> Headers:
+    return (
         ("accept", accept.decode()),
         ("accept-encoding", "identity"),
         ("content-type", _JSON.decode()),
         ("user-agent", "tollhouse"),
+        *credential_headers(config.dialect, config.api_key),
     )
-    return headers if api_key is None else (*headers, ("authorization", f"Bearer {api_key}"))

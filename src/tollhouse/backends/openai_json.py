@@ -37,6 +37,7 @@ _ONLY_TEXT: Final[tuple[list[str], ...]] = (["text"], [])
 class Forwarding(Struct, frozen=True, kw_only=True):
     """What the gateway decides about a request that it forwards.
 
+    `takes_completion_bound`: the output bound is named `max_completion_tokens`.
     `reasoning_tokens_max` bounds a budget for reasoning, so that at least one token of the output
     bound is left for the answer. `cache_salt` and `prompt_cache_key` are digests of one tenant, or
     None if the backend does not accept them.
@@ -47,6 +48,7 @@ class Forwarding(Struct, frozen=True, kw_only=True):
     reasoning_tokens_max: int
     effort_names: Mapping[Effort, str]
     reasons: bool
+    takes_completion_bound: bool = False
     takes_continuous_usage: bool = False
     cache_salt: str | None = None
     prompt_cache_key: str | None = None
@@ -72,7 +74,8 @@ class _UpstreamBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     model: str
     messages: list[ChatMessage]
-    max_tokens: int
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
     stream: bool = False
     stream_options: _StreamOptions | None = None
     temperature: float | UnsetType | None = None
@@ -119,12 +122,14 @@ def encode(request: ChatRequest, forward: Forwarding) -> bytes:
     # An empty list counts as absent: upstreams refuse a tool choice without tools (OQ-37).
     tools, functions = request.tools or None, request.functions or None
     effort, budget, switch = _reasoning(request, forward)
+    has_other_name = forward.takes_completion_bound
     usage = _CONTINUOUS_USAGE if forward.takes_continuous_usage else _USAGE
     return _encode(
         _UpstreamBody(
             model=forward.upstream_model,
             messages=list(map(forwarded_message, request.messages)),
-            max_tokens=forward.output_tokens,
+            max_tokens=None if has_other_name else forward.output_tokens,
+            max_completion_tokens=forward.output_tokens if has_other_name else None,
             stream=request.stream,
             stream_options=usage if request.stream else None,
             temperature=request.temperature,

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from tollhouse.base.dialects import Dialect
+
 TOKENS_MAX = 2**31 - 1
 
 FreeObject = dict[str, Any]
@@ -26,6 +28,7 @@ class BackendConfig:
     name: str
     replicas: tuple[str, ...]
     replica_names: tuple[str, ...]
+    dialect: Dialect = "openai"
     api_key: str | None = field(default=None, repr=False)
     health_path: str = "/health"
     bills_without_answer: bool = False

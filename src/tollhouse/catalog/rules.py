@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.base.errors import did_you_mean
-from tollhouse.catalog import names, pricing, replicas
+from tollhouse.catalog import dialects, names, pricing, replicas
 from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.catalog.types import Backend, Catalog, CatalogJudge, Model, Pricing
 
@@ -71,7 +71,7 @@ def _backend(name: str, table: Mapping[str, Any]) -> Backend:
     if _BACKEND_NAME.fullmatch(name) is None:
         reason = "a name has 1 to 64 letters, digits, '.', '_' and '-', not first a sign"
         raise InvalidCatalog(path, reason)
-    backend = _converted(path, table, Backend)
+    backend = dialects.check(path, _converted(path, table, Backend), table)
     if _HEALTH_PATH.fullmatch(backend.health_path) is None:
         reason = "expected visible ASCII that begins with '/' and has no '#'"
         raise InvalidCatalog(f"{path}.health_path", reason)

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from tollhouse.base.dialects import Dialect
+
 CHECK_NAME_PATTERN = r"\A[a-z0-9][a-z0-9._-]{0,99}\Z"
 COUNT_MAX = 1_000_000_000
 REPLICAS_MAX = 1_000
@@ -72,14 +74,16 @@ Quantization = Literal[
 """The values of OpenRouter (OQ-80); empty if unknown."""
 TokenizerFamilyName = Literal["bytes", "nfc", "nfkc"]
 Counter = Literal["messages", "tokenize", "none"]
-Extra = Literal["cache_salt", "continuous_usage_stats", "prompt_cache_key"]
+ApiVersion = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9.-]{0,63}\Z")]
+Extra = Literal["cache_salt", "continuous_usage_stats", "max_completion_tokens", "prompt_cache_key"]
 
 
 class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An engine or provider with an OpenAI-compatible API, on one or more equal replicas.
+    """An engine or provider, on one or more equal replicas.
 
     `replicas` are base URLs such as `http://10.0.0.7:8000/v1`, which no customer sees.
     `replica_names` stand for them; without any, the backend's name and the position do.
+    `dialect` is the API that it speaks; `api_version` belongs to Azure's.
     `bills_without_answer`: it may charge for a call that got no answer. `stops_when_cancelled`: it
     stops billing when the connection closes. `takes` lists request fields beyond OpenAI's that it
     accepts. `counts_exactly`: it bills a prompt exactly as it counts it.
@@ -87,6 +91,8 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     replicas: Annotated[tuple[str, ...], Meta(min_length=1, max_length=REPLICAS_MAX)]
     replica_names: tuple[ReplicaName, ...] = ()
+    dialect: Dialect = "openai"
+    api_version: ApiVersion | None = None
     api_key: str | None = None
     health_path: Text = "/health"
     bills_without_answer: bool = False

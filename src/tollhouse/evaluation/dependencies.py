@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tollhouse.backends.port import BackendPort
 from tollhouse.base.clock import Clock
+from tollhouse.base.dialects import chat_path
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId
 from tollhouse.base.policies import JudgedDirection, Mode
@@ -75,6 +76,7 @@ def judge_config(catalog: Catalog) -> JudgeConfig | None:
     judge = catalog.judge
     if judge is None:
         return None
+    backend = catalog.backends[judge.backend]
     return JudgeConfig(
         backend=judge.backend,
         profile=JudgeProfile(
@@ -83,7 +85,8 @@ def judge_config(catalog: Catalog) -> JudgeConfig | None:
             question_tokens_max=judge.question_tokens_max,
             order=PromptOrder(judge.asks),
             reading=LogprobSource(judge.reads),
-            takes_cache_salt="cache_salt" in catalog.backends[judge.backend].takes,
+            takes_cache_salt="cache_salt" in backend.takes,
+            path=chat_path(backend.dialect, judge.model, api_version=backend.api_version),
             bytes_per_token=judge.bytes_per_token,
             coverage_floor_basis_points=judge.coverage_min_basis_points,
         ),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
+from tollhouse.base.dialects import CHAT_PATH
 from tollhouse.base.policies import EvaluationOutcome, JudgedDirection
 from tollhouse.policies.types import AppliedPolicy
 
@@ -108,6 +109,7 @@ class JudgeProfile:
     order: PromptOrder = PromptOrder.CONTENT_FIRST
     reading: LogprobSource = LogprobSource.TOP_LOGPROBS
     takes_cache_salt: bool = False
+    path: str = CHAT_PATH
     bytes_per_token: int = 3
     coverage_floor_basis_points: int = 5_000
 

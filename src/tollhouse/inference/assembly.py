@@ -134,6 +134,7 @@ def backend_config(name: str, backend: Backend) -> BackendConfig:
         name=name,
         replicas=backend.replicas,
         replica_names=backend.replica_names,
+        dialect=backend.dialect,
         api_key=backend.api_key,
         health_path=backend.health_path,
         bills_without_answer=backend.bills_without_answer,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tollhouse.backends.port import BackendPort
+from tollhouse.base.dialects import chat_path
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.quotas import Quota
 from tollhouse.base.rates import OrganizationRate, retry_after_seconds
@@ -41,6 +42,8 @@ class ResolvedModel:
 
     upstream_model: str
     """The name of the model at its backend."""
+    path: str
+    """The path of a chat, which continues the URL of a replica."""
     longest_call: timedelta
 
 
@@ -167,6 +170,7 @@ def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
 def _resolved(
     model_id: str, model: Model, *, backend: Backend, port: BackendPort, price_revision: int
 ) -> ResolvedModel:
+    upstream_model = model.upstream_model or model_id
     return ResolvedModel(
         id=model_id,
         model=model,
@@ -175,7 +179,8 @@ def _resolved(
         prices=_prices(model),
         price_revision=price_revision,
         bounds=bounds_of(model, backend),
-        upstream_model=model.upstream_model or model_id,
+        upstream_model=upstream_model,
+        path=chat_path(backend.dialect, upstream_model, api_version=backend.api_version),
         longest_call=timedelta(seconds=backend.total_seconds),
     )
 

@@ -18,7 +18,6 @@ from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds
 
 TENANTS_KEPT_MAX = 10_000
-CHAT_PATH = "/chat/completions"
 _PURPOSE = b"tollhouse tenancy v1"
 
 
@@ -52,7 +51,7 @@ class UpstreamRequestBuilder:
             tenant = self._tenants[customer] = self._tenant(customer)
         hint = session or request.prompt_cache_key
         return UpstreamRequest(
-            path=CHAT_PATH,
+            path=resolved.path,
             body=encode(request, _forwarding(request, resolved, tenant)),
             affinity=_hashed(tenant.key, hint, b"affinity") if hint else None,
         )
@@ -87,6 +86,7 @@ def _forwarding(request: ChatRequest, resolved: ResolvedModel, tenant: _Tenant) 
         reasoning_tokens_max=(
             OUTPUT_TOKENS_MAX if resolved.bounds.reasons_outside_bound else output_tokens - 1
         ),
+        takes_completion_bound="max_completion_tokens" in takes,
         takes_continuous_usage="continuous_usage_stats" in takes,
         cache_salt=cache_salt,
         prompt_cache_key=(

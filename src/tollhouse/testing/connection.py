@@ -23,6 +23,7 @@ class Request:
 
     method: str
     path: str
+    query: str
     headers: Mapping[str, str]
     body: bytes
 
@@ -101,9 +102,11 @@ class ScriptedConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Queue a complete request."""
         self._is_kept = self._parser.should_keep_alive()
+        path, _, query = self._url.decode("latin-1").partition("?")
         request = Request(
             method=self._parser.get_method().decode("latin-1"),
-            path=self._url.decode("latin-1").partition("?")[0],
+            path=path,
+            query=query,
             headers=self._headers,
             body=bytes(self._body),
         )

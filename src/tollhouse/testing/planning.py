@@ -1,7 +1,8 @@
 """Decides which script applies to a request and what is sent. Pure: no I/O."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ import msgspec
 
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing import demonstration_judge
+from tollhouse.testing import azure, demonstration_judge
 from tollhouse.testing.answers import ScriptedAnswer, answer_to
 from tollhouse.testing.asked import (
     MODEL,
@@ -20,12 +21,13 @@ from tollhouse.testing.asked import (
     last_words,
 )
 from tollhouse.testing.connection import Request
-from tollhouse.testing.rendering import CREATED, completion
+from tollhouse.testing.rendering import CREATED, completion, records
 from tollhouse.testing.scripts import SOUND, UpstreamScript, script_in
 
 CONTEXT_LENGTH: Final = 131_072
 CACHED_MAX: Final = 256
 CACHED_BODY_BYTES_MAX: Final = 65_536
+AZURE_CHAT: Final = re.compile(r"/openai/deployments/[^/]+/chat/completions")
 UNKNOWN: Final = UpstreamScript(
     status=404, error={"message": "There is nothing here.", "code": 404}
 )
@@ -42,10 +44,11 @@ MODEL_LIST: Final[FreeObject] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The content to send: a whole body, or an answer to stream."""
+    """The content to send: a whole body, or an answer to stream, whose events `records` yields."""
 
     script: UpstreamScript
     content: bytes | ScriptedAnswer
+    records: Callable[[ScriptedAnswer], Iterator[bytes]] = records
 
 
 def plan(request: Request, queued: UpstreamScript | None, *, tokens_default: int) -> Plan:
@@ -57,23 +60,37 @@ def plan(request: Request, queued: UpstreamScript | None, *, tokens_default: int
 
 
 def _planned(request: Request, queued: UpstreamScript | None, tokens_default: int) -> Plan:
+    if request.method == "POST":
+        return _posted(request, queued, tokens_default)
     match request.method, request.path:
-        case "POST", "/v1/chat/completions":
+        case "GET", "/v1/models":
+            return _whole(queued or SOUND, MODEL_LIST)
+        case "GET", "/openai/models":
+            return _whole(queued or azure.refusal(request) or SOUND, MODEL_LIST)
+        case "GET", "/health":
+            return _whole(queued or SOUND, {"status": "ok"})
+        case _:
+            return _whole(queued or UNKNOWN, {})
+
+
+def _posted(request: Request, queued: UpstreamScript | None, tokens_default: int) -> Plan:
+    match request.path:
+        case "/v1/chat/completions":
             is_cached = queued is None and len(request.body) <= CACHED_BODY_BYTES_MAX
             plan_chat = _cached_chat if is_cached else _chat
             return plan_chat(request.body, queued, tokens_default)
-        case "POST", "/v1/messages/count_tokens":
+        case path if AZURE_CHAT.fullmatch(path):
+            queued = azure.refusal(request) or queued
+            planned = _chat(request.body, queued, tokens_default)
+            return replace(planned, records=azure.records)
+        case "/v1/messages/count_tokens":
             counted = msgspec.json.decode(request.body, type=CountAsked)
             script = queued or _script_of(counted.messages)
             return _whole(script, {"input_tokens": counted.prompt_tokens()})
-        case "POST", "/tokenize":
+        case "/tokenize":
             tokenized = msgspec.json.decode(request.body, type=TokenizeAsked)
             script = queued or _script_of(tokenized.messages or [])
             return _whole(script, _tokens(tokenized.tokens()))
-        case "GET", "/v1/models":
-            return _whole(queued or SOUND, MODEL_LIST)
-        case "GET", "/health":
-            return _whole(queued or SOUND, {"status": "ok"})
         case _:
             return _whole(queued or UNKNOWN, {})
 

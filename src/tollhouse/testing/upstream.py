@@ -15,7 +15,6 @@ from tollhouse.testing.connection import Request, ScriptedConnection
 from tollhouse.testing.exchanges import ExchangeOutcome, Journal, RecordedExchange, Seen
 from tollhouse.testing.planning import plan
 from tollhouse.testing.playing import JSON, Player
-from tollhouse.testing.rendering import records
 from tollhouse.testing.scripts import Queued, Scripts, UpstreamScript
 
 HOST: Final = "127.0.0.1"
@@ -119,7 +118,7 @@ class ScriptedUpstream:
             case bytes(body):
                 work = player.whole(body)
             case answer:
-                work = player.stream(records(answer))
+                work = player.stream(planned.records(answer))
         task = self._tasks.start("answer", work)
         self._open[connection] = _UnderWay(exchange, task)
 

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from tollhouse.backends.errors import BackendError
-from tollhouse.backends.health import probe
+from tollhouse.backends.health import credential_headers, probe
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.base.clock import SystemClock
@@ -66,9 +66,8 @@ async def _backends(catalog: Catalog) -> AsyncIterator[Finding]:
 
 async def _fault(backend: Backend, url: str, slots: asyncio.Semaphore) -> str | None:
     async with slots:
-        return await probe(
-            url, backend.health_path, api_key=backend.api_key, seconds=ANSWER_SECONDS
-        )
+        headers = credential_headers(backend.dialect, backend.api_key)
+        return await probe(url, backend.health_path, headers=headers, seconds=ANSWER_SECONDS)
 
 
 def replicas_finding(check: str, urls: tuple[str, ...], faults: list[str | None]) -> Finding:

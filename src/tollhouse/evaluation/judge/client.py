@@ -24,7 +24,6 @@ from tollhouse.evaluation.types import (
     LogprobSource,
 )
 
-PATH = "/chat/completions"
 TOP_LOGPROBS = 20
 """The most that OpenAI's API allows."""
 _REASONS = {
@@ -63,7 +62,9 @@ class JudgeClient:
     async def ask(self, question: JudgeQuestion) -> AnswerProbabilities:
         """Return the probabilities of "yes" and "no" as answer. Raises `JudgeFailed`."""
         request = UpstreamRequest(
-            path=PATH, body=self._body(question), affinity=question.request_keys.affinity
+            path=self.profile.path,
+            body=self._body(question),
+            affinity=question.request_keys.affinity,
         )
         try:
             completion, _ = await self._port.complete(request)

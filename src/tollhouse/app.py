@@ -18,7 +18,8 @@ from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.admin_permits import AdminPermits
 from tollhouse.api.body import BodyBounds, BodyReader, Receive, Scope, Send
 from tollhouse.api.body_quota import BodyQuota
-from tollhouse.api.edge import Edge
+from tollhouse.api.cross_origin import AsgiServer, allowing_origins
+from tollhouse.api.edge import Edge, Recording
 from tollhouse.api.handlers.models import ModelHandlers
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route, Router
@@ -27,7 +28,6 @@ from tollhouse.api.unidentified_requests import UnidentifiedRequests
 from tollhouse.archive.service import is_archived as archived
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
-from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.base.tasks import Tasks, repeated
 from tollhouse.catalog import rules as catalog
 from tollhouse.catalog.service import needed_revision
@@ -51,7 +51,7 @@ from tollhouse.limits.limiter import Limiter
 from tollhouse.manage import routes as manage_routes
 from tollhouse.manage.policies import PublicationRules
 from tollhouse.observability import bound_metrics, metrics
-from tollhouse.observability.tracing import traces_to
+from tollhouse.observability.tracing import trace_contexts, traces_to
 from tollhouse.policies.sets import at_most
 from tollhouse.policies.snapshots import PolicySnapshots
 from tollhouse.pools import connect, connect_admin
@@ -105,7 +105,7 @@ class Application:
         """Whether the worker can answer requests."""
         return self._is_started and self._heartbeat.is_alive
 
-    async def startup(self) -> Edge:
+    async def startup(self) -> AsgiServer:
         """Connect, start the background work, and return the ASGI application.
 
         Raises if the schema or the peppers do not fit this version and its settings.
@@ -163,7 +163,8 @@ class Application:
         await self._limiter.renew_leases()
         await self._register()
         self._inference = await self._assemble()
-        self._edge = self._make_edge(Router(self._routes(), self._sites))
+        edge = self._make_edge(Router(self._routes(), self._sites))
+        self._edge = allowing_origins(edge, self._settings.server.cors_origins)
         self._start_background_work()
         self._is_started = True
 
@@ -249,12 +250,7 @@ class Application:
             self._sealer,
             record_days=settings.idempotency.record_days,
         )
-        quotas = OrganizationQuotas(
-            projects=settings.quotas.projects,
-            project_keys=settings.quotas.project_keys,
-            admin_keys=settings.quotas.admin_keys,
-            policies=settings.quotas.policies,
-        )
+        quotas = settings.quotas.stored_objects()
         reports = ReportReader(
             ReplicaReads(pools.part_for_reports(self._admin_database, settings), self._replica),
             ReplicaReads(self._admin_database, self._replica),
@@ -323,7 +319,12 @@ class Application:
             ),
             bodies=BodyReader(self._parsing_pool, self._body_quota, bounds),
             pipeline=self._inference.pipeline,
-            record=self._recorder.record,
+            recording=Recording(
+                record=self._recorder.record,
+                trace_context=trace_contexts(
+                    settings.otel.endpoint, follows_callers=settings.otel.follows_callers
+                ),
+            ),
             sender=ResponseSender(
                 self._buffers,
                 self._clock,

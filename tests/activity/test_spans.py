@@ -11,6 +11,7 @@ from tests.support.gateway import running_gateway
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.activity.spans import span_of
 from tollhouse.activity.types import FailureSource
+from tollhouse.base.trace_context import TraceContext, new_trace
 from tollhouse.observability.span import Span
 from tollhouse.settings import OtelSettings, Settings
 from tollhouse.storage.database import Database
@@ -31,7 +32,7 @@ def test_a_streamed_chat_is_told_in_the_words_of_the_convention(customer: Custom
     found = span_of(record)
 
     assert found == Span(
-        request_id=record.request_id,
+        context=new_trace(record.request_id),
         name="chat example/model",
         start_ns=AT_NS,
         end_ns=AT_NS + 640_750_000,
@@ -41,6 +42,7 @@ def test_a_streamed_chat_is_told_in_the_words_of_the_convention(customer: Custom
             "gen_ai.provider.name": "pool",
             "gen_ai.request.model": "example/model",
             "gen_ai.request.stream": True,
+            "gen_ai.response.model": "example/model",
             "gen_ai.response.time_to_first_chunk": 0.1205,
             "gen_ai.usage.input_tokens": 15,
             "gen_ai.usage.cache_read.input_tokens": 3,
@@ -67,6 +69,29 @@ def test_a_failure_says_its_code_and_who_failed(customer: Customer) -> None:
     assert found.attributes["tollhouse.failed_by"] == "backend"
     assert "gen_ai.request.stream" not in found.attributes
     assert "gen_ai.response.time_to_first_chunk" not in found.attributes
+
+
+def test_a_stream_that_failed_after_its_status_is_a_failure(customer: Customer) -> None:
+    found = span(customer, is_stream=True, status=200, error_code="backend_error")
+
+    assert found.is_failure
+    assert found.attributes["error.type"] == "backend_error"
+
+
+def test_a_fallback_is_the_model_of_the_answer_and_not_of_the_request(customer: Customer) -> None:
+    found = span(customer, requested_model="example/alias")
+
+    assert found.name == "chat example/alias"
+    assert found.attributes["gen_ai.request.model"] == "example/alias"
+    assert found.attributes["gen_ai.response.model"] == "example/model"
+
+
+def test_a_request_of_a_trace_has_its_ids_and_its_sampling(customer: Customer) -> None:
+    context = TraceContext(trace_id=1, span_id=2, parent_id=3)
+
+    assert span(customer, trace_context=context).context == context
+    unsampled = msgspec.structs.replace(context, is_sampled=False)
+    assert span_of(customer.record(AT, trace_context=unsampled)) is None
 
 
 def test_a_caller_who_left_is_a_failure_without_a_code(customer: Customer) -> None:
@@ -119,7 +144,7 @@ async def test_a_recorder_exports_each_request_once_whatever_the_database_does(
     await recorder.write()
 
     # Of three that came at once two have room.
-    assert [found.request_id for found in exported] == [r.request_id for r in records[1:]]
+    assert [found.context for found in exported] == [new_trace(r.request_id) for r in records[1:]]
 
 
 async def test_a_worker_sends_the_spans_of_its_requests_before_it_ends(

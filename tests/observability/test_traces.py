@@ -12,6 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from tests.support.collector import Collector, collecting
 from tollhouse import __version__
 from tollhouse.base.ids import time_ordered_uuid
+from tollhouse.base.trace_context import TraceContext, new_trace
 from tollhouse.observability import traces
 from tollhouse.observability.span import Span
 from tollhouse.observability.traces import Traces
@@ -24,7 +25,7 @@ START_NS = 1_777_636_800_250_000_000
 
 def span(**facts: Any) -> Span:  # noqa: ANN401 - any field of a span
     known: dict[str, Any] = {
-        "request_id": time_ordered_uuid(),
+        "context": new_trace(time_ordered_uuid()),
         "name": "chat example/model",
         "start_ns": START_NS,
         "end_ns": START_NS + 5_000_000,
@@ -45,8 +46,9 @@ def test_a_span_keeps_its_times_and_is_found_by_its_request() -> None:
 
     first, second = exporter.get_finished_spans()
     assert first.context is not None
-    assert f"{first.context.trace_id:032x}" == sound.request_id.hex
-    assert first.context.span_id != 0
+    assert first.context.trace_id == sound.context.trace_id
+    assert first.context.span_id == sound.context.span_id
+    assert first.parent is None
     assert (first.start_time, first.end_time) == (sound.start_ns, sound.end_ns)
     assert (first.name, first.kind) == ("chat example/model", SpanKind.CLIENT)
     assert dict(first.attributes or {}) == sound.attributes
@@ -56,6 +58,20 @@ def test_a_span_keeps_its_times_and_is_found_by_its_request() -> None:
     }
     assert first.status.status_code is StatusCode.UNSET
     assert second.status.status_code is StatusCode.ERROR
+
+
+def test_a_span_of_a_callers_trace_is_below_a_remote_parent() -> None:
+    exporter = InMemorySpanExporter()
+    sender = Traces(exporter)
+    sender.export(span(context=TraceContext(trace_id=1, span_id=2, parent_id=3)))
+    sender.close()
+
+    (found,) = exporter.get_finished_spans()
+    assert found.context is not None
+    assert found.parent is not None
+    assert (found.context.trace_id, found.context.span_id) == (1, 2)
+    assert (found.parent.trace_id, found.parent.span_id) == (1, 3)
+    assert found.parent.is_remote
 
 
 def test_closing_sends_what_waits_to_a_collector() -> None:
@@ -69,7 +85,9 @@ def test_closing_sends_what_waits_to_a_collector() -> None:
         sender.close()
 
     received = collector.spans()
-    assert [found.trace_id.hex() for found in received] == [one.request_id.hex for one in sent]
+    assert [found.trace_id.hex() for found in received] == [
+        f"{one.context.trace_id:032x}" for one in sent
+    ]
     assert received[7].attributes[0].key == "gen_ai.usage.input_tokens"
     assert received[7].attributes[0].value.int_value == 7
     assert (received[0].start_time_unix_nano, received[0].end_time_unix_nano) == (

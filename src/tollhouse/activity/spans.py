@@ -9,6 +9,7 @@ from typing import Final
 
 from tollhouse.activity.rules import known_model
 from tollhouse.activity.types import FAILED_STATUS_MIN, RequestRecord
+from tollhouse.base.trace_context import new_trace
 from tollhouse.observability.log import redact
 from tollhouse.observability.span import Span
 
@@ -29,15 +30,19 @@ _MS_PER_SECOND: Final = 1_000
 
 
 def span_of(record: RequestRecord) -> Span | None:
-    """Return the span of an inference request, or None for other requests."""
+    """Return the span of an inference request.
+
+    None for other requests, and where the caller's trace is not sampled.
+    """
     operation = OPERATIONS.get(record.operation)
-    if operation is None:
+    context = record.trace_context or new_trace(record.request_id)
+    if operation is None or not context.is_sampled:
         return None
-    model = known_model(record)
+    model = None if known_model(record) is None else _requested_model(record)
     start_ns = (record.started_at - _EPOCH) // timedelta(microseconds=1) * _NS_PER_US
     return Span(
-        request_id=record.request_id,
-        name=operation if model is None else f"{operation} {redact(model)}",
+        context=context,
+        name=operation if model is None else f"{operation} {model}",
         start_ns=start_ns,
         end_ns=start_ns + int(record.total_ms * _NS_PER_MS),
         attributes={
@@ -45,7 +50,7 @@ def span_of(record: RequestRecord) -> Span | None:
             for name, value in _attributes(record, operation).items()
             if value is not None
         },
-        is_failure=record.status >= FAILED_STATUS_MIN,
+        is_failure=_error_type(record) is not None,
     )
 
 
@@ -55,8 +60,9 @@ def _attributes(
     return {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": record.backend or NO_PROVIDER,
-        "gen_ai.request.model": None if record.model is None else redact(record.model),
+        "gen_ai.request.model": _requested_model(record),
         "gen_ai.request.stream": True if record.is_stream else None,
+        "gen_ai.response.model": _answering_model(record),
         "gen_ai.response.time_to_first_chunk": _first_chunk_seconds(record),
         "gen_ai.usage.input_tokens": _input_tokens(record),
         "gen_ai.usage.cache_read.input_tokens": record.cached_input_tokens,
@@ -77,6 +83,19 @@ def _attributes(
     }
 
 
+def _requested_model(record: RequestRecord) -> str | None:
+    """Return the model that the caller named, which another may have answered for."""
+    name = record.requested_model or record.model
+    return None if name is None else redact(name)
+
+
+def _answering_model(record: RequestRecord) -> str | None:
+    """Return the model that answered, or None if the caller received no answer."""
+    if record.model is None or record.status >= FAILED_STATUS_MIN:
+        return None
+    return redact(record.model)
+
+
 def _input_tokens(record: RequestRecord) -> int | None:
     """Return the input tokens with the cached ones, which records count separately."""
     if record.input_tokens is None:
@@ -91,6 +110,7 @@ def _first_chunk_seconds(record: RequestRecord) -> float | None:
 
 
 def _error_type(record: RequestRecord) -> str | None:
+    """Return the error code, also that of a stream that began with status 200 and then failed."""
     if record.status < FAILED_STATUS_MIN:
-        return None
+        return record.error_code
     return record.error_code or str(record.status)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.trace_context import TraceContext
 
 LATENCY_BOUNDS_MS = (30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 """The lower bounds of all buckets but the first, which begins at zero."""
@@ -33,7 +34,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     tokens, because the engine did not report them. `error_param` is the parameter that the error
     names, in the caller's words. `requested_model` is what the caller named, if another model
     answered; `dropped_tools` are the types of the tools that were left out. `first_byte_ms` and
-    `total_ms` count from the start of the request; the other times are durations.
+    `total_ms` count from the start of the request; the other times are durations. `trace_context`
+    is set if spans are exported, and is not stored.
     """
 
     organization_id: OrganizationId
@@ -62,6 +64,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     total_ms: float = 0.0
     requested_model: str | None = None
     dropped_tools: tuple[str, ...] = ()
+    trace_context: TraceContext | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

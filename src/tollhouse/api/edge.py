@@ -7,7 +7,7 @@ media type (415), declared size (413), requests per minute and at once, Admin re
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from tollhouse.api.url_advice import UrlAdvice, moved_words
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, without_frames
 from tollhouse.base.ids import RequestId, time_ordered_uuid
+from tollhouse.base.trace_context import TraceContext
 from tollhouse.contract.decoding import decode_query
 from tollhouse.contract.listing import NoQuery
 from tollhouse.contract.operation import Credential, Operation
@@ -58,8 +59,19 @@ this stays below the second within which a revocation takes effect everywhere.""
 _RETRY_COUNT: Final = re.compile(rb"[0-9]{1,3}")
 
 
+class Recording(Struct, frozen=True, kw_only=True):
+    """How requests are recorded.
+
+    `record` stores what is known about a customer's request at its end. `trace_context` returns a
+    request's place in a trace, by the values of its header `traceparent`; None without spans.
+    """
+
+    record: Callable[[RequestRecord], None]
+    trace_context: Callable[[RequestId, Sequence[bytes] | None], TraceContext] | None
+
+
 class Edge:
-    """One per worker. `record` stores what is known about a customer's request at its end."""
+    """Answers requests. One per worker."""
 
     def __init__(
         self,
@@ -69,7 +81,7 @@ class Edge:
         access: AccessControl,
         bodies: BodyReader,
         pipeline: Pipeline,
-        record: Callable[[RequestRecord], None],
+        recording: Recording,
         sender: ResponseSender,
         documentation_url: str | None,
     ) -> None:
@@ -79,7 +91,7 @@ class Edge:
         self._access = access
         self._bodies = bodies
         self._pipeline = pipeline
-        self._record = record
+        self._recording = recording
         self._sender = sender
         self._documentation_url = documentation_url
 
@@ -109,6 +121,9 @@ class Edge:
         head = Head(scope["headers"])
         retries = head.by_name.get(b"x-stainless-retry-count")
         client_ids = head.by_name.get(b"x-client-request-id")
+        request_id, context = RequestId(time_ordered_uuid()), None
+        if self._recording.trace_context is not None:
+            context = self._recording.trace_context(request_id, head.by_name.get(b"traceparent"))
         return Exchange(
             scope=scope,
             receive=receive,
@@ -121,15 +136,16 @@ class Edge:
                 extensions=scope.get("extensions", {}),
             ),
             trace=RequestTrace(
-                request_id=RequestId(time_ordered_uuid()),
+                request_id=request_id,
                 method=scope["method"],
                 client_request_id=client_ids[0].decode("latin-1") if client_ids else None,
                 retry_count=(
                     int(retries[0]) if retries and _RETRY_COUNT.fullmatch(retries[0]) else None
                 ),
+                context=context,
                 started_at=self._clock.now(),
                 started_seconds=self._clock.monotonic_seconds(),
-                record=self._record,
+                record=self._recording.record,
             ),
         )
 

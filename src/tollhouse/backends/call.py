@@ -147,6 +147,8 @@ class UpstreamCall:
         self.replica = replica.name
         url = (replica.host_url if request.is_at_host else replica.url) + request.path
         head = request_head("POST", url, headers)
+        if request.traceparent is not None:
+            head = head.with_traceparent(request.traceparent)
         try:
             self._connection = self._transport.pop_idle(head.origin) or await self._connect(head)
             response = await self._transport.send_on(self._connection, head, request.body)

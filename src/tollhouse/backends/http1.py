@@ -52,6 +52,11 @@ class RequestHead:
             return self.lines + b"\r\n"
         return b"%bcontent-length: %d\r\n\r\n" % (self.lines, len(body))
 
+    def with_traceparent(self, traceparent: str) -> "RequestHead":
+        """Return the head with the span that the request belongs to. It is not cached."""
+        line = f"traceparent: {traceparent}\r\n".encode("ascii")
+        return RequestHead(self.origin, self.lines + line)
+
 
 @lru_cache(maxsize=HEADS_CACHED_MAX)
 def request_head(method: Method, url: str, headers: Headers) -> RequestHead:

@@ -43,13 +43,15 @@ class UpstreamRequest(Struct, frozen=True, kw_only=True):
     """A request that any replica of its backend can answer.
 
     `path` continues the replica's base URL, or its host if `is_at_host`. Requests of equal
-    `affinity` go to the same replica if it is not overloaded.
+    `affinity` go to the same replica if it is not overloaded. `traceparent` is a header, if spans
+    are exported.
     """
 
     path: str
     body: bytes
     affinity: bytes | None = None
     is_at_host: bool = False
+    traceparent: str | None = None
 
 
 class CachedDetails(Struct, frozen=True):

@@ -147,7 +147,7 @@ class Pipeline:
             evaluation=None,
             prompt_characters=prompt_characters(candidate.request),
             upstream_request=self._upstream_requests.build(
-                candidate.request, candidate.resolved, customer, session=call.session
+                candidate.request, candidate.resolved, customer, call
             ),
         )
         prepared.name_model()
@@ -300,10 +300,7 @@ class Pipeline:
             candidate=candidate,
             fallbacks=tuple(others),
             upstream_request=self._upstream_requests.build(
-                candidate.request,
-                candidate.resolved,
-                prepared.customer,
-                session=prepared.call.session,
+                candidate.request, candidate.resolved, prepared.customer, prepared.call
             ),
         )
         request_hold.switch(candidate.resolved, following.new_meter())

@@ -15,6 +15,7 @@ from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.trace_context import TraceContext
 from tollhouse.keys.types import Caller, Customer
 from tollhouse.ledger.types import Charge
 from tollhouse.observability import log
@@ -36,7 +37,7 @@ class RequestTrace(Struct, kw_only=True):
     """What is known of one request, set step by step. Only customers' requests are recorded.
 
     Times are seconds of the monotonic clock. It is passed as an argument, because a context
-    variable could outlive its request.
+    variable could outlive its request. `context` is set if spans are exported.
     """
 
     request_id: RequestId
@@ -46,6 +47,7 @@ class RequestTrace(Struct, kw_only=True):
     record: Callable[[RequestRecord], None]
     client_request_id: str | None = None
     retry_count: int | None = None
+    context: TraceContext | None = None
     operation: str | None = None
     caller: Caller | None = None
     model: str | None = None
@@ -176,6 +178,7 @@ class RequestTrace(Struct, kw_only=True):
             total_ms=(ended_seconds - self.started_seconds) * _MS,
             requested_model=self.requested_model,
             dropped_tools=self.dropped_tools,
+            trace_context=self.context,
         )
 
 

@@ -13,6 +13,7 @@ from tollhouse.backends.openai_json import Forwarding, encode
 from tollhouse.backends.types import UpstreamRequest
 from tollhouse.contract.bounds import OUTPUT_TOKENS_MAX
 from tollhouse.contract.chat import ChatRequest
+from tollhouse.inference.calls import InferenceCall
 from tollhouse.inference.model_resolver import ResolvedModel
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds
@@ -40,8 +41,7 @@ class UpstreamRequestBuilder:
         request: ChatRequest,
         resolved: ResolvedModel,
         customer: Customer,
-        *,
-        session: str | None,
+        call: InferenceCall,
     ) -> UpstreamRequest:
         """Return the encoded request, with hashed hints where the backend accepts them."""
         tenant = self._tenants.get(customer)
@@ -49,11 +49,13 @@ class UpstreamRequestBuilder:
             if len(self._tenants) >= TENANTS_KEPT_MAX:
                 self._tenants.clear()
             tenant = self._tenants[customer] = self._tenant(customer)
-        hint = session or request.prompt_cache_key
+        hint = call.session or request.prompt_cache_key
+        context = call.trace.context
         return UpstreamRequest(
             path=resolved.path,
             body=encode(request, _forwarding(request, resolved, tenant)),
             affinity=_hashed(tenant.key, hint, b"affinity") if hint else None,
+            traceparent=None if context is None else context.traceparent,
         )
 
     def _tenant(self, customer: Customer) -> _Tenant:

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
+
+from tollhouse.base.trace_context import TraceContext
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """A finished span without content. The request's ID is also the ID of the trace."""
+    """A finished span without content."""
 
-    request_id: UUID
+    context: TraceContext
     name: str
     start_ns: int
     end_ns: int

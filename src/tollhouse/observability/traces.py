@@ -22,7 +22,6 @@ BATCH_MAX: Final = 1_024
 SEND_EVERY_MS: Final = 2_000
 SEND_SECONDS_MAX: Final = 2.0
 """The timeout of one batch. Closing takes at most this times the number of waiting batches."""
-_SPAN_ID_MASK: Final = 2**64 - 1
 
 
 class Traces:
@@ -48,16 +47,16 @@ class Traces:
 
     def export(self, span: Span) -> None:
         """Queue a span for the exporter's thread."""
-        context = SpanContext(
-            trace_id=span.request_id.int,
-            span_id=span.request_id.int & _SPAN_ID_MASK,
-            is_remote=False,
-            trace_flags=TraceFlags(TraceFlags.SAMPLED),
-        )
+        parent_id = span.context.parent_id
         self._processor.on_end(
             ReadableSpan(
                 span.name,
-                context,
+                _otel_context(span.context.trace_id, span.context.span_id),
+                parent=(
+                    None
+                    if parent_id is None
+                    else _otel_context(span.context.trace_id, parent_id, is_remote=True)
+                ),
                 resource=self._resource,
                 attributes=span.attributes,
                 kind=SpanKind.CLIENT,
@@ -71,3 +70,8 @@ class Traces:
     def close(self) -> None:
         """Send all queued spans and stop. Blocks, so call it in a thread."""
         self._processor.shutdown()
+
+
+def _otel_context(trace_id: int, span_id: int, *, is_remote: bool = False) -> SpanContext:
+    sampled = TraceFlags(TraceFlags.SAMPLED)
+    return SpanContext(trace_id, span_id, is_remote=is_remote, trace_flags=sampled)

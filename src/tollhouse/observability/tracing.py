@@ -1,8 +1,11 @@
 """Whether spans are sent. The packages that send them are an extra, imported only if needed."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from tollhouse.base.errors import DeploymentError
+from tollhouse.base.trace_context import TraceContext, continued_trace, new_trace
 
 if TYPE_CHECKING:
     from tollhouse.observability.traces import Traces
@@ -23,6 +26,18 @@ class PackagesMissing(DeploymentError):
 def traces_to(endpoint: str | None) -> "Traces | None":
     """Return the exporter for this endpoint, or None without an endpoint."""
     return None if endpoint is None else _traces().to(endpoint)
+
+
+def trace_contexts(
+    endpoint: str | None, *, follows_callers: bool
+) -> Callable[[UUID, Sequence[bytes] | None], TraceContext] | None:
+    """Return the function that gives requests their place in a trace, or None without an endpoint.
+
+    Its arguments are the ID of the request and the values of its header `traceparent`.
+    """
+    if endpoint is None:
+        return None
+    return continued_trace if follows_callers else lambda request_id, _: new_trace(request_id)
 
 
 def refuse_missing_packages(endpoint: str | None) -> None:

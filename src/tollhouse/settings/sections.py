@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from tollhouse.base import redis_url
 from tollhouse.base.errors import ERROR_PAGES_PATH, DeploymentError
-from tollhouse.base.quotas import ORGANIZATION_SHARE
+from tollhouse.base.quotas import ORGANIZATION_SHARE, OrganizationQuotas
 from tollhouse.base.redis_url import URL_HOST, URL_OPTION, MalformedRedisUrl
 
 PREVIOUS_MASTERS_MAX = 3
@@ -30,6 +30,9 @@ _COLLECTOR_URL = re.compile(rf"https?://{URL_HOST}(?:/[^\s@?#]*)?", re.ASCII)
 _PUBLIC_URL = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%-]*)?",
     re.ASCII,
+)
+_ORIGIN = re.compile(
+    r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII
 )
 CELL_PATTERN = r"\A[a-z][a-z0-9]{0,15}\Z"
 CUSTOMER_HEADER_PATTERN = r"\A[Xx]-[A-Za-z0-9-]{1,62}\Z"
@@ -142,6 +145,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     Each worker runs `admin_requests_per_organization` Admin requests of one organization
     concurrently. Further ones wait up to `admin_wait_seconds` and are then refused with 429: a
     waiting request costs less than a client that retries at once.
+    Scripts of web pages from `cors_origins` may call `/v1` and `/compat`.
     """
 
     host: str = "127.0.0.1"
@@ -164,9 +168,17 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     bodies_per_organization_max: Annotated[int, Meta(ge=1, le=100_000)] = 64
     admin_requests_per_organization: Annotated[int, Meta(ge=1, le=1_000)] = 2
     admin_wait_seconds: Seconds = 5.0
+    cors_origins: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
 
     def __post_init__(self) -> None:
         _check_address("server.public_url", self.public_url)
+        for origin in self.cors_origins:
+            if _ORIGIN.fullmatch(origin) is None:
+                message = (
+                    "server.cors_origins: not of the form https://HOST or https://HOST:PORT in"
+                    " lower case. '*', paths and a final slash are no origins that browsers send."
+                )
+                raise InvalidSettings(message)
         needed = BODIES_TO_BODY_BYTES * self.body_bytes_max
         if self.bodies_bytes_max < needed:
             message = (
@@ -285,9 +297,13 @@ class ArchiveSettings(Section, frozen=True, kw_only=True):
 
 
 class OtelSettings(Section, frozen=True, kw_only=True):
-    """Where spans are sent by OTLP over HTTP. Without an endpoint none are recorded."""
+    """Where spans are sent by OTLP over HTTP. Without an endpoint none are recorded.
+
+    With `follows_callers`, the header `traceparent` of a request is the parent of its span.
+    """
 
     endpoint: str | None = None
+    follows_callers: bool = True
 
     def __post_init__(self) -> None:
         if self.endpoint is not None and _COLLECTOR_URL.fullmatch(self.endpoint) is None:
@@ -311,6 +327,15 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
     policies_in_effect: PositiveInt = 200
     pending_evaluations: PositiveInt = 500
     counted_bytes_per_minute: PositiveInt = 67_108_864
+
+    def stored_objects(self) -> OrganizationQuotas:
+        """Return the most objects of each kind that the database keeps of one organization."""
+        return OrganizationQuotas(
+            projects=self.projects,
+            project_keys=self.project_keys,
+            admin_keys=self.admin_keys,
+            policies=self.policies,
+        )
 
 
 class ErrorSettings(Section, frozen=True, kw_only=True):

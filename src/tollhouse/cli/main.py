@@ -77,6 +77,9 @@ COMMANDS: Final = {
         "archive.commands:command",
         "Move old days into Parquet files, and read them.",
     ),
+    "models": Entry(
+        "models.commands:command", "Import models, backends and prices from another gateway."
+    ),
     "test-upstream": Entry("trial.test_upstream:command", "Run a scripted engine on loopback."),
     "demo-engine": Entry(
         "trial.demo_engine:command", "Run a small real model with llama.cpp, on loopback."

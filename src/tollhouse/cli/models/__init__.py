@@ -1,0 +1,1 @@
+"""`tollhouse models`: catalogs of other gateways in the form of ours."""

@@ -1,0 +1,115 @@
+"""What an import found: backends and models as tables of our configuration, and what is missing."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, cast
+
+PRICE_DECIMALS_MAX: Final = 12
+PRICE_MAX: Final = 1_000
+GAP: Final = "GAP: "
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unmapped:
+    """A part of the source that is not in the result, and why. Never has a value of the source."""
+
+    item: str
+    reason: str
+
+
+@dataclass(kw_only=True, slots=True)
+class ImportedTable:
+    """One backend or model. `gaps` are settings that it needs and that the source does not have."""
+
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    gaps: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(kw_only=True, slots=True)
+class ImportedCatalog:
+    """The result of an import. `credentials` tells those of the source apart, and is not shown."""
+
+    backends: dict[str, ImportedTable] = field(default_factory=dict[str, ImportedTable])
+    models: dict[str, ImportedTable] = field(default_factory=dict[str, ImportedTable])
+    unmapped: list[Unmapped] = field(default_factory=list[Unmapped])
+    credentials: list[object] = field(default_factory=list[object], repr=False)
+
+    def leave_out(self, item: str, reason: str) -> None:
+        """Note a part that is not mapped."""
+        self.unmapped.append(Unmapped(item=item, reason=reason))
+
+    def backend_of(self, name: str, settings: dict[str, Any], gaps: dict[str, str]) -> str:
+        """Return the name of a backend with exactly these settings; make it if there is none."""
+        position = 1
+        while True:
+            numbered = name if position == 1 else f"{name}-{position}"
+            found = self.backends.setdefault(
+                numbered, ImportedTable(settings=dict(settings), gaps=dict(gaps))
+            )
+            if found.settings == settings and found.gaps == gaps:
+                return numbered
+            position += 1
+
+    def toml(self) -> str:
+        """Return the tables as text. A gap is a comment, so that start-up refuses the table."""
+        parts = [
+            *(_table("backends", name, table) for name, table in self.backends.items()),
+            *(_table("models", name, table) for name, table in self.models.items()),
+        ]
+        return "\n".join(parts)
+
+
+def price_text(value: object) -> str | None:
+    """Return a price per token as our decimal text, or None if it is not an exact one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return None
+    try:
+        price = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    if not price.is_finite() or not 0 <= price <= PRICE_MAX:
+        return None
+    text = f"{price.normalize():f}"
+    return text if len(text.partition(".")[2]) <= PRICE_DECIMALS_MAX else None
+
+
+def positive(value: object) -> int | None:
+    """Return a positive whole number, or None."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value < 1:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def table_of(value: object) -> dict[str, Any]:
+    """Return an object of a file that was read, or an empty one for anything else."""
+    if not isinstance(value, dict):
+        return {}
+    return {str(name): each for name, each in cast("dict[Any, Any]", value).items()}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a list of a file that was read, or an empty one for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _table(kind: str, name: str, table: ImportedTable) -> str:
+    key = name if _PLAIN_KEY.fullmatch(name) else _value(name)
+    lines = [f"[{kind}.{key}]"]
+    lines += [f"{setting} = {_value(value)}" for setting, value in table.settings.items()]
+    lines += [f"# {GAP}{setting}: {reason}" for setting, reason in table.gaps.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    """Return a value as TOML, whose basic strings are those of JSON but for one character."""
+    if isinstance(value, dict):
+        fields = table_of(cast("object", value)).items()
+        return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in fields) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, list_of(cast("object", value)))) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,132 @@
+"""Prices, lengths and abilities of a model, in the words of LiteLLM's price map."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from tollhouse.catalog.types import Pricing
+from tollhouse.cli.models.imported import (
+    ImportedCatalog,
+    ImportedTable,
+    positive,
+    price_text,
+    table_of,
+)
+from tollhouse.cli.models.litellm_providers import address_of, provider_of, split_model
+
+CHAT_MODES: Final = frozenset({"chat", "responses"})
+_PRICES: Final = {
+    "input_cost_per_token": "prompt",
+    "output_cost_per_token": "completion",
+    "cache_read_input_token_cost": "input_cache_read",
+    "cache_creation_input_token_cost": "input_cache_write",
+    "output_cost_per_reasoning_token": "reasoning",
+}
+_NEEDED: Final = ("prompt", "completion")
+_ABILITIES: Final = {
+    "supports_function_calling": ("tools",),
+    "supports_response_schema": ("json_mode", "structured_outputs"),
+    "supports_reasoning": ("reasoning",),
+}
+_NO_PRICE: Final = (
+    'no price is known; add pricing = { prompt = "...", completion = "..." } in US dollars for'
+    " one token. Start-up refuses the model until then"
+)
+_NO_CONTEXT: Final = "add the tokens of prompt and answer together. Start-up refuses it until then"
+_NO_OUTPUT: Final = "add the tokens of the longest answer. Start-up refuses it until then"
+
+
+def from_price_map(entries: Mapping[str, Any], names: tuple[str, ...]) -> ImportedCatalog:
+    """Return the catalog of a price map, or of these models of it."""
+    catalog = ImportedCatalog()
+    for name in names:
+        if name not in entries:
+            catalog.leave_out(name, "the price map does not have it")
+    for name, entry in entries.items():
+        if name != "sample_spec" and (not names or name in names):
+            _add(catalog, name, entry)
+    return catalog
+
+
+def _add(catalog: ImportedCatalog, name: str, entry: object) -> None:
+    if not isinstance(entry, dict):
+        catalog.leave_out(name, "its entry is no object")
+        return
+    info = table_of(cast("object", entry))
+    prefix, rest = split_model(name)
+    named = info.get("litellm_provider")
+    if isinstance(named, str) and named != prefix:
+        prefix, rest = named, name
+    provider = provider_of(prefix)
+    if isinstance(provider, str):
+        catalog.leave_out(name, provider)
+        return
+    if info.get("mode", "chat") not in CHAT_MODES:
+        catalog.leave_out(name, "its mode is not chat")
+        return
+    settings, gaps = dict(provider.settings), dict[str, str]()
+    if provider.dialect is not None:
+        settings = {"dialect": provider.dialect, **settings}
+    address = address_of(provider.address, provider)
+    if address is None:
+        gaps["replicas"] = "add the addresses of the backend"
+    else:
+        settings = {"replicas": [address], **settings}
+    if provider.key_variable is not None:
+        settings["api_key_variable"] = provider.key_variable
+    model = ImportedTable(settings={"backend": catalog.backend_of(provider.name, settings, gaps)})
+    if rest != name:
+        model.settings["upstream_model"] = rest
+    describe(catalog, name, model, info)
+    catalog.models[name] = model
+
+
+def describe(
+    catalog: ImportedCatalog, name: str, model: ImportedTable, info: Mapping[str, Any]
+) -> None:
+    """Add lengths, abilities and prices to a model. What is not known becomes a gap."""
+    output = positive(info.get("max_output_tokens")) or positive(info.get("max_tokens"))
+    prompt = positive(info.get("max_input_tokens"))
+    if prompt is None or output is None:
+        model.gaps["context_length"] = _NO_CONTEXT
+    else:
+        model.settings["context_length"] = prompt + output
+    if output is None:
+        model.gaps["max_output_length"] = _NO_OUTPUT
+    else:
+        model.settings["max_output_length"] = output
+    if info.get("supports_vision") is True:
+        model.settings["input_modalities"] = ["text", "image"]
+    features = [
+        feature
+        for ability, known in _ABILITIES.items()
+        if info.get(ability) is True
+        for feature in known
+    ]
+    if features:
+        model.settings["features"] = features
+    _price(catalog, name, model, info)
+
+
+def _price(
+    catalog: ImportedCatalog, name: str, model: ImportedTable, info: Mapping[str, Any]
+) -> None:
+    """Add the prices, all of them or none: a price that is left out would be charged too low."""
+    prices = dict[str, str]()
+    for field, value in info.items():
+        if "cost" not in field or value is None:
+            continue
+        ours, text = _PRICES.get(field), price_text(value)
+        if ours in Pricing.__struct_fields__ and text is not None:
+            prices[ours] = text
+        elif text != "0":
+            reason = (
+                "not an exact price with at most 12 decimals"
+                if ours in _NEEDED
+                else ("Tollhouse has no such price, so that requests may be charged too little")
+            )
+            catalog.leave_out(f"{name}: {field}", reason)
+    if all(needed in prices for needed in _NEEDED):
+        order = [field for field in Pricing.__struct_fields__ if field in prices]
+        model.settings["pricing"] = {field: prices[field] for field in order}
+    else:
+        model.gaps["pricing"] = _NO_PRICE

@@ -1,0 +1,258 @@
+"""`tollhouse models import`: LiteLLM's configuration and price map in the form of our catalog."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import Operator
+from tests.cli.documents import read, scripts
+from tollhouse.catalog import rules
+from tollhouse.catalog.errors import InvalidCatalog
+from tollhouse.cli.models.imported import price_text
+from tollhouse.cli.models.litellm_config import from_config
+from tollhouse.cli.models.price_map import from_price_map
+
+GUIDE = read("docs/guides/migration.md")
+SECRET = "sk-NEVER-PRINTED"
+CONFIG = f"""
+model_list:
+  - model_name: gpt-5
+    litellm_params: {{model: openai/gpt-5, api_key: os.environ/COMPANY_OPENAI_KEY, rpm: 60}}
+  - model_name: coder
+    litellm_params: &coder
+      model: hosted_vllm/Qwen/Qwen3-Coder
+      api_base: http://10.0.0.7:8000/v1
+      input_cost_per_token: 2e-07
+      output_cost_per_token: 8.0e-07
+      timeout: 300
+    model_info:
+      {{max_input_tokens: 98304, max_output_tokens: 32768, supports_function_calling: true}}
+  - model_name: coder
+    litellm_params: {{<<: *coder, api_base: "http://10.0.0.8:8000"}}
+  - model_name: small
+    litellm_params: {{model: ollama/llama3, api_base: "http://10.0.0.9:11434"}}
+  - model_name: cloud
+    litellm_params:
+      model: azure/gpt-deployment
+      api_base: https://example.openai.azure.com
+      api_version: "2024-10-21"
+      api_key: {SECRET}
+    model_info: {{base_model: gpt-5}}
+  - model_name: vertex
+    litellm_params: {{model: vertex_ai/gemini, vertex_credentials: {SECRET}}}
+  - model_name: "*"
+    litellm_params: {{model: "openai/*"}}
+litellm_settings:
+  fallbacks: [{{coder: [gpt-5, vertex]}}]
+  drop_params: true
+router_settings:
+  model_group_alias: {{default: coder, fast: {{model: gpt-5, hidden: true}}, small: coder}}
+general_settings: {{master_key: {SECRET}}}
+"""
+PRICES: dict[str, Any] = {
+    "sample_spec": {"input_cost_per_token": 0},
+    "gpt-5": {
+        "litellm_provider": "openai",
+        "mode": "chat",
+        "max_input_tokens": 272_000,
+        "max_output_tokens": 128_000,
+        "input_cost_per_token": 1.25e-06,
+        "output_cost_per_token": 1e-05,
+        "cache_read_input_token_cost": 1.25e-07,
+        "supports_vision": True,
+    },
+    "text-embedding-3-small": {"litellm_provider": "openai", "mode": "embedding"},
+    "bedrock/model": {"litellm_provider": "bedrock", "mode": "chat"},
+}
+
+
+@pytest.fixture
+def migrant(newcomer: Operator) -> Operator:
+    """Somebody who has LiteLLM's files in an empty directory."""
+    (newcomer.directory / "config.yaml").write_text(CONFIG, encoding="utf-8")
+    prices = newcomer.directory / "model_prices_and_context_window.json"
+    prices.write_text(json.dumps(PRICES), encoding="utf-8")
+    newcomer.secrets.append(SECRET)
+    return newcomer
+
+
+def test_the_command_of_the_guide_writes_a_catalog(migrant: Operator) -> None:
+    (command,) = scripts(GUIDE)
+
+    told = migrant.bash(command)
+
+    tree = tomllib.loads((migrant.directory / "models.toml").read_text(encoding="utf-8"))
+    assert tree["backends"] == {
+        "openai": {
+            "replicas": ["https://api.openai.com/v1"],
+            "api_key_variable": "COMPANY_OPENAI_KEY",
+            "health_path": "/v1/models",
+            "bills_without_answer": True,
+            "takes": ["prompt_cache_key"],
+        },
+        "vllm": {
+            "replicas": ["http://10.0.0.7:8000/v1", "http://10.0.0.8:8000/v1"],
+            "takes": ["cache_salt", "continuous_usage_stats"],
+            "counts_tokens_by": "messages",
+            "counts_exactly": True,
+            "total_seconds": 300,
+        },
+        "ollama": {"replicas": ["http://10.0.0.9:11434/v1"]},
+        "azure": {
+            "replicas": ["https://example.openai.azure.com"],
+            "dialect": "azure",
+            "api_version": "2024-10-21",
+            "api_key_variable": "AZURE_API_KEY",
+            "bills_without_answer": True,
+        },
+    }
+    assert tree["models"]["coder"] == {
+        "backend": "vllm",
+        "upstream_model": "Qwen/Qwen3-Coder",
+        "context_length": 131_072,
+        "max_output_length": 32_768,
+        "features": ["tools"],
+        "pricing": {"prompt": "0.0000002", "completion": "0.0000008"},
+        "fallbacks": ["gpt-5"],
+        "aliases": ["default"],
+    }
+    assert tree["models"]["gpt-5"]["pricing"] == {
+        "prompt": "0.00000125",
+        "completion": "0.00001",
+        "input_cache_read": "0.000000125",
+    }
+    assert tree["models"]["gpt-5"]["aliases"] == ["fast"]
+    assert tree["models"]["cloud"]["context_length"] == 400_000
+    for part in (
+        *("gap: models.small: pricing", "vertex: Tollhouse has no backend", "*: a wildcard"),
+        *("cloud: api_key: a credential is never copied", "fallbacks of coder: 'vertex'"),
+        *("alias small: a model has this name", "gpt-5: rpm: limit", "general_settings: keys"),
+    ):
+        assert part in told.stderr
+    assert SECRET not in told.stdout + told.stderr + repr(tree)
+
+
+def test_a_gap_is_refused_at_start_until_it_is_filled(migrant: Operator) -> None:
+    shown = migrant.json("models", "import", "config.yaml")
+    tree = tomllib.loads(shown["toml"])
+    only = {"backends": tree["backends"], "models": {"small": tree["models"]["small"]}}
+
+    assert {"table": "models.small", "setting": "pricing"} in shown["gaps"]
+    assert "# GAP: pricing" in shown["toml"]
+    with pytest.raises(InvalidCatalog, match="small"):
+        _parse(only)
+    only["models"]["small"] |= {
+        "context_length": 8192,
+        "max_output_length": 4096,
+        "pricing": {"prompt": "0", "completion": "0"},
+    }
+    assert _parse(only).models["small"].upstream_model == "llama3"
+
+
+def test_a_price_map_alone_is_mapped_by_its_names(migrant: Operator) -> None:
+    file = "model_prices_and_context_window.json"
+    shown = migrant.json("models", "import", file)
+    chosen = migrant.json("models", "import", file, "--model", "gpt-5", "--model", "gpt-x")
+
+    assert shown["models"] == chosen["models"] == ["gpt-5"]
+    assert {each["item"] for each in shown["not_mapped"]} == {
+        "text-embedding-3-small",
+        "bedrock/model",
+    }
+    assert [each["item"] for each in chosen["not_mapped"]] == ["gpt-x"]
+    assert _parse(tomllib.loads(shown["toml"])).models["gpt-5"].context_length == 400_000
+
+
+def test_what_cannot_be_read_is_refused_without_its_content(migrant: Operator) -> None:
+    bad = migrant.directory / "bad.yaml"
+    for text in (
+        f"model_list: [{SECRET}",
+        f"- {SECRET}",
+        f"x: {SECRET}",
+        f"!!python/name:{SECRET}",
+    ):
+        bad.write_text(text, encoding="utf-8")
+        refused = migrant.run("models", "import", "bad.yaml", "--json", exit_code=1)
+        assert refused.error["code"] == "import_unreadable"
+        assert SECRET not in refused.stderr
+    (migrant.directory / "there.toml").write_text("kept", encoding="utf-8")
+    arguments = ("models", "import", "config.yaml", "--output", "there.toml", "--json")
+    refused = migrant.run(*arguments, exit_code=1)
+    assert refused.error["code"] == "import_unreadable"
+    assert (migrant.directory / "there.toml").read_text(encoding="utf-8") == "kept"
+
+
+def test_without_the_extra_yaml_is_refused_with_a_sentence(
+    migrant: Operator, tmp_path: Path
+) -> None:
+    shadow = tmp_path / "shadow" / "yaml"
+    shadow.mkdir(parents=True)
+    (shadow / "__init__.py").write_text("raise ModuleNotFoundError('yaml')", encoding="utf-8")
+    migrant.environment["PYTHONPATH"] = str(shadow.parent)
+    refused = migrant.bash("tollhouse models import config.yaml || true")
+
+    assert "Install tollhouse[import]" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((1e-06, "0.000001"), ("1e-06", "0.000001"), (2.5e-07, "0.00000025"), (0, "0")),
+        *((1e-13, None), (-1e-06, None), (float("nan"), None), (True, None), ("free", None)),
+        *((None, None), ("1e99999999", None)),
+    ],
+)
+def test_a_price_is_exact_or_none(value: object, text: str | None) -> None:
+    assert price_text(value) == text
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://user:pw@host/v1", "https://host/v1?key=x", "os.environ/BASE", "ftp://host", 7, ""],
+)
+def test_an_address_that_could_have_a_secret_is_a_gap(address: object) -> None:
+    parameters = {"model": "openai/gpt-5", "api_base": address}
+    found = from_config({"model_list": [{"model_name": "m", "litellm_params": parameters}]}, {})
+
+    assert "replicas" in found.backends["openai"].gaps
+    assert str(address) not in found.toml() or address == ""
+
+
+def test_prices_that_we_do_not_have_are_named() -> None:
+    entry = {**PRICES["gpt-5"], "input_cost_per_token_above_200k_tokens": 2.5e-06}
+    found = from_price_map({"gpt-5": entry}, ())
+
+    assert [each.item for each in found.unmapped] == [
+        "gpt-5: input_cost_per_token_above_200k_tokens"
+    ]
+
+
+def test_two_credentials_of_one_provider_get_two_variables() -> None:
+    entries = [
+        {"model_name": f"m{n}", "litellm_params": {"model": "openai/x", "api_key": f"{SECRET}{n}"}}
+        for n in range(2)
+    ]
+    found = from_config({"model_list": entries}, {})
+
+    variables = [table.settings["api_key_variable"] for table in found.backends.values()]
+    assert variables == ["OPENAI_API_KEY", "OPENAI_API_KEY_2"]
+    assert SECRET not in repr(found) + found.toml()
+
+
+def test_names_are_quoted_as_toml_wants_it() -> None:
+    name = 'team/"odd"\n\x7f model'
+    entry = {"model_name": name, "litellm_params": {"model": "openai/gpt-5"}}
+    catalog = from_config({"model_list": [entry]}, PRICES)
+
+    assert list(tomllib.loads(catalog.toml())["models"]) == [name]
+
+
+def _parse(tree: dict[str, Any]) -> Any:  # noqa: ANN401 - a catalog
+    backends = {
+        name: {key: value for key, value in table.items() if key != "api_key_variable"}
+        for name, table in tree["backends"].items()
+    }
+    return rules.parse(backends, tree["models"], {})

@@ -64,6 +64,27 @@ def test_azure_is_asked_for_its_models_unless_another_path_is_named() -> None:
     assert other.health_path == "/status"
 
 
+def test_a_model_on_anthropic_declares_only_what_that_dialect_has() -> None:
+    anthropic = backend(dialect="anthropic")
+
+    assert parsed(MODELS, anthropic).sampling_parameters == {"stop", "temperature", "top_p"}
+    assert rules.parse(anthropic, {}).backends["engine"].health_path == "/v1/models"
+    for refused, words in {
+        f"{A}.features": model(features=["tools", "json_mode"]),
+        f"{A}.sampling_parameters": model(sampling_parameters=["seed"]),
+        f"{A}.input_modalities": model(input_modalities=["text", "audio"]),
+        f"{A}.output_modalities": model(output_modalities=["text", "image"]),
+    }.items():
+        assert refusal(anthropic, words).startswith(f"{refused}: the dialect 'anthropic' has no")
+
+
+def test_a_judge_needs_log_probabilities() -> None:
+    judge = {"backend": "engine", "model": "m", "context_length": 8_000}
+
+    with pytest.raises(InvalidCatalog, match="log probabilities"):
+        rules.parse(backend(dialect="anthropic"), {}, judge)
+
+
 def test_a_model_says_all_that_it_can_say() -> None:
     text = """
     [backends.vllm]
@@ -270,6 +291,26 @@ REFUSED_BACKENDS: dict[str, tuple[Tables, str]] = {
     "azure that counts": (
         backend(**AZURE, counts_tokens_by="messages"),
         f"{E}.counts_tokens_by: the dialect 'azure' counts no tokens",
+    ),
+    "anthropic without a path": (
+        backend(dialect="anthropic", replicas=["https://api.anthropic.com"]),
+        f"{E}.replicas[0]: the dialect 'anthropic' appends /messages",
+    ),
+    "anthropic that takes more": (
+        backend(dialect="anthropic", takes=["cache_salt"]),
+        f"{E}.takes: only for the dialects 'openai' and 'azure'",
+    ),
+    "anthropic that thinks outside its bound": (
+        backend(dialect="anthropic", reasons_outside_bound=True),
+        f"{E}.reasons_outside_bound: the output bound of the dialect 'anthropic' includes",
+    ),
+    "anthropic with another counter": (
+        backend(dialect="anthropic", counts_tokens_by="tokenize"),
+        f"{E}.counts_tokens_by: the dialect 'anthropic' counts by 'messages'",
+    ),
+    "anthropic with a version in its settings": (
+        backend(dialect="anthropic", api_version="2023-06-01"),
+        f"{E}.api_version: only for the dialect 'azure'",
     ),
     "no connections": (backend(connections_max=0), f"{E}.connections_max: Expected `int` >= 1"),
     "no time": (backend(idle_seconds=0), f"{E}.idle_seconds: Expected `float` > 0"),

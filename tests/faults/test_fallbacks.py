@@ -38,22 +38,32 @@ def primary(name: str) -> str:
 
 
 @pytest.fixture
+def dialects() -> tuple[str, str]:
+    """The dialects of the failing backend and of the spare one."""
+    return "openai", "openai"
+
+
+@pytest.fixture
 async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    org: OrganizationFixture,
+    dialects: tuple[str, str],
 ) -> AsyncIterator[Deployment]:
     """Each fault has a backend of its own, whose breaker and retry budget are fresh."""
+    of_primary, of_spare = dialects
     async with running_upstream() as spare:
-        backends: dict[str, Any] = {"spare": {"replicas": [spare.base_url]}}
+        backends: dict[str, Any] = {"spare": {"replicas": [spare.base_url], "dialect": of_spare}}
         models: dict[str, Any] = {SPARE: model(backend="spare", pricing=SPARE_PRICES)}
         for name, fault in FAULTS.items():
-            backend: dict[str, Any] = {"replicas": [upstream.base_url]}
+            backend: dict[str, Any] = {"replicas": [upstream.base_url], "dialect": of_primary}
             if fault.model == IMPATIENT_MODEL:
                 backend |= {"first_event_seconds": 0.3, "total_seconds": 0.6}
             backends[primary(name)[8:]] = backend
             models[primary(name)] = model(backend=primary(name)[8:], features=[], fallbacks=[SPARE])
         models[primary(NAMES[0])]["aliases"] = [ALIAS]
         for each in models.values():
-            each["features"] = []
+            each |= {"features": [], "sampling_parameters": []}
         offered = msgspec.structs.replace(settings, backends=backends, models=models)
         async with open_deployment(offered, upstream, org) as opened:
             yield opened
@@ -105,6 +115,11 @@ async def assert_charged_once(
     )
 
 
+@pytest.mark.parametrize(
+    "dialects",
+    [("openai", "openai"), ("openai", "anthropic"), ("anthropic", "openai")],
+    ids=["openai", "to-anthropic", "from-anthropic"],
+)
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("endpoint", PATHS)
 async def test_each_fault_is_charged_once_at_the_price_of_the_model_that_answered(

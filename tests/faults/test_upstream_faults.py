@@ -24,7 +24,14 @@ from tests.faults.upstream_faults import (
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
 from tests.support import seeds
-from tests.support.deployment import MODEL, TAKES, Deployment, model, open_deployment
+from tests.support.deployment import (
+    MESSAGES_MODEL,
+    MODEL,
+    TAKES,
+    Deployment,
+    model,
+    open_deployment,
+)
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -43,20 +50,33 @@ PATHS = {
 }
 
 
+DIALECTS = pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "openai"
+
+
 @pytest.fixture
 async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, dialect: str
 ) -> AsyncIterator[Deployment]:
     lanes = range(LANES)
-    patient = {"replicas": [upstream.base_url], "takes": TAKES}
-    impatient = {"replicas": [upstream.base_url], "first_event_seconds": 0.2, "total_seconds": 0.5}
+    shared: dict[str, Any] = {"replicas": [upstream.base_url], "dialect": dialect}
+    patient = shared | ({"takes": TAKES} if dialect == "openai" else {})
+    impatient = shared | {"first_event_seconds": 0.2, "total_seconds": 0.5}
+    abilities: dict[str, Any] = MESSAGES_MODEL if dialect == "anthropic" else {}
+    unable: dict[str, Any] = abilities | {"features": []}
     offered = msgspec.structs.replace(
         settings,
         backends={f"patient-{lane}": patient for lane in lanes}
         | {f"impatient-{lane}": impatient for lane in lanes},
-        models={in_lane(MODEL, lane): model(backend=f"patient-{lane}") for lane in lanes}
+        models={
+            in_lane(MODEL, lane): model(backend=f"patient-{lane}", **abilities) for lane in lanes
+        }
         | {
-            in_lane(IMPATIENT_MODEL, lane): model(backend=f"impatient-{lane}", features=[])
+            in_lane(IMPATIENT_MODEL, lane): model(backend=f"impatient-{lane}", **unable)
             for lane in lanes
         },
     )
@@ -99,6 +119,7 @@ async def suffer(
     return answer
 
 
+@DIALECTS
 @pytest.mark.parametrize("endpoint", PATHS)
 async def test_each_fault_ends_as_it_should_and_blames_whom_it_should(
     deployment: Deployment, endpoint: str

@@ -38,6 +38,7 @@ def cut(how: str, after: int | str, *, inside: bool = False) -> dict[str, Any]:
 
 
 FAULTS = {
+    # After six events there is text in every dialect.
     "refuses the request": status(400, (422, "provider_validation_failed")),
     "denies us": status(401, BACKEND),
     "knows no such model": status(404, BACKEND),
@@ -47,19 +48,19 @@ FAULTS = {
     "hangs up": Fault(script=cut("close", "request"), whole=BACKEND, streamed=BACKEND),
     "resets": Fault(script=cut("reset", "request"), whole=BACKEND, streamed=BACKEND),
     "breaks off in a record": Fault(
-        script=cut("close", 3, inside=True), whole=ANSWERED, streamed=BROKEN
+        script=cut("close", 6, inside=True), whole=ANSWERED, streamed=BROKEN
     ),
     "breaks off in its only record": Fault(
         script=cut("reset", 0, inside=True), whole=BACKEND, streamed=BACKEND
     ),
     "says nonsense": Fault(script={"body": "<html>"}, whole=BACKEND, streamed=BACKEND),
     "fails with 200": Fault(
-        script={"error": {"message": "oom"}, "error_after_events": 3},
+        script={"error": {"message": "oom"}, "error_after_events": 6},
         whole=BACKEND,
         streamed=BROKEN,
     ),
     "says nonsense between records": Fault(
-        script={"inserted": "data: {]\n\n", "inserted_after_events": 3},
+        script={"inserted": "data: {]\n\n", "inserted_after_events": 6},
         whole=ANSWERED,
         streamed=BROKEN,
     ),

@@ -39,7 +39,7 @@ def request_of(**fields: object) -> MessageRequest:
 def translated(**fields: object) -> tuple[ChatRequest, NameOf]:
     request = request_of(**fields)
     check(request)
-    found, name_of = translate(request)
+    found, name_of, _ = translate(request)
     # What Tollhouse makes itself must pass what it demands of others.
     check_chat(found)
     return found, name_of

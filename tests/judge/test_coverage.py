@@ -24,6 +24,7 @@ from tests.judge.coverage import (
     response_rendering,
 )
 from tests.judge.samples import MARKER, Body, Path
+from tollhouse.backends.messages_json import encode_messages
 from tollhouse.backends.openai_json import encode
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion, UpstreamMessage
 from tollhouse.base.errors import GatewayError
@@ -41,6 +42,7 @@ from tollhouse.evaluation.content.rendering import (
 from tollhouse.evaluation.content.stream_accumulator import StreamAccumulator
 from tollhouse.inference.endpoint import AnswerEncoder
 from tollhouse.inference.messages.translation import translate as translate_message
+from tollhouse.inference.messages_options import check_messages_options
 from tollhouse.inference.responses.translation import translate
 
 NEVER_SAID = {"name", "tool_call_id"}
@@ -178,19 +180,33 @@ def test_every_text_of_a_message_request_is_judged_or_stays_here(path: Path, bod
     del path
     try:
         check_message(request := msgspec.convert(body, MessageRequest))
-        translated, _ = translate_message(request)
+        translated, name_of, hints = translate_message(request)
     except GatewayError:
         return
 
     if MARKER in encode(translated, FORWARDING).decode():
         assert is_judged(lambda: request_content(translated))
+    check_messages_options(translated, name_of)
+    told = encode_messages(translated, msgspec.structs.replace(FORWARDING, hints=hints))
+    if MARKER in told.decode():
+        assert is_judged(lambda: request_content(translated))
+
+
+def test_a_signature_that_could_be_text_is_not_forwarded() -> None:
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": MARKER}
+    body = {"model": "m", "max_tokens": 1, "messages": _said("assistant", [thought])}
+
+    translated, _, hints = translate_message(msgspec.convert(body, MessageRequest))
+
+    told = encode_messages(translated, msgspec.structs.replace(FORWARDING, hints=hints))
+    assert MARKER not in told.decode()
 
 
 @pytest.mark.parametrize("place", MESSAGE_PLACES)
 def test_the_places_of_a_message_request_that_a_model_reads_are_judged(place: Body) -> None:
     body = {"model": "m", "max_tokens": 1, "messages": _said("user", "Hi"), **place}
 
-    translated, _ = translate_message(msgspec.convert(body, MessageRequest))
+    translated, *_ = translate_message(msgspec.convert(body, MessageRequest))
 
     assert MARKER in encode(translated, FORWARDING).decode()
     assert is_judged(lambda: request_content(translated))
@@ -223,7 +239,9 @@ def test_every_text_of_a_streamed_answer_is_judged(
 def test_whatever_a_caller_can_be_told_comes_from_what_is_judged() -> None:
     told = {*wire.CompletionMessage.__struct_fields__, *wire.Delta.__struct_fields__}
 
-    assert told - NEVER_SAID - {"role"} == set(UpstreamMessage.__struct_fields__)
+    said = set(UpstreamMessage.__struct_fields__)
+    # Callers of messages see a signature if no enforcing policy reads the answer.
+    assert told - NEVER_SAID - {"role"} == said - {"signature"}
 
 
 def test_exceptions_name_fields_that_exist() -> None:

@@ -26,6 +26,7 @@ PRICES = st.builds(
     Prices,
     prompt_token_pico_usd=AMOUNTS,
     cached_input_token_pico_usd=AMOUNTS,
+    cache_write_token_pico_usd=AMOUNTS,
     completion_token_pico_usd=AMOUNTS,
     reasoning_token_pico_usd=AMOUNTS,
     image_pico_usd=AMOUNTS,
@@ -37,6 +38,7 @@ USAGES = st.builds(
     prompt_tokens=COUNTS,
     completion_tokens=COUNTS,
     cached_tokens=COUNTS,
+    cache_write_tokens=COUNTS,
     reasoning_tokens=COUNTS,
     images=st.integers(0, 100),
 )
@@ -46,6 +48,7 @@ COMPLETIONS = st.integers(1, 128)
 EXAMPLE_PRICES = Prices(
     prompt_token_pico_usd=PicoUsd(3_000_000),
     cached_input_token_pico_usd=PicoUsd(300_000),
+    cache_write_token_pico_usd=PicoUsd(3_750_000),
     completion_token_pico_usd=PicoUsd(15_000_000),
     reasoning_token_pico_usd=PicoUsd(20_000_000),
     image_pico_usd=PicoUsd(7),
@@ -145,6 +148,18 @@ def test_each_part_is_charged_at_its_own_price() -> None:
     assert charged.output_pico_usd == 6 * 15_000_000 + 4 * 20_000_000
     assert charged.image_pico_usd == 2 * 7
     assert charged.request_pico_usd == 5
+
+
+def test_input_that_is_written_to_a_cache_is_input_at_its_own_price() -> None:
+    usage = structs.replace(EXAMPLE_USAGE, cache_write_tokens=25)
+    too_many = structs.replace(EXAMPLE_USAGE, cache_write_tokens=1_000)
+
+    charged, _ = charge(EXAMPLE_PRICES, usage, PicoUsd(10**12))
+    absurd, _ = charge(EXAMPLE_PRICES, too_many, PicoUsd(10**12))
+
+    assert (charged.input_tokens, charged.cached_input_tokens) == (60, 40)
+    assert charged.input_pico_usd == 35 * 3_000_000 + 25 * 3_750_000
+    assert absurd.input_pico_usd == 60 * 3_750_000
 
 
 def test_output_is_cut_first_and_the_request_last() -> None:

@@ -39,6 +39,13 @@ EVERYTHING: dict[str, Any] = {
 TAKES = ["cache_salt", "continuous_usage_stats", "prompt_cache_key"]
 
 
+MESSAGES_MODEL: dict[str, Any] = {
+    "features": ["reasoning", "structured_outputs", "tools"],
+    "sampling_parameters": ["temperature", "top_p", "stop"],
+}
+"""What a model on a backend that speaks Messages can have."""
+
+
 def model(**fields: object) -> dict[str, Any]:
     """A model that has everything, at prices that can be told apart."""
     return {

@@ -45,7 +45,8 @@ LINGER_SECONDS: Final = 0.05
 REFUSAL_BYTES_MAX: Final = 65_536
 _SECONDS: Final = re.compile(rb"[0-9]{1,9}")
 _OK: Final = 200
-_BUSY: Final = 429
+_BUSY: Final = frozenset({429, 529})
+"""529 is how Anthropic says that it is overloaded."""
 _REQUEST_REFUSED: Final = frozenset({400, 413, 422})
 _DENIED: Final = range(300, 500)
 _ENGINE_ABSENT: Final = frozenset({502, 503, 504})
@@ -191,7 +192,7 @@ class UpstreamCall:
         finally:
             self._connection = None
             response.close()
-        if status == _BUSY:
+        if status in _BUSY:
             wait_seconds = _whole_seconds(response.headers.get(b"retry-after", b""))
             return BackendBusy(replica=replica, retry_after_seconds=wait_seconds)
         logger.warning(

@@ -22,6 +22,9 @@ WITHOUT_HEALTH_ROUTE: Final = frozenset({404, 405})
 """Statuses of a server that has no health route. Only its calls show whether it works."""
 
 
+ANTHROPIC_VERSION: Final = "2023-06-01"
+
+
 class HealthChecks:
     """Checks every replica of one backend, from `start` to `stop`."""
 
@@ -81,12 +84,13 @@ class HealthChecks:
 
 
 def credential_headers(dialect: Dialect, api_key: str | None) -> Headers:
-    """Return the headers that identify the gateway to a backend."""
+    """Return the headers for the gateway's credential, and the version of the API."""
+    version = (("anthropic-version", ANTHROPIC_VERSION),) if dialect == "anthropic" else ()
     if api_key is None:
-        return ()
-    if dialect == "azure":
-        return (("api-key", api_key),)
-    return (("authorization", f"Bearer {api_key}"),)
+        return version
+    if dialect == "openai":
+        return (("authorization", f"Bearer {api_key}"),)
+    return (*version, ("x-api-key" if dialect == "anthropic" else "api-key", api_key))
 
 
 async def probe(base_url: str, health_path: str, *, headers: Headers, seconds: float) -> str | None:

@@ -13,7 +13,12 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 from msgspec import UNSET, DecodeError, Struct, UnsetType
 
-from tollhouse.backends.types import FreeObject, UpstreamChunk, UpstreamCompletion
+from tollhouse.backends.types import (
+    FreeObject,
+    MessageHints,
+    UpstreamChunk,
+    UpstreamCompletion,
+)
 from tollhouse.contract.bounds import Effort
 from tollhouse.contract.chat import (
     ChatMessage,
@@ -40,7 +45,8 @@ class Forwarding(Struct, frozen=True, kw_only=True):
     `takes_completion_bound`: the output bound is named `max_completion_tokens`.
     `reasoning_tokens_max` bounds a budget for reasoning, so that at least one token of the output
     bound is left for the answer. `cache_salt` and `prompt_cache_key` are digests of one tenant, or
-    None if the backend does not accept them.
+    None if the backend does not accept them. `takes_budget`, `writes_cache` and `hints` are for
+    backends that speak Messages: models with a budget for thinking, or a price for cache writes.
     """
 
     upstream_model: str
@@ -48,10 +54,13 @@ class Forwarding(Struct, frozen=True, kw_only=True):
     reasoning_tokens_max: int
     effort_names: Mapping[Effort, str]
     reasons: bool
+    takes_budget: bool = False
     takes_completion_bound: bool = False
     takes_continuous_usage: bool = False
     cache_salt: str | None = None
     prompt_cache_key: str | None = None
+    writes_cache: bool = False
+    hints: MessageHints | None = None
 
 
 class _StreamOptions(Struct, frozen=True, omit_defaults=True):
@@ -235,7 +244,7 @@ class _Refusal(Struct, frozen=True):
     detail: Any = None
 
 
-_INVALID: Final = (DecodeError, UnicodeDecodeError, RecursionError)
+INVALID: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 _chunk_decoder = msgspec.json.Decoder(_ChunkOrError)
 _completion_decoder = msgspec.json.Decoder(_CompletionOrError)
 _refusal_decoder = msgspec.json.Decoder(_Refusal)
@@ -245,7 +254,7 @@ def decode_chunk(payload: bytes) -> UpstreamChunk:
     """Return one record of a stream. Invalid usage is dropped. Raises `Undecodable`."""
     try:
         chunk = _chunk_decoder.decode(payload)
-    except _INVALID:
+    except INVALID:
         chunk = _without_usage(_ChunkOrError, payload)
     if chunk.error is not None:
         raise Undecodable
@@ -256,7 +265,7 @@ def decode_completion(body: bytes) -> UpstreamCompletion:
     """Return an answer of at least one choice. Invalid usage is dropped. Raises `Undecodable`."""
     try:
         answer = _completion_decoder.decode(body)
-    except _INVALID:
+    except INVALID:
         answer = _without_usage(_CompletionOrError, body)
     if answer.error is not None or not answer.choices:
         raise Undecodable
@@ -267,7 +276,7 @@ def decode_to(kind: type[T], body: bytes) -> T:
     """Return an answer other than a completion. Raises `Undecodable`."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except _INVALID:
+    except INVALID:
         raise Undecodable from None
 
 
@@ -278,7 +287,7 @@ def _without_usage(kind: type[T], data: bytes) -> T:
         if isinstance(tree, dict):
             cast("dict[str, Any]", tree).pop("usage", None)
         return msgspec.convert(tree, kind)
-    except _INVALID:
+    except INVALID:
         raise Undecodable from None
 
 
@@ -289,7 +298,7 @@ def refusal_text(body: bytes, *, hidden: Sequence[str]) -> str | None:
     """
     try:
         found = _refusal_decoder.decode(body)
-    except _INVALID:
+    except INVALID:
         return None
     for reason in (_message(found.error), found.message, found.detail):
         if isinstance(reason, str):

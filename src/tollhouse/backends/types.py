@@ -4,6 +4,7 @@ Answers are decoded leniently: unknown fields are dropped, so that only fields o
 leave the gateway.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -54,10 +55,33 @@ class UpstreamRequest(Struct, frozen=True, kw_only=True):
     traceparent: str | None = None
 
 
+class MessageHints(Struct, frozen=True, kw_only=True):
+    """What a Messages request says and a chat cannot, by the positions of chat messages (OQ-232).
+
+    Only a backend that speaks Messages receives it. `thoughts` are thinking blocks with their
+    signatures, whose text the chat has too; `failed_results` are results of tools that failed.
+    """
+
+    thoughts: Mapping[int, list[FreeObject]] = {}
+    failed_results: frozenset[int] = frozenset()
+    asks_for_cache: bool = False
+    thinks_adaptively: bool = False
+
+    @property
+    def signature_bytes(self) -> int:
+        """The size of all signatures: encrypted reasoning, which is billed as input."""
+        blocks = (block for blocks in self.thoughts.values() for block in blocks)
+        return sum(len(block["signature"]) for block in blocks)
+
+
+NO_HINTS = MessageHints()
+
+
 class CachedDetails(Struct, frozen=True):
-    """The part of the prompt that the engine had cached."""
+    """The parts of the prompt that the engine had cached, and that it stored in its cache."""
 
     cached_tokens: TokenCount | None = None
+    cache_write_tokens: TokenCount | None = None
 
 
 class ReasoningDetails(Struct, frozen=True):
@@ -91,12 +115,16 @@ class ToolCallDelta(Struct, frozen=True):
 
 
 class UpstreamDelta(Struct, frozen=True):
-    """What a record adds to a choice. Engines name reasoning either way."""
+    """What a record adds to a choice. Engines name reasoning either way.
+
+    `signature` proves to the provider that the reasoning before it is its own.
+    """
 
     content: str | None = None
     refusal: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
+    signature: str | None = None
     tool_calls: list[ToolCallDelta] | None = None
     function_call: FunctionDelta | None = None
     annotations: list[FreeObject] | None = None
@@ -128,6 +156,7 @@ class UpstreamMessage(Struct, frozen=True):
     refusal: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
+    signature: str | None = None
     tool_calls: list[FreeObject] | None = None
     function_call: FreeObject | None = None
     annotations: list[FreeObject] | None = None

@@ -3,9 +3,10 @@
 from typing import Final, Literal
 from urllib.parse import quote
 
-Dialect = Literal["openai", "azure"]
+Dialect = Literal["openai", "azure", "anthropic"]
 
 CHAT_PATH: Final = "/chat/completions"
+MESSAGES_PATH: Final = "/messages"
 
 
 def chat_path(dialect: Dialect, model: str, *, api_version: str | None) -> str:
@@ -16,4 +17,4 @@ def chat_path(dialect: Dialect, model: str, *, api_version: str | None) -> str:
     if dialect == "azure":
         deployment = quote(model, safe="")
         return f"/openai/deployments/{deployment}{CHAT_PATH}?api-version={api_version}"
-    return CHAT_PATH
+    return MESSAGES_PATH if dialect == "anthropic" else CHAT_PATH

@@ -22,6 +22,7 @@ class UnitPrices:
     image_pico_usd: PicoUsd
     request_pico_usd: PicoUsd
     input_cache_read_pico_usd: PicoUsd
+    input_cache_write_pico_usd: PicoUsd
     reasoning_pico_usd: PicoUsd
 
 
@@ -40,12 +41,14 @@ def unit_prices(pricing: Pricing) -> UnitPrices:
     """Return the prices of a valid catalog, with defaults for missing ones."""
     prompt, completion = _price(pricing.prompt), _price(pricing.completion)
     cached, reasoning = pricing.input_cache_read, pricing.reasoning
+    written = pricing.input_cache_write
     return UnitPrices(
         prompt_pico_usd=prompt,
         completion_pico_usd=completion,
         image_pico_usd=_price(pricing.image),
         request_pico_usd=_price(pricing.request),
         input_cache_read_pico_usd=prompt if cached is None else _price(cached),
+        input_cache_write_pico_usd=prompt if written is None else _price(written),
         reasoning_pico_usd=completion if reasoning is None else _price(reasoning),
     )
 

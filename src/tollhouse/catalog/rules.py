@@ -90,14 +90,15 @@ def _model(model_id: str, table: Mapping[str, Any], backends: Mapping[str, Backe
     model = _converted(path, table, Model)
     pricing.check(f"{path}.pricing", model.pricing)
     backend = _named(path, model.backend, backends)
+    model = dialects.check_model(path, model, backend, table)
     _check(path, (*_model_rules(model), *_backend_rules(backend, model)))
     return model
 
 
 def _judge(table: Mapping[str, Any], backends: Mapping[str, Backend]) -> CatalogJudge:
     judge = _converted("judge", table, CatalogJudge)
-    _named("judge", judge.backend, backends)
-    _check("judge", _judge_rules(judge))
+    backend = _named("judge", judge.backend, backends)
+    _check("judge", _judge_rules(judge, backend))
     return judge
 
 
@@ -115,10 +116,15 @@ def _check(path: str, rules: Iterable[tuple[str, bool, str]]) -> None:
             raise InvalidCatalog(f"{path}.{field}", reason)
 
 
-def _judge_rules(judge: CatalogJudge) -> tuple[tuple[str, bool, str], ...]:
+def _judge_rules(judge: CatalogJudge, backend: Backend) -> tuple[tuple[str, bool, str], ...]:
     """Return the rules for a judge: the field, whether it is valid, and the fault."""
     left_over = judge.context_length - judge.question_tokens_max
     return (
+        (
+            "backend",
+            backend.dialect != "anthropic",
+            "a judge needs log probabilities, which the dialect 'anthropic' does not have",
+        ),
         (
             "question_tokens_max",
             left_over >= JUDGED_TOKENS_MIN,

@@ -83,7 +83,7 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `replicas` are base URLs such as `http://10.0.0.7:8000/v1`, which no customer sees.
     `replica_names` stand for them; without any, the backend's name and the position do.
-    `dialect` is the API that it speaks; `api_version` belongs to Azure's.
+    `dialect` is the API that it speaks; `api_version` belongs to that of Azure.
     `bills_without_answer`: it may charge for a call that got no answer. `stops_when_cancelled`: it
     stops billing when the connection closes. `takes` lists request fields beyond OpenAI's that it
     accepts. `counts_exactly`: it bills a prompt exactly as it counts it.
@@ -116,7 +116,8 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """US dollars per unit, as decimal text with at most twelve decimals (OQ-78).
 
-    Cached input without a price costs as much as the prompt, reasoning as much as the completion.
+    Input that is read from or written to a cache costs as much as the prompt without a price of its
+    own, reasoning as much as the completion.
     `pricing.unit_prices` returns all prices as numbers.
     """
 
@@ -125,6 +126,7 @@ class Pricing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     image: DecimalText = "0"
     request: DecimalText = "0"
     input_cache_read: DecimalText | None = None
+    input_cache_write: DecimalText | None = None
     reasoning: DecimalText | None = None
 
 

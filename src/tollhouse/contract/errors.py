@@ -64,6 +64,18 @@ class SupportedNowhere(UnsupportedOption):
         )
 
 
+class BackendLacksOption(UnsupportedOption):
+    """The API of the model's backend cannot express the option."""
+
+    @property
+    def explanation(self) -> str:
+        """That other models may have it."""
+        return (
+            f"The backend of the model '{self.model}' cannot be told this. Leave it out, or choose "
+            "another model."
+        )
+
+
 class InputNotCut(UnsupportedOption):
     """The input may not fit the model's context, and the gateway drops no part of it."""
 

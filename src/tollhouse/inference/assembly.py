@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tollhouse.backends.messages_http import MessagesBackend
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
@@ -70,7 +71,7 @@ class Inference:
     ) -> None:
         self._transport = Transport()
         self._backends = {
-            name: OpenAiBackend(backend_config(name, backend), self._transport, clock)
+            name: _port(backend_config(name, backend), self._transport, clock)
             for name, backend in catalog.backends.items()
         }
         self.model_resolver = ModelResolver(
@@ -126,6 +127,12 @@ async def price_revision(database: Database, catalog: Catalog) -> int:
     """Return the number under which the ledger keeps the catalog's prices."""
     async with database.transaction() as tx:
         return await ledger.price_revision(tx, price_list(catalog))
+
+
+def _port(config: BackendConfig, transport: Transport, clock: Clock) -> OpenAiBackend:
+    """Return the port that speaks the backend's dialect."""
+    port = MessagesBackend if config.dialect == "anthropic" else OpenAiBackend
+    return port(config, transport, clock)
 
 
 def backend_config(name: str, backend: Backend) -> BackendConfig:

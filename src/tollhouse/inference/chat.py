@@ -302,6 +302,7 @@ def is_text(choice: UpstreamChunkChoice) -> bool:
         or delta.tool_calls
         or delta.reasoning
         or delta.reasoning_content
+        or delta.signature
         or delta.refusal
         or delta.function_call
         or delta.annotations

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
+from tollhouse.backends.types import MessageHints, UpstreamChunk, UpstreamCompletion
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody, ErrorShape
@@ -86,6 +86,7 @@ class TranslatedRequest(Struct, frozen=True, kw_only=True):
     `request`; a model that does not drop such tools refuses them (OQ-216). `demands_tool` says that
     the caller's choice of tools leaves the model no freedom to do without. `optional` names the
     features that are only wished for: what needs them is left out for a model that lacks them.
+    `hints` are for a backend that speaks Messages, as the caller does.
     """
 
     request: ChatRequest
@@ -95,6 +96,7 @@ class TranslatedRequest(Struct, frozen=True, kw_only=True):
     refused_tools: tuple[RefusedTool, ...] = ()
     demands_tool: bool = False
     optional: frozenset[str] = frozenset()
+    hints: MessageHints | None = None
 
 
 class Endpoint(Protocol):

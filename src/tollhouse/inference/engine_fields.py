@@ -114,11 +114,21 @@ def judged_chunks(chunks: Sequence[UpstreamChunk]) -> list[UpstreamChunk]:
 
 
 def _judged_chunk(chunk: UpstreamChunk) -> UpstreamChunk:
-    has_logprobs = any(choice.logprobs is not None for choice in chunk.choices)
-    if not has_logprobs and chunk.system_fingerprint is None:
+    has_unjudged = any(
+        choice.logprobs is not None or choice.delta.signature is not None
+        for choice in chunk.choices
+    )
+    if not has_unjudged and chunk.system_fingerprint is None:
         return chunk
-    choices = [_without_unjudged(choice) for choice in chunk.choices]
+    choices = [_without_signature(_without_unjudged(choice)) for choice in chunk.choices]
     return msgspec.structs.replace(chunk, choices=choices, system_fingerprint=None)
+
+
+def _without_signature(choice: UpstreamChunkChoice) -> UpstreamChunkChoice:
+    if choice.delta.signature is None:
+        return choice
+    delta = msgspec.structs.replace(choice.delta, signature=None)
+    return msgspec.structs.replace(choice, delta=delta)
 
 
 def _without_unjudged(choice: _Choice) -> _Choice:
@@ -171,6 +181,7 @@ def judged_message(message: UpstreamMessage) -> UpstreamMessage:
     content, calls, call = message.content, message.tool_calls, message.function_call
     return msgspec.structs.replace(
         message,
+        signature=None,
         content=[_part(part) for part in content] if isinstance(content, list) else content,
         tool_calls=None if calls is None else [_call(each) for each in calls],
         function_call=None if call is None else _called(call, "arguments"),

@@ -121,16 +121,19 @@ class Meter:
         It is the larger of both, unless the report came at the end of a complete answer.
         """
         reports = [*self._by_choice.values(), *([self._total] if self._total else ())]
-        prompt_tokens = cached_tokens = 0
+        prompt_tokens = cached_tokens = cache_write_tokens = 0
         for report in reports:
             prompt_tokens = max(prompt_tokens, report.prompt_tokens)
-            cached_tokens = max(cached_tokens, _cached(report))
+            if (details := report.prompt_tokens_details) is not None:
+                cached_tokens = max(cached_tokens, details.cached_tokens or 0)
+                cache_write_tokens = max(cache_write_tokens, details.cache_write_tokens or 0)
         reported = self._reported_output()
         completion_tokens = self._output_to_charge(reported, is_complete=is_complete)
         used = Usage(
             prompt_tokens=prompt_tokens or self._estimated_prompt(),
             completion_tokens=completion_tokens,
             cached_tokens=cached_tokens,
+            cache_write_tokens=cache_write_tokens,
             reasoning_tokens=self._reported_reasoning(),
             images=self._bound.images,
         )
@@ -215,11 +218,6 @@ class Meter:
         if piece.name:
             self._named_calls.add(place)
         return characters
-
-
-def _cached(usage: UpstreamUsage) -> int:
-    details = usage.prompt_tokens_details
-    return (details.cached_tokens or 0) if details else 0
 
 
 def _reasoned(usage: UpstreamUsage) -> int:

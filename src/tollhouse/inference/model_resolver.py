@@ -1,9 +1,11 @@
 """Find the model of a request, with its backend, prices and bounds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tollhouse.backends.messages_json import encode_messages
+from tollhouse.backends.openai_json import Forwarding, encode
 from tollhouse.backends.port import BackendPort
 from tollhouse.base.dialects import chat_path
 from tollhouse.base.ids import OrganizationId
@@ -13,6 +15,7 @@ from tollhouse.catalog import service
 from tollhouse.catalog.errors import ModelLocked, ModelNotFound, ModelNotReady
 from tollhouse.catalog.types import Backend, Catalog, Model
 from tollhouse.contract.bounds import OUTPUT_TOKENS_DEFAULT
+from tollhouse.contract.chat import ChatRequest
 from tollhouse.inference.errors import CountedBytesLimited
 from tollhouse.keys.types import Customer
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
@@ -45,6 +48,8 @@ class ResolvedModel:
     path: str
     """The path of a chat, which continues the URL of a replica."""
     longest_call: timedelta
+    encode: Callable[[ChatRequest, Forwarding], bytes]
+    """Encodes requests in the dialect of the backend."""
 
 
 class ModelResolver:
@@ -162,6 +167,12 @@ def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
             "request": model.pricing.request,
             "input_cache_read": model.pricing.input_cache_read or model.pricing.prompt,
             "reasoning": model.pricing.reasoning or model.pricing.completion,
+            # Left out where it has no price of its own: lists without it stay one revision.
+            **(
+                {"input_cache_write": written}
+                if (written := model.pricing.input_cache_write)
+                else {}
+            ),
         }
         for model_id, model in catalog.models.items()
     }
@@ -182,6 +193,7 @@ def _resolved(
         upstream_model=upstream_model,
         path=chat_path(backend.dialect, upstream_model, api_version=backend.api_version),
         longest_call=timedelta(seconds=backend.total_seconds),
+        encode=encode_messages if backend.dialect == "anthropic" else encode,
     )
 
 
@@ -189,6 +201,7 @@ def _prices(model: Model) -> Prices:
     pricing = model.pricing
     return Prices(
         prompt_token_pico_usd=parse_price(pricing.prompt),
+        cache_write_token_pico_usd=parse_price(pricing.input_cache_write or pricing.prompt),
         cached_input_token_pico_usd=parse_price(pricing.input_cache_read or pricing.prompt),
         completion_token_pico_usd=parse_price(pricing.completion),
         reasoning_token_pico_usd=parse_price(pricing.reasoning or pricing.completion),

@@ -146,9 +146,7 @@ class Pipeline:
             encoder=translated.encoder,
             evaluation=None,
             prompt_characters=prompt_characters(candidate.request),
-            upstream_request=self._upstream_requests.build(
-                candidate.request, candidate.resolved, customer, call
-            ),
+            upstream_request=self._upstream_requests.build(candidate, customer, call),
         )
         prepared.name_model()
         return prepared
@@ -300,7 +298,7 @@ class Pipeline:
             candidate=candidate,
             fallbacks=tuple(others),
             upstream_request=self._upstream_requests.build(
-                candidate.request, candidate.resolved, prepared.customer, prepared.call
+                candidate, prepared.customer, prepared.call
             ),
         )
         request_hold.switch(candidate.resolved, following.new_meter())

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tollhouse.backends.errors import BackendError, BackendRejected
-from tollhouse.backends.types import UpstreamRequest
+from tollhouse.backends.types import MessageHints, UpstreamRequest
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.money import PicoUsd
 from tollhouse.catalog.errors import ModelNotReady
@@ -19,6 +19,7 @@ from tollhouse.evaluation import RequestEvaluation
 from tollhouse.inference.calls import InferenceCall
 from tollhouse.inference.dropped_tools import without_unsupported_tools
 from tollhouse.inference.endpoint import AnswerEncoder, TranslatedRequest
+from tollhouse.inference.messages_options import check_messages_options
 from tollhouse.inference.meter import Meter, tokens_of
 from tollhouse.inference.model_resolver import ResolvedModel
 from tollhouse.inference.options import check_options, check_output_bound, without_optional
@@ -37,6 +38,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     request: ChatRequest
     bound: TokenBound
     dropped_tools: tuple[str, ...]
+    hints: MessageHints | None = None
 
     @property
     def amount_pico_usd(self) -> PicoUsd:
@@ -136,9 +138,22 @@ def checked(translated: TranslatedRequest, resolved: ResolvedModel) -> Candidate
     request = check_options(request, resolved.model, resolved.backend, translated.name_of)
     check_output_bound(request, resolved.model, translated.name_of)
     bound = bounds.of_chat_request(request, resolved.bounds)
+    hints = None
+    if resolved.backend.dialect == "anthropic":
+        check_messages_options(request, translated.name_of)
+        hints = translated.hints
+    if hints is not None and hints.thoughts:
+        tokens = bound.prompt_tokens + hints.signature_bytes
+        bound = replace(bound, prompt_tokens=min(tokens, resolved.bounds.context_length))
     if translated.may_be_cut and not bounds.fits_context(bound, resolved.bounds):
         raise InputNotCut(model=request.model, context_length=resolved.model.context_length)
-    return Candidate(resolved=resolved, request=request, bound=bound, dropped_tools=dropped_tools)
+    return Candidate(
+        resolved=resolved,
+        request=request,
+        bound=bound,
+        dropped_tools=dropped_tools,
+        hints=hints,
+    )
 
 
 def candidates_of(

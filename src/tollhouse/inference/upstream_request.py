@@ -9,12 +9,11 @@ import hmac
 
 from msgspec import Struct
 
-from tollhouse.backends.openai_json import Forwarding, encode
+from tollhouse.backends.openai_json import Forwarding
 from tollhouse.backends.types import UpstreamRequest
 from tollhouse.contract.bounds import OUTPUT_TOKENS_MAX
-from tollhouse.contract.chat import ChatRequest
 from tollhouse.inference.calls import InferenceCall
-from tollhouse.inference.model_resolver import ResolvedModel
+from tollhouse.inference.prepared_request import Candidate
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds
 
@@ -37,11 +36,7 @@ class UpstreamRequestBuilder:
         self._tenants: dict[Customer, _Tenant] = {}
 
     def build(
-        self,
-        request: ChatRequest,
-        resolved: ResolvedModel,
-        customer: Customer,
-        call: InferenceCall,
+        self, candidate: Candidate, customer: Customer, call: InferenceCall
     ) -> UpstreamRequest:
         """Return the encoded request, with hashed hints where the backend accepts them."""
         tenant = self._tenants.get(customer)
@@ -49,11 +44,12 @@ class UpstreamRequestBuilder:
             if len(self._tenants) >= TENANTS_KEPT_MAX:
                 self._tenants.clear()
             tenant = self._tenants[customer] = self._tenant(customer)
+        request, resolved = candidate.request, candidate.resolved
         hint = call.session or request.prompt_cache_key
         context = call.trace.context
         return UpstreamRequest(
             path=resolved.path,
-            body=encode(request, _forwarding(request, resolved, tenant)),
+            body=resolved.encode(request, _forwarding(candidate, tenant)),
             affinity=_hashed(tenant.key, hint, b"affinity") if hint else None,
             traceparent=None if context is None else context.traceparent,
         )
@@ -73,7 +69,8 @@ def _hashed(tenant_key: bytes, hint: str, purpose: bytes) -> bytes:
     return hashlib.blake2b(hint.encode(), key=tenant_key, person=purpose, digest_size=32).digest()
 
 
-def _forwarding(request: ChatRequest, resolved: ResolvedModel, tenant: _Tenant) -> Forwarding:
+def _forwarding(candidate: Candidate, tenant: _Tenant) -> Forwarding:
+    request, resolved = candidate.request, candidate.resolved
     takes = resolved.backend.takes
     requested = request.max_completion_tokens or request.max_tokens
     output_tokens = bounds.output_tokens_max(requested or None, resolved.bounds)
@@ -88,6 +85,7 @@ def _forwarding(request: ChatRequest, resolved: ResolvedModel, tenant: _Tenant) 
         reasoning_tokens_max=(
             OUTPUT_TOKENS_MAX if resolved.bounds.reasons_outside_bound else output_tokens - 1
         ),
+        takes_budget="reasoning_budget" in resolved.model.features,
         takes_completion_bound="max_completion_tokens" in takes,
         takes_continuous_usage="continuous_usage_stats" in takes,
         cache_salt=cache_salt,
@@ -97,4 +95,6 @@ def _forwarding(request: ChatRequest, resolved: ResolvedModel, tenant: _Tenant) 
             else None
         ),
         effort_names=resolved.model.effort_names,
+        writes_cache=resolved.model.pricing.input_cache_write is not None,
+        hints=candidate.hints,
     )

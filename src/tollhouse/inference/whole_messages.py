@@ -20,6 +20,7 @@ def as_one_piece(message: UpstreamMessage) -> UpstreamDelta:
         content=content if isinstance(content, str) else _joined(content or []),
         refusal=message.refusal,
         reasoning=message.reasoning or message.reasoning_content,
+        signature=message.signature,
         tool_calls=[_call(index, call) for index, call in enumerate(message.tool_calls or ())],
         annotations=message.annotations,
     )

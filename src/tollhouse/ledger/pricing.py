@@ -22,6 +22,7 @@ class Prices:
 
     prompt_token_pico_usd: PicoUsd
     cached_input_token_pico_usd: PicoUsd
+    cache_write_token_pico_usd: PicoUsd
     completion_token_pico_usd: PicoUsd
     reasoning_token_pico_usd: PicoUsd
     image_pico_usd: PicoUsd
@@ -43,13 +44,15 @@ class TokenBound(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True, kw_only=True):
     """The usage that a backend reports, for all choices together.
 
-    Prompt tokens include cached tokens, and completion tokens include reasoning. The usage of a
-    backend that reports them separately is normalised before.
+    Prompt tokens include those that were read from a cache (`cached_tokens`) or written to one, and
+    completion tokens include reasoning. The usage of a backend that reports them separately is
+    normalised before.
     """
 
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     images: int = 0
 
@@ -65,9 +68,14 @@ def parse_price(text: str) -> PicoUsd:
 def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:
     """Return the highest possible cost; raise `ReservationTooLarge` if it cannot be held.
 
-    Uses the higher price where it is not known whether input is cached or output is reasoning.
+    Uses the highest price where it is not known whether input is read from or written to a cache,
+    or whether output is reasoning.
     """
-    input_price = max(prices.prompt_token_pico_usd, prices.cached_input_token_pico_usd)
+    input_price = max(
+        prices.prompt_token_pico_usd,
+        prices.cached_input_token_pico_usd,
+        prices.cache_write_token_pico_usd,
+    )
     output_price = max(prices.completion_token_pico_usd, prices.reasoning_token_pico_usd)
     amount_pico_usd = (
         prices.request_pico_usd
@@ -123,12 +131,17 @@ def charge(
 
 
 def _costs(prices: Prices, usage: Usage) -> tuple[int, ...]:
-    """Return the costs of request, images, input, cached input and output."""
+    """Return the costs of request, images, input, cached input and output.
+
+    Input that was written to a cache is part of the input, at its own price (decision 0027).
+    """
     cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
+    written_tokens = min(usage.cache_write_tokens, usage.prompt_tokens - cached_tokens)
     return (
         prices.request_pico_usd,
         usage.images * prices.image_pico_usd,
-        (usage.prompt_tokens - cached_tokens) * prices.prompt_token_pico_usd,
+        (usage.prompt_tokens - cached_tokens - written_tokens) * prices.prompt_token_pico_usd
+        + written_tokens * prices.cache_write_token_pico_usd,
         cached_tokens * prices.cached_input_token_pico_usd,
         _output_cost(prices, usage),
     )

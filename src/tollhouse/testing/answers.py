@@ -102,6 +102,9 @@ def usage(answer: ScriptedAnswer, *, completion_tokens: int, reasoning_tokens: i
     }
     if script.cached_tokens is not None:
         exact["prompt_tokens_details"] = {"cached_tokens": script.cached_tokens}
+    if script.cache_write_tokens is not None:
+        written = {"cache_write_tokens": script.cache_write_tokens}
+        exact["prompt_tokens_details"] = exact.get("prompt_tokens_details", {}) | written
     if reasoning_tokens:
         exact["completion_tokens_details"] = {"reasoning_tokens": reasoning_tokens}
     return exact if script.usage is UNSET else exact | script.usage

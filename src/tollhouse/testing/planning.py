@@ -10,7 +10,7 @@ import msgspec
 
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.contract.bounds import FreeObject
-from tollhouse.testing import azure, demonstration_judge
+from tollhouse.testing import azure, demonstration_judge, messages
 from tollhouse.testing.answers import ScriptedAnswer, answer_to
 from tollhouse.testing.asked import (
     MODEL,
@@ -49,6 +49,7 @@ class Plan:
     script: UpstreamScript
     content: bytes | ScriptedAnswer
     records: Callable[[ScriptedAnswer], Iterator[bytes]] = records
+    names_events: bool = False
 
 
 def plan(request: Request, queued: UpstreamScript | None, *, tokens_default: int) -> Plan:
@@ -83,6 +84,9 @@ def _posted(request: Request, queued: UpstreamScript | None, tokens_default: int
             queued = azure.refusal(request) or queued
             planned = _chat(request.body, queued, tokens_default)
             return replace(planned, records=azure.records)
+        case "/v1/messages":
+            queued = queued if request.headers.get(messages.VERSION_HEADER) else messages.NO_VERSION
+            return _messages(request.body, queued, tokens_default)
         case "/v1/messages/count_tokens":
             counted = msgspec.json.decode(request.body, type=CountAsked)
             script = queued or _script_of(counted.messages)
@@ -105,6 +109,20 @@ def _chat(body: bytes, queued: UpstreamScript | None, tokens_default: int) -> Pl
         return Plan(script=script, content=stated)
     answer = answer_to(asked, script, tokens_default=tokens_default)
     return Plan(script=script, content=answer if is_stream else completion(answer))
+
+
+def _messages(body: bytes, queued: UpstreamScript | None, tokens_default: int) -> Plan:
+    asked = msgspec.json.decode(body, type=messages.MessagesAsked).as_chat()
+    script = queued or _script_of(asked.messages)
+    is_stream = bool(asked.stream)
+    is_error = script.status != SOUND.status or (script.error is not None and not is_stream)
+    if script.body is None and is_error:
+        return Plan(script=script, content=messages.error_body(script.error))
+    if (stated := _stated(script, is_stream=is_stream)) is not None:
+        return Plan(script=script, content=stated)
+    answer = answer_to(asked, script, tokens_default=tokens_default)
+    content = answer if is_stream else messages.message(answer)
+    return Plan(script=script, content=content, records=messages.events, names_events=True)
 
 
 # A load test repeats the same request.

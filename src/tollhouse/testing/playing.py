@@ -26,12 +26,16 @@ class _Broken(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Player:
-    """Sends one answer. `pause_ms` is the pause between events if the script states none."""
+    """Sends one answer. `pause_ms` is the pause between events if the script states none.
+
+    `names_events`: events have names, as in Anthropic's API, which are the types in their data.
+    """
 
     connection: ScriptedConnection
     exchange: RecordedExchange
     script: UpstreamScript
     pause_ms: int
+    names_events: bool = False
 
     async def whole(self, body: bytes) -> None:
         """Send an answer that is one body. It is chunked if the script splits it."""
@@ -134,6 +138,9 @@ class Player:
         error = self.script.error
         for number, payload in enumerate(payloads):
             if error is not None and number == self.script.error_after_events:
+                if self.names_events:
+                    yield msgspec.json.encode({"type": "error", "error": error})
+                    return
                 yield msgspec.json.encode({"error": error})
                 if self.script.done:
                     yield b"[DONE]"
@@ -143,6 +150,8 @@ class Player:
     def _framed(self, payload: bytes) -> bytes:
         end = self.script.line_end.encode()
         comment = COMMENT.encode() + end + end if self.script.comments else b""
+        if self.names_events:
+            comment += b"event: %b%b" % (payload.split(b'"', 4)[3], end)
         return b"%bdata: %b%b%b" % (comment, payload, end, end)
 
     async def _send(self, record: bytes) -> None:

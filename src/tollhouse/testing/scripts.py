@@ -77,6 +77,7 @@ class UpstreamScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     usage: FreeObject | str | UnsetType | None = UNSET
     cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
 
     error: FreeObject | None = None
     error_after_events: Count = 0

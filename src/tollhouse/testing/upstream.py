@@ -110,6 +110,7 @@ class ScriptedUpstream:
             exchange=exchange,
             script=planned.script,
             pause_ms=self._chunk_delay_ms,
+            names_events=planned.names_events,
         )
         match planned.content:
             case bytes(body) if planned.script.is_immediate:

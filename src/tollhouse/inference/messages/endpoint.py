@@ -50,12 +50,13 @@ class MessagesEndpoint:
         """Return the request as chat. It is stateless: the body has the whole conversation."""
         del now
         check(body)
-        request, name_of = translate(body)
+        request, name_of, hints = translate(body)
         return TranslatedRequest(
             request=request,
             encoder=MessagesEncoder(body, request_id),
             name_of=name_of,
             optional=optional_features(body),
+            hints=hints,
             refused_tools=refused_tools(body),
         )
 
@@ -178,7 +179,8 @@ _AFTER_TEXT: Final = b"}}\n\n"
 def usage_of(usage: Usage) -> wire.MessageUsage:
     """Return the charged usage in the form of the API: cached tokens are counted apart."""
     return wire.MessageUsage(
-        input_tokens=usage.prompt_tokens - usage.cached_tokens,
+        input_tokens=usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens,
+        cache_creation_input_tokens=usage.cache_write_tokens,
         cache_read_input_tokens=usage.cached_tokens,
         output_tokens=usage.completion_tokens,
     )

@@ -15,6 +15,7 @@ from msgspec import Raw
 from tollhouse.backends.types import FreeObject, ToolCallDelta, UpstreamDelta
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import message_result as wire
+from tollhouse.inference.content_parts import is_base64
 
 INVALID_JSON: Final = "INVALID_JSON"
 """The member in which arguments are shown that are no JSON object, as Anthropic advises."""
@@ -63,6 +64,9 @@ class MessageOutput:
         if thought and self._shows_thinking:
             yield from self._in_block(BlockKind.THINKING, {"thinking": "", "signature": ""})
             yield self._delta({"type": "thinking_delta", "thinking": thought})
+        if delta.signature and self._shows_thinking and is_base64(delta.signature):
+            yield from self._in_block(BlockKind.THINKING, {"thinking": "", "signature": ""})
+            yield self._delta({"type": "signature_delta", "signature": delta.signature})
         for said in (delta.content, delta.refusal):
             if said:
                 yield from self._in_block(BlockKind.TEXT, {"text": ""})
@@ -144,6 +148,8 @@ def whole_blocks(told: Iterable[wire.MessageEvent]) -> list[FreeObject]:
                 blocks.append(dict(event.content_block))
             case wire.ContentBlockDelta(delta={"type": "input_json_delta"}):
                 blocks[event.index]["input"] = input_of(event.delta["partial_json"])
+            case wire.ContentBlockDelta(delta={"type": "signature_delta"}):
+                blocks[event.index]["signature"] = event.delta["signature"]
             case wire.ContentBlockDelta():
                 member = blocks[event.index]["type"]
                 blocks[event.index][member] += event.delta[member]

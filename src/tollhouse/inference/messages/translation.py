@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, cast, get_args
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tollhouse.backends.types import MessageHints
 from tollhouse.contract import chat
 from tollhouse.contract.bounds import Effort, FreeObject
 from tollhouse.contract.field_checks import invalid_value, mistyped, text, unsupported_type
@@ -25,6 +26,7 @@ from tollhouse.inference.messages.content import (
     parts_of,
     shown_parts,
 )
+from tollhouse.inference.messages.hints import asks_for_cache, signed_thoughts
 
 _EFFORTS: Final = get_args(Effort)
 _THINKING: Final = ("enabled", "adaptive", "disabled")
@@ -54,6 +56,8 @@ class MessageTurns:
         self._names = names
         self._origins: list[str] = []
         self._parts: dict[str, str] = {}
+        self._thoughts: dict[int, list[FreeObject]] = {}
+        self._failed_results: set[int] = set()
 
     def say(
         self,
@@ -80,6 +84,8 @@ class MessageTurns:
                 parts = []
             result = parts_of(block.fields.get("content"), f"{block.path}.content")
             called = text(block.fields, block.path, "tool_use_id")
+            if block.fields.get("is_error") is True:
+                self._failed_results.add(len(self.messages))
             self.say("tool", result, block.path, tool_call_id=called)
         if parts or len(self.messages) == begun:
             self.say("user", parts, origin)
@@ -102,6 +108,8 @@ class MessageTurns:
                 case _:
                     known = ("text", "thinking", "redacted_thinking", "tool_use")
                     raise unsupported_type(f"{block.path}.type", "blocks", known)
+        if signed := signed_thoughts(blocks):
+            self._thoughts[len(self.messages)] = signed
         reasoning = "\n".join(filter(None, thoughts)) or UNSET
         message = chat.ChatMessage(
             role="assistant",
@@ -112,6 +120,15 @@ class MessageTurns:
             tool_calls=calls or UNSET,
         )
         self._append(message, parts, origin)
+
+    def hints(self, request: MessageRequest) -> MessageHints:
+        """Return what only a backend that speaks Messages can be told."""
+        return MessageHints(
+            thoughts=self._thoughts,
+            failed_results=frozenset(self._failed_results),
+            asks_for_cache=asks_for_cache(request),
+            thinks_adaptively=(request.thinking or {}).get("type") == "adaptive",
+        )
 
     def name_of(self, param: str) -> str:
         """Return the caller's name of a field; messages and parts differ in their positions."""
@@ -135,8 +152,8 @@ class MessageTurns:
         self._origins.append(origin)
 
 
-def translate(request: MessageRequest) -> tuple[chat.ChatRequest, NameOf]:
-    """Return the chat, and the name of each of its fields in the Messages request."""
+def translate(request: MessageRequest) -> tuple[chat.ChatRequest, NameOf, MessageHints]:
+    """Return the chat, the name of each of its fields in the Messages request, and the rest."""
     turns = _turns(request)
     offered = enumerate(request.tools or [])
     tools = [_tool(tool, f"tools[{at}]") for at, tool in offered if _is_custom(tool)]
@@ -157,7 +174,7 @@ def translate(request: MessageRequest) -> tuple[chat.ChatRequest, NameOf]:
         response_format=_format(request),
         **_reasoning(request),
     )
-    return translated, turns.name_of
+    return translated, turns.name_of, turns.hints(request)
 
 
 def shows_thinking(request: MessageRequest) -> bool:

@@ -187,7 +187,10 @@ def usage_of(usage: Usage) -> wire.ResponseUsage:
     """Return the charged usage in the form of the API."""
     return wire.ResponseUsage(
         input_tokens=usage.prompt_tokens,
-        input_tokens_details={"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        input_tokens_details={
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
         output_tokens=usage.completion_tokens,
         output_tokens_details={"reasoning_tokens": usage.reasoning_tokens},
         total_tokens=usage.prompt_tokens + usage.completion_tokens,

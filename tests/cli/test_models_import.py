@@ -222,7 +222,9 @@ def test_an_address_that_could_have_a_secret_is_a_gap(address: object) -> None:
 
 
 def test_prices_that_we_do_not_have_are_named() -> None:
-    entry = {**PRICES["gpt-5"], "input_cost_per_token_above_200k_tokens": 2.5e-06}
+    unoffered = {"input_cost_per_token_batches": 6e-07, "output_cost_per_token_flex": 5e-06}
+    dearer = {"input_cost_per_token_above_200k_tokens": 2.5e-06}
+    entry = {**PRICES["gpt-5"], **unoffered, **dearer}
     found = from_price_map({"gpt-5": entry}, ())
 
     assert [each.item for each in found.unmapped] == [

@@ -21,6 +21,8 @@ _PRICES: Final = {
     "cache_creation_input_token_cost": "input_cache_write",
     "output_cost_per_reasoning_token": "reasoning",
 }
+_UNOFFERED: Final = ("_batches", "_flex")
+"""Cheaper ways to call a provider, which Tollhouse does not use."""
 _NEEDED: Final = ("prompt", "completion")
 _ABILITIES: Final = {
     "supports_function_calling": ("tools",),
@@ -113,7 +115,7 @@ def _price(
     """Add the prices, all of them or none: a price that is left out would be charged too low."""
     prices = dict[str, str]()
     for field, value in info.items():
-        if "cost" not in field or value is None:
+        if "cost" not in field or value is None or field.endswith(_UNOFFERED):
             continue
         ours, text = _PRICES.get(field), price_text(value)
         if ours in Pricing.__struct_fields__ and text is not None:

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-cells test-clients test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-cells test-clients test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -72,9 +72,10 @@ test-upgrades: ## a rolling upgrade from 0.2.0 and back, a restore, both under l
 test-cells: ## two cells behind nginx and Envoy: 50 organizations, 10 moves killed at each step, a cell lost
 	$(CELLS)
 
-test-clients: ## tests with real agents, which are installed once: Codex and Claude Code take 800 MB
+test-clients: ## tests with ten real clients, which are installed once (1.7 GB); writes docs/clients.md
 	$(BIN)/python -m tools.clients
-	$(LONG) -n0 -m clients
+	status=0; $(LONG) -n0 -m clients -o junit_family=xunit1 --junitxml=build/clients.xml tests/clients || status=$$?; \
+		$(BIN)/python -m tools.client_matrix build/clients.xml && exit $$status
 
 test-vllm: ## tests with vLLM on CPU, which is installed once: 3.4 GB
 	$(BIN)/python -m tools.vllm
@@ -122,6 +123,13 @@ lock-peers: ## resolve the gateways that bench.peers measures, and Patroni, anew
 		uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header \
 		--no-emit-index-url --output-file $${pin%.in}.txt $$pin; done
 	npm install --silent --ignore-scripts --package-lock-only --prefix requirements/peers/portkey
+
+lock-clients: ## resolve the clients in requirements/clients anew
+	set -e; for pin in requirements/clients/*/requirements.in; do \
+		uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header \
+		--no-emit-index-url --output-file $${pin%.in}.txt $$pin; done
+	set -e; for package in requirements/clients/*/package.json; do \
+		npm install --silent --ignore-scripts --package-lock-only --prefix $$(dirname $$package); done
 
 reference: ## write docs/reference and docs/llms.txt from the program
 	$(BIN)/python -m tools.reference

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,13 @@ class Session:
     status: int
 
 
-async def run(deployment: Deployment, folder: Path, *, guide: str, model: str) -> Session:
+async def run(
+    deployment: Deployment, folder: Path, *options: str, guide: str, model: str
+) -> Session:
     """Run the guide's commands in `folder` with this model, to the end of the task."""
     (commands,) = [script for script in scripts(read(guide)) if "claude" in script]
-    commands = commands.replace("team/coder", model).rstrip() + " --output-format json\n"
+    more = shlex.join(("--output-format", "json", *options))
+    commands = commands.replace("team/coder", model).rstrip() + f" {more}\n"
     home = folder.parent / "claude-home"
     home.mkdir(exist_ok=True)
     program = clients.program_of("claude")

@@ -47,7 +47,7 @@ class Session:
 
 
 async def run(
-    deployment: Deployment, folder: Path, *, model: str, prompt: str = "Do it."
+    deployment: Deployment, folder: Path, *options: str, model: str, prompt: str = "Do it."
 ) -> Session:
     """Run Codex in `folder`, whose parent gets its configuration, to the end of its turn."""
     home = folder.parent / "codex-home"
@@ -57,7 +57,7 @@ async def run(
     process = await asyncio.create_subprocess_exec(
         clients.program_of("codex"),
         *("exec", "--json", "--skip-git-repo-check", "--sandbox", "danger-full-access"),
-        *("--model", model, prompt),
+        *(*options, "--model", model, prompt),
         cwd=folder,
         env={
             "PATH": f"{clients.NODE.parent}:{os.environ['PATH']}",

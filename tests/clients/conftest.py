@@ -1,12 +1,14 @@
 """One gateway in front of one scripted upstream per module; every test is a customer of its own."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.support.deployment import Deployment, customer_of, model, offering
+from tests.clients.recording import Shows
+from tests.support.deployment import MODEL, Deployment, customer_of, model, offering
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_gateway import (
@@ -34,7 +36,7 @@ def agent_model(**fields: object) -> dict[str, object]:
     return model(
         context_length=131_072,
         max_output_length=16_384,
-        features=["tools", "reasoning", "verbosity"],
+        features=["tools", "reasoning", "verbosity", "structured_outputs"],
         default_output_tokens=8_192,
         **fields,
     )
@@ -49,6 +51,7 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 @pytest.fixture(scope="module")
 def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     models = {
+        MODEL: model(),
         AGENT_MODEL: agent_model(drops_unsupported_tools=True),
         KNOWN_MODEL: agent_model(drops_unsupported_tools=True),
         STRICT_MODEL: agent_model(),
@@ -66,7 +69,17 @@ async def gateway(offered: Settings) -> AsyncIterator[Gateway]:
 async def deployment(
     gateway: Gateway, upstream: ScriptedUpstream, org: OrganizationFixture
 ) -> Deployment:
+    upstream.scripts.clear()
     return await customer_of(gateway, upstream, org)
+
+
+@pytest.fixture
+def shows(record_property: Callable[[str, object], None]) -> Shows:
+    def record(client: str, *abilities: str, gap: str | None = None) -> None:
+        for ability in abilities:
+            record_property("shows", json.dumps([client, ability, gap]))
+
+    return record
 
 
 @pytest.fixture

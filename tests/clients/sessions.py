@@ -9,6 +9,13 @@ from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapId, CapScope, Period
 from tollhouse.testing.scripts import ScriptedCall, UpstreamScript
 
+WEATHER_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
+    "required": ["city", "degrees"],
+    "additionalProperties": False,
+}
+
 
 def step(prompt_tokens: int, *calls: tuple[str, dict[str, Any]], text: str = "") -> UpstreamScript:
     """One answer of the engine, and the usage that it reports."""

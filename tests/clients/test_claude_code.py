@@ -1,12 +1,14 @@
 """The real Claude Code, unmodified, against a live gateway whose engine follows a script."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.clients import claude_code
 from tests.clients.conftest import AGENT_MODEL
-from tests.clients.sessions import cap, cost, sent_to_engine, step
+from tests.clients.recording import Shows
+from tests.clients.sessions import WEATHER_SCHEMA, cap, cost, sent_to_engine, step
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment
 from tools import clients
@@ -22,8 +24,9 @@ def is_prepared() -> None:
 
 
 async def test_three_steps_with_tools_cost_what_the_engine_reports(
-    deployment: Deployment, folder: Path
+    deployment: Deployment, folder: Path, shows: Shows
 ) -> None:
+    shows("claude", "stream", "tools", "multi-turn")
     before = len(deployment.upstream.seen)
     for script in (
         step(1_000, ("Bash", {"command": "echo one > step.txt", "description": "d"})),
@@ -49,6 +52,19 @@ async def test_three_steps_with_tools_cost_what_the_engine_reports(
     roles = [message["role"] for message in last["messages"]]
     assert roles.count("tool") == 3
     assert roles[0] == "system"
+
+
+async def test_an_answer_of_a_schema(deployment: Deployment, folder: Path, shows: Shows) -> None:
+    shows("claude", "structured output")
+    answer = {"city": "Paris", "degrees": 21}
+    deployment.upstream.queue(step(1_000, ("StructuredOutput", answer)))
+    deployment.upstream.queue(step(1_100, text="It is done."))
+
+    options = ("--json-schema", json.dumps(WEATHER_SCHEMA))
+    session = await claude_code.run(deployment, folder, *options, guide=GUIDE, model=AGENT_MODEL)
+
+    assert session.status == 0, session
+    assert session.result["structured_output"] == answer
 
 
 async def test_a_cap_stops_the_session_with_a_message(deployment: Deployment, folder: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tests.clients import codex
 from tests.clients.conftest import AGENT_MODEL, KNOWN_MODEL, STRICT_MODEL
-from tests.clients.sessions import cap, cost, sent_to_engine, step
+from tests.clients.recording import Shows
+from tests.clients.sessions import WEATHER_SCHEMA, cap, cost, sent_to_engine, step
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment
 from tools import clients
@@ -23,8 +24,9 @@ def is_prepared() -> None:
 
 
 async def test_three_steps_with_tools_cost_what_the_engine_reports(
-    deployment: Deployment, folder: Path
+    deployment: Deployment, folder: Path, shows: Shows
 ) -> None:
+    shows("codex", "stream", "tools", "multi-turn")
     before = len(deployment.upstream.seen)
     for script in (
         step(1_000, ("exec_command", {"cmd": "echo one > step.txt"})),
@@ -58,6 +60,23 @@ async def test_three_steps_with_tools_cost_what_the_engine_reports(
     assert len(outputs) == 3
     assert "unsupported call" not in outputs[1]
     assert await dropped(deployment) == [["web_search"]] * 4
+
+
+async def test_an_answer_of_a_schema(deployment: Deployment, folder: Path, shows: Shows) -> None:
+    shows("codex", "structured output")
+    before = len(deployment.upstream.seen)
+    answer = {"city": "Paris", "degrees": 21}
+    schema = folder.parent / "schema.json"
+    schema.write_text(json.dumps(WEATHER_SCHEMA), encoding="utf-8")
+    deployment.upstream.queue(step(1_000, text=json.dumps(answer)))
+
+    options = ("--output-schema", str(schema))
+    session = await codex.run(deployment, folder, *options, model=AGENT_MODEL)
+
+    assert session.status == 0, session
+    assert [json.loads(text) for text in session.texts()] == [answer]
+    (sent,) = sent_to_engine(deployment, before)
+    assert sent["response_format"]["json_schema"]["schema"] == WEATHER_SCHEMA
 
 
 async def test_a_custom_tool_is_called_with_its_text(deployment: Deployment, folder: Path) -> None:

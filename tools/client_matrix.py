@@ -1,0 +1,133 @@
+"""Write what `make test-clients` found: an outcome file, and the page of clients from it.
+
+`python -m tools.client_matrix RESULTS.xml` reads pytest's results; without an argument it writes
+the page from the outcome file again.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from msgspec import Struct
+from msgspec import json as msgspec_json
+
+from tools import clients
+
+ROOT: Final = Path(__file__).parents[1]
+OUTCOMES: Final = ROOT / "docs" / "evidence" / "clients.json"
+PAGE: Final = ROOT / "docs" / "clients.md"
+WORKS: Final = "works"
+ABILITIES: Final = ("chat", "stream", "tools", "structured output", "multi-turn")
+TITLES: Final = {
+    "codex": "Codex",
+    "claude": "Claude Code",
+    "opencode": "OpenCode",
+    "langchain": "LangChain",
+    "llamaindex": "LlamaIndex",
+    "vercel-ai": "Vercel AI SDK",
+    "pydantic-ai": "pydantic-ai",
+    "instructor": "instructor",
+    "openai-agents": "openai-agents",
+    "litellm": "LiteLLM as a client",
+}
+ENDPOINTS: Final = {
+    "codex": "`/v1/responses`",
+    "openai-agents": "`/v1/responses`",
+    "claude": "`/compat/anthropic/v1/messages`",
+}
+NOT_THE_CLIENTS: Final = {
+    ("codex", "chat"): "client: it always streams",
+    ("claude", "chat"): "client: it always streams",
+    ("opencode", "chat"): "client: it always streams",
+    ("opencode", "structured output"): "client: its command line has no schema for an answer",
+    ("instructor", "tools"): "client: it calls no tools; it uses them for structured output",
+}
+"""Abilities that a client itself does not have."""
+_HEAD: Final = (
+    "# Clients\n\n"
+    "At the end of this page you know which clients work with Tollhouse, in which versions, and"
+    " what to do about the gaps.\n\n"
+    "`make test-clients` installs each client in an environment of its own, from a lock in"
+    " `requirements/clients`, drives it unmodified against a live gateway whose engine follows a"
+    " script, and writes this page. The cost in the ledger is compared with the usage that the"
+    " engine reported.\n\n"
+)
+_TAIL: Final = (
+    "\nSet the base URL to `https://HOST/v1` and the key to one of a project;"
+    " [coding agents](guides/coding-agents.md) has the lines for Codex and Claude Code. A stream"
+    " counts if an answer came in more than one piece, tools if the result of a tool reached the"
+    " engine, multi-turn if the engine was sent the earlier answers. SDKs of OpenAI and Anthropic"
+    " are tested on every change: see [compatibility](compatibility.md).\n"
+)
+
+
+class ClientOutcome(Struct, frozen=True, kw_only=True):
+    """What is known of one client: its packages with versions, and the outcome of each ability."""
+
+    versions: dict[str, str]
+    abilities: dict[str, str]
+
+
+Outcomes = dict[str, ClientOutcome]
+
+
+def outcomes_of(results: str) -> Outcomes:
+    """Return the outcomes in pytest's results. A failed test's message is the reason of a gap."""
+    found: dict[tuple[str, str], str] = dict(NOT_THE_CLIENTS)
+    for case in ET.fromstring(results).iter("testcase"):  # noqa: S314 - pytest wrote it
+        failure = case.find("failure")
+        if failure is None:
+            failure = case.find("error")
+        for noted in case.iterfind("properties/property[@name='shows']"):
+            client, ability, gap = json.loads(noted.attrib["value"])
+            outcome = gap or WORKS
+            if failure is not None:
+                outcome = f"fails: {failure.get('message', '').splitlines()[0][:200]}"
+            found[client, ability] = outcome
+    return {
+        client: ClientOutcome(
+            versions=clients.versions_of(client),
+            abilities={each: found.get((client, each), "not tried") for each in ABILITIES},
+        )
+        for client in TITLES
+    }
+
+
+def page_of(outcomes: Outcomes) -> str:
+    """Return the page of these outcomes."""
+    rows = ["| client | packages | endpoint | " + " | ".join(ABILITIES) + " |"]
+    rows.append("|---" * (len(ABILITIES) + 3) + "|")
+    notes: list[str] = []
+    for client, outcome in outcomes.items():
+        cells: list[str] = []
+        for ability in ABILITIES:
+            result = outcome.abilities[ability]
+            if result != WORKS and result not in notes:
+                notes.append(result)
+            cells.append("yes" if result == WORKS else f"({notes.index(result) + 1})")
+        packages = ", ".join(f"`{name}` {version}" for name, version in outcome.versions.items())
+        endpoint = ENDPOINTS.get(client, "`/v1/chat/completions`")
+        rows.append("| " + " | ".join([TITLES[client], packages, endpoint, *cells]) + " |")
+    listed = [f"{number}. {note}." for number, note in enumerate(notes, 1)]
+    parts = [*rows, "", "Why not, by who decides it:", "", *listed]
+    return _HEAD + "\n".join(parts) + "\n" + _TAIL
+
+
+def recorded() -> Outcomes:
+    """Return the outcomes of the last run that was recorded."""
+    return msgspec_json.decode(OUTCOMES.read_bytes(), type=Outcomes)
+
+
+def main(arguments: list[str]) -> None:
+    """Record the outcomes of a run if its results are named, and write the page."""
+    if arguments:
+        outcomes = outcomes_of(Path(arguments[0]).read_text(encoding="utf-8"))
+        OUTCOMES.write_bytes(msgspec_json.format(msgspec_json.encode(outcomes)) + b"\n")
+    PAGE.write_text(page_of(recorded()), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -232,6 +232,32 @@ def test_prices_that_we_do_not_have_are_named() -> None:
     ]
 
 
+def test_a_model_of_anthropic_speaks_messages_and_has_a_price_of_cache_writes() -> None:
+    name = "anthropic/claude-example"
+    entry = {
+        "litellm_provider": "anthropic",
+        "mode": "chat",
+        "max_input_tokens": 200_000,
+        "max_output_tokens": 64_000,
+        "input_cost_per_token": 3e-06,
+        "output_cost_per_token": 1.5e-05,
+        "cache_creation_input_token_cost": 3.75e-06,
+        "supports_function_calling": True,
+        "supports_response_schema": True,
+        "supports_reasoning": True,
+    }
+    found = from_price_map({name: entry}, ())
+
+    assert found.unmapped == []
+    parsed = _parse(tomllib.loads(found.toml()))
+    assert parsed.backends["anthropic"].dialect == "anthropic"
+    assert parsed.backends["anthropic"].replicas == ("https://api.anthropic.com/v1",)
+    model = parsed.models[name]
+    assert model.upstream_model == "claude-example"
+    assert model.features == {"tools", "structured_outputs", "reasoning"}
+    assert model.pricing.input_cache_write == "0.00000375"
+
+
 def test_two_credentials_of_one_provider_get_two_variables() -> None:
     entries = [
         {"model_name": f"m{n}", "litellm_params": {"model": "openai/x", "api_key": f"{SECRET}{n}"}}

@@ -18,7 +18,7 @@ from tollhouse.cli.models.litellm_providers import (
     split_model,
     variable_of,
 )
-from tollhouse.cli.models.price_map import CHAT_MODES, describe
+from tollhouse.cli.models.price_map import CHAT_MODES, NO_API_VERSION, describe
 
 _MAPPED: Final = frozenset(
     {"model", "api_base", "base_url", "api_key", "api_version", "timeout", "max_retries"}
@@ -134,7 +134,7 @@ def _backend(
         if isinstance(version, str) and variable_of(version) is None:
             settings["api_version"] = version
         else:
-            gaps["api_version"] = 'add it, such as api_version = "2024-10-21"'
+            gaps["api_version"] = NO_API_VERSION
     key = _key_variable(catalog, name, provider, parameters.get("api_key"))
     if key is not None:
         settings["api_key_variable"] = key

@@ -64,8 +64,9 @@ PROVIDERS: Final[dict[str, Provider]] = {
         name="anthropic",
         address="https://api.anthropic.com/v1",
         key_variable="ANTHROPIC_API_KEY",
+        appended="/v1",
         dialect="anthropic",
-        settings={"bills_without_answer": True},
+        settings={"bills_without_answer": True, "counts_tokens_by": "messages"},
     ),
 }
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from tollhouse.catalog.dialects import MESSAGES_FEATURES
 from tollhouse.catalog.types import Pricing
 from tollhouse.cli.models.imported import (
     ImportedCatalog,
@@ -29,6 +30,7 @@ _ABILITIES: Final = {
     "supports_response_schema": ("json_mode", "structured_outputs"),
     "supports_reasoning": ("reasoning",),
 }
+NO_API_VERSION: Final = 'add it, such as api_version = "2024-10-21"'
 _NO_PRICE: Final = (
     'no price is known; add pricing = { prompt = "...", completion = "..." } in US dollars for'
     " one token. Start-up refuses the model until then"
@@ -73,6 +75,8 @@ def _add(catalog: ImportedCatalog, name: str, entry: object) -> None:
         gaps["replicas"] = "add the addresses of the backend"
     else:
         settings = {"replicas": [address], **settings}
+    if provider.dialect == "azure":
+        gaps["api_version"] = NO_API_VERSION
     if provider.key_variable is not None:
         settings["api_key_variable"] = provider.key_variable
     model = ImportedTable(settings={"backend": catalog.backend_of(provider.name, settings, gaps)})
@@ -86,6 +90,8 @@ def describe(
     catalog: ImportedCatalog, name: str, model: ImportedTable, info: Mapping[str, Any]
 ) -> None:
     """Add lengths, abilities and prices to a model. What is not known becomes a gap."""
+    backend = catalog.backends[model.settings["backend"]]
+    speaks_messages = backend.settings.get("dialect") == "anthropic"
     output = positive(info.get("max_output_tokens")) or positive(info.get("max_tokens"))
     prompt = positive(info.get("max_input_tokens"))
     if prompt is None or output is None:
@@ -103,6 +109,7 @@ def describe(
         for ability, known in _ABILITIES.items()
         if info.get(ability) is True
         for feature in known
+        if not speaks_messages or feature in MESSAGES_FEATURES
     ]
     if features:
         model.settings["features"] = features
@@ -112,7 +119,7 @@ def describe(
 def _price(
     catalog: ImportedCatalog, name: str, model: ImportedTable, info: Mapping[str, Any]
 ) -> None:
-    """Add the prices, all of them or none: a price that is left out would be charged too low."""
+    """Add the prices. Without those of prompt and completion, none is written."""
     prices = dict[str, str]()
     for field, value in info.items():
         if "cost" not in field or value is None or field.endswith(_UNOFFERED):
@@ -123,8 +130,8 @@ def _price(
         elif text != "0":
             reason = (
                 "not an exact price with at most 12 decimals"
-                if ours in _NEEDED
-                else ("Tollhouse has no such price, so that requests may be charged too little")
+                if ours in Pricing.__struct_fields__
+                else "Tollhouse has no such price, so that requests may be charged too little"
             )
             catalog.leave_out(f"{name}: {field}", reason)
     if all(needed in prices for needed in _NEEDED):

@@ -28,6 +28,11 @@ SEARCH_INDEX: Final = "search.json"
 SIZE_MAX: Final = 2_000_000
 """Bytes of the wheel, and of every worker's memory."""
 _STYLE_USE: Final = re.compile(r'\("style",\{\},([\w$]+)\.toString\(\)\)')
+_VERBATIM: Final = re.compile(
+    r"(<pre\b.*?</pre>|<script\b.*?</script>|<style\b.*?</style>|<textarea\b.*?</textarea>)",
+    re.DOTALL,
+)
+_INDENTATION: Final = re.compile(r"\s*\n\s*")
 _LOADED: Final = {"img": "src", "script": "src", "source": "srcset"}
 _LOADING_LINKS: Final = frozenset({"stylesheet", "icon", "preload", "manifest"})
 
@@ -125,6 +130,8 @@ def collect(built: Path, target: Path) -> int:
     shutil.rmtree(target, ignore_errors=True)
     for name in sorted(collection.names):
         content = (built / name).read_bytes()
+        if name.endswith(".html"):
+            content = without_indentation(content.decode()).encode()
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix in static_files.COMPRESSED:
@@ -142,6 +149,14 @@ def collect(built: Path, target: Path) -> int:
     )
     (target / files.DIGESTS).write_bytes(msgspec.json.encode(digests))
     return sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+
+
+def without_indentation(page: str) -> str:
+    """Return a page without indentation and empty lines, but in texts where they count."""
+    parts = _VERBATIM.split(page)
+    # The expression has one group, so that every second part is a text that it matched.
+    parts[::2] = [_INDENTATION.sub("\n", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _digest(text: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tollhouse.base.clock import SystemClock
 from tollhouse.documentation import files
 from tollhouse.documentation.site import DocumentationSite
-from tools.site import SIZE_MAX, Page, SiteProblem, collect
+from tools.site import SIZE_MAX, Page, SiteProblem, collect, without_indentation
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = ROOT / "zensical.toml"
@@ -36,6 +36,14 @@ def test_the_start_page_is_served_and_the_site_is_small(built: Path, tmp_path: P
     assert site.find("/") is served["index.html"]
     assert site.find("/guides/limits/") is served["guides/limits/index.html"]
     assert size < SIZE_MAX
+
+
+def test_pages_lose_indentation_where_it_does_not_count() -> None:
+    page = "<p>\n\n    a <b>b</b>\n  </p>\n<pre>\n  kept\n\n</pre>\n\n<script>\n  kept\n</script>"
+
+    assert without_indentation(page) == (
+        "<p>\na <b>b</b>\n</p>\n<pre>\n  kept\n\n</pre>\n<script>\n  kept\n</script>"
+    )
 
 
 def test_every_page_of_the_navigation_is_in_it(built: Path, tmp_path: Path) -> None:

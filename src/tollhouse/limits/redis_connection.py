@@ -69,6 +69,8 @@ class _LibraryConnection(Protocol):
 
     async def connect(self) -> None: ...
 
+    async def on_connect(self) -> None: ...
+
 
 class _DetachedTransport:
     """Refers to the stream, which closes its socket when it is collected."""
@@ -84,11 +86,26 @@ async def connect(url: str, reader: AnswerReader) -> RedisTransport:
     """Open a connection whose answers go to `reader`."""
     # Without retries: a call that is repeated would be counted twice.
     pool = ConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType] - theirs
-        url, protocol=2, socket_timeout=None, retry=Retry(NoBackoff(), 0)
+        url,
+        protocol=2,
+        socket_timeout=None,
+        retry=Retry(NoBackoff(), 0),
+        redis_connect_func=prepare,
     )
     connection = cast("_LibraryConnection", pool.make_connection())
     await connection.connect()
     return _detached(connection, reader)
+
+
+async def prepare(connection: _LibraryConnection) -> None:
+    """Authenticate. A refused connection ends at once: the library begins a shutdown of TLS."""
+    stream = connection._writer  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    assert stream is not None, "the connection is open"
+    try:
+        await connection.on_connect()
+    except BaseException:
+        stream.transport.abort()
+        raise
 
 
 def _detached(connection: _LibraryConnection, reader: AnswerReader) -> RedisTransport:

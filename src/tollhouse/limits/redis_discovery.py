@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from tollhouse.base.redis_url import RedisMode, RedisUrl
 from tollhouse.limits import redis_topology
+from tollhouse.limits.redis_connection import prepare
 from tollhouse.limits.redis_topology import Address, SlotRange
 
 DISCOVERY_SECONDS: Final = 1.0
@@ -68,7 +69,7 @@ async def _claims(url: RedisUrl, address: Address, member: str) -> list[SlotRang
 async def ask(url: str, *words: str, seconds: float = DISCOVERY_SECONDS) -> Any:  # noqa: ANN401 - an answer of any type
     """Run one command on a connection of its own; return the answer as Redis sent it."""
     client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType] - theirs
-        url, protocol=2, retry=Retry(NoBackoff(), 0)
+        url, protocol=2, retry=Retry(NoBackoff(), 0), redis_connect_func=prepare
     )
     try:
         async with asyncio.timeout(seconds):

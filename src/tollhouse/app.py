@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import partial
 
 from tollhouse import pools
-from tollhouse.activity import service as activity
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.api import errors
 from tollhouse.api import routes as given_routes
@@ -25,7 +24,6 @@ from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route, Router
 from tollhouse.api.sending import ResponseSender
 from tollhouse.api.unidentified_requests import UnidentifiedRequests
-from tollhouse.archive.service import is_archived as archived
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks, repeated
@@ -33,7 +31,6 @@ from tollhouse.catalog import rules as catalog
 from tollhouse.catalog.service import needed_revision
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site, StartPage
-from tollhouse.decisions import service as decisions
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.documentation.site import documentation_sites
 from tollhouse.evaluation import AnswerBuffers, judge_config, publication_check
@@ -41,11 +38,11 @@ from tollhouse.inference import assembly
 from tollhouse.inference.assembly import EvaluationConfig, Inference, InferenceConfig
 from tollhouse.inference.pipeline import Timeouts
 from tollhouse.keys import directory, pepper_versions
-from tollhouse.keys import service as keys
 from tollhouse.keys.directory import KeyDirectory, LastUsed
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger import jobs as ledger_jobs
+from tollhouse.leased_jobs import leased_jobs
 from tollhouse.ledger.batcher import Batcher
+from tollhouse.ledger.verifier import SHOW_EVERY, Verifier
 from tollhouse.limits import limiter
 from tollhouse.limits.limiter import Limiter
 from tollhouse.manage import routes as manage_routes
@@ -63,7 +60,6 @@ from tollhouse.storage.buffered_writer import WRITE_EVERY_SECONDS
 from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.health_watch import LOOK_EVERY_SECONDS, HealthWatch, refuse_standby
 from tollhouse.storage.heartbeat import Heartbeat
-from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.master_secrets import MasterSecrets
 from tollhouse.storage.replica import REPLICA_LOOK_EVERY_SECONDS, ReplicaReads
 from tollhouse.storage.sealing import Sealer
@@ -252,7 +248,7 @@ class Application:
         )
         quotas = settings.quotas.stored_objects()
         reports = ReportReader(
-            ReplicaReads(pools.part_for_reports(self._admin_database, settings), self._replica),
+            self._report_reads(),
             ReplicaReads(self._admin_database, self._replica),
             Cursors(self._masters),
         )
@@ -355,34 +351,24 @@ class Application:
         self._repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
         self._repeat("unidentified", self._unidentified.write, WRITE_EVERY_SECONDS)
         self._repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
-        self.jobs = self._leased_jobs()
+        verifier = Verifier(self._admin_database, self._report_reads())
+        self._repeat("ledger-verified", verifier.show, SHOW_EVERY.total_seconds())
+        self.jobs = leased_jobs(
+            self._settings,
+            self._clock,
+            self._sealer,
+            inference=self._database,
+            background=self._background_database,
+            maintenance=self._admin_database,
+            verifier=verifier,
+        )
         for job in self.jobs:
             work = leases.run_while_held(self._database, job, self._instance_id)
             self._loops.append(self._tasks.start(f"job-{job.name}", work))
 
-    def _leased_jobs(self) -> tuple[LeasedJob, ...]:
-        settings, database, clock = self._settings, self._admin_database, self._clock
-        record_days = settings.idempotency.record_days
-        decision_days = settings.policies.decision_days
-        is_archived = None if settings.archive.url is None else partial(archived, database)
-        return (
-            *storage_jobs.jobs(database, self._sealer, clock, record_days=record_days),
-            *ledger_jobs.jobs(
-                self._database,
-                background=self._background_database,
-                maintenance=database,
-                entry_days=settings.ledger.entry_days,
-                is_archived=is_archived,
-            ),
-            keys.purge_job(database, clock),
-            activity.retention_job(
-                database,
-                clock,
-                record_days=settings.activity.record_days,
-                is_archived=is_archived,
-            ),
-            decisions.retention_job(database, clock, decision_days=decision_days),
-        )
+    def _report_reads(self) -> ReplicaReads:
+        primary = pools.part_for_reports(self._admin_database, self._settings)
+        return ReplicaReads(primary, self._replica)
 
     def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
         turns = repeated(name, work, every_seconds=every_seconds)

@@ -37,7 +37,7 @@ from tollhouse.storage.database import Database
 from tollhouse.storage.master_secrets import MasterSecrets
 from tollhouse.storage.portable import TableDigest
 
-RECOMPUTED = {"verified_days"}
+RECOMPUTED = {"ledger_verifications", "verified_days"}
 """What each cell knows of an organization by looking for itself."""
 
 

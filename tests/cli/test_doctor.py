@@ -32,7 +32,7 @@ EVERY_CHECK = [
         "workers",
         "job leases",
     ),
-    *("ledger days", "request days", "decision days", "data keys", "sealed values"),
+    *("ledger", "ledger days", "request days", "decision days", "data keys", "sealed values"),
 ]
 
 

@@ -14,6 +14,8 @@ RUNBOOKS = {
     "docs/runbooks/TollhouseFails.md": "Every number follows from its entries",
     "docs/runbooks/TollhouseHistoryLost.md": "Every number follows from its entries",
     "docs/runbooks/TollhouseJobsFail.md": "job leases",
+    "docs/runbooks/TollhouseLedgerDiffers.md": "Every number follows from its entries",
+    "docs/runbooks/TollhouseLedgerNotVerified.md": "job leases",
     "docs/runbooks/TollhouseNoSpareStandby.md": "standbys",
     "docs/runbooks/TollhousePartitionsMissing.md": "ledger days",
     "docs/runbooks/TollhousePaysItself.md": "balance",

@@ -392,5 +392,20 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
         ),
         ("record_gaps", {"first_at": AT, "last_at": AT, "records": 1}),
     ),
+    "0021": (
+        (
+            "verified_days",
+            {
+                **_OWNER,
+                "day": "2026-01-01",
+                "entries": 2,
+                "excess_pico": 0,
+                "unknown_pico": 0,
+                "costs_digest": "",
+                "verified_at": AT,
+            },
+        ),
+        ("ledger_verifications", {**_OWNER, "verified_at": AT, "differences": 0}),
+    ),
 }
 """What each revision's release would have written into the tables that the revision adds."""

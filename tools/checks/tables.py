@@ -15,7 +15,7 @@ _TABLES_OF = {
         *("accounts", "credit_grants", "spending_caps", "spending_counters", "spending_alerts"),
         *("ledger_entries", "ledger_closings", "closed_days", "unsettled_holds", "cost_daily"),
         *("cost_hourly", "operator_decisions", "price_revisions", "reaped_instances"),
-        *("reaper_progress",),
+        *("reaper_progress", "verified_days", "ledger_verifications"),
     ),
     "limits": ("rate_limits",),
     "organizations": ("organizations", "organization_checks"),

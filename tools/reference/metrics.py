@@ -8,12 +8,21 @@ from itertools import chain
 from tollhouse.observability import (
     bound_metrics,
     database_metrics,
+    ledger_metrics,
     metrics,
     model_metrics,
     policy_metrics,
 )
 from tools.reference.tables import code, table
 
+MODULES = (
+    metrics,
+    model_metrics,
+    policy_metrics,
+    bound_metrics,
+    database_metrics,
+    ledger_metrics,
+)
 KINDS = {
     "BufferedCounter": "counter",
     "BufferedGauge": "gauge",
@@ -39,8 +48,7 @@ def page() -> str:
 def declared() -> Iterator[tuple[str, str, str, str]]:
     """Yield the name, kind, labels and help text of each metric."""
     nodes = chain.from_iterable(
-        ast.walk(ast.parse(inspect.getsource(module)))
-        for module in (metrics, model_metrics, policy_metrics, bound_metrics, database_metrics)
+        ast.walk(ast.parse(inspect.getsource(module))) for module in MODULES
     )
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

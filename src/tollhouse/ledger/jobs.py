@@ -5,7 +5,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tollhouse.ledger import alerts, partitions, reaper
+from tollhouse.ledger import alerts, partitions, reaper, verified_days
+from tollhouse.ledger.verifier import VERIFY_EVERY, Verifier
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.partitions import KEEP_EVERY, Partition
@@ -18,10 +19,11 @@ def jobs(
     *,
     background: Database,
     maintenance: Database,
+    verifier: Verifier,
     entry_days: int,
     is_archived: Callable[[Partition], Awaitable[bool]] | None,
 ) -> tuple[LeasedJob, ...]:
-    """Return the jobs that raise alerts, decide abandoned holds, and drop old days."""
+    """Return the jobs that raise alerts, decide abandoned holds, drop old days, and verify."""
     return (
         LeasedJob(
             name="alerts",
@@ -39,5 +41,11 @@ def jobs(
             run=partial(
                 partitions.remove_old, maintenance, entry_days=entry_days, is_archived=is_archived
             ),
+        ),
+        LeasedJob(
+            name="ledger-verification",
+            every_seconds=VERIFY_EVERY.total_seconds(),
+            run=verifier.run,
+            needs_revision=verified_days.REVISION,
         ),
     )

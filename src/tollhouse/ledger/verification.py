@@ -1,17 +1,21 @@
 """Verify an organization's stored sums against its grants, entries and closings.
 
 Each organization is read in a snapshot of its own, so a long verification neither blocks admissions
-nor keeps old rows alive for longer than one organization takes.
+nor keeps old rows alive for longer than one organization takes. Entries of days that were verified
+before need not be read again: `verified_days` says when their cost rows stand for them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
 from tollhouse.base.ids import OrganizationId
+from tollhouse.ledger import verified_days
 from tollhouse.ledger.types import UNDELIVERED
-from tollhouse.storage.database import Database, Row
+from tollhouse.ledger.verified_days import NOTHING_VERIFIED, DayMark, VerifiedDays
+from tollhouse.storage.database import Database, Row, Transaction
 
 STATEMENT_SECONDS_MAX: Final = 86_400
 OVERDUE_AFTER: Final = timedelta(seconds=120)
@@ -28,12 +32,21 @@ class Difference:
     found: int | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verification:
+    """What differs, and the days whose entries need not be read again."""
+
+    differences: list[Difference]
+    new_days: Sequence[DayMark]
+
+
 # The lock precedes the snapshot: otherwise a day could be detached after the snapshot is taken and
 # before its entries are read, and they would be missing without their closings.
 _KEEP_DAYS: Final = "LOCK TABLE ONLY ledger_entries IN ACCESS SHARE MODE"
 
 # One pass over the entries computes hours; all other sums are computed from these and the closings.
-# Of a closed day only the sum of its hours is known.
+# Of a closed day only the sum of its hours is known, and of a verified day ($3) its cost rows are.
+# A plan that is made for these days ($2) reads no other partition.
 _SUMS: Final = """
     WITH hours AS MATERIALIZED (
         SELECT admitted_day AS day, date_trunc('hour', admitted_at, 'UTC') AS hour,
@@ -51,7 +64,8 @@ _SUMS: Final = """
                sum(CASE phase WHEN 0 THEN held_pico ELSE -held_pico END) AS reserved_pico
           FROM (SELECT *, phase = 1 AND (kind = 'post' OR posted_pico > 0) AS is_cost
                   FROM ledger_entries
-                 WHERE organization_id = $1) entry
+                 WHERE organization_id = $1
+                   AND ($2::date[] IS NULL OR admitted_day = ANY($2))) entry
          WHERE NOT EXISTS (SELECT FROM closed_days WHERE closed_days.day = entry.admitted_day)
          GROUP BY 1, 2, 3, 4, 5
     ), days AS MATERIALIZED (
@@ -75,6 +89,15 @@ _SUMS: Final = """
                excess_pico, unknown_pico, 0, true
           FROM ledger_closings
          WHERE organization_id = $1
+         UNION ALL
+        SELECT day, project_id, api_key_id, model,
+               requests, estimated_requests,
+               input_tokens, cached_input_tokens, output_tokens, images,
+               input_pico, cached_input_pico, output_pico, image_pico, request_pico,
+               0, 0, 0, false
+          FROM cost_daily
+         WHERE organization_id = $1
+           AND day = ANY($3::date[])
     ), spent AS MATERIALIZED (
         SELECT day, project_id, api_key_id, reserved_pico, excess_pico, unknown_pico,
                input_pico + cached_input_pico + output_pico + image_pico + request_pico
@@ -83,8 +106,8 @@ _SUMS: Final = """
     ), totals AS (
         SELECT coalesce(sum(settled_pico), 0) AS settled_pico,
                coalesce(sum(reserved_pico), 0) AS reserved_pico,
-               coalesce(sum(excess_pico), 0) AS excess_pico,
-               coalesce(sum(unknown_pico), 0) AS unknown_pico,
+               coalesce(sum(excess_pico), 0) + $4::numeric AS excess_pico,
+               coalesce(sum(unknown_pico), 0) + $5::numeric AS unknown_pico,
                (SELECT coalesce(sum(amount_pico), 0)
                   FROM credit_grants
                  WHERE organization_id = $1) AS credit_pico
@@ -136,6 +159,7 @@ _SUMS: Final = """
           FROM cost_hourly
           LEFT JOIN closed_days ON closed_days.day = (hour AT TIME ZONE 'UTC')::date
          WHERE organization_id = $1
+           AND (hour AT TIME ZONE 'UTC')::date <> ALL($3)
          GROUP BY 1, 2, 3, 4
     )
     SELECT 'account.' || v.part AS name, 'account' AS subject, v.expected, v.found
@@ -224,9 +248,17 @@ _HOLDS: Final = """
                resolution.excess_pico, resolution.unknown_pico,
                resolution.held_pico AS resolved_pico, resolution.delivered_tokens,
                resolution.output_tokens, resolution.operator_pays
-          FROM (SELECT * FROM ledger_entries WHERE organization_id = $1 AND phase = 0) hold
-          FULL JOIN (SELECT * FROM ledger_entries WHERE organization_id = $1 AND phase = 1)
-               resolution USING (admitted_day, reservation_id)
+          FROM (SELECT *
+                  FROM ledger_entries
+                 WHERE organization_id = $1
+                   AND phase = 0
+                   AND ($4::date[] IS NULL OR admitted_day = ANY($4))) hold
+          FULL JOIN (SELECT *
+                       FROM ledger_entries
+                      WHERE organization_id = $1
+                        AND phase = 1
+                        AND ($4::date[] IS NULL OR admitted_day = ANY($4))) resolution
+               USING (admitted_day, reservation_id)
     ), marked AS (
         SELECT reservation_id, held_pico
           FROM unsettled_holds
@@ -284,12 +316,45 @@ _HOLDS: Final = """
 async def verify(database: Database, organization_id: OrganizationId) -> list[Difference]:
     """Return all differences between an organization's stored and recomputed numbers.
 
-    A missing phase or row appears as a difference of one of its amounts.
+    Reads every entry. A missing phase or row appears as a difference of one of its amounts.
     """
     async with database.snapshot(statement_seconds=STATEMENT_SECONDS_MAX) as tx:
         await tx.execute(_KEEP_DAYS)
-        sums = await tx.fetch_all(_SUMS, organization_id)
-        holds = await tx.fetch_all(_HOLDS, organization_id, OVERDUE_AFTER, list(UNDELIVERED))
+        return await _differences(tx, organization_id, NOTHING_VERIFIED)
+
+
+async def verify_new(database: Database, organization_id: OrganizationId) -> Verification:
+    """Return all differences, reading only entries of days that were not verified before.
+
+    If anything differs, every entry is read: only that can tell which number is wrong.
+    """
+    async with database.snapshot(statement_seconds=STATEMENT_SECONDS_MAX) as tx:
+        await tx.execute(_KEEP_DAYS)
+        verified = await verified_days.still_verified(tx, organization_id)
+        differences = await _differences(tx, organization_id, verified)
+        if differences and verified.days:
+            verified = NOTHING_VERIFIED
+            differences = await _differences(tx, organization_id, verified)
+        if differences:
+            return Verification(differences=differences, new_days=())
+        new_days = await verified_days.ended(tx, organization_id, verified)
+    return Verification(differences=[], new_days=new_days)
+
+
+async def _differences(
+    tx: Transaction, organization_id: OrganizationId, verified: VerifiedDays
+) -> list[Difference]:
+    sums = await tx.fetch_all(
+        _SUMS,
+        organization_id,
+        verified.other_days,
+        verified.days,
+        verified.excess_pico,
+        verified.unknown_pico,
+    )
+    holds = await tx.fetch_all(
+        _HOLDS, organization_id, OVERDUE_AFTER, list(UNDELIVERED), verified.other_days
+    )
     found = [_difference(organization_id, row) for row in (*sums, *holds)]
     return sorted(found, key=lambda difference: (difference.name, difference.subject))
 

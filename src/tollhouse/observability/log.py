@@ -50,6 +50,9 @@ FIELDS: Final = (
     "table",
     "check",
     "remedy",
+    "subject",
+    "expected",
+    "found",
 )
 CALLERS_TEXT_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384

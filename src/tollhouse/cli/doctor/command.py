@@ -28,6 +28,7 @@ DEPLOYMENT_CHECKS: Final[tuple[Callable[[Session], Awaitable[Finding]], ...]] = 
     deployment.master_secret,
     deployment.live_workers,
     deployment.leases,
+    deployment.ledger,
     deployment.ledger_days,
     deployment.request_days,
     deployment.decision_days,

@@ -9,6 +9,8 @@ from tollhouse.cli.keys.secrets import is_accepted_by_all, read_status, removabl
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
 from tollhouse.keys.pepper_versions import PepperMismatch
+from tollhouse.ledger import verifier
+from tollhouse.ledger.verifier import VerificationState
 from tollhouse.storage import master_secrets, partitions
 from tollhouse.storage.idempotency import SECRET_LIFETIME
 from tollhouse.storage.master_secrets import MasterSecretMismatch
@@ -17,9 +19,10 @@ from tollhouse.storage.sealing import DATA_KEY_LIFETIME
 
 PURGE_GRACE: Final = timedelta(hours=1)
 DAYS_AHEAD: Final = 2
+VERIFIED_WITHIN: Final = timedelta(days=1)
 JOBS: Final = (
     *("activity-retention", "alerts", "decision-retention", "key-secrets"),
-    *("ledger-retention", "partitions", "purge", "reaper"),
+    *("ledger-retention", "ledger-verification", "partitions", "purge", "reaper"),
 )
 """The names of all leased jobs."""
 START_A_WORKER: Final = (
@@ -90,6 +93,26 @@ async def leases(operator: Session) -> Finding:
         remedy = f"No running worker does {', '.join(idle)}. Look for task_failed in the log."
         return warning("job leases", found, remedy)
     return ok("job leases", found)
+
+
+async def ledger(operator: Session) -> Finding:
+    """Check what the continuous verification has found, and that it goes on."""
+    async with operator.database.transaction() as tx:
+        return ledger_finding(await verifier.state(tx))
+
+
+def ledger_finding(state: VerificationState | None) -> Finding:
+    """Return the finding for the state of the verification."""
+    if state is None or state.oldest_age is None:
+        return ok("ledger", "not verified yet; a running worker does it")
+    if state.differing_organizations:
+        found = f"numbers of {state.differing_organizations} organizations differ"
+        return failure("ledger", found, "Run `tollhouse ledger verify` and follow its runbook.")
+    age = timedelta(seconds=round(state.oldest_age.total_seconds()))
+    if age > VERIFIED_WITHIN:
+        remedy = "Look for task_failed of job-ledger-verification in the log of the workers."
+        return warning("ledger", f"the oldest verification is of {age} ago", remedy)
+    return ok("ledger", f"every organization was verified within {age}")
 
 
 async def ledger_days(operator: Session) -> Finding:

@@ -1,0 +1,199 @@
+"""Verification that reads only new days, and the one that never ends."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from tests.ledger.direct_ledger import DirectLedger
+from tests.ledger.mixed_ledger import mixed_ledger
+from tests.ledger.past import days_ago, enter_past
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
+from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger import partitions, verification, verifier
+from tollhouse.ledger.verifier import VERIFIED_AGAIN_AFTER, Verifier
+from tollhouse.storage.database import Database
+from tollhouse.storage.replica import ReplicaReads
+
+OLD_DAY = days_ago(20)
+REPEATED = 8
+"""PostgreSQL may keep one plan for all days from the sixth call on."""
+
+
+@pytest.fixture
+async def ledger(org: OrganizationFixture, database_url: str) -> DirectLedger:
+    return await mixed_ledger(org, database_url)
+
+
+def verifier_of(database: Database) -> Verifier:
+    return Verifier(database, ReplicaReads(database))
+
+
+async def verify(ledger: DirectLedger) -> list[verification.Difference]:
+    """Verify as the gateway does, and return what differs."""
+    org = ledger.org
+    return (await verifier_of(org.database).verify(org.organization_id)).differences
+
+
+async def marks(ledger: DirectLedger) -> set[date]:
+    rows = await ledger.org.database.fetch_all("SELECT day FROM verified_days")
+    return {row["day"] for row in rows}
+
+
+async def test_a_day_that_has_ended_is_read_once(ledger: DirectLedger) -> None:
+    org = ledger.org
+    assert await verify(ledger) == []
+    assert await marks(ledger) == {OLD_DAY}
+
+    async with ledger.connection() as other, other.transaction():
+        # Whoever opens the day waits for this lock.
+        await other.execute(f"LOCK TABLE ledger_entries_{OLD_DAY:%Y%m%d}")
+        impatient = org.database.share(connections_max=1)
+        for _ in range(REPEATED):
+            async with impatient.transaction() as tx:
+                await tx.execute("SELECT set_config('lock_timeout', '2s', false)")
+            found = await verification.verify_new(impatient, org.organization_id)
+            assert found == verification.Verification(differences=[], new_days=[])
+
+
+@pytest.mark.tampers
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE accounts SET settled_pico = settled_pico - 1",
+        "UPDATE accounts SET written_off_unknown_pico = written_off_unknown_pico + 1",
+        "UPDATE accounts SET written_off_excess_pico = written_off_excess_pico + 1",
+        "UPDATE spending_counters SET settled_pico = settled_pico + 1 WHERE scope = 'project'",
+        "UPDATE cost_daily SET output_tokens = output_tokens + 1 WHERE day = $1",
+        "UPDATE cost_daily SET request_pico = request_pico + 1 WHERE day = $1",
+        "UPDATE cost_daily SET model = 'another' WHERE day = $1",
+        "DELETE FROM cost_daily WHERE day = $1",
+        "UPDATE cost_hourly SET hour = hour + interval '1 hour' WHERE hour::date = $1",
+        "UPDATE cost_hourly SET images = images + 1 WHERE hour::date = $1",
+        "DELETE FROM cost_hourly WHERE hour::date = $1",
+    ],
+)
+async def test_every_change_of_a_sum_is_found_as_if_all_were_read(
+    ledger: DirectLedger, tampering: str
+) -> None:
+    assert await verify(ledger) == []
+    arguments = [OLD_DAY] if "$1" in tampering else []
+    await ledger.tamper(tampering, *arguments)
+
+    found = await verify(ledger)
+
+    assert found
+    assert found == await verification.verify(ledger.org.database, ledger.org.organization_id)
+
+
+@pytest.mark.tampers
+async def test_only_a_full_verification_reads_entries_of_verified_days_again(
+    ledger: DirectLedger,
+) -> None:
+    assert await verify(ledger) == []
+    await ledger.tamper(
+        "UPDATE ledger_entries SET posted_pico = posted_pico - 1, request_pico = request_pico - 1"
+        " WHERE admitted_day = $1 AND phase = 1",
+        OLD_DAY,
+    )
+
+    assert await verify(ledger) == []
+    assert await verification.verify(ledger.org.database, ledger.org.organization_id)
+
+
+async def test_usage_that_is_entered_later_is_verified(ledger: DirectLedger) -> None:
+    assert await verify(ledger) == []
+    digest = await ledger.value("SELECT costs_digest FROM verified_days")
+    await enter_past(ledger, OLD_DAY, 25)
+
+    assert await verify(ledger) == []
+    assert await ledger.value("SELECT entries FROM verified_days") == 4
+    assert await ledger.value("SELECT costs_digest FROM verified_days") != digest
+
+
+async def test_what_the_entries_alone_say_of_a_verified_day_is_added(
+    ledger: DirectLedger,
+) -> None:
+    """A write-off is in no cost row."""
+    await ledger.tamper(
+        "UPDATE ledger_entries SET excess_pico = 5, operator_pays = 'above_hold'"
+        " WHERE admitted_day = $1 AND phase = 1",
+        OLD_DAY,
+    )
+    await ledger.tamper("UPDATE accounts SET written_off_excess_pico = written_off_excess_pico + 5")
+    assert await verify(ledger) == []
+    assert await ledger.value("SELECT excess_pico FROM verified_days") == 5
+
+    assert await verify(ledger) == []
+
+
+async def test_a_day_with_an_open_hold_is_read_again(ledger: DirectLedger) -> None:
+    """The day that has not ended is moved into the past, with its open and unsettled holds."""
+    await partitions.make_day(ledger.org.database, days_ago(10))
+    for statement in (
+        (
+            "UPDATE ledger_entries SET admitted_day = admitted_day - 10,"
+            " admitted_at = admitted_at - interval '10 days' WHERE admitted_day = $1"
+        ),
+        "UPDATE unsettled_holds SET admitted_day = admitted_day - 10 WHERE admitted_day = $1",
+        "UPDATE cost_daily SET day = day - 10 WHERE day = $1",
+        "UPDATE cost_hourly SET hour = hour - interval '10 days' WHERE hour >= $1",
+    ):
+        await ledger.tamper(statement, days_ago(0))
+
+    assert await verify(ledger) == []
+    assert await marks(ledger) == {OLD_DAY}
+
+
+async def test_a_closed_day_needs_no_mark(ledger: DirectLedger) -> None:
+    assert await verify(ledger) == []
+    await partitions.remove_old(ledger.org.database, entry_days=10)
+
+    assert await verify(ledger) == []
+    assert await marks(ledger) == set()
+
+
+async def test_a_schema_without_marks_is_read_whole(ledger: DirectLedger) -> None:
+    await ledger.tamper("DROP TABLE verified_days")
+
+    found = await verification.verify_new(ledger.org.database, ledger.org.organization_id)
+
+    assert found.differences == []
+
+
+async def test_each_organization_is_verified_in_its_turn(
+    ledger: DirectLedger, peppers: Peppers
+) -> None:
+    database = ledger.org.database
+    other = await new_organization_fixture(database, peppers)
+    await ledger.tamper("UPDATE accounts SET written_off_excess_pico = 1 WHERE credit_pico > 0")
+    everyone = verifier_of(database)
+
+    await everyone.run()
+    before = await verified(database)
+    await everyone.run()
+
+    assert set(before) == {ledger.org.organization_id, other.organization_id}
+    assert await verified(database) == before, "nothing was due"
+    async with database.transaction() as tx:
+        found = await verifier.state(tx)
+    assert found is not None
+    assert found.differing_organizations == 1
+
+    await ledger.tamper("UPDATE accounts SET written_off_excess_pico = 0")
+    await ledger.tamper(
+        "UPDATE ledger_verifications SET verified_at = verified_at - $1::interval",
+        VERIFIED_AGAIN_AFTER + timedelta(seconds=1),
+    )
+    await everyone.run()
+
+    async with database.transaction() as tx:
+        found = await verifier.state(tx)
+    assert found is not None
+    assert found.differing_organizations == 0
+    assert found.oldest_age is not None
+    assert found.oldest_age < VERIFIED_AGAIN_AFTER
+
+
+async def verified(database: Database) -> dict[object, object]:
+    rows = await database.fetch_all("SELECT * FROM ledger_verifications")
+    return {row["organization_id"]: row["verified_at"] for row in rows}

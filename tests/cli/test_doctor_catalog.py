@@ -29,6 +29,10 @@ class Engine(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         is_let_in = self.headers["authorization"] == "Bearer sk-hunter2"
         is_well = self.path == "/health" and is_let_in
+        if self.path == "/v1/models":
+            is_well = self.headers["x-api-key"] == "sk-hunter2" and bool(
+                self.headers["anthropic-version"]
+            )
         if self.path == "/openai/models?api-version=2024-10-21":
             is_well = self.headers["api-key"] == "sk-hunter2" and not is_let_in
         self.send_response(200 if is_well else 401)
@@ -109,6 +113,15 @@ def test_a_replica_of_azure_is_asked_with_its_version_and_header(
 
     assert findings["backend azure"]["found"] == "1 of 1 replicas answer"
     assert "answers 401 to GET /openai/models" in findings["backend stale"]["found"]
+
+
+def test_a_replica_of_anthropic_is_asked_for_its_models(patient: Operator, engine_url: str) -> None:
+    patient.secrets.append("sk-hunter2")
+    patient.environment["CLAUDE_KEY"] = "sk-hunter2"
+    lines = f'replicas = ["{engine_url}"]\ndialect = "anthropic"\napi_key_variable = "CLAUDE_KEY"'
+    configure(patient, f"[backends.claude]\n{lines}")
+
+    assert examined(patient)["backend claude"]["found"] == "1 of 1 replicas answer"
 
 
 def test_every_replica_is_asked_and_the_bad_ones_are_named(

@@ -233,3 +233,14 @@ def test_a_part_that_is_no_text_is_left_for_the_judge_to_refuse() -> None:
 
     with pytest.raises(NotEvaluable):
         completion_content(judged_completion(said))
+
+
+def test_a_signature_is_dropped_while_a_policy_reads_the_answer() -> None:
+    signed = {"message": {"content": "Hi", "reasoning": "Hm.", "signature": "c2ln"}}
+    delta = {"reasoning": "Hm.", "signature": "c2ln"}
+
+    whole = judged_completion(msgspec.convert({"choices": [signed]}, UpstreamCompletion))
+    (chunk,) = judged_chunks([msgspec.convert({"choices": [{"delta": delta}]}, UpstreamChunk)])
+
+    assert (whole.choices[0].message.reasoning, whole.choices[0].message.signature) == ("Hm.", None)
+    assert (chunk.choices[0].delta.reasoning, chunk.choices[0].delta.signature) == ("Hm.", None)

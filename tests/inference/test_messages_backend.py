@@ -1,0 +1,236 @@
+"""A backend that speaks Anthropic's Messages, behind every endpoint."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.faults.test_upstream_faults import PATHS
+from tests.support.deployment import (
+    COMPLETION_PICO_USD,
+    MESSAGES_MODEL,
+    MODEL,
+    PROMPT_PICO_USD,
+    Deployment,
+    model,
+    open_deployment,
+)
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.settings import Settings
+from tollhouse.testing.messages import SIGNATURE
+from tollhouse.testing.scripts import UpstreamScript
+from tollhouse.testing.upstream import ScriptedUpstream
+
+SPARE = "example/spare"
+WRITE_PICO_USD = 1_250_000
+PRICES = {"prompt": "0.000001", "completion": "0.000002", "input_cache_write": "0.00000125"}
+TOOL: dict[str, Any] = {"name": "pay", "input_schema": {"type": "object", "properties": {}}}
+FUNCTION = {"type": "function", "function": {"name": "pay", "parameters": {"type": "object"}}}
+USER: dict[str, Any] = {"role": "user", "content": "Pay the toll."}
+MARKED = {"type": "text", "text": "Pay the toll.", "cache_control": {"type": "ephemeral"}}
+
+
+@pytest.fixture
+async def deployment(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> AsyncIterator[Deployment]:
+    abilities = {**MESSAGES_MODEL, "input_modalities": ["text", "image", "file"]}
+    offered = msgspec.structs.replace(
+        settings,
+        backends={
+            "claude": {"replicas": [upstream.base_url], "dialect": "anthropic", "api_key": "sk-c"},
+            "openai": {"replicas": [upstream.base_url]},
+        },
+        models={
+            MODEL: model(backend="claude", pricing=PRICES, **abilities),
+            SPARE: model(backend="openai", fallbacks=[MODEL], pricing=PRICES, features=[]),
+        },
+    )
+    async with open_deployment(offered, upstream, org) as opened:
+        yield opened
+
+
+async def asked(deployment: Deployment, endpoint: str, **fields: object) -> httpx2.Response:
+    bound = {"max_tokens": 2_000} if endpoint == "messages" else {}
+    async with deployment.customer() as client:
+        return await client.post(PATHS[endpoint], json={"model": MODEL, **bound, **fields})
+
+
+def sent(deployment: Deployment) -> dict[str, Any]:
+    """What the backend received last."""
+    return json.loads(deployment.upstream.seen[-1].body)
+
+
+async def held_of(deployment: Deployment, answer: httpx2.Response) -> int:
+    rows = await deployment.org.database.fetch_all(
+        "SELECT held_pico FROM ledger_entries WHERE reservation_id = $1 AND phase = 0",
+        answer.headers["x-request-id"],
+    )
+    return rows[0]["held_pico"]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_the_backend_gets_its_path_and_headers_and_is_charged_by_its_usage(
+    deployment: Deployment, *, is_stream: bool
+) -> None:
+    answer = await asked(deployment, "chat", messages=[USER], stream=is_stream)
+
+    assert answer.is_success
+    seen = deployment.upstream.seen[-1]
+    assert (seen.path, seen.headers["x-api-key"]) == ("/v1/messages", "sk-c")
+    assert seen.headers["anthropic-version"] == "2023-06-01"
+    assert "authorization" not in seen.headers
+    spent = 4 * PROMPT_PICO_USD + 16 * COMPLETION_PICO_USD
+    assert (await deployment.settled(1)).settled_pico_usd == spent
+
+
+async def test_a_messages_client_continues_its_thinking_and_a_failed_tool(
+    deployment: Deployment,
+) -> None:
+    thinking = {"type": "adaptive"}
+    deployment.upstream.queue(UpstreamScript(tool_calls=1))
+    first = await asked(deployment, "messages", messages=[USER], tools=[TOOL], thinking=thinking)
+    said = first.json()["content"]
+    result = {"type": "tool_result", "tool_use_id": said[1]["id"], "is_error": True}
+    turns = [USER, {"role": "assistant", "content": said}, {"role": "user", "content": [result]}]
+
+    second = await asked(deployment, "messages", messages=turns, tools=[TOOL], thinking=thinking)
+
+    assert [block["type"] for block in said] == ["thinking", "tool_use"]
+    assert said[0]["signature"] == SIGNATURE
+    assert second.is_success
+    body = sent(deployment)
+    assert body["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert body["messages"][1]["content"] == said
+    assert body["messages"][2]["content"] == [result]
+
+
+async def test_a_signature_is_held_as_input(deployment: Deployment) -> None:
+    def turns(signature: str) -> list[dict[str, Any]]:
+        thought = {"type": "thinking", "thinking": "Hm.", "signature": signature}
+        said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi"}]}
+        return [USER, said, USER]
+
+    small = await asked(deployment, "messages", messages=turns("abcd"))
+    large = await asked(deployment, "messages", messages=turns("abcd" * 100))
+
+    more = await held_of(deployment, large) - await held_of(deployment, small)
+    assert more == 396 * WRITE_PICO_USD
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "fields"),
+    [
+        ("messages", {"messages": [{"role": "user", "content": [MARKED]}]}),
+        ("chat", {"messages": [USER], "prompt_cache_key": "mine"}),
+        ("responses", {"input": "Pay the toll.", "prompt_cache_key": "mine"}),
+    ],
+)
+async def test_a_cache_write_is_asked_for_and_charged_as_input(
+    deployment: Deployment, endpoint: str, fields: dict[str, Any]
+) -> None:
+    deployment.upstream.queue(UpstreamScript(cache_write_tokens=3))
+
+    answer = await asked(deployment, endpoint, **fields)
+
+    assert sent(deployment)["cache_control"] == {"type": "ephemeral"}
+    spent = PROMPT_PICO_USD + 3 * WRITE_PICO_USD + 16 * COMPLETION_PICO_USD
+    assert (await deployment.settled(1)).settled_pico_usd == spent
+    record = await deployment.record(answer.headers["x-request-id"])
+    assert (record["tokens"]["input"], record["tokens"]["cached_input"]) == (4, 0)
+    usage = answer.json()["usage"]
+    if endpoint == "messages":
+        assert (usage["input_tokens"], usage["cache_creation_input_tokens"]) == (1, 3)
+    if endpoint == "responses":
+        assert usage["input_tokens_details"]["cache_write_tokens"] == 3
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "tools[0].type": {"tools": [{"type": "custom", "custom": {"name": "x"}}]},
+    "seed": {"seed": 1},
+    "n": {"n": 2},
+    "logprobs": {"logprobs": True},
+    "response_format": {"response_format": {"type": "json_object"}},
+    "messages[0].role": {"messages": [{"role": "function", "name": "f", "content": "x"}, USER]},
+    "messages[0].content[0].file": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "file", "file": {"file_data": "data:text/plain;base64,aGk="}}],
+            }
+        ]
+    },
+    "tool_choice.type": {
+        "tools": [FUNCTION],
+        "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}},
+    },
+}
+
+
+@pytest.mark.parametrize(("param", "fields"), REFUSED.items(), ids=REFUSED)
+async def test_what_the_dialect_lacks_is_refused(
+    deployment: Deployment, param: str, fields: dict[str, Any]
+) -> None:
+    answer = await asked(deployment, "chat", **{"messages": [USER]} | fields)
+
+    assert answer.status_code == 501
+    assert answer.json()["error"]["param"] == param
+    assert len(deployment.upstream.seen) == 0
+
+
+async def test_a_fallback_that_cannot_be_told_everything_is_left_out(
+    deployment: Deployment,
+) -> None:
+    down = UpstreamScript(status=503)
+    asks: dict[str, Any] = {"model": SPARE, "messages": [USER]}
+    deployment.upstream.queue(down)
+    expressible = await asked(deployment, "chat", **asks)
+    deployment.upstream.queue(down)
+    not_expressible = await asked(deployment, "chat", **asks, seed=1)
+
+    assert expressible.json()["model"] == MODEL
+    assert not_expressible.status_code == 502
+
+
+async def test_structured_outputs_and_tools_answer_chat_clients(deployment: Deployment) -> None:
+    chosen = await asked(
+        deployment, "chat", messages=[USER], tools=[FUNCTION], tool_choice="required"
+    )
+    schema = {"name": "s", "schema": {"type": "object"}}
+    await asked(
+        deployment,
+        "chat",
+        messages=[USER],
+        response_format={"type": "json_schema", "json_schema": schema},
+    )
+
+    (choice,) = chosen.json()["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["tool_calls"][0]["function"] == {"name": "pay", "arguments": "{}"}
+    wanted = {"type": "json_schema", "schema": {"type": "object"}}
+    assert sent(deployment)["output_config"] == {"format": wanted}
+
+
+async def test_tokens_are_counted_by_the_backend(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> None:
+    offered = msgspec.structs.replace(
+        settings,
+        backends={
+            "claude": {
+                "replicas": [upstream.base_url],
+                "dialect": "anthropic",
+                "counts_tokens_by": "messages",
+            }
+        },
+        models={MODEL: model(backend="claude", **MESSAGES_MODEL)},
+    )
+    async with open_deployment(offered, upstream, org) as opened, opened.customer() as client:
+        body = {"model": MODEL, "messages": [USER]}
+        answer = await client.post(f"{PATHS['messages']}/count_tokens", json=body)
+
+    assert answer.json() == {"input_tokens": 4}
+    assert upstream.seen[-1].headers["anthropic-version"] == "2023-06-01"

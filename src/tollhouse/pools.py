@@ -67,10 +67,15 @@ def replica_of(primary: Database, settings: Settings) -> DatabaseReplica | None:
     connect_replica = partial(
         Database.connect,
         database.replica_url,
-        pool_size=database.admin_pool_size,
+        pool_size=database.admin_pool_size + 1,
         acquire_seconds=database.acquire_seconds,
         statement_seconds=database.report_statement_seconds,
         has_prepared_statements=database.prepared_statements,
         wants_standby=True,
     )
-    return DatabaseReplica(primary, connect_replica, lag_seconds_max=database.replica_lag_seconds)
+    return DatabaseReplica(
+        primary,
+        connect_replica,
+        reads_max=database.admin_pool_size,
+        lag_seconds_max=database.replica_lag_seconds,
+    )

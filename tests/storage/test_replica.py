@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import pytest
@@ -15,6 +15,7 @@ from tollhouse.storage.database import Database
 from tollhouse.storage.replica import DatabaseReplica, ReplicaReads, ReplicaState
 
 SECONDS_MAX = 60.0
+POOL_SIZE = 3
 LAG_SECONDS_MAX = 5.0
 SHORT_LAG_SECONDS = 0.2
 
@@ -46,7 +47,7 @@ async def pooled(url: str, *, wants_standby: bool = False) -> AsyncGenerator[Dat
 async def connect(url: str, *, wants_standby: bool = True) -> Database:
     return await Database.connect(
         url,
-        pool_size=3,
+        pool_size=POOL_SIZE,
         acquire_seconds=SECONDS_MAX,
         statement_seconds=SECONDS_MAX,
         wants_standby=wants_standby,
@@ -57,7 +58,9 @@ async def connect(url: str, *, wants_standby: bool = True) -> Database:
 async def replica_at(
     url: str, primary: Database, *, lag_seconds_max: float = LAG_SECONDS_MAX
 ) -> AsyncGenerator[DatabaseReplica]:
-    replica = DatabaseReplica(primary, partial(connect, url), lag_seconds_max=lag_seconds_max)
+    replica = DatabaseReplica(
+        primary, partial(connect, url), reads_max=POOL_SIZE - 1, lag_seconds_max=lag_seconds_max
+    )
     try:
         yield replica
     finally:
@@ -122,6 +125,20 @@ async def test_a_standby_in_time_answers_and_the_lag_is_shown(
     assert f"tollhouse_database_replica_lag_seconds {replica.lag_seconds}" in (
         registry.exposition(None).decode()
     )
+
+
+async def test_a_busy_standby_does_not_seem_away(
+    pair: tuple[Cluster, Cluster], primary: Database
+) -> None:
+    async with replica_at(pair[1].url, primary) as replica, AsyncExitStack() as busy:
+        await until(replica, ReplicaState.READY)
+        assert replica.database is not None
+        for _ in range(POOL_SIZE - 1):
+            await busy.enter_async_context(replica.database.snapshot())
+
+        await replica.look()
+
+        assert replica.state is ReplicaState.READY
 
 
 async def test_without_a_standby_the_primary_answers_and_nothing_is_counted(

@@ -20,6 +20,7 @@ from tollhouse.cli.connecting import connected
 from tollhouse.keys import service as keys
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import KeyKind, NewSecret
+from tollhouse.observability.database_metrics import ReadServer
 from tollhouse.organizations import service as organizations
 from tollhouse.organizations.types import Organization
 from tollhouse.settings import Settings
@@ -85,9 +86,11 @@ class Session:
         if self.replica is None:
             return await query(self.database)
         await self.replica.settle()
-        found = await ReplicaReads(self.database, self.replica).run(query, is_complete=is_complete)
-        if self.replica.database is None:
-            source = f"the primary, because of the standby: {self.replica.reason}"
+        reads = ReplicaReads(self.database, self.replica)
+        found = await reads.run(query, is_complete=is_complete)
+        if reads.answered_by is ReadServer.PRIMARY:
+            reason = self.replica.reason or "the read failed there"
+            source = f"the primary, because of the standby: {reason}"
         else:
             source = f"the standby, which is at most {self.replica.lag_seconds:.1f} s behind"
         output.note(f"Read from {source}.")

@@ -60,34 +60,43 @@ class DatabaseReplica:
         primary: Database,
         connect: Callable[[], Awaitable[Database]],
         *,
+        reads_max: int,
         lag_seconds_max: float,
     ) -> None:
         self._primary = primary
         self._connect = connect
+        self._reads_max = reads_max
         self._lag_seconds_max = lag_seconds_max
         self._samples: deque[tuple[float, int]] = deque(maxlen=SAMPLES_MAX)
         self._now = asyncio.get_running_loop().time
         self._replayed_until = -math.inf
         self._looking = asyncio.Lock()
         self._standby: Database | None = None
+        self._reads: Database | None = None
         self.state = ReplicaState.AWAY
         self.lag_seconds = math.inf
         self.reason = "it was not asked yet"
 
     @property
     def database(self) -> Database | None:
-        """The standby's pool, or None if the primary must be read instead."""
-        return self._standby if self.state is ReplicaState.READY else None
+        """The part of the standby's pool for reads, or None if the primary must be read instead.
+
+        The rest of the pool is for `look`, so that many reads do not make the standby seem away.
+        """
+        return self._reads if self.state is ReplicaState.READY else None
 
     async def look(self) -> None:
         """Measure the lag, and decide whether the standby can be read."""
         async with self._looking:
             try:
-                standby = self._standby = self._standby or await self._connect()
+                standby = self._standby or await self._open()
                 async with asyncio.timeout(LOOK_SECONDS_MAX):
                     lag_seconds = await self._measure(standby)
             except (DatabaseUnavailable, StatementFailed, ReplicaUnfit, TimeoutError) as error:
                 self._change(ReplicaState.AWAY, math.inf, _words(error))
+                if isinstance(error, ReplicaUnfit):
+                    # With several hosts in the URL, another one may be the standby now.
+                    await self.close()
                 return
             if lag_seconds <= self._lag_seconds_max:
                 self._change(ReplicaState.READY, lag_seconds, "")
@@ -112,9 +121,15 @@ class DatabaseReplica:
             await self.look()
 
     async def close(self) -> None:
-        """Close the connections to the standby."""
-        if self._standby is not None:
-            await self._standby.close()
+        """Close the connections to the standby, after the reads that run."""
+        standby, self._standby, self._reads = self._standby, None, None
+        if standby is not None:
+            await standby.close()
+
+    async def _open(self) -> Database:
+        self._standby = await self._connect()
+        self._reads = self._standby.share(connections_max=self._reads_max)
+        return self._standby
 
     async def _measure(self, standby: Database) -> float:
         """Return the lag in seconds, infinite until the standby has replayed a sample."""
@@ -156,6 +171,8 @@ class ReplicaReads:
     def __init__(self, primary: Database, replica: DatabaseReplica | None = None) -> None:
         self._primary = primary
         self._replica = replica
+        self.answered_by = ReadServer.PRIMARY
+        """The server that answered the last read."""
 
     async def run(
         self, read: Callable[[Database], Awaitable[T]], *, is_complete: bool = False
@@ -168,6 +185,7 @@ class ReplicaReads:
         """
         if self._replica is None:
             return await read(self._primary)
+        self.answered_by = ReadServer.PRIMARY
         if is_complete:
             await self._replica.reach_primary()
         standby = self._replica.database
@@ -179,6 +197,7 @@ class ReplicaReads:
         except (GatewayError, StatementFailed):
             database_metrics.replica_read(ReadServer.PRIMARY, "failed")
             return await read(self._primary)
+        self.answered_by = ReadServer.REPLICA
         database_metrics.replica_read(ReadServer.REPLICA, self._replica.state)
         return found
 

@@ -1,7 +1,7 @@
 """Chat requests as bodies of Anthropic's Messages API.
 
 The rules are those of `openai_json`: a body is encoded anew from the decoded request, and only the
-fields named here leave the gateway. What this API lacks was refused before (OQ-231).
+fields named here leave the gateway. What this API lacks was refused before (OQ-228).
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ BUDGET_PERCENTS: Final[Mapping[Effort, int]] = {
     "max": 95,
     "ultracode": 95,
 }
-"""The share of the output bound that an effort means for a model that takes budgets (OQ-233)."""
+"""The share of the output bound that an effort means for a model that takes budgets (OQ-230)."""
 _EPHEMERAL: Final[FreeObject] = {"type": "ephemeral"}
 _PDF: Final = "application/pdf"
 _SYSTEM_ROLES: Final = ("system", "developer")
@@ -237,7 +237,7 @@ def _thinking(
 def _continues_without_thoughts(request: ChatRequest, hints: MessageHints) -> bool:
     """Whether the last turn of the assistant called tools, and its signed thinking is not here.
 
-    The API refuses to think with a budget in such a conversation (OQ-233).
+    The API refuses to think with a budget in such a conversation (OQ-230).
     """
     for position in range(len(request.messages) - 1, -1, -1):
         if request.messages[position].role == "assistant":

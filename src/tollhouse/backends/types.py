@@ -56,7 +56,7 @@ class UpstreamRequest(Struct, frozen=True, kw_only=True):
 
 
 class MessageHints(Struct, frozen=True, kw_only=True):
-    """What a Messages request says and a chat cannot, by the positions of chat messages (OQ-232).
+    """What a Messages request says and a chat cannot, by the positions of chat messages (OQ-229).
 
     Only a backend that speaks Messages receives it. `thoughts` are thinking blocks with their
     signatures, whose text the chat has too; `failed_results` are results of tools that failed.

@@ -17,7 +17,7 @@ MESSAGES_PARAMETERS: Final[frozenset[SamplingParameter]] = frozenset(
 )
 MESSAGES_INPUTS: Final[frozenset[Modality]] = frozenset({"text", "image", "file"})
 MESSAGES_OUTPUTS: Final[frozenset[Modality]] = frozenset({"text"})
-"""What the dialect of Anthropic can express (OQ-231)."""
+"""What the dialect of Anthropic can express (OQ-228)."""
 
 
 def check(path: str, backend: Backend, table: Mapping[str, Any]) -> Backend:

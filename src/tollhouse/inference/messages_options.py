@@ -1,4 +1,4 @@
-"""Refuse what a chat can say and Anthropic's Messages cannot: 501, with the name (OQ-231).
+"""Refuse what a chat can say and Anthropic's Messages cannot: 501, with the name (OQ-228).
 
 Options that a model declares are refused by `options`: the catalog lets no model on such a backend
 declare one that the dialect lacks.

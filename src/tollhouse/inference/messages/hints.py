@@ -1,4 +1,4 @@
-"""Read from a Messages request what a chat cannot say, for backends that speak Messages (OQ-232).
+"""Read from a Messages request what a chat cannot say, for backends that speak Messages (OQ-229).
 
 Blocks that are read here are translated to a chat as well, so that their text is priced and judged.
 """

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import logging
 import os
 import pty
 import socket
@@ -89,6 +90,7 @@ class Operator:
             pytest.MonkeyPatch.context() as patch,
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
+            _kept_logging(),
             open(os.devnull, encoding="utf-8") as nothing,  # noqa: PTH123 - of the system
         ):
             patch.chdir(self.directory)
@@ -198,6 +200,20 @@ class Server:
                 return
         message = f"the log has ended without {event}"
         raise AssertionError(message)
+
+
+@contextmanager
+def _kept_logging() -> Generator[None]:
+    """Take back what a verb changes for its process, and would change for all later tests."""
+    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
+    handlers, levels, hook = root.handlers, (root.level, uvicorn.level), sys.excepthook
+    try:
+        yield
+    finally:
+        root.handlers, sys.excepthook = handlers, hook
+        root.setLevel(levels[0])
+        uvicorn.setLevel(levels[1])
+        logging.captureWarnings(capture=False)
 
 
 def _exit_code() -> int:

@@ -78,12 +78,13 @@ def test_the_times_of_retention_are_settings() -> None:
     assert tables == {}
 
 
-def test_the_recipe_for_a_provider_is_a_catalog(patient: Operator) -> None:
-    (recipe,) = TOML.findall(read("docs/guides/provider-recipes.md"))
+def test_the_recipes_for_providers_are_a_catalog(patient: Operator) -> None:
+    recipes = TOML.findall(read("docs/guides/provider-recipes.md"))
     with patient.settings_path.open("a", encoding="utf-8") as file:
-        file.write(f"\n{recipe}")
+        file.write("\n" + "\n".join(recipes))
 
-    settings = load(patient.settings_path, environment={"PROVIDER_API_KEY": "secret"})
+    names = ("PROVIDER_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY")
+    settings = load(patient.settings_path, environment=dict.fromkeys(names, "secret"))
     parsed = catalog.parse(settings.backends, settings.models)
 
-    assert list(parsed.models) == ["example/model"]
+    assert set(parsed.models) == {"example/model", "example/claude", "example/azure-model"}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 
 from tollhouse import pools
 from tollhouse.activity.recorder import RequestRecorder
@@ -248,7 +248,7 @@ class Application:
         )
         quotas = settings.quotas.stored_objects()
         reports = ReportReader(
-            self._report_reads(),
+            self._report_reads,
             ReplicaReads(self._admin_database, self._replica),
             Cursors(self._masters),
         )
@@ -351,7 +351,7 @@ class Application:
         self._repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
         self._repeat("unidentified", self._unidentified.write, WRITE_EVERY_SECONDS)
         self._repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
-        verifier = Verifier(self._admin_database, self._report_reads())
+        verifier = Verifier(self._admin_database, self._report_reads)
         self._repeat("ledger-verified", verifier.show, SHOW_EVERY.total_seconds())
         self.jobs = leased_jobs(
             self._settings,
@@ -366,6 +366,7 @@ class Application:
             work = leases.run_while_held(self._database, job, self._instance_id)
             self._loops.append(self._tasks.start(f"job-{job.name}", work))
 
+    @cached_property
     def _report_reads(self) -> ReplicaReads:
         primary = pools.part_for_reports(self._admin_database, self._settings)
         return ReplicaReads(primary, self._replica)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 from msgspec import structs
 
@@ -11,6 +12,7 @@ from tests.activity.records import days_ago
 from tests.cli.commands import Operator, environment
 from tests.cli.conftest import deployed
 from tests.cli.test_archive import DAYS_KEPT, with_usage
+from tests.identity.waiting import until
 from tests.storage.cluster import Cluster, running_cluster, running_standby
 from tests.storage.test_replica import paused, reads_by
 from tests.support.gateway import running_gateway
@@ -115,9 +117,21 @@ async def test_reports_and_searches_of_the_api_do_not_see_what_is_not_replayed(
         f"{MANAGED}/request_rollups?{yesterday}",
     )
     first = reads_by("replica", "ready")
+
+    async def has_verified() -> bool:
+        database = await asyncpg.connect(settings.database.url)
+        try:
+            return bool(
+                await database.fetchval("SELECT max(verified_at) FROM ledger_verifications")
+            )
+        finally:
+            await database.close()
+
     async with running_gateway(settings) as gateway, gateway.client(key) as client:
         while reads_by("replica", "ready") == first:
             assert (await client.get(paths[0])).status_code == 200
+        # The first verification reads there as well.
+        await until(has_verified)
         before = reads_by("replica", "ready")
         answers = [await client.get(path) for path in paths]
         counted = reads_by("replica", "ready") - before

@@ -1,17 +1,21 @@
 """Verification that reads only new days, and the one that never ends."""
 
-from datetime import date, timedelta
+import asyncio
+from datetime import date, datetime, timedelta
 
 import pytest
 
-from tests.ledger.direct_ledger import DirectLedger
+from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.mixed_ledger import mixed_ledger
 from tests.ledger.past import days_ago, enter_past
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import partitions, verification, verifier
+from tollhouse.ledger.verified_days import REREAD_AFTER
 from tollhouse.ledger.verifier import VERIFIED_AGAIN_AFTER, Verifier
+from tollhouse.storage import partitions as daily
 from tollhouse.storage.database import Database
+from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.replica import ReplicaReads
 
 OLD_DAY = days_ago(20)
@@ -31,11 +35,24 @@ def verifier_of(database: Database) -> Verifier:
 async def verify(ledger: DirectLedger) -> list[verification.Difference]:
     """Verify as the gateway does, and return what differs."""
     org = ledger.org
-    return (await verifier_of(org.database).verify(org.organization_id)).differences
+    begun_at = await ledger.value(
+        """
+        INSERT INTO ledger_verifications (organization_id, begun_at)
+        VALUES ($1, clock_timestamp())
+        ON CONFLICT (organization_id) DO UPDATE SET begun_at = EXCLUDED.begun_at
+        RETURNING begun_at
+        """,
+        org.organization_id,
+    )
+    assert isinstance(begun_at, datetime)
+    found = await verifier_of(org.database).verify(org.organization_id, begun_at)
+    return found.differences
 
 
 async def marks(ledger: DirectLedger) -> set[date]:
-    rows = await ledger.org.database.fetch_all("SELECT day FROM verified_days")
+    rows = await ledger.org.database.fetch_all(
+        "SELECT day FROM verified_days WHERE costs_digest IS NOT NULL"
+    )
     return {row["day"] for row in rows}
 
 
@@ -52,7 +69,9 @@ async def test_a_day_that_has_ended_is_read_once(ledger: DirectLedger) -> None:
             async with impatient.transaction() as tx:
                 await tx.execute("SELECT set_config('lock_timeout', '2s', false)")
             found = await verification.verify_new(impatient, org.organization_id)
-            assert found == verification.Verification(differences=[], new_days=[])
+            assert found.differences == []
+            assert found.marks is not None
+            assert found.marks.days == []
 
 
 @pytest.mark.tampers
@@ -106,7 +125,6 @@ async def test_usage_that_is_entered_later_is_verified(ledger: DirectLedger) -> 
     await enter_past(ledger, OLD_DAY, 25)
 
     assert await verify(ledger) == []
-    assert await ledger.value("SELECT entries FROM verified_days") == 4
     assert await ledger.value("SELECT costs_digest FROM verified_days") != digest
 
 
@@ -144,6 +162,74 @@ async def test_a_day_with_an_open_hold_is_read_again(ledger: DirectLedger) -> No
     assert await marks(ledger) == {OLD_DAY}
 
 
+@pytest.mark.tampers
+async def test_a_verified_day_that_is_lost_is_found(ledger: DirectLedger) -> None:
+    assert await verify(ledger) == []
+    await ledger.tamper(f"DROP TABLE ledger_entries_{OLD_DAY:%Y%m%d}")
+
+    assert await verify(ledger)
+
+
+@pytest.mark.tampers
+async def test_a_verified_day_is_read_again_after_a_month(ledger: DirectLedger) -> None:
+    assert await verify(ledger) == []
+    await ledger.tamper("DELETE FROM ledger_entries WHERE admitted_day = $1", OLD_DAY)
+    assert await verify(ledger) == []
+    await ledger.tamper(
+        "UPDATE verified_days SET verified_at = verified_at - $1::interval",
+        REREAD_AFTER + timedelta(seconds=1),
+    )
+
+    assert await verify(ledger)
+
+
+async def test_days_without_entries_are_not_opened(
+    org: OrganizationFixture, database_url: str
+) -> None:
+    ledger = await open_ledger(org, database_url)
+    async with org.database.transaction() as tx:
+        await daily.make(
+            tx, DailyTable.LEDGER_ENTRIES, first_day=days_ago(60), last_day=days_ago(0)
+        )
+    assert await verify(ledger) == []
+
+    async with ledger.connection() as other, other.transaction():
+        for day in range(2, 61):
+            await other.execute(f"LOCK TABLE ledger_entries_{days_ago(day):%Y%m%d}")
+        async with asyncio.timeout(10):
+            assert await verify(ledger) == []
+
+
+@pytest.mark.tampers
+async def test_a_ledger_that_cannot_be_read_does_not_stop_the_others(
+    ledger: DirectLedger, peppers: Peppers
+) -> None:
+    database = ledger.org.database
+    await ledger.tamper("UPDATE accounts SET written_off_unknown_pico = 'NaN'")
+    lost = await new_organization_fixture(database, peppers)
+    await ledger.tamper("DELETE FROM accounts WHERE organization_id = $1", lost.organization_id)
+
+    await verifier_of(database).run()
+
+    rows = await database.fetch_all("SELECT * FROM ledger_verifications WHERE differences > 0")
+    assert {row["organization_id"] for row in rows} == {
+        ledger.org.organization_id,
+        lost.organization_id,
+    }
+
+
+async def test_an_organization_that_was_never_verified_is_as_old_as_it_is(
+    ledger: DirectLedger,
+) -> None:
+    await ledger.tamper("UPDATE organizations SET created_at = created_at - interval '2 days'")
+    async with ledger.org.database.transaction() as tx:
+        found = await verifier.state(tx)
+
+    assert found is not None
+    assert found.oldest_age is not None
+    assert found.oldest_age > timedelta(days=2)
+
+
 async def test_a_closed_day_needs_no_mark(ledger: DirectLedger) -> None:
     assert await verify(ledger) == []
     await partitions.remove_old(ledger.org.database, entry_days=10)
@@ -153,6 +239,7 @@ async def test_a_closed_day_needs_no_mark(ledger: DirectLedger) -> None:
 
 
 async def test_a_schema_without_marks_is_read_whole(ledger: DirectLedger) -> None:
+    assert await verify(ledger) == []
     await ledger.tamper("DROP TABLE verified_days")
 
     found = await verification.verify_new(ledger.org.database, ledger.org.organization_id)
@@ -181,7 +268,7 @@ async def test_each_organization_is_verified_in_its_turn(
 
     await ledger.tamper("UPDATE accounts SET written_off_excess_pico = 0")
     await ledger.tamper(
-        "UPDATE ledger_verifications SET verified_at = verified_at - $1::interval",
+        "UPDATE ledger_verifications SET begun_at = begun_at - $1::interval",
         VERIFIED_AGAIN_AFTER + timedelta(seconds=1),
     )
     await everyone.run()

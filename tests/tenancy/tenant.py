@@ -1,7 +1,7 @@
 """An organization that has something in every table of tenants."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from tests.activity.records import Customer
@@ -17,7 +17,7 @@ from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.decisions import store as decisions
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
-from tollhouse.ledger import marking, operations
+from tollhouse.ledger import marking, operations, verified_days
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.open_holds import OpenHold
 from tollhouse.ledger.types import (
@@ -30,6 +30,7 @@ from tollhouse.ledger.types import (
     Period,
     UnsettledHold,
 )
+from tollhouse.ledger.verified_days import DayMark
 from tollhouse.limits.types import RateLimit
 from tollhouse.organizations import service as organization_service
 from tollhouse.organizations import store as organizations
@@ -79,6 +80,7 @@ async def new_tenant(org: OrganizationFixture, url: str) -> Tenant:
     await new_policy(org, ("publish",), name="for all projects")
     request, failed = await _requested(org, project, key)
     open_hold, settled_hold, unsettled = await _spent(ledger)
+    await _verified(org)
     return Tenant(
         organization=await _organization(org),
         check=await _checked(org),
@@ -99,6 +101,22 @@ async def new_tenant(org: OrganizationFixture, url: str) -> Tenant:
         claim=await _claimed(org),
         audit_id=await _last_audit(org),
     )
+
+
+async def _verified(org: OrganizationFixture) -> None:
+    """Yesterday was verified, and had no costs."""
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    mark = DayMark(day=yesterday, excess_pico=PicoUsd(0), unknown_pico=PicoUsd(0), costs_digest="")
+    async with org.database.transaction() as tx:
+        await verified_days.remember(tx, org.organization_id, [mark])
+        await tx.execute(
+            """
+            INSERT INTO ledger_verifications (organization_id, begun_at, complete_until)
+            VALUES ($1, now(), $2)
+            """,
+            org.organization_id,
+            yesterday,
+        )
 
 
 async def _organization(org: OrganizationFixture) -> Organization:

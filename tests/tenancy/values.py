@@ -42,6 +42,7 @@ from tollhouse.ledger.types import (
     ResolutionKind,
     UnsettledHold,
 )
+from tollhouse.ledger.verified_days import NOTHING_VERIFIED, DayMark, VerifiedDays
 from tollhouse.limits.types import LimitId, RateLimit
 from tollhouse.organizations.types import GrantedCheck, Organization, OrganizationStatus
 from tollhouse.policies import sets
@@ -178,6 +179,17 @@ def _money(tenant: Tenant) -> dict[Any, list[Any]]:
             for hold in holds
         ],
         Charge: [SPENT],
+        date: [date.max],
+        DayMark: [
+            DayMark(
+                day=hold.admitted_day,
+                excess_pico=PicoUsd(1),
+                unknown_pico=PicoUsd(1),
+                costs_digest="",
+            )
+            for hold in holds
+        ][:1],
+        VerifiedDays: [NOTHING_VERIFIED],
         HoldDecision: [HoldDecision.SETTLE],
         Grant: [tenant.grant],
         Cap: caps,

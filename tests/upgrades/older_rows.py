@@ -398,14 +398,13 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
             {
                 **_OWNER,
                 "day": "2026-01-01",
-                "entries": 2,
                 "excess_pico": 0,
                 "unknown_pico": 0,
                 "costs_digest": "",
                 "verified_at": AT,
             },
         ),
-        ("ledger_verifications", {**_OWNER, "verified_at": AT, "differences": 0}),
+        ("ledger_verifications", {**_OWNER, "begun_at": AT, "verified_at": AT, "differences": 0}),
     ),
 }
 """What each revision's release would have written into the tables that the revision adds."""

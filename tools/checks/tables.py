@@ -54,6 +54,7 @@ EXCEPTIONS = {
     ("policies", "organizations", "read"): "the policy version is read with the policies",
     ("policies", "organizations", "write"): "raises the policy version with every change",
     ("policies", "projects", "read"): _SCOPE,
+    ("ledger", "organizations", "read"): "each is verified, also one without its account",
     ("reports", "closed_days", "read"): _REPORT,
     ("reports", "cost_daily", "read"): _REPORT,
     ("reports", "cost_hourly", "read"): _REPORT,

@@ -5,7 +5,6 @@ nor keeps old rows alive for longer than one organization takes. Entries of days
 before need not be read again: `verified_days` says when their cost rows stand for them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -14,7 +13,7 @@ from typing import Final
 from tollhouse.base.ids import OrganizationId
 from tollhouse.ledger import verified_days
 from tollhouse.ledger.types import UNDELIVERED
-from tollhouse.ledger.verified_days import NOTHING_VERIFIED, DayMark, VerifiedDays
+from tollhouse.ledger.verified_days import NOTHING_VERIFIED, NewMarks, VerifiedDays
 from tollhouse.storage.database import Database, Row, Transaction
 
 STATEMENT_SECONDS_MAX: Final = 86_400
@@ -34,10 +33,10 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verification:
-    """What differs, and the days whose entries need not be read again."""
+    """What differs, or the marks of the days that need not be read again."""
 
     differences: list[Difference]
-    new_days: Sequence[DayMark]
+    marks: NewMarks | None
 
 
 # The lock precedes the snapshot: otherwise a day could be detached after the snapshot is taken and
@@ -332,13 +331,14 @@ async def verify_new(database: Database, organization_id: OrganizationId) -> Ver
         await tx.execute(_KEEP_DAYS)
         verified = await verified_days.still_verified(tx, organization_id)
         differences = await _differences(tx, organization_id, verified)
-        if differences and verified.days:
+        if differences and verified.other_days is not None:
             verified = NOTHING_VERIFIED
             differences = await _differences(tx, organization_id, verified)
         if differences:
-            return Verification(differences=differences, new_days=())
-        new_days = await verified_days.ended(tx, organization_id, verified)
-    return Verification(differences=[], new_days=new_days)
+            return Verification(differences=differences, marks=None)
+        last = await verified_days.last_ended(tx)
+        marks = await verified_days.ended(tx, organization_id, verified, last)
+    return Verification(differences=[], marks=marks)
 
 
 async def _differences(
@@ -370,4 +370,4 @@ def _difference(organization_id: OrganizationId, row: Row) -> Difference:
 
 
 def _whole(value: Decimal | None) -> int | None:
-    return None if value is None else int(value)
+    return None if value is None or value.is_nan() else int(value)

@@ -2,7 +2,7 @@
 
 A day's mark has what only its entries say, and a digest of its cost rows. As long as these rows
 have the digest, they stand for the entries. If they change, as by usage that is entered later, the
-entries are read again.
+entries are read again, and so they are once in 30 days.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,29 @@ ENDED_AFTER: Final = timedelta(hours=1)
 and one of a process that was paused for longer is found by its amount in the account."""
 
 
+REREAD_AFTER: Final = timedelta(days=30)
+"""After this time one day of an organization at a time is read again."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DayMark:
-    """What the entries of a verified day say beyond its cost rows, and the digest of these."""
+    """What the entries of a day say beyond its cost rows, and the digest of these.
+
+    The digest is None if the day has an open hold, and must be read again.
+    """
 
     day: date
-    entries: int
     excess_pico: PicoUsd
     unknown_pico: PicoUsd
-    costs_digest: str
+    costs_digest: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewMarks:
+    """The marks of days that have ended. All days until `complete_until` have one or are empty."""
+
+    days: Sequence[DayMark]
+    complete_until: date
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +71,7 @@ _DIGESTS: Final = """
                              request_pico) AS line
               FROM cost_daily
              WHERE organization_id = $1
-               AND day = ANY($2::date[])
+               AND day <= $2
              UNION ALL
             SELECT (hour AT TIME ZONE 'UTC')::date,
                    concat_ws(' ', extract(epoch FROM hour), project_id, api_key_id, model, requests,
@@ -66,44 +80,52 @@ _DIGESTS: Final = """
                              request_pico)
               FROM cost_hourly
              WHERE organization_id = $1
-               AND (hour AT TIME ZONE 'UTC')::date = ANY($2)) lines
+               AND hour < ($2::date + 1)::timestamp AT TIME ZONE 'UTC') lines
+     WHERE NOT EXISTS (SELECT FROM closed_days WHERE closed_days.day = lines.day)
      GROUP BY day
 """
+_COMPLETE_UNTIL: Final = """
+    SELECT complete_until
+      FROM ledger_verifications
+     WHERE organization_id = $1
+"""
 _MARKS: Final = """
-    SELECT day, costs_digest, excess_pico, unknown_pico
+    SELECT day, costs_digest, excess_pico, unknown_pico,
+           verified_at < clock_timestamp() - $2::interval
+               AND row_number() OVER (ORDER BY verified_at) = 1 AS is_due
       FROM verified_days
      WHERE organization_id = $1
        AND NOT EXISTS (SELECT FROM closed_days WHERE closed_days.day = verified_days.day)
-     ORDER BY day
 """
 _OPEN_DAYS: Final = """
-    SELECT to_date(right(inhrelid::regclass::text, 8), 'YYYYMMDD') AS day
+    SELECT to_date(right(relname, 8), 'YYYYMMDD') AS day
       FROM pg_inherits
+      JOIN pg_class ON pg_class.oid = inhrelid
      WHERE inhparent = 'ledger_entries'::regclass
        AND NOT inhdetachpending
-     ORDER BY 1
+       AND relname ~ '_[0-9]{8}$'
 """
 _ENDED: Final = """
-    SELECT admitted_day AS day, count(*) AS entries,
-           sum(excess_pico) AS excess_pico, sum(unknown_pico) AS unknown_pico
+    SELECT admitted_day AS day,
+           sum(excess_pico) AS excess_pico, sum(unknown_pico) AS unknown_pico,
+           count(*) FILTER (WHERE phase = 0) = count(*) FILTER (WHERE phase = 1) AS is_resolved
       FROM ledger_entries
      WHERE organization_id = $1
        AND ($2::date[] IS NULL OR admitted_day = ANY($2))
-       AND admitted_day < ((clock_timestamp() - $3::interval) AT TIME ZONE 'UTC')::date
+       AND admitted_day <= $3
        AND NOT EXISTS (SELECT FROM closed_days WHERE closed_days.day = admitted_day)
      GROUP BY 1
-    HAVING count(*) FILTER (WHERE phase = 0) = count(*) FILTER (WHERE phase = 1)
-     ORDER BY 1
+"""
+_LAST_ENDED: Final = """
+    SELECT ((clock_timestamp() - $1::interval) AT TIME ZONE 'UTC')::date - 1
 """
 _REMEMBER: Final = """
-    INSERT INTO verified_days AS mark (
-        organization_id, day, entries, excess_pico, unknown_pico, costs_digest)
+    INSERT INTO verified_days (organization_id, day, excess_pico, unknown_pico, costs_digest)
     SELECT $1::uuid, *
-      FROM unnest($2::date[], $3::bigint[], $4::numeric[], $5::numeric[], $6::text[])
+      FROM unnest($2::date[], $3::numeric[], $4::numeric[], $5::text[])
     ON CONFLICT (organization_id, day) DO UPDATE
-       SET entries = EXCLUDED.entries, excess_pico = EXCLUDED.excess_pico,
-           unknown_pico = EXCLUDED.unknown_pico, costs_digest = EXCLUDED.costs_digest,
-           verified_at = EXCLUDED.verified_at
+       SET excess_pico = EXCLUDED.excess_pico, unknown_pico = EXCLUDED.unknown_pico,
+           costs_digest = EXCLUDED.costs_digest, verified_at = EXCLUDED.verified_at
 """
 _FORGET_CLOSED: Final = """
     DELETE FROM verified_days
@@ -113,51 +135,66 @@ _FORGET_CLOSED: Final = """
 
 
 async def still_verified(tx: Transaction, organization_id: OrganizationId) -> VerifiedDays:
-    """Return the marked days whose cost rows are as they were."""
+    """Return the marked days whose cost rows are as they were, and the days to be read.
+
+    Until `complete_until`, a day without a mark is read only if it has cost rows by now.
+    """
     if not await tx.fetch_value("SELECT to_regclass('verified_days') IS NOT NULL"):
+        return NOTHING_VERIFIED
+    complete_until = await tx.fetch_value(_COMPLETE_UNTIL, organization_id)
+    if complete_until is None:
         return NOTHING_VERIFIED
     # A plan for any days would open the partitions of all.
     await tx.execute("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)")
-    marks = await tx.fetch_all(_MARKS, organization_id)
-    digests = await _digests(tx, organization_id, [mark["day"] for mark in marks])
-    kept = [mark for mark in marks if mark["costs_digest"] == digests.get(mark["day"], "")]
-    days = [mark["day"] for mark in kept]
-    open_days = await tx.fetch_all(_OPEN_DAYS)
+    open_days = {row["day"] for row in await tx.fetch_all(_OPEN_DAYS)}
+    digests = await _digests(tx, organization_id, complete_until)
+    marks = {row["day"]: row for row in await tx.fetch_all(_MARKS, organization_id, REREAD_AFTER)}
+    kept = [
+        mark
+        for day, mark in marks.items()
+        if day in open_days and not mark["is_due"] and mark["costs_digest"] == digests.get(day, "")
+    ]
+    days = {mark["day"] for mark in kept}
+    later = {day for day in open_days if day > complete_until}
     return VerifiedDays(
-        days=days,
-        other_days=sorted({row["day"] for row in open_days} - set(days)),
+        days=sorted(days),
+        other_days=sorted(later | (digests.keys() | marks.keys()) - days),
         excess_pico=PicoUsd(int(sum(mark["excess_pico"] for mark in kept))),
         unknown_pico=PicoUsd(int(sum(mark["unknown_pico"] for mark in kept))),
     )
 
 
+async def last_ended(tx: Transaction) -> date:
+    """Return the last day that has ended."""
+    return await tx.fetch_value(_LAST_ENDED, ENDED_AFTER)
+
+
 async def ended(
-    tx: Transaction, organization_id: OrganizationId, verified: VerifiedDays
-) -> list[DayMark]:
-    """Return the marks of days beside `verified` that have ended and have no open hold."""
-    rows = await tx.fetch_all(_ENDED, organization_id, verified.other_days, ENDED_AFTER)
-    digests = await _digests(tx, organization_id, [row["day"] for row in rows])
-    return [
+    tx: Transaction, organization_id: OrganizationId, verified: VerifiedDays, last: date
+) -> NewMarks:
+    """Return the marks of the days beside `verified` until `last`, which has ended."""
+    rows = await tx.fetch_all(_ENDED, organization_id, verified.other_days, last)
+    digests = await _digests(tx, organization_id, last)
+    marks = [
         DayMark(
             day=row["day"],
-            entries=row["entries"],
             excess_pico=PicoUsd(int(row["excess_pico"])),
             unknown_pico=PicoUsd(int(row["unknown_pico"])),
-            costs_digest=digests.get(row["day"], ""),
+            costs_digest=digests.get(row["day"], "") if row["is_resolved"] else None,
         )
         for row in rows
     ]
+    return NewMarks(days=marks, complete_until=last)
 
 
 async def remember(
     tx: Transaction, organization_id: OrganizationId, days: Sequence[DayMark]
 ) -> None:
-    """Mark days as verified, and remove the marks of closed days."""
+    """Store marks, and remove those of closed days."""
     await tx.execute(
         _REMEMBER,
         organization_id,
         [each.day for each in days],
-        [each.entries for each in days],
         [each.excess_pico for each in days],
         [each.unknown_pico for each in days],
         [each.costs_digest for each in days],
@@ -166,7 +203,7 @@ async def remember(
 
 
 async def _digests(
-    tx: Transaction, organization_id: OrganizationId, days: Sequence[date]
+    tx: Transaction, organization_id: OrganizationId, until: date
 ) -> dict[date, str]:
-    rows = await tx.fetch_all(_DIGESTS, organization_id, days)
+    rows = await tx.fetch_all(_DIGESTS, organization_id, until)
     return {row["day"]: row["digest"] for row in rows}

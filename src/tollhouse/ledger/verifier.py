@@ -12,6 +12,7 @@ from tollhouse.ledger import verification, verified_days
 from tollhouse.ledger.verification import Verification
 from tollhouse.observability import ledger_metrics
 from tollhouse.storage.database import Database, Transaction
+from tollhouse.storage.errors import StatementFailed
 from tollhouse.storage.replica import ReplicaReads
 
 logger = logging.getLogger("tollhouse.ledger")
@@ -19,29 +20,38 @@ logger = logging.getLogger("tollhouse.ledger")
 VERIFY_EVERY: Final = timedelta(minutes=1)
 WORK_MAX: Final = timedelta(seconds=6)
 """How long one run works: a tenth of the time. The last organization of a run is finished."""
-SHOW_EVERY: Final = timedelta(seconds=30)
+SHOW_EVERY: Final = timedelta(minutes=1)
 VERIFIED_AGAIN_AFTER: Final = timedelta(minutes=15)
-ORGANIZATIONS_MAX: Final = 1000
 LOGGED_MAX: Final = 20
 
-_DUE: Final = """
-    SELECT accounts.organization_id
-      FROM accounts
-      LEFT JOIN ledger_verifications last USING (organization_id)
-     WHERE last.verified_at IS NULL
-        OR last.verified_at < clock_timestamp() - $1::interval
-     ORDER BY last.verified_at NULLS FIRST
-     LIMIT $2
+# Claimed in the statement that finds them, so that a worker whose lease has passed to another one
+# does not share its organization.
+_CLAIM: Final = """
+    INSERT INTO ledger_verifications AS last (organization_id, begun_at)
+    SELECT organizations.id, clock_timestamp()
+      FROM organizations
+      LEFT JOIN ledger_verifications before ON before.organization_id = organizations.id
+     WHERE before.begun_at IS NULL
+        OR before.begun_at < clock_timestamp() - $1::interval
+     ORDER BY coalesce(before.differences, 0) > 0 DESC, before.begun_at NULLS FIRST
+     LIMIT 1
+    ON CONFLICT (organization_id) DO UPDATE
+       SET begun_at = EXCLUDED.begun_at
+     WHERE last.begun_at < EXCLUDED.begun_at - $1::interval
+    RETURNING organization_id, begun_at
 """
 _RECORD: Final = """
-    INSERT INTO ledger_verifications (organization_id, verified_at, differences)
-    VALUES ($1, $2, $3)
-    ON CONFLICT (organization_id) DO UPDATE
-       SET verified_at = EXCLUDED.verified_at, differences = EXCLUDED.differences
+    UPDATE ledger_verifications
+       SET verified_at = $2, differences = $3, complete_until = $4
+     WHERE organization_id = $1
+       AND begun_at = $2
 """
 _STATE: Final = """
-    SELECT (SELECT count(*) FROM ledger_verifications WHERE differences > 0) AS differing,
-           (SELECT clock_timestamp() - min(verified_at) FROM ledger_verifications) AS oldest_age
+    SELECT count(*) FILTER (WHERE last.differences > 0) AS differing,
+           clock_timestamp() - min(coalesce(last.verified_at, organizations.created_at))
+               AS oldest_age
+      FROM organizations
+      LEFT JOIN ledger_verifications last ON last.organization_id = organizations.id
 """
 
 
@@ -50,7 +60,7 @@ class VerificationState(Struct, frozen=True, kw_only=True):
 
     differing_organizations: int
     oldest_age: timedelta | None
-    """The age of the oldest verification; None before the first."""
+    """How long the organization that waited longest was not verified; None without any."""
 
 
 class Verifier:
@@ -63,25 +73,34 @@ class Verifier:
     async def run(self) -> None:
         """Verify the organizations that are due, for a bounded time."""
         began_seconds = time.monotonic()
-        for organization_id in await self._due():
-            await self.verify(organization_id)
-            if time.monotonic() - began_seconds >= WORK_MAX.total_seconds():
+        while time.monotonic() - began_seconds < WORK_MAX.total_seconds():
+            if (claim := await self._claim()) is None:
                 return
+            organization_id, begun_at = claim
+            try:
+                await self.verify(organization_id, begun_at)
+            except StatementFailed:
+                # The next one is not kept waiting, and the age of this one's verification grows.
+                extra = {"organization_id": str(organization_id)}
+                logger.exception("ledger_not_verified", extra=extra)
 
-    async def verify(self, organization_id: OrganizationId) -> Verification:
+    async def verify(self, organization_id: OrganizationId, begun_at: datetime) -> Verification:
         """Verify one organization, and store the result.
 
         A standby may be late, so only the primary can tell that something differs.
         """
-        verified_at = await self._now()
         found = await self._reads.run(
             lambda database: verification.verify_new(database, organization_id)
         )
         if found.differences:
             found = await verification.verify_new(self._database, organization_id)
+        complete_until = found.marks.complete_until if found.marks is not None else None
         async with self._database.transaction() as tx:
-            await tx.execute(_RECORD, organization_id, verified_at, len(found.differences))
-            await verified_days.remember(tx, organization_id, found.new_days)
+            await tx.execute(
+                _RECORD, organization_id, begun_at, len(found.differences), complete_until
+            )
+            if found.marks is not None:
+                await verified_days.remember(tx, organization_id, found.marks.days)
         _log(found)
         return found
 
@@ -95,13 +114,9 @@ class Verifier:
                 oldest_seconds=found.oldest_age.total_seconds(),
             )
 
-    async def _due(self) -> list[OrganizationId]:
-        rows = await self._database.fetch_all(_DUE, VERIFIED_AGAIN_AFTER, ORGANIZATIONS_MAX)
-        return [OrganizationId(row["organization_id"]) for row in rows]
-
-    async def _now(self) -> datetime:
-        rows = await self._database.fetch_all("SELECT clock_timestamp() AS now")
-        return rows[0]["now"]
+    async def _claim(self) -> tuple[OrganizationId, datetime] | None:
+        rows = await self._database.fetch_all(_CLAIM, VERIFIED_AGAIN_AFTER)
+        return (OrganizationId(rows[0]["organization_id"]), rows[0]["begun_at"]) if rows else None
 
 
 async def state(tx: Transaction) -> VerificationState | None:

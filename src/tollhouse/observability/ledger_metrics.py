@@ -11,7 +11,7 @@ _differing_organizations = BufferedGauge(
 )
 _oldest_verification_seconds = BufferedGauge(
     "tollhouse_ledger_oldest_verification_seconds",
-    "Age of the oldest verification among all organizations.",
+    "Age of the oldest verification among all organizations, or of one that was never verified.",
     multiprocess_mode="livemostrecent",
     registry=registry,
 )

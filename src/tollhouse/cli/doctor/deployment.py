@@ -104,15 +104,15 @@ async def ledger(operator: Session) -> Finding:
 def ledger_finding(state: VerificationState | None) -> Finding:
     """Return the finding for the state of the verification."""
     if state is None or state.oldest_age is None:
-        return ok("ledger", "not verified yet; a running worker does it")
+        return ok("ledger", "there is nothing to verify")
     if state.differing_organizations:
         found = f"numbers of {state.differing_organizations} organizations differ"
         return failure("ledger", found, "Run `tollhouse ledger verify` and follow its runbook.")
     age = timedelta(seconds=round(state.oldest_age.total_seconds()))
     if age > VERIFIED_WITHIN:
         remedy = "Look for task_failed of job-ledger-verification in the log of the workers."
-        return warning("ledger", f"the oldest verification is of {age} ago", remedy)
-    return ok("ledger", f"every organization was verified within {age}")
+        return warning("ledger", f"an organization was not verified for {age}", remedy)
+    return ok("ledger", f"no organization was unverified for longer than {age}")
 
 
 async def ledger_days(operator: Session) -> Finding:

@@ -105,7 +105,7 @@ def test_the_command_of_the_guide_writes_a_catalog(migrant: Operator) -> None:
             "replicas": ["https://example.openai.azure.com"],
             "dialect": "azure",
             "api_version": "2024-10-21",
-            "api_key_variable": "AZURE_API_KEY",
+            "api_key_variable": "AZURE_API_KEY_2",
             "bills_without_answer": True,
         },
     }
@@ -266,8 +266,52 @@ def test_two_credentials_of_one_provider_get_two_variables() -> None:
     found = from_config({"model_list": entries}, {})
 
     variables = [table.settings["api_key_variable"] for table in found.backends.values()]
-    assert variables == ["OPENAI_API_KEY", "OPENAI_API_KEY_2"]
+    assert variables == ["OPENAI_API_KEY_2", "OPENAI_API_KEY_3"]
     assert SECRET not in repr(found) + found.toml()
+
+
+def test_a_credential_in_the_file_never_gets_the_variable_of_another() -> None:
+    """Another server would receive the other credential."""
+    cloud = {"model": "openai/gpt-4o", "api_key": "os.environ/OPENAI_API_KEY"}
+    local = {"model": "openai/qwen", "api_base": "http://third.party:8000/v1", "api_key": SECRET}
+    like = {**local, "model": "openai_like/qwen"}
+    usual = {"model": "openai/gpt-4o-mini"}
+    entries = {"local": local, "like": like, "cloud": cloud, "usual": usual, "same": local}
+    found = from_config(
+        {
+            "model_list": [
+                {"model_name": name, "litellm_params": parameters}
+                for name, parameters in entries.items()
+            ],
+            "general_settings": {"master_key": "os.environ/OPENAI_API_KEY_2"},
+            "environment_variables": {"OPENAI_COMPATIBLE_API_KEY": SECRET},
+        },
+        {},
+    )
+
+    variables = {
+        name: found.backends[model.settings["backend"]].settings["api_key_variable"]
+        for name, model in found.models.items()
+    }
+    assert variables == {
+        "local": "OPENAI_API_KEY_3",
+        "like": "OPENAI_COMPATIBLE_API_KEY_2",
+        "cloud": "OPENAI_API_KEY",
+        "usual": "OPENAI_API_KEY",
+        "same": "OPENAI_API_KEY_3",
+    }
+    assert any("OPENAI_API_KEY_3" in each.reason for each in found.unmapped)
+
+
+def test_a_file_that_contains_itself_is_read_once() -> None:
+    circle: dict[str, Any] = {"api_key": "os.environ/AZURE_API_KEY_2"}
+    circle["itself"] = [circle]
+    parameters = {"model": "azure/x", "api_key": SECRET}
+    found = from_config(
+        {"model_list": [{"model_name": "m", "litellm_params": parameters}], "circle": circle}, {}
+    )
+
+    assert found.backends["azure"].settings["api_key_variable"] == "AZURE_API_KEY_3"
 
 
 def test_names_are_quoted_as_toml_wants_it() -> None:

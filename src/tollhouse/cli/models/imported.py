@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, cast
@@ -30,16 +31,36 @@ class ImportedTable:
 
 @dataclass(kw_only=True, slots=True)
 class ImportedCatalog:
-    """The result of an import. `credentials` tells those of the source apart, and is not shown."""
+    """The result of an import.
+
+    `reserved_variables` have a credential already, by the source or by habit. `credentials` are
+    those in the source with the variables chosen for them, and are not shown.
+    """
 
     backends: dict[str, ImportedTable] = field(default_factory=dict[str, ImportedTable])
     models: dict[str, ImportedTable] = field(default_factory=dict[str, ImportedTable])
     unmapped: list[Unmapped] = field(default_factory=list[Unmapped])
-    credentials: list[object] = field(default_factory=list[object], repr=False)
+    reserved_variables: frozenset[str] = frozenset()
+    credentials: list[tuple[str, object, str]] = field(
+        default_factory=list[tuple[str, object, str]], repr=False
+    )
 
     def leave_out(self, item: str, reason: str) -> None:
         """Note a part that is not mapped."""
         self.unmapped.append(Unmapped(item=item, reason=reason))
+
+    def variable_for(self, name: str, credential: object) -> str:
+        """Return the variable of a credential: `name`, or a numbered one if that has another."""
+        for wanted, known, variable in self.credentials:
+            if (wanted, known) == (name, credential):
+                return variable
+        taken = self.reserved_variables | {variable for _, _, variable in self.credentials}
+        position, chosen = 1, name
+        while chosen in taken:
+            position += 1
+            chosen = f"{name}_{position}"
+        self.credentials.append((name, credential, chosen))
+        return chosen
 
     def backend_of(self, name: str, settings: dict[str, Any], gaps: dict[str, str]) -> str:
         """Return the name of a backend with exactly these settings; make it if there is none."""
@@ -95,6 +116,22 @@ def table_of(value: object) -> dict[str, Any]:
 def list_of(value: object) -> list[Any]:
     """Return a list of a file that was read, or an empty one for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def strings_of(tree: object) -> Iterator[str]:
+    """Yield all strings of a file that was read, names too. Aliases of YAML may form a circle."""
+    waiting, seen = [tree], set[int]()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, dict | list) and id(cast("object", found)) not in seen:
+            seen.add(id(cast("object", found)))
+            if isinstance(found, dict):
+                fields = cast("dict[object, object]", found)
+                waiting += [*fields.keys(), *fields.values()]
+            else:
+                waiting += cast("list[object]", found)
 
 
 def _table(kind: str, name: str, table: ImportedTable) -> str:

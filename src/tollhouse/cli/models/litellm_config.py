@@ -9,9 +9,11 @@ from tollhouse.cli.models.imported import (
     ImportedTable,
     list_of,
     positive,
+    strings_of,
     table_of,
 )
 from tollhouse.cli.models.litellm_providers import (
+    PROVIDERS,
     Provider,
     address_of,
     provider_of,
@@ -44,7 +46,7 @@ _RATE: Final = "limit keys or projects instead: see `tollhouse limits`"
 
 def from_config(config: Mapping[str, Any], prices: Mapping[str, Any]) -> ImportedCatalog:
     """Return the catalog of a configuration. `prices` is a price map, or empty."""
-    catalog = ImportedCatalog()
+    catalog = ImportedCatalog(reserved_variables=_used_variables(config))
     settings = table_of(config.get("litellm_settings"))
     router = table_of(config.get("router_settings"))
     timeout = router.get("timeout", settings.get("request_timeout"))
@@ -61,6 +63,14 @@ def from_config(config: Mapping[str, Any], prices: Mapping[str, Any]) -> Importe
             catalog.leave_out(f"{title}.{name}", _REASONS.get(name, _NO_COUNTERPART))
     catalog.unmapped.sort(key=lambda each: each.item)
     return catalog
+
+
+def _used_variables(config: Mapping[str, Any]) -> frozenset[str]:
+    """Return the variables that may have another credential where Tollhouse runs."""
+    referenced = {variable_of(text) for text in strings_of(config)}
+    usual = {provider.key_variable for provider in PROVIDERS.values()}
+    names = referenced | usual | table_of(config.get("environment_variables")).keys()
+    return frozenset(name for name in names if name is not None)
 
 
 def _add(
@@ -148,16 +158,16 @@ def _backend(
 def _key_variable(
     catalog: ImportedCatalog, name: str, provider: Provider, key: object
 ) -> str | None:
-    """Return the variable that has the credential. A credential in the file is never copied."""
+    """Return the variable that has the credential. A credential in the file is never copied.
+
+    It gets a variable of its own: one that has another credential would send that one instead.
+    """
     if key is None:
         return provider.key_variable
     if (variable := variable_of(key)) is not None:
         return variable
-    chosen = provider.key_variable or f"{provider.name.upper().replace('-', '_')}_API_KEY"
-    if key not in catalog.credentials:
-        catalog.credentials.append(key)
-    if position := catalog.credentials.index(key):
-        chosen = f"{chosen}_{position + 1}"
+    usual = provider.key_variable or f"{provider.name.upper().replace('-', '_')}_API_KEY"
+    chosen = catalog.variable_for(usual, key)
     catalog.leave_out(
         f"{name}: api_key", f"a credential is never copied: put it into the variable {chosen}"
     )

@@ -11,7 +11,7 @@ from tests.cli.commands import Operator
 from tests.cli.documents import read, scripts
 from tollhouse.catalog import rules
 from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.cli.models.imported import price_text
+from tollhouse.cli.models.imported import ImportedCatalog, price_text
 from tollhouse.cli.models.litellm_config import from_config
 from tollhouse.cli.models.price_map import from_price_map
 
@@ -28,10 +28,11 @@ model_list:
       input_cost_per_token: 2e-07
       output_cost_per_token: 8.0e-07
       timeout: 300
-    model_info:
+    model_info: &described
       {{max_input_tokens: 98304, max_output_tokens: 32768, supports_function_calling: true}}
   - model_name: coder
     litellm_params: {{<<: *coder, api_base: "http://10.0.0.8:8000"}}
+    model_info: *described
   - model_name: small
     litellm_params: {{model: ollama/llama3, api_base: "http://10.0.0.9:11434"}}
   - model_name: cloud
@@ -312,6 +313,106 @@ def test_a_file_that_contains_itself_is_read_once() -> None:
     )
 
     assert found.backends["azure"].settings["api_key_variable"] == "AZURE_API_KEY_3"
+
+
+DEPLOYMENT: dict[str, Any] = {
+    "model": "azure/deployed",
+    "api_base": "https://one.example",
+    "api_version": "2024-10-21",
+    "api_key": "os.environ/COMPANY_KEY",
+    "timeout": 60,
+    "input_cost_per_token": 1e-06,
+    "output_cost_per_token": 2e-06,
+}
+DESCRIPTION: dict[str, Any] = {"max_input_tokens": 1000, "max_output_tokens": 100}
+
+
+def _twice(parameters: dict[str, Any], info: dict[str, Any]) -> ImportedCatalog:
+    """Two deployments of one model: the second has other parameters and information."""
+    second = {**DEPLOYMENT, "api_base": "https://two.example", **parameters}
+    pairs = ((DEPLOYMENT, DESCRIPTION), (second, {**DESCRIPTION, **info}))
+    entries = [
+        {"model_name": "m", "litellm_params": given, "model_info": known} for given, known in pairs
+    ]
+    return from_config({"model_list": entries}, {})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "info"),
+    [
+        ({"input_cost_per_token": 5e-06}, {}),
+        ({"cache_read_input_token_cost": 1e-07}, {}),
+        ({"timeout": 61}, {}),
+        ({"timeout": None}, {}),
+        ({"api_version": "2025-01-01"}, {}),
+        ({"api_version": "os.environ/VERSION"}, {}),
+        ({"api_key": "os.environ/OTHER_KEY"}, {}),
+        ({"api_key": SECRET}, {}),
+        ({"model": "azure/other"}, {}),
+        ({"model": "openai/deployed"}, {}),
+        ({"model": "custom_openai/deployed"}, {}),
+        ({"api_base": "os.environ/BASE"}, {}),
+        ({}, {"max_input_tokens": 2000}),
+        ({}, {"supports_vision": True}),
+        ({}, {"input_cost_per_token": None, "supports_function_calling": True}),
+    ],
+)
+def test_a_deployment_that_differs_is_listed_and_no_replica(
+    parameters: dict[str, Any], info: dict[str, Any]
+) -> None:
+    alone = from_config(
+        {
+            "model_list": [
+                {"model_name": "m", "litellm_params": DEPLOYMENT, "model_info": DESCRIPTION}
+            ]
+        },
+        {},
+    )
+    found = _twice(parameters, info)
+
+    assert found.toml() == alone.toml()
+    (listed,) = found.unmapped
+    assert listed.item == "m"
+    assert "a further deployment that differs" in listed.reason
+
+
+def test_a_deployment_with_another_address_is_a_replica_and_its_rest_is_listed() -> None:
+    found = _twice({"rpm": 60, "tags": ["x"]}, {"id": "second", "mode": "chat"})
+
+    replicas = ["https://one.example", "https://two.example"]
+    assert {name: table.settings["replicas"] for name, table in found.backends.items()} == {
+        "azure": replicas
+    }
+    assert [each.item for each in found.unmapped] == ["m: rpm", "m: tags"]
+
+
+def test_a_replica_of_one_model_is_none_of_another_on_the_same_backend() -> None:
+    second = {**DEPLOYMENT, "api_base": "https://two.example"}
+    entries = [
+        {"model_name": name, "litellm_params": given, "model_info": DESCRIPTION}
+        for name, given in (("a", DEPLOYMENT), ("b", DEPLOYMENT), ("a", second), ("a", second))
+    ]
+    found = from_config({"model_list": entries}, {})
+
+    assert list(found.models) == ["a", "b"]
+    replicas = {
+        name: found.backends[model.settings["backend"]].settings["replicas"]
+        for name, model in found.models.items()
+    }
+    assert replicas == {
+        "a": ["https://one.example", "https://two.example"],
+        "b": ["https://one.example"],
+    }
+
+
+@pytest.mark.parametrize("timeout", [0.5, 86_401, "soon", [60]])
+def test_a_timeout_that_is_no_number_of_seconds_is_listed(timeout: object) -> None:
+    parameters = {**DEPLOYMENT, "timeout": timeout}
+    entry = {"model_name": "m", "litellm_params": parameters, "model_info": DESCRIPTION}
+    found = from_config({"model_list": [entry]}, {})
+
+    assert "total_seconds" not in found.backends["azure"].settings
+    assert [each.item for each in found.unmapped] == ["m: timeout"]
 
 
 def test_names_are_quoted_as_toml_wants_it() -> None:

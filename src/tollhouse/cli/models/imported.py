@@ -49,6 +49,18 @@ class ImportedCatalog:
         """Note a part that is not mapped."""
         self.unmapped.append(Unmapped(item=item, reason=reason))
 
+    def part(self) -> "ImportedCatalog":
+        """Return an empty catalog that chooses the same variables for credentials."""
+        return ImportedCatalog(
+            reserved_variables=self.reserved_variables, credentials=self.credentials
+        )
+
+    def add(self, name: str, kind: str, model: ImportedTable, backend: ImportedTable) -> None:
+        """Add or replace a model and its backend, whose name begins with `kind`."""
+        chosen = self.backend_of(kind, backend.settings, backend.gaps)
+        settings = {"backend": chosen, **model.settings}
+        self.models[name] = ImportedTable(settings=settings, gaps=model.gaps)
+
     def variable_for(self, name: str, credential: object) -> str:
         """Return the variable of a credential: `name`, or a numbered one if that has another."""
         for wanted, known, variable in self.credentials:

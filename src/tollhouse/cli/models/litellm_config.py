@@ -28,6 +28,7 @@ _MAPPED: Final = frozenset(
 _LIMITS: Final = frozenset({"rpm", "tpm", "max_parallel_requests"})
 _SECTIONS: Final = frozenset({"model_list", "litellm_settings", "router_settings"})
 _SECONDS_MAX: Final = 86_400
+_NO_SECONDS: Final = f"`total_seconds` of a backend is a whole number up to {_SECONDS_MAX}"
 _REASONS: Final = {
     "general_settings": "keys, databases and administration are set up anew: see `tollhouse init`",
     "environment_variables": "set them where Tollhouse runs; values are not copied",
@@ -41,6 +42,10 @@ _REASONS: Final = {
     "stream_timeout": "`first_event_seconds` and `idle_seconds` of a backend bound streams",
 }
 _NO_COUNTERPART: Final = "Tollhouse has no such setting"
+_DIFFERS: Final = (
+    "a further deployment that differs in more than its address: make it a model of its own and a"
+    " fallback"
+)
 _RATE: Final = "limit keys or projects instead: see `tollhouse limits`"
 
 
@@ -61,7 +66,8 @@ def from_config(config: Mapping[str, Any], prices: Mapping[str, Any]) -> Importe
     for title, section in (("litellm_settings", settings), ("router_settings", router)):
         for name in sorted(section.keys() - done):
             catalog.leave_out(f"{title}.{name}", _REASONS.get(name, _NO_COUNTERPART))
-    catalog.unmapped.sort(key=lambda each: each.item)
+    once = dict.fromkeys(catalog.unmapped)
+    catalog.unmapped = sorted(once, key=lambda each: each.item)
     return catalog
 
 
@@ -94,16 +100,20 @@ def _add(
     if info.get("mode") not in (None, *CHAT_MODES):
         catalog.leave_out(name, "its mode is not chat")
         return
-    if name in catalog.models:
-        _add_replica(catalog, name, provider, parameters, upstream_model)
-        return
-    backend = _backend(catalog, name, provider, parameters, timeout)
-    model = ImportedTable(settings={"backend": backend})
+    # Its notes are of no use if it differs from the deployment before.
+    part = catalog.part()
+    backend = _backend(part, name, provider, parameters, timeout)
+    model = ImportedTable()
     if upstream_model != name:
         model.settings["upstream_model"] = upstream_model
-    describe(catalog, name, model, info)
-    catalog.models[name] = model
-    _leave_out_parameters(catalog, name, parameters)
+    describe(part, name, model, info, provider)
+    _leave_out_parameters(part, name, parameters)
+    if name not in catalog.models:
+        catalog.add(name, provider.name, model, backend)
+    elif not _add_replica(catalog, name, provider, model, backend):
+        catalog.leave_out(name, _DIFFERS)
+        return
+    catalog.unmapped += part.unmapped
 
 
 def _info(
@@ -128,8 +138,8 @@ def _backend(
     provider: Provider,
     parameters: Mapping[str, Any],
     timeout: object,
-) -> str:
-    """Return the name of the backend of a deployment."""
+) -> ImportedTable:
+    """Return the backend of a deployment."""
     settings, gaps = dict[str, Any](), dict[str, str]()
     given = parameters.get("api_base", parameters.get("base_url", provider.address))
     address = address_of(given, provider)
@@ -144,15 +154,19 @@ def _backend(
         if isinstance(version, str) and variable_of(version) is None:
             settings["api_version"] = version
         else:
-            gaps["api_version"] = NO_API_VERSION
+            variable = variable_of(version)
+            gaps["api_version"] = f"add the value of {variable}" if variable else NO_API_VERSION
     key = _key_variable(catalog, name, provider, parameters.get("api_key"))
     if key is not None:
         settings["api_key_variable"] = key
     settings |= provider.settings
-    seconds = positive(parameters.get("timeout", timeout))
+    limit = parameters.get("timeout", timeout)
+    seconds = positive(limit)
     if seconds is not None and seconds <= _SECONDS_MAX:
         settings["total_seconds"] = seconds
-    return catalog.backend_of(provider.name, settings, gaps)
+    elif limit is not None:
+        catalog.leave_out(f"{name}: timeout", _NO_SECONDS)
+    return ImportedTable(settings=settings, gaps=gaps)
 
 
 def _key_variable(
@@ -178,30 +192,28 @@ def _add_replica(
     catalog: ImportedCatalog,
     name: str,
     provider: Provider,
-    parameters: Mapping[str, Any],
-    upstream_model: str,
-) -> None:
-    """Add a further deployment of a model as a replica, if only its address differs."""
-    model = catalog.models[name]
-    backend = catalog.backends[model.settings["backend"]]
-    address = address_of(parameters.get("api_base", parameters.get("base_url")), provider)
-    key = _key_variable(catalog, name, provider, parameters.get("api_key"))
+    model: ImportedTable,
+    backend: ImportedTable,
+) -> bool:
+    """Add a further deployment of a model as a replica. Return whether only its address differs."""
+    known = catalog.models[name]
+    shared = known.settings["backend"]
+    first = catalog.backends[shared]
     is_equal = (
-        model.settings.get("upstream_model", name) == upstream_model
-        and backend.settings.get("dialect") == provider.dialect
-        and backend.settings.get("api_key_variable") == key
+        known == ImportedTable(settings={"backend": shared, **model.settings}, gaps=model.gaps)
+        and {**first.settings, "replicas": []} == {**backend.settings, "replicas": []}
+        and first.gaps == backend.gaps
+        and "replicas" not in backend.gaps
     )
-    if not is_equal or address is None or "replicas" in backend.gaps:
-        reason = "a further deployment that differs: make it a model of its own and a fallback"
-        catalog.leave_out(name, reason)
-        return
-    replicas = [*backend.settings["replicas"], address]
-    settings = {**backend.settings, "replicas": list(dict.fromkeys(replicas))}
-    shared = model.settings.pop("backend")
-    if all(each.settings.get("backend") != shared for each in catalog.models.values()):
+    if not is_equal:
+        return False
+    replicas = dict.fromkeys(first.settings["replicas"] + backend.settings["replicas"])
+    users = [each for each, other in catalog.models.items() if other.settings["backend"] == shared]
+    if users == [name]:
         del catalog.backends[shared]
-    own = catalog.backend_of(provider.name, settings, backend.gaps)
-    model.settings = {"backend": own, **model.settings}
+    joined = ImportedTable(settings={**first.settings, "replicas": list(replicas)}, gaps=first.gaps)
+    catalog.add(name, provider.name, model, joined)
+    return True
 
 
 def _leave_out_parameters(

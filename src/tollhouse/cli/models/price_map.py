@@ -12,7 +12,12 @@ from tollhouse.cli.models.imported import (
     price_text,
     table_of,
 )
-from tollhouse.cli.models.litellm_providers import address_of, provider_of, split_model
+from tollhouse.cli.models.litellm_providers import (
+    Provider,
+    address_of,
+    provider_of,
+    split_model,
+)
 
 CHAT_MODES: Final = frozenset({"chat", "responses"})
 _PRICES: Final = {
@@ -79,19 +84,22 @@ def _add(catalog: ImportedCatalog, name: str, entry: object) -> None:
         gaps["api_version"] = NO_API_VERSION
     if provider.key_variable is not None:
         settings["api_key_variable"] = provider.key_variable
-    model = ImportedTable(settings={"backend": catalog.backend_of(provider.name, settings, gaps)})
+    model = ImportedTable()
     if rest != name:
         model.settings["upstream_model"] = rest
-    describe(catalog, name, model, info)
-    catalog.models[name] = model
+    describe(catalog, name, model, info, provider)
+    catalog.add(name, provider.name, model, ImportedTable(settings=settings, gaps=gaps))
 
 
 def describe(
-    catalog: ImportedCatalog, name: str, model: ImportedTable, info: Mapping[str, Any]
+    catalog: ImportedCatalog,
+    name: str,
+    model: ImportedTable,
+    info: Mapping[str, Any],
+    provider: Provider,
 ) -> None:
     """Add lengths, abilities and prices to a model. What is not known becomes a gap."""
-    backend = catalog.backends[model.settings["backend"]]
-    speaks_messages = backend.settings.get("dialect") == "anthropic"
+    speaks_messages = provider.dialect == "anthropic"
     output = positive(info.get("max_output_tokens")) or positive(info.get("max_tokens"))
     prompt = positive(info.get("max_input_tokens"))
     if prompt is None or output is None:

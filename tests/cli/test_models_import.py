@@ -126,7 +126,7 @@ def test_the_command_of_the_guide_writes_a_catalog(migrant: Operator) -> None:
         "input_cache_read": "0.000000125",
     }
     assert tree["models"]["gpt-5"]["aliases"] == ["fast"]
-    assert tree["models"]["cloud"]["context_length"] == 400_000
+    assert tree["models"]["cloud"]["context_length"] == 272_000
     for part in (
         *("gap: models.small: pricing", "vertex: Tollhouse has no backend", "*: a wildcard"),
         *("cloud: api_key: a credential is never copied", "fallbacks of coder: 'vertex'"),
@@ -164,7 +164,7 @@ def test_a_price_map_alone_is_mapped_by_its_names(migrant: Operator) -> None:
         "bedrock/model",
     }
     assert [each["item"] for each in chosen["not_mapped"]] == ["gpt-x"]
-    assert _parse(tomllib.loads(shown["toml"])).models["gpt-5"].context_length == 400_000
+    assert _parse(tomllib.loads(shown["toml"])).models["gpt-5"].context_length == 272_000
 
 
 def test_what_cannot_be_read_is_refused_without_its_content(migrant: Operator) -> None:
@@ -313,6 +313,53 @@ def test_a_file_that_contains_itself_is_read_once() -> None:
     )
 
     assert found.backends["azure"].settings["api_key_variable"] == "AZURE_API_KEY_3"
+
+
+def test_a_price_of_another_provider_is_not_taken() -> None:
+    """Whoever runs the model of a provider does not charge what the provider does."""
+    prices = {
+        "sold": {**PRICES["gpt-5"], "litellm_provider": "deepseek"},
+        "xai/both": {**PRICES["gpt-5"], "litellm_provider": "xai"},
+    }
+    names = ("deepseek/sold", "hosted_vllm/sold", "openai/sold", "xai/both", "groq/both")
+    entries = [{"model_name": name, "litellm_params": {"model": name}} for name in names]
+    found = from_config({"model_list": entries}, prices)
+
+    priced = {name for name, model in found.models.items() if "pricing" in model.settings}
+    assert priced == {"deepseek/sold", "xai/both"}
+    for name in found.models.keys() - priced:
+        assert {"pricing", "context_length", "max_output_length"} <= found.models[name].gaps.keys()
+
+
+@pytest.mark.parametrize(
+    ("model", "info", "lengths", "gaps"),
+    [
+        ("openai/x", (128_000, 16_384), (128_000, 16_384), set[str]()),
+        ("azure/x", (128_000, 16_384), (128_000, 16_384), set[str]()),
+        ("anthropic/x", (200_000, 64_000), (200_000, 64_000), set[str]()),
+        ("groq/x", (8_192, 32_768), (8_192, 8_192), set[str]()),
+        ("xai/x", (8_192, None), (8_192, None), {"max_output_length"}),
+        ("xai/x", (None, 4_096), (None, 4_096), {"context_length"}),
+        ("hosted_vllm/x", (98_304, 32_768), (131_072, 32_768), set[str]()),
+        ("hosted_vllm/x", (98_304, None), (None, None), {"context_length", "max_output_length"}),
+    ],
+)
+def test_the_longest_prompt_of_a_hosted_model_is_its_context(
+    model: str,
+    info: tuple[int | None, int | None],
+    lengths: tuple[int | None, int | None],
+    gaps: set[str],
+) -> None:
+    entry = {
+        "model_name": "m",
+        "litellm_params": {"model": model},
+        "model_info": dict(zip(("max_input_tokens", "max_output_tokens"), info, strict=True)),
+    }
+    found = from_config({"model_list": [entry]}, {}).models["m"]
+
+    written = found.settings.get("context_length"), found.settings.get("max_output_length")
+    assert written == lengths
+    assert found.gaps.keys() - {"pricing"} == gaps
 
 
 DEPLOYMENT: dict[str, Any] = {

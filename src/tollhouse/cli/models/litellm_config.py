@@ -96,7 +96,7 @@ def _add(
     if isinstance(provider, str):
         catalog.leave_out(name, provider)
         return
-    info = _info(entry, parameters, prices, upstream_model)
+    info = _info(entry, parameters, prices)
     if info.get("mode") not in (None, *CHAT_MODES):
         catalog.leave_out(name, "its mode is not chat")
         return
@@ -117,19 +117,28 @@ def _add(
 
 
 def _info(
-    entry: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-    prices: Mapping[str, Any],
-    upstream_model: str,
+    entry: Mapping[str, Any], parameters: Mapping[str, Any], prices: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what is known of a model: the price map, then the entry, which has precedence."""
     own = table_of(entry.get("model_info"))
-    base = own.get("base_model")
-    names = (base, parameters.get("model"), upstream_model)
-    known = next((prices[name] for name in names if isinstance(name, str) and name in prices), None)
+    full_name = parameters["model"]
+    prefix, bare_name = split_model(full_name)
+    known = next(
+        (
+            table_of(prices[name])
+            for name in (own.get("base_model"), full_name)
+            if isinstance(name, str) and name in prices
+        ),
+        None,
+    )
+    if known is None:
+        # Another provider may sell a model of the same name at another price.
+        known = table_of(prices.get(bare_name))
+        if known.get("litellm_provider") != prefix:
+            known = {}
     costs = {name: value for name, value in parameters.items() if "cost" in name}
     given = {name: value for name, value in {**own, **costs}.items() if value is not None}
-    return {**table_of(known), **given}
+    return {**known, **given}
 
 
 def _backend(

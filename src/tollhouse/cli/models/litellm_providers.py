@@ -20,20 +20,28 @@ _VLLM: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provider:
-    """A backend without its address and key. `appended` continues an address that lacks it."""
+    """A backend without its address and key. `appended` continues an address that lacks it.
+
+    The price map has the models of a hosted one, whose longest prompt is the whole context.
+    """
 
     name: str
     address: str | None = None
     key_variable: str | None = None
     appended: str = ""
     dialect: str | None = None
+    is_hosted: bool = False
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 def _hosted(name: str, address: str, **settings: object) -> Provider:
     variable = f"{name.upper().replace('-', '_')}_API_KEY"
     return Provider(
-        name=name, address=address, key_variable=variable, settings={**_HOSTED, **settings}
+        name=name,
+        address=address,
+        key_variable=variable,
+        is_hosted=True,
+        settings={**_HOSTED, **settings},
     )
 
 
@@ -58,6 +66,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
         name="azure",
         key_variable="AZURE_API_KEY",
         dialect="azure",
+        is_hosted=True,
         settings={"bills_without_answer": True},
     ),
     "anthropic": Provider(
@@ -66,6 +75,7 @@ PROVIDERS: Final[dict[str, Provider]] = {
         key_variable="ANTHROPIC_API_KEY",
         appended="/v1",
         dialect="anthropic",
+        is_hosted=True,
         settings={"bills_without_answer": True, "counts_tokens_by": "messages"},
     ),
 }

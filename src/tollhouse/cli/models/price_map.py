@@ -100,16 +100,7 @@ def describe(
 ) -> None:
     """Add lengths, abilities and prices to a model. What is not known becomes a gap."""
     speaks_messages = provider.dialect == "anthropic"
-    output = positive(info.get("max_output_tokens")) or positive(info.get("max_tokens"))
-    prompt = positive(info.get("max_input_tokens"))
-    if prompt is None or output is None:
-        model.gaps["context_length"] = _NO_CONTEXT
-    else:
-        model.settings["context_length"] = prompt + output
-    if output is None:
-        model.gaps["max_output_length"] = _NO_OUTPUT
-    else:
-        model.settings["max_output_length"] = output
+    _measure(model, info, provider)
     if info.get("supports_vision") is True:
         model.settings["input_modalities"] = ["text", "image"]
     features = [
@@ -122,6 +113,23 @@ def describe(
     if features:
         model.settings["features"] = features
     _price(catalog, name, model, info)
+
+
+def _measure(model: ImportedTable, info: Mapping[str, Any], provider: Provider) -> None:
+    """Add the lengths. A hosted provider counts the answer into the context of the prompt."""
+    prompt = positive(info.get("max_input_tokens"))
+    output = positive(info.get("max_output_tokens")) or positive(info.get("max_tokens"))
+    context = prompt
+    if prompt is not None and not provider.is_hosted:
+        context = None if output is None else prompt + output
+    if context is None:
+        model.gaps["context_length"] = _NO_CONTEXT
+    else:
+        model.settings["context_length"] = context
+    if output is None:
+        model.gaps["max_output_length"] = _NO_OUTPUT
+    else:
+        model.settings["max_output_length"] = min(output, context or output)
 
 
 def _price(

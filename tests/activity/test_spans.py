@@ -86,12 +86,10 @@ def test_a_fallback_is_the_model_of_the_answer_and_not_of_the_request(customer: 
     assert found.attributes["gen_ai.response.model"] == "example/model"
 
 
-def test_a_request_of_a_trace_has_its_ids_and_its_sampling(customer: Customer) -> None:
+def test_a_request_of_a_trace_has_its_ids(customer: Customer) -> None:
     context = TraceContext(trace_id=1, span_id=2, parent_id=3)
 
     assert span(customer, trace_context=context).context == context
-    unsampled = msgspec.structs.replace(context, is_sampled=False)
-    assert span_of(customer.record(AT, trace_context=unsampled)) is None
 
 
 def test_a_caller_who_left_is_a_failure_without_a_code(customer: Customer) -> None:

@@ -22,21 +22,17 @@ def test_a_valid_header_gives_trace_and_parent() -> None:
         trace_id=int(TRACE, 16),
         span_id=new_trace(REQUEST_ID).span_id,
         parent_id=int(PARENT, 16),
-        is_sampled=True,
     )
     assert found.traceparent == f"00-{TRACE}-{found.span_id:016x}-01"
     assert len(found.traceparent) == len(VALID)
 
 
-@pytest.mark.parametrize(
-    ("flags", "is_sampled"),
-    [("00", False), ("01", True), ("02", False), ("03", True), ("fe", False), ("ff", True)],
-)
-def test_only_the_lowest_flag_says_whether_it_is_sampled(flags: str, *, is_sampled: bool) -> None:
+@pytest.mark.parametrize("flags", ["00", "01", "02", "03", "fe", "ff"])
+def test_flags_of_a_caller_do_not_decide_about_sampling(flags: str) -> None:
     found = followed(f"00-{TRACE}-{PARENT}-{flags}")
 
-    assert found.is_sampled is is_sampled
-    assert found.traceparent.endswith("-01" if is_sampled else "-00")
+    assert found == followed(VALID)
+    assert found.traceparent.endswith("-01")
 
 
 @pytest.mark.parametrize(

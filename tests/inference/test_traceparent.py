@@ -67,12 +67,15 @@ async def test_without_a_valid_header_a_trace_begins(
     assert first.trace_id != second.trace_id
 
 
-async def test_a_trace_that_is_not_sampled_has_no_span_and_goes_on_unsampled(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_a_caller_cannot_switch_off_the_operators_span(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, *, is_stream: bool
 ) -> None:
-    assert await traced(settings, upstream, org, [({}, header("00"))]) == []
-    trace, flags = upstream.seen[-1].headers["traceparent"].split("-")[1::2]
-    assert (trace, flags) == (TRACE, "00")
+    (span,) = await traced(settings, upstream, org, [({"stream": is_stream}, header("00"))])
+
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
+    sent = upstream.seen[-1].headers["traceparent"]
+    assert sent == f"00-{TRACE}-{span.span_id.hex()}-01"
 
 
 async def test_callers_who_are_not_followed_cannot_choose_the_trace(

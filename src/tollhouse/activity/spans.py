@@ -30,14 +30,11 @@ _MS_PER_SECOND: Final = 1_000
 
 
 def span_of(record: RequestRecord) -> Span | None:
-    """Return the span of an inference request.
-
-    None for other requests, and where the caller's trace is not sampled.
-    """
+    """Return the span of an inference request, or None for other requests."""
     operation = OPERATIONS.get(record.operation)
-    context = record.trace_context or new_trace(record.request_id)
-    if operation is None or not context.is_sampled:
+    if operation is None:
         return None
+    context = record.trace_context or new_trace(record.request_id)
     model = None if known_model(record) is None else _requested_model(record)
     start_ns = (record.started_at - _EPOCH) // timedelta(microseconds=1) * _NS_PER_US
     return Span(

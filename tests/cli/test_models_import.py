@@ -1,6 +1,7 @@
 """`tollhouse models import`: LiteLLM's configuration and price map in the form of our catalog."""
 
 import json
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,31 @@ def test_what_cannot_be_read_is_refused_without_its_content(migrant: Operator) -
     assert (migrant.directory / "there.toml").read_text(encoding="utf-8") == "kept"
 
 
+def test_half_of_a_surrogate_pair_is_refused_and_leaves_no_file(migrant: Operator) -> None:
+    name = '"s\\ud800"'
+    for text in (
+        f"model_list: [{{model_name: {name}, litellm_params: {{model: openai/gpt-5}}}}]",
+        f"model_list: []\n{name}: 1",
+    ):
+        (migrant.directory / "odd.yaml").write_text(text, encoding="utf-8")
+        for more in ((), ("--output", "odd.toml")):
+            refused = migrant.run("models", "import", "odd.yaml", *more, "--json", exit_code=1)
+            assert refused.error["code"] == "import_unreadable"
+            assert "surrogate" in refused.error["message"]
+    assert not (migrant.directory / "odd.toml").exists()
+
+
+def test_a_file_that_cannot_be_written_whole_does_not_stay(migrant: Operator) -> None:
+    command = "tollhouse models import config.yaml --output"
+    full = migrant.bash(f"(ulimit -f 0; {command} models.toml) || true")
+    nowhere = migrant.bash(f"{command} missing/models.toml || true")
+    again = migrant.bash(f"{command} models.toml")
+
+    assert "models.toml cannot be written: File too large" in full.stderr
+    assert "models.toml cannot be written: No such file or directory" in nowhere.stderr
+    assert "models on" in again.stderr
+
+
 def test_without_the_extra_yaml_is_refused_with_a_sentence(
     migrant: Operator, tmp_path: Path
 ) -> None:
@@ -203,7 +229,9 @@ def test_without_the_extra_yaml_is_refused_with_a_sentence(
     [
         *((1e-06, "0.000001"), ("1e-06", "0.000001"), (2.5e-07, "0.00000025"), (0, "0")),
         *((1e-13, None), (-1e-06, None), (float("nan"), None), (True, None), ("free", None)),
-        *((None, None), ("1e99999999", None)),
+        *((None, None), ("1e99999999", None), ("Infinity", None)),
+        pytest.param(16**5000, None, id="thousands of digits"),
+        *(("-0", "0"), (-0.0, "0"), ("-0E-20", "0"), ("100", "100")),
     ],
 )
 def test_a_price_is_exact_or_none(value: object, text: str | None) -> None:
@@ -231,6 +259,46 @@ def test_prices_that_we_do_not_have_are_named() -> None:
     assert [each.item for each in found.unmapped] == [
         "gpt-5: input_cost_per_token_above_200k_tokens"
     ]
+
+
+@pytest.mark.parametrize("mode", [["chat"], {"chat": 1}, 1, "embedding"])
+def test_a_mode_that_is_not_chat_is_listed(mode: object) -> None:
+    entry = {**PRICES["gpt-5"], "mode": mode}
+    parameters = {"model_name": "gpt-5", "litellm_params": {"model": "openai/gpt-5"}}
+    by_name = from_price_map({"gpt-5": entry}, ())
+    by_entry = from_config({"model_list": [parameters]}, {"gpt-5": entry})
+
+    for found in (by_name, by_entry):
+        assert found.models == {}
+        assert [each.reason for each in found.unmapped] == ["its mode is not chat"]
+
+
+def test_tokens_for_0_with_another_price_are_a_gap_and_not_free() -> None:
+    tokens = {"input_cost_per_token": 0, "output_cost_per_token": 0}
+    base = {**PRICES["gpt-5"], "cache_read_input_token_cost": 0, **tokens}
+    entries = {
+        "openai/free": base,
+        "openai/also-free": {**base, "input_cost_per_second": 0},
+        "openai/by-second": {**base, "input_cost_per_second": 0.5},
+        "openai/inexact": {**base, "output_cost_per_reasoning_token": 1e-13},
+        "openai/by-output": {**base, "output_cost_per_token": 1e-06, "input_cost_per_second": 0.5},
+    }
+    found = from_price_map(entries, ())
+
+    gaps = [name for name, model in found.models.items() if "pricing" in model.gaps]
+    assert gaps == ["openai/by-second", "openai/inexact"]
+    for name, model in found.models.items():
+        assert ("pricing" in model.settings) is (name not in gaps)
+
+
+def test_a_fallback_with_parameters_is_listed_without_them() -> None:
+    model = {"model_name": "m", "litellm_params": {"model": "openai/gpt-5"}}
+    fallback = {"model": "m2", "api_key": SECRET}
+    settings = {"fallbacks": [{"m": [fallback]}]}
+    found = from_config({"model_list": [model], "litellm_settings": settings}, PRICES)
+
+    assert [each.item for each in found.unmapped] == ["fallbacks of m"]
+    assert SECRET not in repr(found)
 
 
 def test_a_model_of_anthropic_speaks_messages_and_has_a_price_of_cache_writes() -> None:
@@ -452,7 +520,9 @@ def test_a_replica_of_one_model_is_none_of_another_on_the_same_backend() -> None
     }
 
 
-@pytest.mark.parametrize("timeout", [0.5, 86_401, "soon", [60]])
+@pytest.mark.parametrize(
+    "timeout", [0.5, 86_401, "soon", [60], math.inf, math.nan, -math.inf, 10**400, "9" * 5000]
+)
 def test_a_timeout_that_is_no_number_of_seconds_is_listed(timeout: object) -> None:
     parameters = {**DEPLOYMENT, "timeout": timeout}
     entry = {"model_name": "m", "litellm_params": parameters, "model_info": DESCRIPTION}

@@ -1,5 +1,6 @@
 """`tollhouse models import`: write the catalog of a LiteLLM proxy in the form of ours."""
 
+import re
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -10,11 +11,12 @@ from msgspec import Struct
 from tollhouse.cli import output
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.models.errors import ImportUnreadable, YamlPackageMissing
-from tollhouse.cli.models.imported import ImportedCatalog, Unmapped, table_of
+from tollhouse.cli.models.imported import ImportedCatalog, Unmapped, strings_of, table_of
 from tollhouse.cli.models.litellm_config import from_config
 from tollhouse.cli.models.price_map import from_price_map
 
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -132,6 +134,9 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
         message = f"{path}: expected an object."
         raise ImportUnreadable(message)
+    if any(_SURROGATE.search(text) for text in strings_of(cast("object", tree))):
+        message = f"{path}: a text in it is not valid Unicode: it has half of a surrogate pair."
+        raise ImportUnreadable(message)
     return table_of(cast("object", tree))
 
 
@@ -154,9 +159,18 @@ def _yaml(text: str) -> object:
 
 
 def _write(target: Path, text: str) -> None:
+    """Write a new file. What cannot be written whole is removed, so that a next try can."""
     try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with target.open("xb") as file:
+            try:
+                file.write(text.encode())
+                file.flush()
+            except OSError:
+                target.unlink()
+                raise
     except FileExistsError:
         message = f"{target} exists already. Name another file, or remove it."
+        raise ImportUnreadable(message) from None
+    except OSError as error:
+        message = f"{target} cannot be written: {error.strerror}."
         raise ImportUnreadable(message) from None

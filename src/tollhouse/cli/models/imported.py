@@ -1,6 +1,7 @@
 """What an import found: backends and models as tables of our configuration, and what is missing."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,10 @@ from typing import Any, Final, cast
 
 PRICE_DECIMALS_MAX: Final = 12
 PRICE_MAX: Final = 1_000
+NUMBER_MAX: Final = 2**63 - 1
+"""The largest whole number that every reader of TOML accepts."""
 GAP: Final = "GAP: "
+_DIGITS: Final = re.compile(r"[0-9]{1,19}")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -101,19 +105,24 @@ def price_text(value: object) -> str | None:
         return None
     try:
         price = Decimal(str(value))
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):  # the latter for a whole number of thousands of digits
         return None
     if not price.is_finite() or not 0 <= price <= PRICE_MAX:
         return None
-    text = f"{price.normalize():f}"
+    # A zero may have a sign.
+    text = f"{abs(price).normalize():f}"
     return text if len(text.partition(".")[2]) <= PRICE_DECIMALS_MAX else None
 
 
 def positive(value: object) -> int | None:
-    """Return a positive whole number, or None."""
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    """Return a positive whole number that TOML can have, or None."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    # Not a number and infinities have no order or no whole part.
+    is_finite = isinstance(value, int) or math.isfinite(value)
+    if not is_finite or not 1 <= value <= NUMBER_MAX:
         return None
     return int(value) if value == int(value) else None
 

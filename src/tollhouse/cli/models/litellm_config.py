@@ -20,7 +20,7 @@ from tollhouse.cli.models.litellm_providers import (
     split_model,
     variable_of,
 )
-from tollhouse.cli.models.price_map import CHAT_MODES, NO_API_VERSION, describe
+from tollhouse.cli.models.price_map import NO_API_VERSION, describe, is_chat
 
 _MAPPED: Final = frozenset(
     {"model", "api_base", "base_url", "api_key", "api_version", "timeout", "max_retries"}
@@ -97,7 +97,7 @@ def _add(
         catalog.leave_out(name, provider)
         return
     info = _info(entry, parameters, prices)
-    if info.get("mode") not in (None, *CHAT_MODES):
+    if info.get("mode") is not None and not is_chat(info["mode"]):
         catalog.leave_out(name, "its mode is not chat")
         return
     # Its notes are of no use if it differs from the deployment before.
@@ -243,7 +243,10 @@ def _add_fallbacks(catalog: ImportedCatalog, listed: object) -> None:
                 continue
             for other in list_of(cast("object", others)):
                 found: list[str] = model.settings.setdefault("fallbacks", [])
-                if not isinstance(other, str) or other not in catalog.models or other == name:
+                if not isinstance(other, str):
+                    # Its parameters may have a credential.
+                    catalog.leave_out(f"fallbacks of {name}", "one is not the name of a model")
+                elif other not in catalog.models or other == name:
                     catalog.leave_out(f"fallbacks of {name}", f"{other!r} is not mapped")
                 elif len(found) >= FALLBACKS_MAX:
                     catalog.leave_out(f"fallbacks of {name}", f"{other!r}: a model has at most 4")

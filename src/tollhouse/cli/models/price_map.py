@@ -19,7 +19,7 @@ from tollhouse.cli.models.litellm_providers import (
     split_model,
 )
 
-CHAT_MODES: Final = frozenset({"chat", "responses"})
+_CHAT_MODES: Final = frozenset({"chat", "responses"})
 _PRICES: Final = {
     "input_cost_per_token": "prompt",
     "output_cost_per_token": "completion",
@@ -39,6 +39,10 @@ NO_API_VERSION: Final = 'add it, such as api_version = "2024-10-21"'
 _NO_PRICE: Final = (
     'no price is known; add pricing = { prompt = "...", completion = "..." } in US dollars for'
     " one token. Start-up refuses the model until then"
+)
+_CHARGED_OTHERWISE: Final = (
+    "tokens cost 0, but another price is not mapped; add pricing as text, or the model would be"
+    " free. Start-up refuses it until then"
 )
 _NO_CONTEXT: Final = "add the tokens of prompt and answer together. Start-up refuses it until then"
 _NO_OUTPUT: Final = "add the tokens of the longest answer. Start-up refuses it until then"
@@ -69,7 +73,7 @@ def _add(catalog: ImportedCatalog, name: str, entry: object) -> None:
     if isinstance(provider, str):
         catalog.leave_out(name, provider)
         return
-    if info.get("mode", "chat") not in CHAT_MODES:
+    if not is_chat(info.get("mode", "chat")):
         catalog.leave_out(name, "its mode is not chat")
         return
     settings, gaps = dict(provider.settings), dict[str, str]()
@@ -89,6 +93,11 @@ def _add(catalog: ImportedCatalog, name: str, entry: object) -> None:
         model.settings["upstream_model"] = rest
     describe(catalog, name, model, info, provider)
     catalog.add(name, provider.name, model, ImportedTable(settings=settings, gaps=gaps))
+
+
+def is_chat(mode: object) -> bool:
+    """Return whether models of a mode of LiteLLM answer chats."""
+    return isinstance(mode, str) and mode in _CHAT_MODES
 
 
 def describe(
@@ -135,8 +144,11 @@ def _measure(model: ImportedTable, info: Mapping[str, Any], provider: Provider) 
 def _price(
     catalog: ImportedCatalog, name: str, model: ImportedTable, info: Mapping[str, Any]
 ) -> None:
-    """Add the prices. Without those of prompt and completion, none is written."""
-    prices = dict[str, str]()
+    """Add the prices. Without those of prompt and completion, none is written.
+
+    Neither if those are 0 and another is not mapped: the model is not free.
+    """
+    prices, is_charged_otherwise = dict[str, str](), False
     for field, value in info.items():
         if "cost" not in field or value is None or field.endswith(_UNOFFERED):
             continue
@@ -150,8 +162,11 @@ def _price(
                 else "Tollhouse has no such price, so that requests may be charged too little"
             )
             catalog.leave_out(f"{name}: {field}", reason)
-    if all(needed in prices for needed in _NEEDED):
+            is_charged_otherwise = True
+    if not all(needed in prices for needed in _NEEDED):
+        model.gaps["pricing"] = _NO_PRICE
+    elif is_charged_otherwise and set(prices.values()) == {"0"}:
+        model.gaps["pricing"] = _CHARGED_OTHERWISE
+    else:
         order = [field for field in Pricing.__struct_fields__ if field in prices]
         model.settings["pricing"] = {field: prices[field] for field in order}
-    else:
-        model.gaps["pricing"] = _NO_PRICE

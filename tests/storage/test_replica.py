@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.storage.cluster import Cluster, running_cluster, running_standby
+from tests.storage.tcp_proxy import proxied
 from tollhouse.activity.errors import RequestNotFound
 from tollhouse.observability import registry
 from tollhouse.storage.database import Database
@@ -281,3 +282,32 @@ async def test_a_primary_and_the_standby_of_another_server_are_not_read(
     assert itself.reason == f"127.0.0.1:{pair[0].port}: it is a primary, not a standby"
     assert chosen.reason == "it is a primary, not a standby"
     assert other.reason == "it is a standby of another server"
+
+
+async def test_a_read_on_the_standby_of_another_server_delays_no_look_and_is_waited_for(
+    pair: tuple[Cluster, Cluster],
+) -> None:
+    """The primary is lost, and the next host of its URL is not the one that the standby follows."""
+    async with (
+        running_cluster() as stranger,
+        proxied(pair[0].url) as (url, wire),
+        pooled(f"{url.removesuffix('/postgres')},127.0.0.1:{stranger.port}/postgres") as primary,
+        replica_at(pair[1].url, primary) as replica,
+    ):
+        await until(replica, ReplicaState.READY)
+        assert replica.database is not None
+        async with replica.database.snapshot() as read:
+            wire.cut()
+            await until(replica, ReplicaState.AWAY)
+            async with asyncio.timeout(SECONDS_MAX):
+                await replica.look()
+            reason = replica.reason
+            closing = asyncio.create_task(replica.close())
+            # A round trip, in which nothing but the read keeps the pool open.
+            value = await read.fetch_value("SELECT 1")
+            is_waiting = not closing.done()
+        await closing
+
+    assert reason == "it is a standby of another server"
+    assert value == 1
+    assert is_waiting

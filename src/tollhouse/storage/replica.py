@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from tollhouse.base.errors import GatewayError
+from tollhouse.base.tasks import Tasks
 from tollhouse.observability import database_metrics
 from tollhouse.observability.database_metrics import ReadServer
 from tollhouse.storage.database import Database
@@ -71,6 +72,7 @@ class DatabaseReplica:
         self._now = asyncio.get_running_loop().time
         self._replayed_until = -math.inf
         self._looking = asyncio.Lock()
+        self._closing = Tasks()
         self._standby: Database | None = None
         self._reads: Database | None = None
         self.state = ReplicaState.AWAY
@@ -95,8 +97,9 @@ class DatabaseReplica:
             except (DatabaseUnavailable, StatementFailed, ReplicaUnfit, TimeoutError) as error:
                 self._change(ReplicaState.AWAY, math.inf, _words(error))
                 if isinstance(error, ReplicaUnfit):
-                    # With several hosts in the URL, another one may be the standby now.
-                    await self.close()
+                    # With several hosts in the URL, another one may be the standby now. Reads
+                    # that run on this one must not delay the next look.
+                    self._forget()
                 return
             if lag_seconds <= self._lag_seconds_max:
                 self._change(ReplicaState.READY, lag_seconds, "")
@@ -121,10 +124,15 @@ class DatabaseReplica:
             await self.look()
 
     async def close(self) -> None:
-        """Close the connections to the standby, after the reads that run."""
+        """Close the connections to all standbys that were read, after the reads that run."""
+        self._forget()
+        await self._closing.drain(deadline_seconds=math.inf)
+
+    def _forget(self) -> None:
+        """Let nothing further use the pool, and close it in the background. `close` waits."""
         standby, self._standby, self._reads = self._standby, None, None
         if standby is not None:
-            await standby.close()
+            self._closing.start("replica-close", standby.close())
 
     async def _open(self) -> Database:
         self._standby = await self._connect()

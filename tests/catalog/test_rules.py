@@ -13,7 +13,7 @@ from tests.support.catalogs import BACKENDS, MODELS, Tables, backend, model
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.catalog import pricing, rules
 from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.catalog.types import Model, Pricing
+from tollhouse.catalog.types import Backend, Model, Pricing
 
 A = 'models."example/model-a"'
 E = 'backends."engine"'
@@ -76,6 +76,15 @@ def test_a_model_on_anthropic_declares_only_what_that_dialect_has() -> None:
         f"{A}.output_modalities": model(output_modalities=["text", "image"]),
     }.items():
         assert refusal(anthropic, words).startswith(f"{refused}: the dialect 'anthropic' has no")
+
+
+def test_anthropic_reports_output_at_the_end_and_is_read_to_it_by_default() -> None:
+    def parsed_backend(**values: object) -> Backend:
+        return rules.parse(backend(**values), {}).backends["engine"]
+
+    assert not parsed_backend(dialect="anthropic").stops_when_cancelled
+    assert parsed_backend(dialect="anthropic", stops_when_cancelled=True).stops_when_cancelled
+    assert parsed_backend().stops_when_cancelled
 
 
 def test_a_judge_needs_log_probabilities() -> None:

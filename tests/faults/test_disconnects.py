@@ -15,6 +15,7 @@ from tests.ledger.invariants import assert_conserved
 from tests.support import seeds
 from tests.support.deployment import (
     COMPLETION_PICO_USD,
+    MESSAGES_MODEL,
     MODEL,
     PROMPT_PICO_USD,
     Deployment,
@@ -38,6 +39,8 @@ DRAINING = "example/draining"
 """Whose backend bills to the end, whoever listens."""
 LATE_USAGE = "example/late-usage"
 """Whose backend tells the usage only at the end."""
+PROMPT_FIRST = "example/prompt-first"
+"""Whose backend tells the prompt at the beginning, and the output only at the end."""
 
 
 @pytest.fixture
@@ -59,10 +62,13 @@ async def deployment(
             MODEL: model(),
             DRAINING: model(backend="draining", features=[]),
             LATE_USAGE: model(backend="late", features=[]),
+            PROMPT_FIRST: model(backend="messages", **MESSAGES_MODEL),
         },
     )
     draining = base | {"stops_when_cancelled": False, "takes": ["continuous_usage_stats"]}
-    backends = offered.backends | {"draining": draining, "late": base}
+    messages = base | {"stops_when_cancelled": True, "dialect": "anthropic"}
+    others = {"draining": draining, "late": base, "messages": messages}
+    backends = offered.backends | others
     offered = msgspec.structs.replace(offered, backends=backends)
     async with open_deployment(offered, upstream, org) as opened:
         yield opened
@@ -118,7 +124,7 @@ async def charges(deployment: Deployment) -> list[tuple[int, int, int]]:
 
 
 async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployment) -> None:
-    count = DISCONNECTS - 3 * DISCONNECTS_EACH
+    count = DISCONNECTS - 4 * DISCONNECTS_EACH
     await crowd(deployment, chat(stream=True), count)
 
     await deployment.settled(count)
@@ -130,7 +136,7 @@ async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployme
         assert cost == prompt * PROMPT_PICO_USD + completion * COMPLETION_PICO_USD
 
 
-@pytest.mark.parametrize("name", [DRAINING, LATE_USAGE])
+@pytest.mark.parametrize("name", [DRAINING, LATE_USAGE, PROMPT_FIRST])
 async def test_a_call_that_is_drained_is_paid_to_its_end(deployment: Deployment, name: str) -> None:
     count = DISCONNECTS_EACH
     await crowd(deployment, chat(stream=True) | {"model": name}, count)

@@ -59,6 +59,19 @@ def test_reported_usage_is_believed_and_the_last_report_counts() -> None:
     assert (usage.cached_tokens, usage.reasoning_tokens, usage.images) == (4, 2, 1)
 
 
+def test_a_report_of_the_prompt_alone_is_no_usage() -> None:
+    total, by_choice = meter(), meter()
+    total.see([said("x"), chunk(usage={"prompt_tokens": 7})])
+    by_choice.see([chunk(choices=[{"delta": {"content": "x"}}], usage={"prompt_tokens": 7})])
+
+    for seen in (total, by_choice):
+        assert seen.has_report
+        assert not seen.has_usage
+        assert seen.usage(is_complete=False).usage.prompt_tokens == 7
+    by_choice.see([chunk(choices=[{}], usage={"prompt_tokens": 7, "completion_tokens": 1})])
+    assert by_choice.has_usage
+
+
 def test_reports_of_single_choices_are_added_until_the_total_comes() -> None:
     seen = meter()
     for index, tokens in ((0, 1), (1, 1), (0, 2), (1, 5)):

@@ -73,6 +73,9 @@ def _anthropic(path: str, backend: Backend, table: Mapping[str, Any]) -> Backend
     if backend.counts_tokens_by == "tokenize":
         reason = "the dialect 'anthropic' counts by 'messages'"
         raise InvalidCatalog(f"{path}.counts_tokens_by", reason)
+    if "stops_when_cancelled" not in table:
+        # The output is reported at the end alone, and most of it may be hidden thinking.
+        backend = replace(backend, stops_when_cancelled=False)
     if "health_path" in table:
         return backend
     base = urlsplit(backend.replicas[0]).path.rstrip("/")

@@ -75,7 +75,17 @@ class Meter:
 
     @property
     def has_usage(self) -> bool:
-        """Whether the engine reported any usage; an absurd report did not get this far."""
+        """Whether the engine reported its output; an absurd report did not get this far.
+
+        A report of the prompt alone does not tell what hidden reasoning cost.
+        """
+        if self._total is not None and self._total.completion_tokens is not None:
+            return True
+        return any(each.completion_tokens is not None for each in self._by_choice.values())
+
+    @property
+    def has_report(self) -> bool:
+        """Whether the engine reported any usage, if only that of the prompt."""
         return self._total is not None or bool(self._by_choice)
 
     @property

@@ -351,7 +351,7 @@ class RequestHold(Struct, kw_only=True):
         )
         metered = self.meter.usage(is_complete=facts.has_whole_answer)
         minimum: Charge = NOTHING
-        if facts.has_output or facts.has_usage:
+        if facts.has_output or self.meter.has_report:
             minimum, _ = pricing.charge(
                 self.resolved.prices, metered.usage, self.hold.amount_pico_usd, used=metered.used
             )

@@ -47,7 +47,7 @@ class MessagesBackend(OpenAiBackend):
 class MessagesStream(OpenAiStream):
     """Chunks as they arrive. Chunks that precede a failure are returned before it is raised."""
 
-    __slots__ = ("_decoder",)
+    __slots__ = ("_decoder", "_has_event")
 
     def __init__(
         self,
@@ -58,9 +58,17 @@ class MessagesStream(OpenAiStream):
     ) -> None:
         super().__init__(config, call, request, headers)
         self._decoder = MessageStreamDecoder()
+        self._has_event = False
+
+    def _extended(self, until_seconds: float) -> float:
+        """Let every event count, also a ping: hidden thinking has no chunks, and takes long."""
+        if not (self._has_event and self._has_begun):
+            return until_seconds
+        return min(self._loop.time() + self._config.idle_seconds, self._until_seconds)
 
     def _read(self, data: bytes) -> list[UpstreamChunk]:
         chunks: list[UpstreamChunk] = []
+        self._has_event = False
         try:
             for payload in self._events.feed(data):
                 if payload:
@@ -78,6 +86,7 @@ class MessagesStream(OpenAiStream):
 
     def _decoded(self, payload: bytes) -> list[UpstreamChunk]:
         chunks = self._decoder.decode(payload)
+        self._has_event = True
         if chunks and not self._has_begun:
             self._has_begun = True
             self._call.began()

@@ -95,6 +95,7 @@ class OpenAiStream:
                 data = await self._call.next_bytes(until_seconds)
                 if chunks := self._read(data) if data else self._read_end():
                     return chunks
+                until_seconds = self._extended(until_seconds)
             self._call.completed()
             await self._call.linger()
             return ()
@@ -112,6 +113,10 @@ class OpenAiStream:
         self._until_seconds += now_seconds - self._returned_at_seconds
         idle_until_seconds = now_seconds + self._config.idle_seconds
         return min(idle_until_seconds, self._until_seconds)
+
+    def _extended(self, until_seconds: float) -> float:
+        """Return when the engine counts as idle, after bytes without a chunk, such as comments."""
+        return until_seconds
 
     def _read(self, data: bytes) -> list[UpstreamChunk]:
         chunks: list[UpstreamChunk] = []

@@ -176,7 +176,7 @@ def _input(arguments: Any) -> Any:  # noqa: ANN401 - free-form
 
 
 def _tool(tool: FreeObject) -> FreeObject:
-    function = tool["function"]
+    function: FreeObject = tool.get("function") or {}
     shown: FreeObject = {"name": function.get("name", "")}
     if description := function.get("description"):
         shown["description"] = description

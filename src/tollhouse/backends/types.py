@@ -71,7 +71,7 @@ class MessageHints(Struct, frozen=True, kw_only=True):
     def signature_bytes(self) -> int:
         """The size of all signatures: encrypted reasoning, which is billed as input."""
         blocks = (block for blocks in self.thoughts.values() for block in blocks)
-        return sum(len(block["signature"]) for block in blocks)
+        return sum(len(block["signature"].encode()) for block in blocks)
 
 
 NO_HINTS = MessageHints()

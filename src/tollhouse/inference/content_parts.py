@@ -179,6 +179,7 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _BASE64_BLOCK: Final = 4
 _CHECKED_CHARACTERS: Final = 4096
 """Only both ends of long data are checked: an address or a path shows itself there."""
+SIGNATURE_CHARACTERS_MAX: Final = 65_536
 _SCRIPTED_IMAGE: Final = "image/svg+xml"
 """SVG can reference files and addresses that a renderer would fetch."""
 _OWN_PARTS: Final = ("image", "video", "audio")
@@ -217,6 +218,19 @@ def is_base64(value: object) -> bool:
         return _BASE64.fullmatch(value) is not None
     beginning, end = value[:_CHECKED_CHARACTERS], value[-_CHECKED_CHARACTERS:]
     return "=" not in beginning and all(map(_BASE64.fullmatch, (beginning, end)))
+
+
+def is_signature(value: object) -> bool:
+    """Whether a value can be the signature of thinking: whole base64, checked to its end.
+
+    No policy reads a signature, so that none of it may be plain text.
+    """
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= SIGNATURE_CHARACTERS_MAX
+        and len(value) % _BASE64_BLOCK == 0
+        and _BASE64.fullmatch(value) is not None
+    )
 
 
 def is_http_address(value: object) -> bool:

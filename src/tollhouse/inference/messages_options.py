@@ -9,6 +9,7 @@ from typing import Any, Final
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import BackendLacksOption
+from tollhouse.contract.field_checks import mistyped
 from tollhouse.inference.endpoint import NameOf
 
 _KINDS: Final = (None, "function")
@@ -16,9 +17,15 @@ _FILES: Final = ("application/pdf",)
 
 
 def check_messages_options(request: ChatRequest, name_of: NameOf) -> None:
-    """Raise for the first tool, choice or message that the dialect cannot express."""
+    """Raise for the first tool, choice or message that the dialect cannot express.
+
+    A tool without its function is a mistake in any dialect, and other backends find it themselves.
+    """
     for param in _inexpressible(request):
         raise BackendLacksOption(param=name_of(param), model=request.model)
+    for position, tool in enumerate(request.tools or ()):
+        if "function" not in tool:
+            raise mistyped(name_of(f"tools[{position}].function"), "an object")
 
 
 def _inexpressible(request: ChatRequest) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.message_request import MessageRequest
-from tollhouse.inference.content_parts import is_base64
+from tollhouse.inference.content_parts import is_signature
 from tollhouse.inference.messages.content import Block
 
 
@@ -24,7 +24,7 @@ def signed_thoughts(blocks: Sequence[Block]) -> list[FreeObject]:
             has_other = True
             continue
         signature = block.fields.get("signature")
-        if has_other or not signature or not is_base64(signature):
+        if has_other or not is_signature(signature):
             return []
         thinking = block.fields.get("thinking")
         signed.append({"type": "thinking", "thinking": thinking, "signature": signature})

@@ -15,7 +15,7 @@ from msgspec import Raw
 from tollhouse.backends.types import FreeObject, ToolCallDelta, UpstreamDelta
 from tollhouse.base.ids import RequestId
 from tollhouse.contract import message_result as wire
-from tollhouse.inference.content_parts import is_base64
+from tollhouse.inference.content_parts import is_signature
 
 INVALID_JSON: Final = "INVALID_JSON"
 """The member in which arguments are shown that are no JSON object, as Anthropic advises."""
@@ -64,7 +64,7 @@ class MessageOutput:
         if thought and self._shows_thinking:
             yield from self._in_block(BlockKind.THINKING, {"thinking": "", "signature": ""})
             yield self._delta({"type": "thinking_delta", "thinking": thought})
-        if delta.signature and self._shows_thinking and is_base64(delta.signature):
+        if delta.signature and self._shows_thinking and is_signature(delta.signature):
             yield from self._in_block(BlockKind.THINKING, {"thinking": "", "signature": ""})
             yield self._delta({"type": "signature_delta", "signature": delta.signature})
         for said in (delta.content, delta.refusal):

@@ -138,6 +138,71 @@ def test_a_report_of_the_output_alone_keeps_the_prompt() -> None:
     assert (ended.usage.prompt_tokens, ended.usage.completion_tokens) == (15, 12)
 
 
+def counts(*usages: dict[str, Any]) -> tuple[int, int | None, int | None, int | None]:
+    """Prompt, cached, written and output tokens after these reports."""
+    first, *later = usages
+    chunks = decoded(
+        {"type": "message_start", "message": {"usage": first}},
+        *({"type": "message_delta", "delta": {}, "usage": usage} for usage in later),
+    )
+    usage = chunks[-1].usage
+    assert usage is not None
+    assert usage.prompt_tokens_details is not None
+    details = usage.prompt_tokens_details
+    cached, written = details.cached_tokens, details.cache_write_tokens
+    return usage.prompt_tokens, cached, written, usage.completion_tokens
+
+
+@pytest.mark.parametrize(
+    ("usages", "expected"),
+    [
+        pytest.param([{}, {"output_tokens": 5_000}], (0, 0, 0, 5_000), id="no prompt"),
+        pytest.param(
+            [{"input_tokens": 9, "cache_read_input_tokens": "x"}, {"output_tokens": 5}],
+            (9, 0, 0, 5),
+            id="an invalid count",
+        ),
+        pytest.param(
+            [{"input_tokens": 9}, {"output_tokens": 5, "output_tokens_details": 3}],
+            (9, 0, 0, 5),
+            id="invalid details",
+        ),
+        pytest.param(
+            [
+                {"input_tokens": 500},
+                {"input_tokens": 0, "cache_read_input_tokens": 500, "output_tokens": 5},
+            ],
+            (500, 500, 0, 5),
+            id="a cache read that is told at the end",
+        ),
+        pytest.param(
+            [
+                {"input_tokens": 3, "cache_creation_input_tokens": 20},
+                {"input_tokens": 3, "output_tokens": 5},
+            ],
+            (23, 0, 20, 5),
+            id="a part of the prompt repeated",
+        ),
+        pytest.param(
+            [{"input_tokens": 2**31 - 1}, {"cache_read_input_tokens": 1, "output_tokens": 5}],
+            (2**31 - 1, 1, 0, 5),
+            id="an absurd sum",
+        ),
+    ],
+)
+def test_each_count_is_kept_by_itself_and_the_prompt_is_counted_once(
+    usages: list[dict[str, Any]], expected: tuple[int, int, int, int]
+) -> None:
+    assert counts(*usages) == expected
+
+
+def test_an_output_without_a_prompt_is_kept_from_a_whole_answer() -> None:
+    usage = decode_message(whole({"type": "text", "text": "Hi"}, usage={"output_tokens": 9})).usage
+
+    assert usage is not None
+    assert (usage.prompt_tokens, usage.completion_tokens) == (0, 9)
+
+
 @pytest.mark.parametrize("event", [b"{]", b"[]", b'{"type":"message_start","message":3}'])
 def test_an_event_that_is_none_is_not_decoded(event: bytes) -> None:
     with pytest.raises(Undecodable):

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tollhouse.backends.types import UpstreamChunk, UpstreamCompletion
+from tollhouse.inference.messages.endpoint import usage_of
 from tollhouse.inference.meter import Meter
 from tollhouse.ledger.pricing import TokenBound
 
@@ -128,3 +129,28 @@ def test_a_report_without_output_replaces_none_that_has_it() -> None:
     records = (TEXT, report(prompt_tokens=7, completion_tokens=30), last)
 
     assert ended_by(*records, is_complete=True) == (7, 30, False)
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        pytest.param((100, 90, 10), (60, 60, 0), id="above the bound"),
+        pytest.param((100, 10, 80), (60, 10, 50), id="written above the bound"),
+        pytest.param((7, 9, 9), (7, 7, 0), id="more cached than there is"),
+        pytest.param((7, 4, 9), (7, 4, 3), id="more written than there is"),
+        pytest.param((0, 40, 0), (ESTIMATED_PROMPT, ESTIMATED_PROMPT, 0), id="an estimated prompt"),
+    ],
+)
+def test_what_a_cache_has_is_never_more_than_the_prompt(
+    reported: tuple[int, int, int], expected: tuple[int, int, int]
+) -> None:
+    prompt, cached, written = reported
+    details = {"cached_tokens": cached, "cache_write_tokens": written}
+    meter = Meter(prompt_characters=PROMPT_CHARACTERS, bound=BOUND)
+    record = report(prompt_tokens=prompt, completion_tokens=1, prompt_tokens_details=details)
+    meter.see([msgspec.convert(record, UpstreamChunk)])
+
+    usage = meter.usage(is_complete=True).usage
+
+    assert (usage.prompt_tokens, usage.cached_tokens, usage.cache_write_tokens) == expected
+    assert usage_of(usage).input_tokens >= 0

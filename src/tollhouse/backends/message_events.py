@@ -4,7 +4,7 @@ They are decoded leniently: unknown blocks, events and fields are dropped, and s
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from tollhouse.backends.openai_json import INVALID, Undecodable
 from tollhouse.backends.types import (
+    TOKENS_MAX,
     CachedDetails,
     FreeObject,
     FunctionDelta,
     ReasoningDetails,
-    TokenCount,
     ToolCallDelta,
     UpstreamChoice,
     UpstreamChunk,
@@ -35,6 +35,11 @@ _FINISH_REASONS: Final = {
     "refusal": "content_filter",
 }
 """The reasons of a chat, where they are not `stop`."""
+_PROMPT_COUNTS: Final = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
 
 
 class ErrorEvent(Exception):
@@ -45,16 +50,14 @@ class ErrorEvent(Exception):
         self.kind = kind
 
 
-class _ThinkingDetails(Struct, frozen=True):
-    thinking_tokens: TokenCount | None = None
-
-
 class _ReportedUsage(Struct, frozen=True):
-    input_tokens: TokenCount | None = None
-    cache_creation_input_tokens: TokenCount | None = None
-    cache_read_input_tokens: TokenCount | None = None
-    output_tokens: TokenCount | None = None
-    output_tokens_details: _ThinkingDetails | None = None
+    """The counts that were reported so far, by their names; None where there is none."""
+
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
 
 
 class _Block(Struct, frozen=True):
@@ -156,26 +159,38 @@ def _finish_reason(said: str | None) -> str | None:
 
 
 def _reported(found: Any, before: _ReportedUsage) -> _ReportedUsage:  # noqa: ANN401 - any JSON
-    """Return a report merged into an earlier one: the counts of a stream are cumulative."""
-    if found is None:
+    """Return a report merged into an earlier one: the counts of a stream are cumulative.
+
+    An invalid count is dropped alone. Some providers repeat only the output, and send zero for the
+    rest: the counts of the prompt are replaced together, unless all of them are zero.
+    """
+    if not isinstance(found, dict):
         return before
-    try:
-        report = msgspec.convert(found, _ReportedUsage)
-    except msgspec.ValidationError:
-        return before
-    # Some providers repeat only the output, and send zero for the rest.
-    found = msgspec.structs.asdict(report)
-    known = {name: value for name, value in found.items() if value or name == "output_tokens"}
-    return replace(before, **known)
+    report = cast("FreeObject", found)
+    prompt = {name: count for name in _PROMPT_COUNTS if (count := _count(report, name)) is not None}
+    merged: FreeObject = prompt if any(prompt.values()) else {}
+    if (output_tokens := _count(report, "output_tokens")) is not None:
+        merged["output_tokens"] = output_tokens
+    if thinking_tokens := _count(report.get("output_tokens_details"), "thinking_tokens"):
+        merged["thinking_tokens"] = thinking_tokens
+    return replace(before, **merged)
+
+
+def _count(report: Any, name: str) -> int | None:  # noqa: ANN401 - any JSON
+    found = cast("FreeObject", report).get(name) if isinstance(report, dict) else None
+    return found if type(found) is int and 0 <= found <= TOKENS_MAX else None
 
 
 def _upstream_usage(report: _ReportedUsage) -> UpstreamUsage | None:
-    """Return usage whose prompt includes what was read from or written to a cache."""
+    """Return usage whose prompt includes what was read from or written to a cache.
+
+    A prompt of 0 tokens was not reported, and the meter estimates it.
+    """
     read, written = report.cache_read_input_tokens or 0, report.cache_creation_input_tokens or 0
-    prompt_tokens = (report.input_tokens or 0) + read + written
-    if not prompt_tokens:
+    prompt_tokens = min((report.input_tokens or 0) + read + written, TOKENS_MAX)
+    if not prompt_tokens and report.output_tokens is None:
         return None
-    thought = report.output_tokens_details and report.output_tokens_details.thinking_tokens
+    thought = report.thinking_tokens
     return UpstreamUsage(
         prompt_tokens=prompt_tokens,
         completion_tokens=report.output_tokens,

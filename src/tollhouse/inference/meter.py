@@ -139,8 +139,13 @@ class Meter:
                 cache_write_tokens = max(cache_write_tokens, details.cache_write_tokens or 0)
         reported = self._reported_output()
         completion_tokens = self._output_to_charge(reported, is_complete=is_complete)
+        is_prompt_known = prompt_tokens > 0
+        prompt_tokens = prompt_tokens or self._estimated_prompt()
+        if cached_tokens or cache_write_tokens:
+            cached_tokens = min(cached_tokens, prompt_tokens)
+            cache_write_tokens = min(cache_write_tokens, prompt_tokens - cached_tokens)
         used = Usage(
-            prompt_tokens=prompt_tokens or self._estimated_prompt(),
+            prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             cached_tokens=cached_tokens,
             cache_write_tokens=cache_write_tokens,
@@ -150,7 +155,7 @@ class Meter:
         return MeteredUsage(
             usage=pricing.within(used, self._bound),
             used=used,
-            is_estimated=prompt_tokens == 0 or completion_tokens != reported,
+            is_estimated=not is_prompt_known or completion_tokens != reported,
         )
 
     def _output_to_charge(self, reported: int | None, *, is_complete: bool) -> int:

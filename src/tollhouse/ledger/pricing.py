@@ -89,15 +89,22 @@ def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:
 
 
 def within(usage: Usage, bound: TokenBound) -> Usage:
-    """Return the usage limited to the bound, separately for prompt and completion tokens."""
+    """Return the usage limited to the bound, separately for prompt and completion tokens.
+
+    The parts of the prompt that a cache has stay within it.
+    """
     if (
         usage.prompt_tokens <= bound.prompt_tokens
         and usage.completion_tokens <= bound.output_tokens * bound.completions
     ):
         return usage
+    prompt_tokens = min(usage.prompt_tokens, bound.prompt_tokens)
+    cached_tokens = min(usage.cached_tokens, prompt_tokens)
     return replace(
         usage,
-        prompt_tokens=min(usage.prompt_tokens, bound.prompt_tokens),
+        prompt_tokens=prompt_tokens,
+        cached_tokens=cached_tokens,
+        cache_write_tokens=min(usage.cache_write_tokens, prompt_tokens - cached_tokens),
         completion_tokens=min(usage.completion_tokens, bound.output_tokens * bound.completions),
     )
 

@@ -11,10 +11,12 @@ import pytest
 
 from tests.support.deployment import (
     COMPLETION_PICO_USD,
+    MESSAGES_MODEL,
     MODEL,
     PROMPT_PICO_USD,
     Deployment,
     chat,
+    model,
     offering,
     open_deployment,
 )
@@ -157,6 +159,36 @@ async def test_a_count_that_is_not_declared_to_be_exact_is_no_bound(deployment: 
 
     assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
     assert paths(deployment) == []
+
+
+SIGNED = {"type": "thinking", "thinking": "", "signature": "abcd" * 1_000}
+
+
+@pytest.mark.parametrize("thoughts", [[], [SIGNED]], ids=["adaptive", "signed"])
+async def test_thinking_that_no_counter_sees_is_held_by_its_bytes(
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    org: OrganizationFixture,
+    thoughts: list[dict[str, Any]],
+) -> None:
+    user = {"role": "user", "content": WORDS}
+    answered = {"role": "assistant", "content": [*thoughts, {"type": "text", "text": "Hi"}]}
+    body = {
+        "model": MODEL,
+        "max_tokens": OUTPUT_TOKENS,
+        "messages": [user, *([answered, user] if thoughts else ())],
+        "thinking": {"type": "adaptive"},
+    }
+    messages = {"dialect": "anthropic", "takes": [], "counts_tokens_by": "messages"}
+    models = {MODEL: model(**MESSAGES_MODEL)}
+    shelf = offering(settings, upstream.base_url, models=models, counts_exactly=True, **messages)
+    async with open_deployment(shelf, upstream, org) as deployment:
+        await deployment.leave_credit(3 * NEEDED)
+        async with deployment.customer() as client:
+            refused = await client.post("/compat/anthropic/v1/messages", json=body)
+
+        assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+        assert paths(deployment) == []
 
 
 async def test_who_has_too_little_for_any_prompt_makes_nobody_count(deployment: Deployment) -> None:

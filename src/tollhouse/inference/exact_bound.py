@@ -23,6 +23,7 @@ from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest, TextFormat
 from tollhouse.contract.field_checks import ABSENT
 from tollhouse.inference.model_resolver import ResolvedModel
+from tollhouse.inference.prepared_request import Candidate
 from tollhouse.ledger import pricing
 from tollhouse.ledger.bounds import chat_prompt
 from tollhouse.ledger.pricing import TokenBound
@@ -44,9 +45,7 @@ class _PromptCount(Struct, frozen=True):
 
 
 async def with_exact_prompt(
-    request: ChatRequest,
-    resolved: ResolvedModel,
-    bound: TokenBound,
+    candidate: Candidate,
     *,
     available: PicoUsd,
     may_count: Callable[[int], bool],
@@ -55,12 +54,17 @@ async def with_exact_prompt(
 
     `may_count` takes bytes from the organization's free quota; without quota the refusal stands.
     """
+    resolved, bound, hints = candidate.resolved, candidate.bound, candidate.hints
     if not resolved.backend.counts_exactly:
+        return None
+    # No counter is shown signatures, or how the model is told to think.
+    if hints is not None and (hints.thoughts or hints.thinks_adaptively):
         return None
     # Who has no credit makes no engine count.
     if pricing.reserve(resolved.prices, replace(bound, prompt_tokens=1)) > available:
         return None
-    body = counting_body(request, resolved.upstream_model, resolved.backend.counts_tokens_by)
+    counter = resolved.backend.counts_tokens_by
+    body = counting_body(candidate.request, resolved.upstream_model, counter)
     tokens = None if body is None else await _counted(body, resolved, may_count)
     if tokens is None:
         return None

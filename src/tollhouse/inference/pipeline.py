@@ -165,9 +165,7 @@ class Pipeline:
             if prepared.evaluation is not None and prepared.evaluation.guards_request:
                 raise
             bound = await with_exact_prompt(
-                prepared.candidate.request,
-                prepared.candidate.resolved,
-                prepared.candidate.bound,
+                prepared.candidate,
                 available=refusal.available,
                 may_count=partial(
                     self._model_resolver.may_count, prepared.customer.organization_id

@@ -107,6 +107,63 @@ def test_unknown_blocks_and_events_are_dropped() -> None:
     assert chunks == []
 
 
+STRANGE_BLOCK = {"type": "server_tool_use", "text": {"a": 1}, "name": 3}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "future", "delta": "x"},
+        {"type": "ping", "index": None},
+        {"type": "content_block_start", "index": 0, "content_block": STRANGE_BLOCK},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "new_delta", "text": []}},
+    ],
+)
+def test_unknown_events_and_blocks_may_have_any_members(event: dict[str, Any]) -> None:
+    assert decoded(event) == []
+
+
+def test_unknown_blocks_of_a_whole_answer_may_have_any_members() -> None:
+    (choice,) = decode_message(whole(STRANGE_BLOCK, {"type": "text", "text": "Hi"})).choices
+
+    assert choice.message.content == "Hi"
+    with pytest.raises(Undecodable):
+        decode_message(whole({"type": "text", "text": {}}))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "content_block_start", "content_block": {"type": "text", "text": {}}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": {}}},
+        {"type": "content_block_delta", "delta": "x"},
+        {"type": "message_delta", "delta": {"stop_reason": 3}},
+    ],
+)
+def test_known_events_with_other_members_are_not_decoded(event: dict[str, Any]) -> None:
+    with pytest.raises(Undecodable):
+        decoded(event)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (None, ""),
+        ("overloaded", ""),
+        ({"type": 3}, ""),
+        ({"type": "overloaded_error", "message": {}}, "overloaded_error"),
+    ],
+)
+@pytest.mark.parametrize("members", [{}, {"index": None}])
+def test_an_error_in_any_form_is_an_error(
+    error: object, kind: str, members: dict[str, Any]
+) -> None:
+    with pytest.raises(ErrorEvent) as raised:
+        decoded({"type": "error", "error": error, **members})
+
+    assert raised.value.kind == kind
+
+
 def test_a_call_without_arguments_gets_an_empty_object() -> None:
     block: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
     chunks = decoded(

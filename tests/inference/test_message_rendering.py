@@ -141,6 +141,26 @@ def joined(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return blocks
 
 
+def test_thinking_after_a_signature_is_a_block_of_its_own() -> None:
+    pieces = [{"reasoning": "a"}, {"signature": "c2ln"}, {"reasoning": "b"}, {"reasoning": "c"}]
+    deltas = [chunk(delta=delta) for delta in (*pieces, {"signature": "bWVu"})]
+
+    told = streamed(encoder(thinking={"type": "adaptive"}), *deltas, said("Hi"))
+
+    started = [each["content_block"]["type"] for each in told if "content_block" in each]
+    added = [each for each in told if each["type"] == "content_block_delta"]
+    shown = [(each["index"], *each["delta"].values()) for each in added]
+    assert started == ["thinking", "thinking", "text"]
+    assert shown == [
+        (0, "thinking_delta", "a"),
+        (0, "signature_delta", "c2ln"),
+        (1, "thinking_delta", "b"),
+        (1, "thinking_delta", "c"),
+        (1, "signature_delta", "bWVu"),
+        (2, "text_delta", "Hi"),
+    ]
+
+
 def test_pieces_of_calls_may_come_in_any_order() -> None:
     told = streamed(
         encoder(),

@@ -3,7 +3,7 @@
 They are decoded leniently: unknown blocks, events and fields are dropped, and so is invalid usage.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -35,6 +35,15 @@ _FINISH_REASONS: Final = {
     "refusal": "content_filter",
 }
 """The reasons of a chat, where they are not `stop`."""
+_BLOCKS: Final = ("text", "thinking", "tool_use")
+_DELTAS: Final = ("text_delta", "thinking_delta", "signature_delta", "input_json_delta")
+_EVENTS: Final = (
+    "content_block_stop",
+    "message_start",
+    "message_delta",
+    "message_stop",
+)
+"""The events that have one form."""
 _PROMPT_COUNTS: Final = (
     "input_tokens",
     "cache_creation_input_tokens",
@@ -82,51 +91,71 @@ class _BlockDelta(Struct, frozen=True):
     stop_sequence: str | None = None
 
 
-class _Error(Struct, frozen=True):
+class _BegunMessage(Struct, frozen=True):
+    usage: Any = None
+
+
+class _WholeAnswer(Struct, frozen=True):
     type: str = ""
-
-
-class _UpstreamAnswer(Struct, frozen=True):
-    content: list[_Block] = []
+    content: list[Raw] = []
     stop_reason: str | None = None
     stop_sequence: str | None = None
     usage: Any = None
 
 
-class _WholeAnswer(_UpstreamAnswer, frozen=True):
-    type: str = ""
-    role: str = ""
-
-
 class _Event(Struct, frozen=True):
     type: str
     index: int = 0
-    message: _UpstreamAnswer | None = None
+    message: _BegunMessage | None = None
     content_block: _Block | None = None
     delta: _BlockDelta | None = None
     usage: Any = None
-    error: _Error | None = None
+    error: Any = None
+
+
+class _AnyEvent(Struct, frozen=True):
+    """An event, reduced to what says its type or an error."""
+
+    type: str
+    content_block: Any = None
+    delta: Any = None
+    error: Any = None
+
+
+class _AnyBlock(Struct, frozen=True):
+    type: str = ""
 
 
 _answer_decoder: Final = msgspec.json.Decoder(_WholeAnswer)
+_block_decoder: Final = msgspec.json.Decoder(_Block)
+_any_block_decoder: Final = msgspec.json.Decoder(_AnyBlock)
 _event_decoder: Final = msgspec.json.Decoder(_Event)
+_any_event_decoder: Final = msgspec.json.Decoder(_AnyEvent)
 
 
 def decode_message(body: bytes) -> UpstreamCompletion:
     """Return a complete answer, which has one choice. Raises `Undecodable`."""
     try:
         answer = _answer_decoder.decode(body)
+        if answer.type != "message":
+            raise Undecodable
+        blocks = [*_known_blocks(answer.content)]
     except INVALID:
         raise Undecodable from None
-    if answer.type != "message":
-        raise Undecodable
     choice = UpstreamChoice(
-        message=_message(answer.content),
+        message=_message(blocks),
         finish_reason=_finish_reason(answer.stop_reason),
         stop_reason=answer.stop_sequence,
     )
     usage = _upstream_usage(_reported(answer.usage, _ReportedUsage()))
     return UpstreamCompletion(choices=[choice], usage=usage)
+
+
+def _known_blocks(blocks: Iterable[Raw]) -> Iterator[_Block]:
+    """Yield the blocks of known types. The members of others may have any form."""
+    for block in blocks:
+        if _any_block_decoder.decode(block).type in _BLOCKS:
+            yield _block_decoder.decode(block)
 
 
 def _message(blocks: Sequence[_Block]) -> UpstreamMessage:
@@ -218,7 +247,7 @@ class MessageStreamDecoder:
         try:
             event = _event_decoder.decode(payload)
         except INVALID:
-            raise Undecodable from None
+            event = _unknown_event(payload)
         match event.type:
             case "content_block_delta":
                 return self._more(event)
@@ -227,21 +256,18 @@ class MessageStreamDecoder:
             case "content_block_stop":
                 return self._end_block(event.index)
             case "message_start":
-                return self._start(event.message)
+                return self._start(event.message or _BegunMessage())
             case "message_delta":
                 return self._end(event)
             case "message_stop":
                 self.has_stopped = True
-            case "error":
-                raise ErrorEvent(event.error.type if event.error else "")
-            case _:
-                if event.error is not None:
-                    raise ErrorEvent(event.error.type)
+            case kind:
+                _check_error(kind, event.error)
         return []
 
-    def _start(self, message: _UpstreamAnswer | None) -> list[UpstreamChunk]:
+    def _start(self, message: _BegunMessage) -> list[UpstreamChunk]:
         """Report the prompt. The few tokens that the first event counts are not all output."""
-        begun = _reported(message and message.usage, self._report)
+        begun = _reported(message.usage, self._report)
         self._report = replace(begun, output_tokens=None)
         usage = _upstream_usage(self._report)
         return [_chunk(UpstreamDelta()), *([UpstreamChunk(usage=usage)] if usage else ())]
@@ -313,3 +339,33 @@ class MessageStreamDecoder:
 
 def _chunk(delta: UpstreamDelta) -> UpstreamChunk:
     return UpstreamChunk(choices=[UpstreamChunkChoice(delta=delta)])
+
+
+def _unknown_event(payload: bytes) -> _Event:
+    """Return an event whose members have other forms than expected, without them.
+
+    Raises `Undecodable` if its types are known: only unknown ones may have any members.
+    """
+    try:
+        event = _any_event_decoder.decode(payload)
+    except INVALID:
+        raise Undecodable from None
+    is_known = event.type in _EVENTS
+    if event.type == "content_block_start":
+        is_known = _type_of(event.content_block) in ("", *_BLOCKS)
+    elif event.type == "content_block_delta":
+        is_known = _type_of(event.delta) in ("", *_DELTAS)
+    if is_known:
+        raise Undecodable
+    return _Event(type=event.type, error=event.error)
+
+
+def _check_error(kind: str, error: Any) -> None:  # noqa: ANN401 - any JSON
+    if kind == "error" or error is not None:
+        raise ErrorEvent(_type_of(error))
+
+
+def _type_of(value: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return the type of an object; empty if it has none."""
+    kind = cast("FreeObject", value).get("type") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) else ""

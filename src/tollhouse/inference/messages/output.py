@@ -42,11 +42,21 @@ class _Call:
 class MessageOutput:
     """The blocks of one answer: the kind of the open text, and the calls."""
 
-    __slots__ = ("_calls", "_current", "_id", "_shows_thinking", "count", "has_refusal", "kind")
+    __slots__ = (
+        "_calls",
+        "_current",
+        "_id",
+        "_is_signed",
+        "_shows_thinking",
+        "count",
+        "has_refusal",
+        "kind",
+    )
 
     def __init__(self, request_id: RequestId, *, shows_thinking: bool) -> None:
         self._id = request_id.hex
         self._shows_thinking = shows_thinking
+        self._is_signed = False
         self._calls: list[_Call] = []
         self._current: dict[int, _Call] = {}
         self.kind: BlockKind | None = None
@@ -62,11 +72,16 @@ class MessageOutput:
         """Yield the events of a delta."""
         thought = delta.reasoning or delta.reasoning_content
         if thought and self._shows_thinking:
+            if self._is_signed:
+                # A signature ends a block: what follows has a signature of its own.
+                yield from self._end_text()
+            self._is_signed = False
             yield from self._in_block(BlockKind.THINKING, {"thinking": "", "signature": ""})
             yield self._delta({"type": "thinking_delta", "thinking": thought})
         if delta.signature and self._shows_thinking and is_signature(delta.signature):
             yield from self._in_block(BlockKind.THINKING, {"thinking": "", "signature": ""})
             yield self._delta({"type": "signature_delta", "signature": delta.signature})
+            self._is_signed = True
         for said in (delta.content, delta.refusal):
             if said:
                 yield from self._in_block(BlockKind.TEXT, {"text": ""})

@@ -78,6 +78,12 @@ def test_a_model_on_anthropic_declares_only_what_that_dialect_has() -> None:
         assert refusal(anthropic, words).startswith(f"{refused}: the dialect 'anthropic' has no")
 
 
+def test_a_host_of_azure_may_have_any_name() -> None:
+    replicas = ["https://openai-eastus.openai.azure.com", "https://proxy.example/my/openai-proxy"]
+
+    assert rules.parse(backend(**AZURE | {"replicas": replicas}), {})
+
+
 def test_anthropic_reports_output_at_the_end_and_is_read_to_it_by_default() -> None:
     def parsed_backend(**values: object) -> Backend:
         return rules.parse(backend(**values), {}).backends["engine"]

@@ -179,7 +179,7 @@ async def test_thinking_that_no_counter_sees_is_held_by_its_bytes(
         "messages": [user, *([answered, user] if thoughts else ())],
         "thinking": {"type": "adaptive"},
     }
-    messages = {"dialect": "anthropic", "takes": [], "counts_tokens_by": "messages"}
+    messages: dict[str, Any] = {"dialect": "anthropic", "takes": [], "counts_tokens_by": "messages"}
     models = {MODEL: model(**MESSAGES_MODEL)}
     shelf = offering(settings, upstream.base_url, models=models, counts_exactly=True, **messages)
     async with open_deployment(shelf, upstream, org) as deployment:

@@ -198,7 +198,40 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("param", "fields"), REFUSED.items(), ids=REFUSED)
+REFUSED_TOO: list[tuple[str, dict[str, Any]]] = [
+    ("messages", {"messages": [{"role": "system", "content": "Be kind."}]}),
+    ("messages", {"messages": [{"role": "system", "content": "Hi"}, {**USER, "content": ""}]}),
+    (
+        "messages[0].content[0].file",
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "file",
+                            "file": {"file_data": "data:application/pdfish;base64,aGk="},
+                        }
+                    ],
+                }
+            ]
+        },
+    ),
+    (
+        "tool_choice.type",
+        {
+            "tools": [FUNCTION],
+            "tool_choice": {"type": "allowed_tools", "function": {"name": "zz"}},
+        },
+    ),
+    ("tool_choice.type", {"tools": [FUNCTION], "tool_choice": {"type": "function"}}),
+    ("temperature", {"reasoning_effort": "high", "temperature": 0.5}),
+    ("top_p", {"reasoning_effort": "high", "top_p": 0.9}),
+    ("tool_choice", {"thinking": True, "tools": [FUNCTION], "tool_choice": "required"}),
+]
+
+
+@pytest.mark.parametrize(("param", "fields"), [*REFUSED.items(), *REFUSED_TOO])
 async def test_what_the_dialect_lacks_is_refused(
     deployment: Deployment, param: str, fields: dict[str, Any]
 ) -> None:
@@ -207,6 +240,31 @@ async def test_what_the_dialect_lacks_is_refused(
     assert answer.status_code == 501
     assert answer.json()["error"]["param"] == param
     assert len(deployment.upstream.seen) == 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reasoning_effort": "high", "temperature": 1, "top_p": 0.95},
+        {"reasoning_effort": "none", "temperature": 0.5},
+        {"thinking": False, "tools": [FUNCTION], "tool_choice": "required"},
+        {"thinking": True, "tools": [FUNCTION], "tool_choice": "auto"},
+    ],
+)
+async def test_what_the_dialect_takes_beside_thinking_passes(
+    deployment: Deployment, fields: dict[str, Any]
+) -> None:
+    answer = await asked(deployment, "chat", messages=[USER], **fields)
+
+    assert answer.is_success, answer.text
+
+
+async def test_adaptive_thinking_has_no_temperature(deployment: Deployment) -> None:
+    asks: dict[str, Any] = {"messages": [USER], "thinking": {"type": "adaptive"}}
+    warm = await asked(deployment, "messages", **asks, temperature=0.5)
+    plain = await asked(deployment, "messages", **asks, temperature=1.0)
+
+    assert (warm.status_code, plain.status_code) == (501, 200)
 
 
 async def test_a_fallback_that_cannot_be_told_everything_is_left_out(

@@ -68,7 +68,8 @@ def test_a_report_of_the_prompt_alone_is_no_usage() -> None:
         assert seen.has_report
         assert not seen.has_usage
         assert seen.usage(is_complete=False).usage.prompt_tokens == 7
-    by_choice.see([chunk(choices=[{}], usage={"prompt_tokens": 7, "completion_tokens": 1})])
+    usage = {"prompt_tokens": 7, "completion_tokens": 1}
+    by_choice.see([chunk(choices=[{"index": 0}], usage=usage)])
     assert by_choice.has_usage
 
 

@@ -89,6 +89,14 @@ def encode_messages(request: ChatRequest, forward: Forwarding) -> bytes:
     )
 
 
+def has_turns(request: ChatRequest) -> bool:
+    """Whether anything is said beside the system prompt: the API refuses an empty conversation."""
+    return any(
+        message.role not in _SYSTEM_ROLES and any(True for _ in _blocks(message, 0, NO_HINTS))
+        for message in request.messages
+    )
+
+
 def _turns(request: ChatRequest, hints: MessageHints) -> list[FreeObject]:
     """Return the conversation. Messages of one role in a row become one, and empty ones none."""
     turns: list[FreeObject] = []

@@ -87,7 +87,7 @@ def _azure(path: str, backend: Backend, table: Mapping[str, Any]) -> Backend:
         reason = "needed for the dialect 'azure', such as '2024-10-21'"
         raise InvalidCatalog(f"{path}.api_version", reason)
     for index, url in enumerate(backend.replicas):
-        if "/openai" in url:
+        if "openai" in urlsplit(url).path.split("/"):
             reason = (
                 "the dialect 'azure' appends /openai/deployments/DEPLOYMENT: leave out the path, as"
                 " in https://NAME.openai.azure.com. For a URL that ends with /openai/v1, use the"

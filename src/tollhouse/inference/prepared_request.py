@@ -22,7 +22,12 @@ from tollhouse.inference.endpoint import AnswerEncoder, TranslatedRequest
 from tollhouse.inference.messages_options import check_messages_options
 from tollhouse.inference.meter import Meter, tokens_of
 from tollhouse.inference.model_resolver import ResolvedModel
-from tollhouse.inference.options import check_options, check_output_bound, without_optional
+from tollhouse.inference.options import (
+    asks_for_reasoning,
+    check_options,
+    check_output_bound,
+    without_optional,
+)
 from tollhouse.keys.types import Customer
 from tollhouse.ledger import bounds, pricing
 from tollhouse.ledger.pricing import TokenBound
@@ -140,8 +145,10 @@ def checked(translated: TranslatedRequest, resolved: ResolvedModel) -> Candidate
     bound = bounds.of_chat_request(request, resolved.bounds)
     hints = None
     if resolved.backend.dialect == "anthropic":
-        check_messages_options(request, translated.name_of)
         hints = translated.hints
+        thinks = asks_for_reasoning(request) or (hints is not None and hints.thinks_adaptively)
+        can_think = "reasoning" in resolved.model.features
+        check_messages_options(request, translated.name_of, thinks=thinks and can_think)
     if hints is not None and hints.thoughts:
         tokens = bound.prompt_tokens + hints.signature_bytes
         bound = replace(bound, prompt_tokens=min(tokens, resolved.bounds.context_length))

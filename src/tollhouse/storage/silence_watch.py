@@ -74,7 +74,9 @@ class SilenceWatch:
             self._failed_probes[host] = failed
             if failed >= FAILED_PROBES_MAX:
                 self._drop_idle(host, attempt.reason)
-                for connection in self._long_used():
+                # What has just begun on a silent server would wait for the next two probes.
+                lost = list(self._in_use) if attempt.is_silent else self._long_used()
+                for connection in lost:
                     if _host(connection) == host:
                         connection.terminate()
 

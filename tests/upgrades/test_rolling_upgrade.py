@@ -26,7 +26,10 @@ from tollhouse.storage.database import Database
 REQUESTS = int(os.environ.get("TOLLHOUSE_UPGRADE_REQUESTS", "5"))
 """How many requests every service answers in each phase of the upgrade."""
 MODEL = "example/model-a"
-NEW_SETTINGS = ('"prepared_statements"',)
+NEW_SETTINGS = (
+    *('"cors_origins"', '"prepared_statements"'),
+    *('"replica_lag_seconds"', '"replica_url"'),
+)
 """Settings of these sections that the previous release does not know."""
 
 _RESOLVED = """

@@ -13,7 +13,9 @@ from tests.cli.pooler import running_pooler
 from tests.support.redis_server import running_redis
 from tollhouse.base.findings import FindingOutcome
 from tollhouse.cli.doctor.database import connections_finding, version_finding
+from tollhouse.cli.doctor.deployment import ledger_finding
 from tollhouse.cli.doctor.redis import redis_finding
+from tollhouse.ledger.verifier import VerificationState
 from tollhouse.limits.health import RedisHealth
 
 EVERY_CHECK = [
@@ -246,3 +248,22 @@ def test_more_connections_than_the_server_takes_are_told(
 
     assert finding.outcome is outcome
     assert str(needed) in finding.found
+
+
+@pytest.mark.parametrize(
+    ("differing", "age", "outcome", "found"),
+    [
+        (0, timedelta(minutes=5), "ok", "verified or created within the last 0:05:00"),
+        (0, timedelta(hours=25), "warning", "was not verified for 1 day, 1:00:00"),
+        (2, timedelta(minutes=5), "failure", "numbers of 2 organizations differ"),
+    ],
+)
+def test_what_the_continuous_verification_found_is_shown(
+    differing: int, age: timedelta, outcome: str, found: str
+) -> None:
+    state = VerificationState(differing_organizations=differing, oldest_age=age)
+
+    finding = ledger_finding(state)
+
+    assert finding.outcome == outcome
+    assert found in finding.found

@@ -112,7 +112,7 @@ def ledger_finding(state: VerificationState | None) -> Finding:
     if age > VERIFIED_WITHIN:
         remedy = "Look for task_failed of job-ledger-verification in the log of the workers."
         return warning("ledger", f"an organization was not verified for {age}", remedy)
-    return ok("ledger", f"no organization was unverified for longer than {age}")
+    return ok("ledger", f"every organization was verified or created within the last {age}")
 
 
 async def ledger_days(operator: Session) -> Finding:

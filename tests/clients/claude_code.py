@@ -1,8 +1,5 @@
 """Claude Code as its users run it: the commands of the guide, the program of its package."""
 
-import asyncio
-import contextlib
-import json
 import os
 import shlex
 from dataclasses import dataclass
@@ -10,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.documents import read, scripts
+from tests.clients.programs import run_to_end
 from tests.support.deployment import Deployment
 from tools import clients
-
-SECONDS_MAX = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +31,10 @@ async def run(
     home = folder.parent / "claude-home"
     home.mkdir(exist_ok=True)
     program = clients.program_of("claude")
-    process = await asyncio.create_subprocess_exec(
+    ended = await run_to_end(
         *("bash", "-c", commands),
-        cwd=folder,
-        env={
+        folder=folder,
+        environment={
             "PATH": f"{program.parent}:{os.environ['PATH']}",
             "HOME": str(home),
             "TOLLHOUSE_URL": deployment.gateway.base_url,
@@ -48,19 +44,6 @@ async def run(
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8192",
             "CLAUDE_CODE_MAX_RETRIES": "0",
         },
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
-    try:
-        async with asyncio.timeout(SECONDS_MAX):
-            written, warned = await process.communicate()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    assert process.returncode is not None
-    lines = [line for line in written.splitlines() if line.startswith(b"{")]
-    assert lines, warned
-    return Session(
-        result=json.loads(lines[-1]), warnings=warned.decode(), status=process.returncode
-    )
+    assert ended.objects, ended.warnings
+    return Session(result=ended.objects[-1], warnings=ended.warnings, status=ended.status)

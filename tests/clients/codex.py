@@ -1,17 +1,14 @@
 """Codex as its users run it: the program of its package, non-interactive, with a configuration."""
 
-import asyncio
-import contextlib
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.clients.programs import run_to_end
 from tests.support.deployment import Deployment
 from tools import clients
 
-SECONDS_MAX = 300.0
 _CONFIG = """
 model_provider = "tollhouse"
 
@@ -54,30 +51,16 @@ async def run(
     home.mkdir(exist_ok=True)
     config = _CONFIG.format(base_url=deployment.gateway.base_url)
     (home / "config.toml").write_text(config, encoding="utf-8")
-    process = await asyncio.create_subprocess_exec(
+    ended = await run_to_end(
         clients.program_of("codex"),
         *("exec", "--json", "--skip-git-repo-check", "--sandbox", "danger-full-access"),
         *(*options, "--model", model, prompt),
-        cwd=folder,
-        env={
+        folder=folder,
+        environment={
             "PATH": f"{clients.NODE.parent}:{os.environ['PATH']}",
             "HOME": str(home),
             "CODEX_HOME": str(home),
             "TOLLHOUSE_KEY": deployment.key.value,
         },
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
-    try:
-        async with asyncio.timeout(SECONDS_MAX):
-            written, warned = await process.communicate()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    assert process.returncode is not None
-    return Session(
-        events=[json.loads(line) for line in written.splitlines() if line.startswith(b"{")],
-        warnings=warned.decode(),
-        status=process.returncode,
-    )
+    return Session(events=ended.objects, warnings=ended.warnings, status=ended.status)

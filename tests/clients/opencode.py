@@ -1,17 +1,14 @@
 """OpenCode as its users run it: the program of its package, non-interactive, with a provider."""
 
-import asyncio
-import contextlib
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.clients.programs import run_to_end
 from tests.support.deployment import Deployment
 from tools import clients
-
-SECONDS_MAX = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +30,12 @@ async def run(
     """Run OpenCode in `folder`, whose parent gets its configuration, to the end of its turn."""
     home = folder.parent / "opencode-home"
     home.mkdir(exist_ok=True)
-    process = await asyncio.create_subprocess_exec(
+    ended = await run_to_end(
         clients.program_of("opencode"),
         *("run", "--format", "json", "--pure", "--auto", "--title", "a task"),
         *(*options, "--model", f"tollhouse/{model}", prompt),
-        cwd=folder,
-        env={
+        folder=folder,
+        environment={
             "PATH": os.environ["PATH"],
             "HOME": str(home),
             "XDG_DATA_HOME": str(home / "data"),
@@ -47,22 +44,8 @@ async def run(
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
         },
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
-    try:
-        async with asyncio.timeout(SECONDS_MAX):
-            written, warned = await process.communicate()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    assert process.returncode is not None
-    return Session(
-        events=[json.loads(line) for line in written.splitlines() if line.startswith(b"{")],
-        warnings=warned.decode(),
-        status=process.returncode,
-    )
+    return Session(events=ended.objects, warnings=ended.warnings, status=ended.status)
 
 
 def _config(deployment: Deployment, model: str) -> dict[str, Any]:

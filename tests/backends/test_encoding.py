@@ -144,6 +144,27 @@ def test_reasoning_is_controlled_in_the_upstream_words(
 
 
 @pytest.mark.parametrize(
+    ("controls", "forwarded"),
+    [
+        ({"thinking": False}, {"reasoning_effort": "minimal"}),
+        ({"reasoning": {"enabled": False}}, {"reasoning_effort": "minimal"}),
+        ({"thinking": True}, {}),
+        ({"reasoning_effort": "high", "thinking": True}, {"reasoning_effort": "high"}),
+    ],
+)
+def test_a_reasoning_model_of_openai_gets_no_switch_that_it_would_refuse(
+    controls: dict[str, object], forwarded: dict[str, object]
+) -> None:
+    forward = msgspec.structs.replace(
+        FORWARD, takes_completion_bound=True, effort_names={"none": "minimal"}
+    )
+    body = sent(forward, **controls)
+
+    assert "chat_template_kwargs" not in body
+    assert {name: body[name] for name in body if name.startswith("reasoning")} == forwarded
+
+
+@pytest.mark.parametrize(
     "controls",
     [{"thinking": False}, {"reasoning_effort": "none"}, {"reasoning": {"effort": "none"}}],
 )

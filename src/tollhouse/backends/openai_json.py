@@ -209,7 +209,8 @@ def _reasoning(
     """Return the effort, the budget or the switch to forward; at most one of them (OQ-35).
 
     An effort takes precedence over a budget, and a budget over a switch. A model that does not
-    reason gets none of them, so that turning reasoning off never fails.
+    reason gets none of them, so that turning reasoning off never fails. OpenAI's reasoning models
+    have no switch: they refuse the field, and are turned off by an effort.
     """
     if not forward.reasons or _controls_of(request) == _NO_CONTROLS:
         return None, None, None
@@ -220,8 +221,16 @@ def _reasoning(
         return None, _Budget(budget), None
     for switch in (request.thinking, reasoning.enabled):
         if isinstance(switch, bool):
-            return None, None, _TemplateArguments(switch)
+            return _switched(forward, is_on=switch)
     return None, None, None
+
+
+def _switched(
+    forward: Forwarding, *, is_on: bool
+) -> tuple[str | None, _Budget | None, _TemplateArguments | None]:
+    if not forward.takes_completion_bound:
+        return None, None, _TemplateArguments(is_on)
+    return None if is_on else forward.effort_names.get("none", "none"), None, None
 
 
 class Undecodable(Exception):

@@ -372,6 +372,28 @@ def test_a_credential_in_the_file_never_gets_the_variable_of_another() -> None:
     assert any("OPENAI_API_KEY_3" in each.reason for each in found.unmapped)
 
 
+def test_the_credential_of_a_provider_goes_to_no_other_address() -> None:
+    foreign = {"model": "openai/qwen", "api_base": "http://third.party:8000/v1"}
+    entries = {"foreign": foreign, "own": {"model": "openai/gpt-4o"}}
+    found = from_config(
+        {
+            "model_list": [
+                {"model_name": name, "litellm_params": parameters}
+                for name, parameters in entries.items()
+            ]
+        },
+        {},
+    )
+
+    variables = {
+        name: found.backends[model.settings["backend"]].settings.get("api_key_variable")
+        for name, model in found.models.items()
+    }
+    assert variables == {"foreign": None, "own": "OPENAI_API_KEY"}
+    (note,) = [each for each in found.unmapped if each.item == "foreign: api_key"]
+    assert "OPENAI_API_KEY" in note.reason
+
+
 def test_a_file_that_contains_itself_is_read_once() -> None:
     circle: dict[str, Any] = {"api_key": "os.environ/AZURE_API_KEY_2"}
     circle["itself"] = [circle]

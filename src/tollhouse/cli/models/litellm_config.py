@@ -165,7 +165,7 @@ def _backend(
         else:
             variable = variable_of(version)
             gaps["api_version"] = f"add the value of {variable}" if variable else NO_API_VERSION
-    key = _key_variable(catalog, name, provider, parameters.get("api_key"))
+    key = _key_variable(catalog, name, provider, parameters.get("api_key"), address)
     if key is not None:
         settings["api_key_variable"] = key
     settings |= provider.settings
@@ -179,14 +179,20 @@ def _backend(
 
 
 def _key_variable(
-    catalog: ImportedCatalog, name: str, provider: Provider, key: object
+    catalog: ImportedCatalog, name: str, provider: Provider, key: object, address: str | None
 ) -> str | None:
     """Return the variable that has the credential. A credential in the file is never copied.
 
     It gets a variable of its own: one that has another credential would send that one instead.
+    The provider's usual credential is for the provider's own address alone.
     """
-    if key is None:
+    if key is None and provider.address in {None, address}:
         return provider.key_variable
+    if key is None:
+        if provider.key_variable is not None:
+            reason = f"{provider.key_variable} is sent to {provider.address} alone: name another"
+            catalog.leave_out(f"{name}: api_key", f"{reason} credential if this address needs one")
+        return None
     if (variable := variable_of(key)) is not None:
         return variable
     usual = provider.key_variable or f"{provider.name.upper().replace('-', '_')}_API_KEY"

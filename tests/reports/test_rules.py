@@ -67,7 +67,7 @@ def test_a_cut_names_the_parameter_that_makes_it() -> None:
         (ReportSpan(start=HOUR, end=10 * DAY - HOUR), []),
     ):
         pieces = rules.pieces(span, DAY).entries
-        assert [rules.cut_parameter(span, piece) for piece in pieces] == expected
+        assert [rules.cut_parameter(span, piece, Width.HOUR) for piece in pieces] == expected
 
 
 def test_the_last_page_ends_with_the_bucket_of_the_last_second() -> None:

@@ -27,6 +27,7 @@ from tollhouse.activity.types import (
 from tollhouse.base.clock import Clock, unix_seconds
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, RequestId, day_of
+from tollhouse.base.retention import HOURS_KEPT
 from tollhouse.storage import partitions
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Transaction
@@ -37,7 +38,6 @@ HOURS_MAX: Final = 744
 """The hours of the longest month."""
 ROWS_MAX: Final = 10_000
 GAPS_MAX: Final = 20
-HOURS_KEPT: Final = timedelta(days=400)
 
 
 async def retrieve(

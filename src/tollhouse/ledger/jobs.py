@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tollhouse.ledger import alerts, partitions, reaper, verified_days
+from tollhouse.ledger import alerts, hour_retention, partitions, reaper, verified_days
 from tollhouse.ledger.verifier import VERIFY_EVERY, Verifier
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
@@ -41,6 +41,12 @@ def jobs(
             run=partial(
                 partitions.remove_old, maintenance, entry_days=entry_days, is_archived=is_archived
             ),
+        ),
+        LeasedJob(
+            name="cost-hour-retention",
+            every_seconds=KEEP_EVERY.total_seconds(),
+            run=partial(hour_retention.remove_old, maintenance),
+            needs_revision=hour_retention.REVISION,
         ),
         LeasedJob(
             name="ledger-verification",

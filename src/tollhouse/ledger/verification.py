@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from tollhouse.base.ids import OrganizationId
+from tollhouse.base.retention import HOURS_KEPT
 from tollhouse.ledger import verified_days
 from tollhouse.ledger.types import UNDELIVERED
 from tollhouse.ledger.verified_days import NOTHING_VERIFIED, NewMarks, VerifiedDays
@@ -45,6 +46,7 @@ _KEEP_DAYS: Final = "LOCK TABLE ONLY ledger_entries IN ACCESS SHARE MODE"
 
 # One pass over the entries computes hours; all other sums are computed from these and the closings.
 # Of a closed day only the sum of its hours is known, and of a verified day ($3) its cost rows are.
+# Hours of closed days that are older than $6 may be removed.
 # A plan that is made for these days ($2) reads no other partition.
 _SUMS: Final = """
     WITH hours AS MATERIALIZED (
@@ -143,6 +145,7 @@ _SUMS: Final = """
                input_pico, cached_input_pico, output_pico, image_pico, request_pico
           FROM days
          WHERE is_closed
+           AND day >= (clock_timestamp() AT TIME ZONE 'UTC' - $6::interval)::date
            AND requests > 0
     ), found_hourly AS (
         SELECT CASE WHEN closed_days.day IS NULL THEN hour
@@ -159,6 +162,8 @@ _SUMS: Final = """
           LEFT JOIN closed_days ON closed_days.day = (hour AT TIME ZONE 'UTC')::date
          WHERE organization_id = $1
            AND (hour AT TIME ZONE 'UTC')::date <> ALL($3)
+           AND (closed_days.day IS NULL
+                OR closed_days.day >= (clock_timestamp() AT TIME ZONE 'UTC' - $6::interval)::date)
          GROUP BY 1, 2, 3, 4
     )
     SELECT 'account.' || v.part AS name, 'account' AS subject, v.expected, v.found
@@ -351,6 +356,7 @@ async def _differences(
         verified.days,
         verified.excess_pico,
         verified.unknown_pico,
+        HOURS_KEPT,
     )
     holds = await tx.fetch_all(
         _HOLDS, organization_id, OVERDUE_AFTER, list(UNDELIVERED), verified.other_days

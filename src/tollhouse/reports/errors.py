@@ -54,3 +54,10 @@ class DetailIsGone(InvalidInput):
 
     template = "Invalid '{self.param}': of so old a day only whole hours are known."
     param: str | None
+
+
+class HoursAreGone(InvalidInput):
+    """Sums by hour of this day were deleted after their retention. Only whole days are known."""
+
+    template = "Invalid '{self.param}': of so old a day only whole days, in UTC, are known."
+    param: str | None

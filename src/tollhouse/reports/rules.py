@@ -32,9 +32,9 @@ def pieces(span: ReportSpan, width: Width) -> Pieces:
     return Pieces(days=days, hours=tuple(hours), entries=tuple(entries))
 
 
-def cut_parameter(span: ReportSpan, piece: ReportSpan) -> str:
-    """Return the parameter of the range that cuts the hour of this piece."""
-    is_start = piece.start == span.start and piece.start % Width.HOUR
+def cut_parameter(span: ReportSpan, piece: ReportSpan, unit: Width) -> str:
+    """Return the parameter of the range that cuts the hour or the day of this piece."""
+    is_start = piece.start == span.start and piece.start % unit
     return "start_time" if is_start else "end_time"
 
 

@@ -10,6 +10,7 @@ from tollhouse.reports import rules, store
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import (
     DetailIsGone,
+    HoursAreGone,
     InvalidCursor,
     ReportKeyNotFound,
     ReportProjectNotFound,
@@ -20,9 +21,9 @@ from tollhouse.reports.types import (
     CostQuery,
     CostReport,
     PageCursor,
-    Pieces,
     ReportSpan,
     Used,
+    Width,
 )
 from tollhouse.storage.database import Database, Transaction
 
@@ -100,7 +101,7 @@ async def read(
     await store.hold_still(tx)
     await _refuse_strangers(tx, organization_id, question.only)
     whole = ReportSpan(start=question.start, end=place.end)
-    await _refuse_lost_detail(tx, whole, rules.pieces(whole, question.width))
+    await _refuse_lost_detail(tx, whole, question.width)
     page_ = rules.page_span(place, question.width, buckets_max=buckets_max)
     found = await _found(tx, organization_id, question, rules.inside(page_, whole))
     return CostReport(
@@ -134,14 +135,20 @@ async def _refuse_strangers(
         raise ReportKeyNotFound(unknown)
 
 
-async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, pieces: Pieces) -> None:
-    """Raise `DetailIsGone` if a piece needs entries of a closed day.
+async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, width: Width) -> None:
+    """Raise `DetailIsGone` or `HoursAreGone` if a piece needs what its retention removed.
 
     Every page checks the whole range, so that a report fails on its first page.
     """
+    pieces = rules.pieces(span, width)
     for piece in pieces.entries:
         if await store.is_closed(tx, piece):
-            raise DetailIsGone(param=rules.cut_parameter(span, piece))
+            raise DetailIsGone(param=rules.cut_parameter(span, piece, Width.HOUR))
+    for piece in pieces.hours:
+        if await store.are_hours_removed(tx, piece):
+            is_by_hour = width is Width.HOUR
+            param = "bucket_width" if is_by_hour else rules.cut_parameter(span, piece, Width.DAY)
+            raise HoursAreGone(param=param)
 
 
 async def _found(

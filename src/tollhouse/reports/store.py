@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
+from tollhouse.base.retention import HOURS_KEPT
 from tollhouse.reports.types import CostQuery, Dimension, Group, ReportSpan, Sums, Used
 from tollhouse.storage.database import Row, Transaction
 
@@ -139,6 +140,22 @@ async def is_closed(tx: Transaction, span: ReportSpan) -> bool:  # all organizat
     """Return whether a day of the span is closed, so that its entries may be dropped."""
     return await tx.fetch_value(
         "SELECT EXISTS (SELECT FROM closed_days WHERE day BETWEEN $1 AND $2)", *_days_of(span)
+    )
+
+
+async def are_hours_removed(  # all organizations: shared days
+    tx: Transaction, span: ReportSpan
+) -> bool:
+    """Return whether sums by hour of a day of the span may be removed."""
+    return await tx.fetch_value(
+        """
+        SELECT EXISTS (
+            SELECT FROM closed_days
+             WHERE day BETWEEN $1 AND $2
+               AND day < (clock_timestamp() AT TIME ZONE 'UTC' - $3::interval)::date)
+        """,
+        *_days_of(span),
+        HOURS_KEPT,
     )
 
 

@@ -47,7 +47,7 @@ describe("the door", () => {
     await visitor.leave();
   });
 
-  it("keeps the key in memory and nowhere else", async () => {
+  it("keeps the session over a reload, and the key nowhere", async () => {
     const visitor = await enter(browser());
     const { page } = visitor;
     const key = inject("told").admin_key;
@@ -63,12 +63,19 @@ describe("the door", () => {
       ]),
     );
     const databases = await page.evaluate(() => indexedDB.databases());
+    const cookies = await page.context().cookies(`${inject("told").base_url}/console/session`);
     await page.reload();
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
 
     expect(kept).not.toContain(key);
+    expect(kept).not.toContain("ths_");
     expect(databases).toEqual([]);
-    await page.getByLabel("Admin API key").waitFor();
-    expect(await page.getByLabel("Admin API key").inputValue()).toBe("");
+    expect(cookies).toMatchObject([
+      { httpOnly: true, sameSite: "Strict", path: "/console/session" },
+    ]);
+    expect(kept).not.toContain(cookies[0]?.value);
+    expect(await page.context().cookies(`${inject("told").base_url}/v1`)).toEqual([]);
+    await visitor.isContent();
     await visitor.leave();
   });
 
@@ -76,8 +83,37 @@ describe("the door", () => {
     const visitor = await enter(browser());
 
     await visitor.page.getByRole("button", { name: "Sign out" }).click();
+    await visitor.page.getByLabel("Admin API key").waitFor();
+    await visitor.page.reload();
 
     await visitor.page.getByLabel("Admin API key").waitFor();
+    expect(await visitor.page.context().cookies()).toEqual([]);
+    await visitor.leave();
+  });
+
+  it("renews a token that has expired, and asks again once the session has ended", async () => {
+    const visitor = await enter(browser());
+    const { page } = visitor;
+    let sent = 0;
+    await page.route("**/manage/v1/**", async (route) => {
+      sent += 1;
+      const headers = { ...route.request().headers(), authorization: "Bearer ths_expired" };
+      await route.continue(sent === 1 ? { headers } : {});
+    });
+    await visitor.go("Projects and keys");
+    await visitor.isContent();
+    expect(sent).toBeGreaterThan(1);
+
+    await page.context().clearCookies();
+    await page.unroute("**/manage/v1/**");
+    await page.route("**/manage/v1/**", (route) =>
+      route.continue({
+        headers: { ...route.request().headers(), authorization: "Bearer ths_expired" },
+      }),
+    );
+    await page.getByRole("navigation").getByRole("link", { name: "Credit", exact: true }).click();
+
+    await page.getByRole("alert").getByText("Your session has ended.").waitFor();
     await visitor.leave();
   });
 });

@@ -129,8 +129,14 @@ function Side({ place }: { place: Place }) {
         <a href="/docs/" target="_blank" rel="noopener">
           Documentation
         </a>
-        <span className="quiet">
-          Signed in with <code>{session.adminKeyStart}</code>
+        <span className="quiet anywhere">
+          {session.opened.is_person ? (
+            <>Signed in as {session.opened.name}</>
+          ) : (
+            <>
+              Signed in with <code>{session.opened.name}</code>
+            </>
+          )}
         </span>
         <button type="button" className="button button-small" onClick={session.signOut}>
           Sign out
@@ -142,20 +148,39 @@ function Side({ place }: { place: Place }) {
 
 /** Empty until the name is known, and for a key that may not read it. */
 function OrganizationName() {
+  const { opened } = useSession();
   const organization = useOrganization();
+  const isChosen = opened.organizations.length > 1;
   return (
     <div className="organization">
-      {organization !== null && (
-        <>
-          <strong title={organization.name}>{organization.name}</strong>
-          {organization.is_sandbox && (
-            <span>
-              <Badge tone="warn">sandbox</Badge>
-            </span>
-          )}
-        </>
+      {isChosen && <Chooser />}
+      {!isChosen && organization !== null && (
+        <strong title={organization.name}>{organization.name}</strong>
+      )}
+      {organization?.is_sandbox && (
+        <span>
+          <Badge tone="warn">sandbox</Badge>
+        </span>
       )}
     </div>
+  );
+}
+
+/** Where a person acts who may act in several organizations. */
+function Chooser() {
+  const { opened, actIn } = useSession();
+  return (
+    <select
+      aria-label="Organization"
+      value={opened.organization_id}
+      onChange={(event) => actIn(event.target.value)}
+    >
+      {opened.organizations.map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </select>
   );
 }
 

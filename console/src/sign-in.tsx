@@ -1,15 +1,21 @@
-/** The door: asks for an Admin key, and believes it only when the gateway does. */
+/** Asks for a person at the OpenID provider, or for an Admin key. */
 
 import { type FormEvent, useEffect, useState } from "react";
-import { apiWith, content } from "./api/client";
 import { asFailure, type Failure } from "./api/failure";
+import { type OpenSession, signInWith } from "./api/session";
 import { TextField } from "./ui/fields";
 import { Mark } from "./ui/mark";
 
-export function SignIn({ onKey }: { onKey: (key: string) => void }) {
+interface SignInProperties {
+  readonly signInUrl: string | null;
+  readonly notice: string | null;
+  onSession(session: OpenSession): void;
+}
+
+export function SignIn({ signInUrl, notice, onSession }: SignInProperties) {
   const [key, setKey] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const [fault, setFault] = useState<string | null>(null);
+  const [fault, setFault] = useState(notice);
   useEffect(() => {
     document.title = "Sign in · Tollhouse";
   }, []);
@@ -18,10 +24,14 @@ export function SignIn({ onKey }: { onKey: (key: string) => void }) {
     const given = key.trim();
     if (isBusy || given === "") return;
     setBusy(true);
-    const found = await faultOf(given);
+    try {
+      if (!/^[!-~]+$/.test(given)) throw NOT_A_KEY;
+      const { session } = await signInWith(given);
+      if (session !== null) onSession(session);
+    } catch (thrown) {
+      setFault(thrown === NOT_A_KEY ? NOT_A_KEY.message : worded(asFailure(thrown)));
+    }
     setBusy(false);
-    setFault(found);
-    if (found === null) onKey(given);
   };
   return (
     <main className="door">
@@ -30,36 +40,50 @@ export function SignIn({ onKey }: { onKey: (key: string) => void }) {
           <Mark />
           Tollhouse
         </div>
-        <div>
-          <h1>Sign in</h1>
-          <p>
-            With an Admin API key of your organization. It stays in the memory of this page: closing
-            or reloading the page signs you out.
-          </p>
-          <p>
-            You have none, or all were revoked? The operator makes one with{" "}
-            <code>tollhouse admin-key create</code>. A key that holds{" "}
-            <code>admin_api_keys:revoke</code> can revoke every other Admin key, even if it has no
-            other permission.
-          </p>
-        </div>
-        <TextField
-          label="Admin API key"
-          type="password"
-          autoComplete="off"
-          spellCheck={false}
-          autoFocus
-          required
-          placeholder="tha_…"
-          value={key}
-          onValue={setKey}
-        />
+        <h1>Sign in</h1>
         {fault !== null && (
           <p className="notice notice-bad" role="alert">
             {fault}
           </p>
         )}
-        <button type="submit" className="button button-main" disabled={isBusy}>
+        {signInUrl !== null && (
+          <>
+            <a className="button button-main" href={startOf(signInUrl)}>
+              Sign in with your organization's account
+            </a>
+            <p className="quiet">Or with an Admin API key, as programs do:</p>
+          </>
+        )}
+        {signInUrl === null && (
+          <div>
+            <p>
+              With an Admin API key of your organization. You stay signed in for 12 hours, or until
+              the key is revoked. The browser does not keep the key.
+            </p>
+            <p>
+              You have none, or all were revoked? The operator makes one with{" "}
+              <code>tollhouse admin-key create</code>. A key that holds{" "}
+              <code>admin_api_keys:revoke</code> can revoke every other Admin key, even if it has no
+              other permission.
+            </p>
+          </div>
+        )}
+        <TextField
+          label="Admin API key"
+          type="password"
+          autoComplete="off"
+          spellCheck={false}
+          autoFocus={signInUrl === null}
+          required
+          placeholder="tha_…"
+          value={key}
+          onValue={setKey}
+        />
+        <button
+          type="submit"
+          className={signInUrl === null ? "button button-main" : "button"}
+          disabled={isBusy}
+        >
           {isBusy ? "Signing in…" : "Sign in"}
         </button>
       </form>
@@ -67,20 +91,15 @@ export function SignIn({ onKey }: { onKey: (key: string) => void }) {
   );
 }
 
-/** Any route tells whether a key is one; a permission that it lacks is no reason to stay outside. */
-async function faultOf(key: string): Promise<string | null> {
-  if (!/^[!-~]+$/.test(key)) return "This is not a key: it has a character that keys do not have.";
-  try {
-    const query = { limit: 1 };
-    await content(apiWith(key).GET("/manage/v1/organization/projects", { params: { query } }));
-    return null;
-  } catch (thrown) {
-    return worded(asFailure(thrown));
-  }
+const NOT_A_KEY = new Error("This is not a key: it has a character that keys do not have.");
+
+/** The provider leads back to the page that was asked for. */
+function startOf(signInUrl: string): string {
+  const { pathname, search } = window.location;
+  return `${signInUrl}?return_to=${encodeURIComponent(pathname + search)}`;
 }
 
-function worded({ explanation }: Failure): string | null {
-  if (explanation.missingPermission !== null) return null;
+function worded({ explanation }: Failure): string {
   if (explanation.code === "wrong_key_type") {
     return "This is a project key. The console needs an Admin API key.";
   }

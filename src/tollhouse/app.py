@@ -8,13 +8,12 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cached_property, partial
 
-from tollhouse import pools
+from tollhouse import console_access, pools
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.api import errors
 from tollhouse.api import routes as given_routes
 from tollhouse.api.access import AccessControl
 from tollhouse.api.admin_database import AdminDatabase
-from tollhouse.api.admin_permits import AdminPermits
 from tollhouse.api.body import BodyBounds, BodyReader, Receive, Scope, Send
 from tollhouse.api.body_quota import BodyQuota
 from tollhouse.api.cross_origin import AsgiServer, allowing_origins
@@ -134,6 +133,9 @@ class Application:
             answer_seconds=self._settings.redis.answer_seconds,
         )
         self._masters = MasterSecrets(self._settings.secrets.master_bytes())
+        self._session_access = console_access.session_access(
+            self._settings, self._admin_database, self._masters
+        )
         self._sealer = Sealer(self._admin_database, self._masters)
         self._traces = traces_to(self._settings.otel.endpoint)
         waiting_max = self._settings.activity.waiting_records_max
@@ -159,7 +161,7 @@ class Application:
         await self._limiter.renew_leases()
         await self._register()
         self._inference = await self._assemble()
-        edge = self._make_edge(Router(self._routes(), self._sites))
+        edge = self._make_edge()
         self._edge = allowing_origins(edge, self._settings.server.cors_origins)
         self._start_background_work()
         self._is_started = True
@@ -244,6 +246,7 @@ class Application:
             self._admin_database,
             self._clock,
             self._sealer,
+            self._session_access,
             record_days=settings.idempotency.record_days,
         )
         quotas = settings.quotas.stored_objects()
@@ -280,7 +283,7 @@ class Application:
             is_sandbox=settings.ledger.is_sandbox,
         )
 
-    def _make_edge(self, router: Router) -> Edge:
+    def _make_edge(self) -> Edge:
         settings = self._settings
         server = settings.server
         directory = KeyDirectory(
@@ -290,9 +293,8 @@ class Application:
             self._tasks,
             cache_size=settings.keys.cache_size,
         )
-        admin_permits = AdminPermits(
-            at_once_max=server.admin_requests_per_organization,
-            wait_seconds=server.admin_wait_seconds,
+        sessions = console_access.session_site(
+            settings, self._admin_database, directory, self._session_access, self._clock
         )
         bounds = BodyBounds(
             bytes_max=server.body_bytes_max,
@@ -301,14 +303,14 @@ class Application:
             per_organization_max=server.bodies_per_organization_max,
         )
         return Edge(
-            router,
+            Router(self._routes(), (sessions, *self._sites)),
             clock=self._clock,
             access=AccessControl(
                 directory,
                 self._last_used,
                 self._limiter,
-                admin_permits,
                 self._unidentified,
+                self._session_access,
                 customer_header=settings.keys.customer_header,
                 cell=settings.keys.cell,
                 session_headers=settings.inference.session_headers,

@@ -9,6 +9,7 @@ from tollhouse.decisions import service as decisions
 from tollhouse.keys import service as keys
 from tollhouse.ledger import jobs as ledger_jobs
 from tollhouse.ledger.verifier import Verifier
+from tollhouse.sessions import service as sessions
 from tollhouse.settings import Settings
 from tollhouse.storage import jobs as storage_jobs
 from tollhouse.storage.database import Database
@@ -41,6 +42,7 @@ def leased_jobs(
             is_archived=is_archived,
         ),
         keys.purge_job(maintenance, clock),
+        sessions.purge_job(maintenance, clock),
         activity.retention_job(
             maintenance,
             clock,

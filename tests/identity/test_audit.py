@@ -241,7 +241,7 @@ async def test_the_audit_list_shows_what_was_written(scene: Scene) -> None:
         "id": str(row["id"]),
         "object": "organization.audit_entry",
         "occurred_at": int(row["occurred_at"].timestamp()),
-        "actor": {"type": "admin_api_key", "id": str(scene.acting.key.id)},
+        "actor": {"type": "admin_api_key", "id": str(scene.acting.key.id), "name": None},
         "action": "project_api_key.suspend",
         "resource": {"type": "project_api_key", "id": scene.targets["api_key_id"]},
         "changes": [{"field": "suspended_at", "before": None, "after": _instant(row)}],

@@ -92,6 +92,8 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "storage.quotas.require_room(limit)": [1],
         "storage.quotas.require_room(count)": [projects.count_active],
         "policies.sets.require_room(objection)": [sets.at_most(sets.no_check, 1)],
+        "keys.lookup.get_person(person_id)": [UUID(int=7)],
+        "keys.lookup.get_person(permissions)": [None, frozenset({"projects:read"})],
         "keys.directory._touch_project_keys(marks)": [{(CALLER, tenant.project_key.key.id): now}],
         "keys.directory._touch_admin_keys(marks)": [{(CALLER, tenant.admin_key.key.id): now}],
     }

@@ -406,5 +406,20 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
         ),
         ("ledger_verifications", {**_OWNER, "begun_at": AT, "verified_at": AT, "differences": 0}),
     ),
+    "0022": (
+        (
+            "console_sessions",
+            {
+                "id": WORKER,
+                "secret_digest": DIGEST,
+                "owner_id": ADMIN,
+                "key_digest": DIGEST,
+                "groups": "{}",
+                "organization_ids": f"{{{ORG}}}",
+                "created_at": AT,
+                "expires_at": AT,
+            },
+        ),
+    ),
 }
 """What each revision's release would have written into the tables that the revision adds."""

@@ -21,6 +21,7 @@ _TABLES_OF = {
     "organizations": ("organizations", "organization_checks"),
     "policies": ("policies", "policy_versions", "policy_targets"),
     "projects": ("projects",),
+    "sessions": ("console_sessions",),
     "storage": (
         *("audit_log", "data_keys", "idempotency_records", "instances", "job_leases"),
         *("schema_expansions",),

@@ -1,21 +1,41 @@
-/** The one way to the gateway: typed by its OpenAPI document, on its own origin, with one key. */
+/** The one way to the API: typed by its OpenAPI document, on its own origin, by one credential. */
 
 import createClient from "openapi-fetch";
 import { failureOf, isAbandoned, unreachable } from "./failure";
 import type { paths } from "./schema";
+import type { TokenSource } from "./session";
 
-export type Api = ReturnType<typeof apiWith>;
+export type Api = ReturnType<typeof client>;
 
 /** The key lives in this closure and nowhere else: not in storage, a cookie or the address. */
-export function apiWith(key: string) {
+export function apiWith(key: string): Api {
+  return client((request) => {
+    request.headers.set("authorization", `Bearer ${key}`);
+    return reach(request);
+  });
+}
+
+/** With the tokens of a session. A refused one is renewed, unless the session has ended. */
+export function apiOf(tokens: TokenSource): Api {
+  const send = (request: Request, token: string) => {
+    request.headers.set("authorization", `Bearer ${token}`);
+    return reach(request);
+  };
+  return client(async (request) => {
+    const again = request.clone();
+    const response = await send(request, await tokens.current());
+    return response.status === 401 ? send(again, await tokens.renew()) : response;
+  });
+}
+
+function client(fetch: (request: Request) => Promise<Response>) {
   return createClient<paths>({
     baseUrl: window.location.origin,
-    headers: { authorization: `Bearer ${key}` },
     credentials: "omit",
     cache: "no-store",
     redirect: "error",
     referrerPolicy: "no-referrer",
-    fetch: reach,
+    fetch,
   });
 }
 

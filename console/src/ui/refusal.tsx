@@ -75,11 +75,15 @@ function isExpected({ missingPermission, code }: Explanation): boolean {
 }
 
 function Reason({ explanation }: { explanation: Explanation }) {
+  const { opened } = useSession();
   if (explanation.missingPermission !== null) {
     return (
       <p>
-        Your Admin key lacks the permission <code>{explanation.missingPermission}</code>. Sign in
-        with a key that has it.
+        {opened.is_person ? "You lack" : "Your Admin key lacks"} the permission{" "}
+        <code>{explanation.missingPermission}</code>.{" "}
+        {opened.is_person
+          ? "The operator grants permissions to groups of the provider you signed in with."
+          : "Sign in with a key that has it."}
       </p>
     );
   }

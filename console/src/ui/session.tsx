@@ -1,17 +1,18 @@
-/** Who is signed in. It lives in memory: a reloaded page asks for the key again. */
+/** Who is signed in, and where they act. */
 
 import { createContext, use } from "react";
 import type { Api } from "../api/client";
+import type { OpenSession } from "../api/session";
 
 export interface Session {
   readonly admin: Api;
-  /** Enough of the Admin key to know it by. */
-  readonly adminKeyStart: string;
-  /** The Admin key as lists of keys show it. */
-  readonly redactedAdminKey: string;
+  readonly opened: OpenSession;
+  /** The Admin key as lists of keys show it; null for a person. */
+  readonly redactedAdminKey: string | null;
   /** For the routes that only a project key opens; empty until somebody enters one. */
   readonly projectKey: string;
   holdProjectKey(key: string): void;
+  actIn(organizationId: string): void;
   signOut(): void;
 }
 

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from typing import Final
 
-from tollhouse.api.admin_permits import AdminPermit, AdminPermits
+from tollhouse.api.admin_permits import AdminPermit
 from tollhouse.api.head import Head, decoded
+from tollhouse.api.session_access import SessionAccess
 from tollhouse.api.unidentified_requests import UnidentifiedRequest, UnidentifiedRequests
 from tollhouse.base.ids import RequestId
 from tollhouse.contract.bounds import SESSION_ID_LENGTH_MAX
@@ -20,6 +21,8 @@ from tollhouse.keys.secrets import cell_of
 from tollhouse.keys.types import Admin, Caller, Customer, KeyKind, RequiredPermission
 from tollhouse.limits.limiter import Limiter, Permit
 from tollhouse.limits.types import LimitSubject
+from tollhouse.sessions.errors import SessionEnded
+from tollhouse.sessions.tokens import TOKEN_PREFIX
 
 _BEARER: Final = b"bearer "
 _BEARER_LENGTH: Final = len(_BEARER)
@@ -38,8 +41,8 @@ class AccessControl:
         directory: KeyDirectory,
         last_used: LastUsed,
         limiter: Limiter,
-        admin_permits: AdminPermits,
         unidentified: UnidentifiedRequests,
+        sessions: SessionAccess,
         *,
         customer_header: str,
         cell: str | None = None,
@@ -48,8 +51,8 @@ class AccessControl:
         self._directory = directory
         self._last_used = last_used
         self._limiter = limiter
-        self._admin_permits = admin_permits
         self._unidentified = unidentified
+        self._sessions = sessions
         self._customer_header = customer_header.lower().encode()
         self._cell = cell
         self._session_headers = tuple(name.lower().encode() for name in session_headers)
@@ -70,9 +73,20 @@ class AccessControl:
         key = sent_key(head, customer_header=self._customer_header if is_customer_route else None)
         known = await self._directory.find(key)
         if known is None:
+            if key.startswith(TOKEN_PREFIX):
+                return await self._by_session(key, required, now=now)
             rules.check_cell(cell_of(key), self._cell)
         caller = rules.authorize(known, required, now=now)
         self._last_used.mark(caller, now)
+        return caller
+
+    async def _by_session(self, text: str, required: RequiredPermission, *, now: datetime) -> Admin:
+        token = self._sessions.tokens.read(text, now=now)
+        if token is None:
+            raise SessionEnded
+        caller = await self._sessions.authenticate(token, required, now=now)
+        if caller.person_name is None:
+            self._last_used.mark(caller, now)
         return caller
 
     def identify_later(self, head: Head, required: RequiredPermission, trace: RequestTrace) -> None:
@@ -102,7 +116,7 @@ class AccessControl:
 
     def admin_permit(self, admin: Admin) -> Awaitable[AdminPermit]:
         """Wait until the organization may run one more Admin request."""
-        return self._admin_permits.acquire(admin.organization_id)
+        return self._sessions.admin_permits.acquire(admin.organization_id)
 
 
 def sent_key(head: Head, *, customer_header: bytes | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from tollhouse.api.call import OperationCall
+from tollhouse.api.session_access import SessionAccess
 from tollhouse.base.clock import Clock
 from tollhouse.contract.decoding import canonical
 from tollhouse.keys import service as keys
@@ -57,8 +58,17 @@ class AdminDatabase:
     remembered for `record_days`.
     """
 
-    def __init__(self, pool: Database, clock: Clock, sealer: Sealer, *, record_days: int) -> None:
+    def __init__(
+        self,
+        pool: Database,
+        clock: Clock,
+        sealer: Sealer,
+        sessions: SessionAccess,
+        *,
+        record_days: int,
+    ) -> None:
         self.pool = pool
+        self._sessions = sessions
         self._clock = clock
         self._sealer = sealer
         self._record_days = record_days
@@ -77,15 +87,24 @@ class AdminDatabase:
         """
         authority = Authority(
             organization_id=call.organization_id,
-            actor=Actor(type="admin_api_key", id=str(call.caller.key_id)),
+            actor=_actor(call.caller),
             request_id=call.request_id,
             now=call.now,
         )
         async with self.pool.mutation(authority) as tx:
-            await keys.require_working_admin_key(
-                tx, call.caller.key_id, permission=call.permission, now=self._clock.now()
-            )
+            await self.require_working(tx, call)
             yield tx
+
+    async def require_working(self, tx: Mutation, call: OperationCall[Admin, Any, Any]) -> Admin:
+        """Return the caller with its present permissions, and lock them until the commit."""
+        now = self._clock.now()
+        if call.caller.session_id is not None:
+            return await self._sessions.require_working(
+                tx, call.caller, permission=call.permission, now=now
+            )
+        return await keys.require_working_admin_key(
+            tx, call.caller.key_id, permission=call.permission, now=now
+        )
 
     async def create_once(
         self, call: OperationCall[Admin, Any, Any], creation: Creation[T]
@@ -120,6 +139,11 @@ class AdminDatabase:
             return (await self._sealer.open(replay.sealed, bound_to=_bound_to(call))).decode()
         except DataKeyGone:
             return None
+
+
+def _actor(admin: Admin) -> Actor:
+    kind = "admin_api_key" if admin.person_name is None else "person"
+    return Actor(type=kind, id=str(admin.key_id), name=admin.person_name)
 
 
 def _fingerprint(call: OperationCall[Admin, Any, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Public files that are served from memory: the web console and the documentation."""
+"""Paths that need no API key: public files from memory, and the sign-in of the console."""
 
 import gzip
 import hashlib
@@ -73,7 +73,7 @@ class StaticSite(ABC):
         started_seconds = self._clock.monotonic_seconds()
         head = Head(scope["headers"])
         request_id = RequestId(time_ordered_uuid())
-        answer = self._answer(scope["method"], scope["raw_path"], head)
+        answer = await self.answer(scope, head, request_id)
         headers = [("x-request-id", str(request_id)), *self._guards, *answer.headers]
         if head.announces_body:
             headers.append(("connection", "close"))
@@ -104,7 +104,10 @@ class StaticSite(ABC):
             )
         )
 
-    def _answer(self, method: str, raw_path: bytes, head: Head) -> StaticAnswer:
+    async def answer(self, scope: Scope, head: Head, request_id: RequestId) -> StaticAnswer:
+        """Return the answer to a request, whose body is not read."""
+        del request_id
+        method, raw_path = scope["method"], scope["raw_path"]
         if method not in ("GET", "HEAD"):
             message = f"This URL accepts {_METHODS}."
             return text_answer(405, message, PLAIN_TEXT, ("allow", _METHODS))

@@ -17,6 +17,7 @@ AuditId = NewType("AuditId", UUID)
 InstanceId = NewType("InstanceId", UUID)
 ReservationId = NewType("ReservationId", UUID)
 GrantId = NewType("GrantId", UUID)
+SessionId = NewType("SessionId", UUID)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINTED_MILLISECONDS_MAX = 253_402_300_799_999  # the end of year 9999

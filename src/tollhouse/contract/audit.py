@@ -9,12 +9,16 @@ from tollhouse.contract.origins import extension
 
 
 class AuditActor(Struct, frozen=True, kw_only=True):
-    """Who made the change: an Admin key, or the operator at the command line, who has no ID."""
+    """Who made the change: an Admin key, a person, or the operator, who has no ID.
+
+    `name` is what the OpenID provider called the person then; null for the others.
+    """
 
     mark: ClassVar[Meta] = extension("OQ-158")
 
-    type: Literal["admin_api_key", "operator"]
+    type: Literal["admin_api_key", "operator", "person"]
     id: str | None
+    name: str | None = None
 
 
 class AuditResource(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ CODES: dict[int, tuple[str, ...]] = {
     401: (
         "invalid_api_key",
         "missing_api_key",
+        "session_ended",
         "wrong_cell",
     ),
     402: (
@@ -27,6 +28,7 @@ CODES: dict[int, tuple[str, ...]] = {
     ),
     403: (
         "expiry_exceeds_creator",
+        "foreign_page",
         "insufficient_permissions",
         "key_suspended",
         "model_locked",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.traffic import (
@@ -11,7 +12,7 @@ from tollhouse.base.traffic import (
     TrafficLimits,
 )
 from tollhouse.keys.types import KeyKind, KnownKey
-from tollhouse.storage.database import Database, Mutation, Row
+from tollhouse.storage.database import Database, Mutation, Row, Transaction
 
 # The columns of moves are read by name, because a database at revision 0016 does not have them yet.
 _KEYS: Final = """
@@ -53,6 +54,19 @@ _KEYS: Final = """
                AND scope_id = ANY (ARRAY[d.organization_id, pk.project_id, pk.id])
            ) l
 """
+_PERSON: Final = """
+    SELECT 'admin' AS key_kind, o.id AS organization_id, $2::uuid AS key_id,
+           NULL::timestamptz AS expires_at, o.status, o.policy_version, o.catalog_version,
+           m.move_state, m.move_cell, m.frozen_until,
+           NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
+           NULL AS allowed_models, '{}'::text[] AS granted_checks,
+           NULL AS revoked_at, $3::text[] AS permissions
+      FROM organizations o
+     CROSS JOIN LATERAL jsonb_to_record(to_jsonb(o))
+           m (move_state text, move_cell text, frozen_until timestamptz)
+     WHERE o.id = $1
+"""
+_PERSON_FOR_SHARE: Final = f"{_PERSON} FOR KEY SHARE OF o"
 _FIND: Final = f"{_KEYS} WHERE d.digest = ANY($1::bytea[])"
 # PostgreSQL plans the statement for every array anew, because it knows how many elements it has.
 _FIND_ONE: Final = f"{_KEYS} WHERE d.digest = $1"
@@ -67,6 +81,14 @@ async def find_by_digests(  # all organizations: the secret determines which one
     else:
         rows = await database.fetch_all(_FIND, digests)
     return {row["digest"]: _known(row, _limits(row)) for row in rows}
+
+
+async def find_by_digest(  # all organizations: the secret determines which one
+    tx: Transaction, digest: bytes
+) -> KnownKey | None:
+    """Return the key that a stored digest belongs to, or None."""
+    row = await tx.fetch_one(_FIND_ONE, digest)
+    return None if row is None else _known(row, _limits(row))
 
 
 async def get_admin_caller_for_share(
@@ -97,6 +119,25 @@ async def get_admin_caller_for_share(
         organization_id,
         key_id,
     )
+    return None if row is None else _known(row, UNLIMITED_EVERYWHERE)
+
+
+async def get_person(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    person_id: UUID,
+    *,
+    permissions: frozenset[str] | None,
+) -> KnownKey | None:
+    """Return a person as the directory returns an Admin key. `permissions` of None means all.
+
+    In a `Mutation` it locks the organization as `get_admin_caller_for_share` does.
+    """
+    held = None if permissions is None else sorted(permissions)
+    if isinstance(tx, Mutation):
+        row = await tx.fetch_one(_PERSON_FOR_SHARE, organization_id, person_id, held)
+    else:
+        row = await tx.fetch_one(_PERSON, organization_id, person_id, held)
     return None if row is None else _known(row, UNLIMITED_EVERYWHERE)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from tollhouse.base.errors import OrganizationMoving
-from tollhouse.base.permissions import CUSTOMER_PERMISSIONS
+from tollhouse.base.permissions import CUSTOMER_PERMISSIONS, Permission
 from tollhouse.keys.errors import (
     ExpiryExceedsCreator,
     ExpiryExceedsRotator,
@@ -24,6 +24,7 @@ from tollhouse.keys.types import (
     Admin,
     AdminKey,
     Caller,
+    KeyKind,
     KeyStatus,
     KnownKey,
     ProjectKey,
@@ -59,6 +60,21 @@ def authorize(known: KnownKey | None, demand: RequiredPermission, *, now: dateti
         raise ProjectArchived
     if not known.holds_all and demand.permission not in known.permissions:
         raise InsufficientPermissions(missing=demand.permission)
+    return known.caller
+
+
+def working_admin(known: KnownKey | None, *, now: datetime) -> Admin:
+    """Return the caller of an Admin key that works, whatever its permissions are.
+
+    Raises as `authorize` does.
+    """
+    if known is None:
+        raise InvalidKey
+    demand = RequiredPermission(
+        kind=KeyKind.ADMIN, permission=Permission.AUDIT_READ, survives_archive=False
+    )
+    authorize(replace(known, holds_all=True), demand, now=now)
+    assert isinstance(known.caller, Admin), "the kind of the key was demanded"
     return known.caller
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
+from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId, SessionId
 from tollhouse.base.permissions import Permission
 from tollhouse.base.traffic import ScopedLimits
 
@@ -89,13 +89,19 @@ class Customer(Struct, frozen=True, kw_only=True, eq=False):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Admin:
-    """The caller with an Admin key."""
+    """The caller of Admin routes: an Admin key, or a person who signed in to the console.
+
+    `key_id` of a person is the person's ID, and only a person has a name. `session_id` names the
+    console session by which the caller acts, if it does not send its key.
+    """
 
     organization_id: OrganizationId
     key_id: AdminKeyId
     permissions: frozenset[str]
     holds_all: bool
     expires_at: datetime | None
+    session_id: SessionId | None = None
+    person_name: str | None = None
 
     def holds(self, permission: str) -> bool:
         """Return whether the key has the permission."""

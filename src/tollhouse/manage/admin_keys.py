@@ -40,9 +40,7 @@ class AdminKeyHandlers:
             expires_at = wire.future_instant(call.body.expires_at, now=call.now)
             rules.check_expiry(call.caller, expires_at)
             # The caller may have been narrowed since its head was authenticated.
-            creator = await service.require_working_admin_key(
-                tx, call.caller.key_id, permission=call.permission, now=call.now
-            )
+            creator = await self.database.require_working(tx, call)
             await service.require_room_for_admin_key(tx, self.admin_keys_max)
             return await service.create_admin_key(
                 tx,

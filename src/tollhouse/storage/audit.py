@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -12,6 +13,19 @@ from tollhouse.base.ids import AuditId, OrganizationId, RequestId, time_ordered_
 from tollhouse.storage import changes
 from tollhouse.storage.changes import Change, Fields
 from tollhouse.storage.database import Actor, Mutation, Row, Transaction
+
+_INSERT: Final = """
+    INSERT INTO audit_log (organization_id, id, occurred_at, actor_type, actor_id, action,
+                           resource_type, resource_id, changes, digest_before, digest_after,
+                           request_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+"""
+_INSERT_BY_PERSON: Final = """
+    INSERT INTO audit_log (organization_id, id, occurred_at, actor_type, actor_id, action,
+                           resource_type, resource_id, changes, digest_before, digest_after,
+                           request_id, actor_name)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,18 +62,13 @@ async def record(
         await _refuse_frozen(tx, tx.organization_id)
     resource_type, resource_id = resource
     fields_before, fields_after = changes.audited(before), changes.audited(after)
-    await tx.execute(
-        """
-        INSERT INTO audit_log (organization_id, id, occurred_at, actor_type, actor_id, action,
-                               resource_type, resource_id, changes, digest_before, digest_after,
-                               request_id)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-        """,
+    actor = tx.authority.actor
+    row = (
         tx.organization_id,
         time_ordered_uuid(),
         tx.now,
-        tx.authority.actor.type,
-        tx.authority.actor.id,
+        actor.type,
+        actor.id,
         action,
         resource_type,
         str(resource_id),
@@ -68,6 +77,11 @@ async def record(
         _digest(fields_after),
         tx.authority.request_id,
     )
+    # A database at revision 0016 does not have the column of the name yet, and no people either.
+    if actor.name is None:
+        await tx.execute(_INSERT, *row)
+    else:
+        await tx.execute(_INSERT_BY_PERSON, *row, actor.name)
     tx.note_audited()
 
 
@@ -92,9 +106,9 @@ async def page(
     """Return a page of entries, newest first; `after` is the last ID of the previous page."""
     rows = await tx.fetch_all(
         """
-        SELECT id, occurred_at, actor_type, actor_id, action, resource_type, resource_id,
-               changes, digest_before, digest_after, request_id
-          FROM audit_log
+        SELECT id, occurred_at, actor_type, actor_id, to_jsonb(a) ->> 'actor_name' AS actor_name,
+               action, resource_type, resource_id, changes, digest_before, digest_after, request_id
+          FROM audit_log a
          WHERE organization_id = $1
            AND ($2::uuid IS NULL OR id < $2)
          ORDER BY id DESC
@@ -125,7 +139,7 @@ def _entry(row: Row) -> AuditEntry:
     return AuditEntry(
         id=row["id"],
         occurred_at=row["occurred_at"],
-        actor=Actor(type=row["actor_type"], id=row["actor_id"]),
+        actor=Actor(type=row["actor_type"], id=row["actor_id"], name=row["actor_name"]),
         action=row["action"],
         resource_type=row["resource_type"],
         resource_id=row["resource_id"],

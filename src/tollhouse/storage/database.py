@@ -43,10 +43,14 @@ SESSION_SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Actor:
-    """The author of a change: an Admin key by its ID, or the operator at the command line."""
+    """The author of a change: an Admin key or a person by ID, or the operator, who has no ID.
+
+    Only a person has a name.
+    """
 
     type: str
     id: str | None
+    name: str | None = None
 
 
 OPERATOR = Actor(type="operator", id=None)

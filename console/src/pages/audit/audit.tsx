@@ -76,6 +76,13 @@ interface ActorProperties {
 
 function Actor({ actor, nameOf }: ActorProperties) {
   if (actor.type === "operator" || actor.id === null) return "Operator";
+  if (actor.type === "person") {
+    return (
+      <span className="anywhere" title={actor.id}>
+        {actor.name ?? actor.id}
+      </span>
+    );
+  }
   return <span className="anywhere">{nameOf("admin_api_key", actor.id)}</span>;
 }
 

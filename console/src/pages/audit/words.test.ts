@@ -10,7 +10,7 @@ function entry(action: string, type: string): AuditEntry {
     id: "1",
     object: "organization.audit_entry",
     occurred_at: 0,
-    actor: { type: "operator", id: null },
+    actor: { type: "operator", id: null, name: null },
     action,
     resource: { type, id: "2" },
     changes: [],

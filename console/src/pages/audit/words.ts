@@ -6,6 +6,7 @@ import { shown } from "../../base/money";
 
 const NOUNS: Readonly<Record<string, string>> = {
   admin_api_key: "Admin key",
+  console_session: "console session",
   credit_entry: "credit",
   organization: "organization",
   organization_check: "check",
@@ -40,6 +41,8 @@ const VERBS: Readonly<Record<string, string>> = {
 /** Actions that are not a verb on their resource. */
 const ACTIONS: Readonly<Record<string, string>> = {
   "ledger.backfill": "Entered past usage",
+  "session.create": "Signed in to the console",
+  "session.end": "Signed out of the console",
 };
 
 export function noun(type: string): string {

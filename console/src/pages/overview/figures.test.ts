@@ -38,7 +38,7 @@ function entry(index: number, value: string): CreditEntry {
     kind: "promotional",
     amount: { value, currency: "usd" },
     reason: "",
-    actor: { type: "operator", id: null },
+    actor: { type: "operator", id: null, name: null },
     created_at: FIRST + index * DAY_SECONDS + 5,
   };
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
@@ -31,6 +31,11 @@ class _Shown(Protocol):
     def id(self) -> str: ...
 
 
+_ACTORS: Final[dict[str, Literal["admin_api_key", "operator", "person"]]] = {
+    "admin_api_key": "admin_api_key",
+    "operator": "operator",
+    "person": "person",
+}
 T = TypeVar("T")
 ShownT = TypeVar("ShownT", bound=_Shown)
 PageT = TypeVar("PageT", bound=ListPage)
@@ -188,7 +193,7 @@ def audit_entry(entry: AuditEntry) -> audit_wire.AuditEntry:
     return audit_wire.AuditEntry(
         id=str(entry.id),
         occurred_at=unix_seconds(entry.occurred_at),
-        actor=actor(entry.actor.type, entry.actor.id),
+        actor=actor(entry.actor.type, entry.actor.id, entry.actor.name),
         action=entry.action,
         resource=audit_wire.AuditResource(type=entry.resource_type, id=entry.resource_id),
         changes=[audit_change(change) for change in entry.changes],
@@ -205,11 +210,9 @@ def audit_change(change: Change) -> audit_wire.AuditChange:
     )
 
 
-def actor(type_: str, id_: str | None) -> audit_wire.AuditActor:
+def actor(type_: str, id_: str | None, name: str | None = None) -> audit_wire.AuditActor:
     """Return the author of a change."""
-    return audit_wire.AuditActor(
-        type="operator" if type_ == "operator" else "admin_api_key", id=id_
-    )
+    return audit_wire.AuditActor(type=_ACTORS[type_], id=id_, name=name)
 
 
 def future_instant(seconds: int | UnsetType | None, *, now: datetime) -> datetime | None:

@@ -47,7 +47,8 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
 	$(RECORD) TOLLHOUSE_STREAMS=500 $(LONG) tests/faults/test_open_streams.py
 	$(RECORD) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
-	$(RECORD) TOLLHOUSE_ARCHIVE_ROUNDS=100 $(LONG) tests/archive/test_killed.py
+	$(RECORD) TOLLHOUSE_ARCHIVE_ROUNDS=100 $(LONG) tests/archive/test_killed.py tests/archive/test_exporting.py
+	$(RECORD) TOLLHOUSE_EXPORT_EVENTS=1000000 $(LONG) tests/reports/test_exports_equal_ledger.py
 	$(RECORD) TOLLHOUSE_JUDGE_FAULTS=10000 $(LONG) tests/faults/test_judge_faults.py
 	$(RECORD) TOLLHOUSE_STREAMS=2000 $(LONG) tests/evaluation/test_buffered_streams.py
 	$(RECORD) TOLLHOUSE_SIMULATION_SEEDS=10000 TOLLHOUSE_SIMULATION_EVERY=1 $(LONG) tests/simulation

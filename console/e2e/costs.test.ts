@@ -82,6 +82,20 @@ describe("costs", () => {
     expect(new Set(rows)).toEqual(new Set(await reported()));
   });
 
+  it("equal the report in the format FOCUS, too", async () => {
+    const { page } = visitor;
+
+    const started = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export FOCUS" }).click();
+    const saved = await started;
+    const text = readFileSync(await saved.path(), "utf8");
+    const [head, ...rows] = text.trimEnd().split("\r\n");
+
+    expect(saved.suggestedFilename()).toMatch(/^focus-costs-\d{4}-\d\d-\d\d-.*\.csv$/);
+    expect(head?.split(",")[0]).toBe("BilledCost");
+    expect(rows.length).toBeGreaterThanOrEqual((await reported()).length);
+  });
+
   it("can be asked for between two days, and say that there were none", async () => {
     const { page } = visitor;
     await page.getByRole("radio", { name: "From … to" }).check();

@@ -254,6 +254,7 @@ class Application:
             self._report_reads,
             ReplicaReads(self._admin_database, self._replica),
             Cursors(self._masters),
+            settings.exports.provider_name,
         )
         check = publication_check(judge_config(self._catalog))
         models = ModelHandlers(

@@ -9,6 +9,7 @@ from tollhouse.decisions import service as decisions
 from tollhouse.keys import service as keys
 from tollhouse.ledger import jobs as ledger_jobs
 from tollhouse.ledger.verifier import Verifier
+from tollhouse.nightly_export import export_job
 from tollhouse.sessions import service as sessions
 from tollhouse.settings import Settings
 from tollhouse.storage import jobs as storage_jobs
@@ -50,4 +51,5 @@ def leased_jobs(
             is_archived=is_archived,
         ),
         decisions.retention_job(maintenance, clock, decision_days=settings.policies.decision_days),
+        *(() if settings.exports.url is None else (export_job(settings),)),
     )

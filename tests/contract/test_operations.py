@@ -94,6 +94,7 @@ EXTENSION_TABLE = [
     ("PUT", RATE_LIMITS, "rate_limits:write"),
     ("DELETE", RATE_LIMITS, "rate_limits:write"),
     ("GET", "/manage/v1/organization/usage", "billing:read"),
+    ("GET", "/manage/v1/organization/costs/focus", "billing:read"),
     ("GET", REQUESTS, "activity:read"),
     ("GET", f"{REQUESTS}/{{request_id}}", "activity:read"),
     ("GET", "/manage/v1/organization/request_rollups", "activity:read"),

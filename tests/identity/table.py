@@ -205,6 +205,9 @@ ROWS = (
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
     ),
     Row(
+        *("exportCosts", "GET", "/manage/v1/organization/costs/focus", "admin", "billing:read"),
+    ),
+    Row(
         *("listPolicyDecisions", "GET", f"{_MANAGED_POLICY}/decisions", "admin", "policies:read"),
     ),
     Row(
@@ -277,6 +280,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "clearSpendingLimit": {"period": "month"},
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
+    "exportCosts": {"start_time": "0", "end_time": "1"},
     "reportRequests": {"start_time": "0", "end_time": "1"},
     "reportPolicy": {"start_time": "0", "end_time": "1"},
 }

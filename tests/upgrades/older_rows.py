@@ -376,6 +376,22 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
             },
         ),
     ),
+    "0023": (
+        (
+            "exported_days",
+            {
+                "location": "file:///a",
+                "exported_table": "costs",
+                "day": "2026-01-01",
+                "row_count": 1,
+                "size_bytes": 1,
+                "sums": {},
+                "files": {},
+                "exported_at": AT,
+                "checked_at": AT,
+            },
+        ),
+    ),
     "0018": (
         (
             "archived_days",

@@ -1,6 +1,6 @@
-/** A file made here, of what is already on the page. */
+/** A file made here, of what the page has or has just read. */
 
-export function download(name: string, text: string, mediaType: string): void {
+export function download(name: string, text: BlobPart, mediaType: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: mediaType }));
   const link = document.createElement("a");
   link.href = url;

@@ -1,6 +1,6 @@
 """The input and the output of a handler."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -58,4 +58,20 @@ class OperationAnswer:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Handler = Callable[[OperationCall[Any, Any, Any]], Awaitable[OperationAnswer]]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileAnswer:
+    """A success whose body is a file of unknown length.
+
+    The handler has read `first` already, so that what refuses the request is still an error. If
+    `rest` raises, the connection closes before the end of the body, so that no client takes the
+    file for complete.
+    """
+
+    media_type: str
+    name: str
+    first: bytes
+    rest: AsyncGenerator[bytes]
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Handler = Callable[[OperationCall[Any, Any, Any]], Awaitable[OperationAnswer | FileAnswer]]

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +19,7 @@ from tollhouse.activity.types import RequestRecord
 from tollhouse.api import errors
 from tollhouse.api.access import AccessControl
 from tollhouse.api.body import Body, BodyReader, Receive, Scope, Send
-from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.call import FileAnswer, OperationCall
 from tollhouse.api.edge_errors import (
     BodyTooLarge,
     Disconnected,
@@ -149,7 +150,9 @@ class Edge:
             ),
         )
 
-    async def _reply(self, exchange: Exchange, match: Match | None) -> Reply | StreamReply:
+    async def _reply(
+        self, exchange: Exchange, match: Match | None
+    ) -> Reply | StreamReply | FileAnswer:
         """Return the answer to a request; raise what refuses it."""
         found, route = self._find(exchange, match)
         if route is None:
@@ -253,16 +256,23 @@ class Edge:
 
     async def _handle(
         self, exchange: Exchange, route: Route, caller: Caller, parameters: dict[str, str]
-    ) -> Reply:
-        """Read the body and run the handler, while the request keeps its permits."""
+    ) -> Reply | FileAnswer:
+        """Read the body and run the handler, while the request keeps its permits.
+
+        A file keeps its permit until it is sent.
+        """
         assert route.handler is not None, "a route without an endpoint has a handler"
+        is_file = False
         try:
             call = await self._call(exchange, route, caller, parameters)
-            answer: OperationAnswer = await route.handler(call)
+            answer = await route.handler(call)
+            is_file = isinstance(answer, FileAnswer)
         finally:
             exchange.permit.leave(used_tokens=0)
-            if exchange.admin_permit is not None:
+            if exchange.admin_permit is not None and not is_file:
                 exchange.admin_permit.release()
+        if isinstance(answer, FileAnswer):
+            return answer
         return Reply(
             status=200,
             headers=answer.headers + exchange.permit.headers,
@@ -327,8 +337,11 @@ class Edge:
         limits = tuple(pair for pair in exchange.permit.headers if pair not in reply.headers)
         return msgspec.structs.replace(reply, headers=reply.headers + limits)
 
-    async def _send(self, reply: Reply | StreamReply, exchange: Exchange) -> int:
+    async def _send(self, reply: Reply | StreamReply | FileAnswer, exchange: Exchange) -> int:
         """Send an answer, and return the status to log."""
+        if isinstance(reply, FileAnswer):
+            is_read = await self._sender.send_file(reply, exchange)
+            return HTTPStatus.OK if is_read else STATUS_CLIENT_GONE
         if isinstance(reply, StreamReply):
             reply.answer.when_request_is_free(exchange.body.release)
             is_read = await self._sender.send_stream(reply, exchange)

@@ -1,9 +1,11 @@
 """Sending whole and streamed answers, with the headers that every answer has."""
 
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Final
 
 from tollhouse.api.body import ABORT, ADMITTED, HAS_LEFT
+from tollhouse.api.call import FileAnswer
 from tollhouse.api.errors import Reply
 from tollhouse.api.exchange import Exchange
 from tollhouse.api.stream_sender import STREAM_HEADERS, StreamReply, StreamSender
@@ -45,6 +47,36 @@ class ResponseSender:
             return await send_reply(reply, exchange)
         finally:
             output.end_write(piece)
+
+    async def send_file(self, answer: FileAnswer, exchange: Exchange) -> bool:
+        """Send a file piece by piece. Return whether the caller stayed until its end.
+
+        Each piece counts as buffered until the caller has read most of it. Releases the permit of
+        the request.
+        """
+        assert exchange.trace.caller is not None, "only a handler answers with a file"
+        output = self._buffers.output_for(exchange.trace.caller.organization_id)
+        headers = _headers(answer, exchange)
+        try:
+            async with aclosing(answer.rest):
+                await exchange.send(
+                    {"type": "http.response.start", "status": 200, "headers": headers}
+                )
+                piece: bytes | None = answer.first
+                while piece is not None and not _has_left(exchange):
+                    counted = output.begin_write(len(piece), _abort_of(exchange))
+                    try:
+                        await exchange.send(
+                            {"type": "http.response.body", "body": piece, "more_body": True}
+                        )
+                    finally:
+                        output.end_write(counted)
+                    piece = await anext(answer.rest, None)
+            await exchange.send({"type": "http.response.body", "body": b""})
+        finally:
+            if exchange.admin_permit is not None:
+                exchange.admin_permit.release()
+        return not _has_left(exchange)
 
     async def send_stream(self, reply: StreamReply, exchange: Exchange) -> bool:
         """Send a streamed answer. Return whether the caller stayed until its end."""
@@ -99,13 +131,19 @@ async def send_reply(reply: Reply, exchange: Exchange) -> bool:
     return not has_left
 
 
-def _headers(reply: Reply | StreamReply, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+def _headers(
+    reply: Reply | StreamReply | FileAnswer, exchange: Exchange
+) -> list[tuple[bytes, bytes]]:
     """Return the headers of an answer. The connection closes if the body was not read."""
     request_id = str(exchange.trace.request_id).encode()
     headers = [(name.encode(), value.encode()) for name, value in reply.headers]
     headers.append((b"x-request-id", request_id))
     if isinstance(reply, StreamReply):
         headers += STREAM_HEADERS
+    elif isinstance(reply, FileAnswer):
+        disposition = f'attachment; filename="{reply.name}"'
+        headers.append((b"content-type", reply.media_type.encode()))
+        headers += (_NO_STORE, (b"content-disposition", disposition.encode()))
     elif reply.body:
         headers += _JSON_HEADERS
         headers.append((b"content-length", b"%d" % len(reply.body)))

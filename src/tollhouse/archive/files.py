@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequenc
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,6 @@ from tollhouse.archive.errors import ArchiveDiffers, ArchivePackagesMissing, Arc
 from tollhouse.archive.types import (
     FORMS,
     ArchivedFile,
-    ArchivedTable,
     ColumnType,
     DayManifest,
     DaySums,
@@ -53,7 +53,7 @@ class ArchiveFiles:
         self._is_local = self._files.type_name == "local"
 
     async def write(
-        self, table: ArchivedTable, day: date, batches: AsyncIterator[Rows]
+        self, table: str, day: date, batches: AsyncIterator[Rows]
     ) -> list[ArchivedFile]:
         """Write a day, replacing what an earlier attempt left of it, and return its files.
 
@@ -73,7 +73,7 @@ class ArchiveFiles:
         with self._explained(), self._files.open_output_stream(path) as stream:
             stream.write(msgspec.json.format(msgspec.json.encode(manifest)))
 
-    def manifest(self, table: ArchivedTable, day: date) -> DayManifest:
+    def manifest(self, table: str, day: date) -> DayManifest:
         """Return the manifest that is stored beside the files of a day."""
         with (
             self._explained(),
@@ -145,7 +145,8 @@ class ArchiveFiles:
     def _started(self, form: TableForm, folder: str, number: int) -> "_FileInProgress":
         path = f"{folder}/part-{number:05}.parquet"
         # An object of S3 appears when it is complete; a file of a directory needs another name.
-        written = f"{path}{_UNFINISHED}" if self._is_local else path
+        # Two writers of one day, if a lease expired, never write into one file.
+        written = f"{path}.{token_hex(4)}{_UNFINISHED}" if self._is_local else path
         ids = {name for name in form.key if form.columns[name] is ColumnType.ID}
         repeated = [name for name in form.columns if name not in ids - {"organization_id"}]
         writer = self._parquet.ParquetWriter(
@@ -203,9 +204,7 @@ class ArchiveFiles:
         ]
         return self._arrow.Table.from_arrays(arrays, schema=schema)
 
-    def _sums(
-        self, table: ArchivedTable, folder: str, files: Iterable[ArchivedFile]
-    ) -> SumsByOrganization:
+    def _sums(self, table: str, folder: str, files: Iterable[ArchivedFile]) -> SumsByOrganization:
         form, result, last = FORMS[table], SumsByOrganization(), ""
         columns = [*dict.fromkeys((*form.key, *form.summed))]
         with self._explained():
@@ -261,7 +260,7 @@ class ArchiveFiles:
             wanted = is_equal if wanted is None else wanted & is_equal
         return stored.scanner(columns=columns, filter=wanted)
 
-    def _folder(self, table: ArchivedTable, day: date) -> str:
+    def _folder(self, table: str, day: date) -> str:
         return f"{self._root}/{table}/day={day.isoformat()}"
 
     @contextmanager

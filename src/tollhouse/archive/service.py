@@ -90,7 +90,7 @@ async def difference(database: Database, files: ArchiveFiles, day: DayManifest) 
     total = rules.total(found.values(), summed=FORMS[day.table].summed)
     if total != day.total:
         return rules.difference({"of any ID": day.total}, {"of any ID": total})
-    if day.table is not ArchivedTable.LEDGER_ENTRIES:
+    if day.table != ArchivedTable.LEDGER_ENTRIES:
         return None
     async with database.transaction() as tx:
         closings = await store.closing_sums(tx, day.day)

@@ -21,7 +21,7 @@ ROWS_AT_ONCE: Final = 131_072
 
 
 async def rows_of(  # all organizations: days are archived as a whole
-    tx: Transaction, table: ArchivedTable, partition: str
+    tx: Transaction, table: str, partition: str
 ) -> AsyncIterator[list[Row]]:
     """Yield all rows of a partition in the order of the table's key, many at once."""
     form = FORMS[table]
@@ -29,18 +29,20 @@ async def rows_of(  # all organizations: days are archived as a whole
         f"{name}::text" if kind is ColumnType.ID else name for name, kind in form.columns.items()
     )
     key = ", ".join(f"{partition}.{name}" for name in form.key)
-    async for rows in _read(tx, f"SELECT {columns} FROM {partition} ORDER BY {key}"):  # noqa: S608 - see `_read`
+    statement = f"SELECT {columns} FROM {partition} WHERE {form.rows} ORDER BY {key}"  # noqa: S608 - see `_read`
+    async for rows in _read(tx, statement):
         yield rows
 
 
 async def sums_of(  # all organizations: days are archived as a whole
-    tx: Transaction, table: ArchivedTable, partition: str
+    tx: Transaction, table: str, partition: str
 ) -> SumsByOrganization:
     """Return the sums of a partition by organization."""
-    summed = FORMS[table].summed
+    form = FORMS[table]
+    summed = form.summed
     sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in summed)
     columns = f"organization_id::text, count(*) AS rows, {sums}"
-    statement = f"SELECT {columns} FROM {partition} GROUP BY 1"  # noqa: S608 - see `_read`
+    statement = f"SELECT {columns} FROM {partition} WHERE {form.rows} GROUP BY 1"  # noqa: S608 - see `_read`
     return {
         row["organization_id"]: DaySums(
             rows=row["rows"], sums={name: int(row[name]) for name in summed}
@@ -73,12 +75,7 @@ async def add(  # all organizations: days are archived as a whole
         manifest.table,
         manifest.day,
         location,
-        manifest.total.rows,
-        manifest.size_bytes,
-        msgspec.json.encode(
-            {name: str(value) for name, value in manifest.total.sums.items()}
-        ).decode(),
-        msgspec.json.encode(manifest.files).decode(),
+        *_stored(manifest),
     )
 
 
@@ -99,6 +96,72 @@ async def find(  # all organizations: days are archived as a whole
         last_day,
     )
     return [_manifest(table, row) for row in rows]
+
+
+async def last_day_over(tx: Transaction) -> date:  # all organizations: reads no row
+    """Return the last UTC day that ended at least an hour ago, so that its records are written."""
+    return await tx.fetch_value(
+        "SELECT ((clock_timestamp() - interval '1 hour') AT TIME ZONE 'UTC')::date - 1"
+    )
+
+
+async def exported(  # all organizations: days are exported as a whole
+    tx: Transaction, location: str, table: str, first_day: date, last_day: date
+) -> dict[date, DayManifest]:
+    """Return the days of a table in a range that are exported to a location, oldest first."""
+    rows = await tx.fetch_all(
+        """
+        SELECT day, row_count, sums::text, files::text
+          FROM exported_days
+         WHERE location = $1
+           AND exported_table = $2
+           AND day BETWEEN $3 AND $4
+         ORDER BY day
+        """,
+        location,
+        table,
+        first_day,
+        last_day,
+    )
+    return {row["day"]: _manifest(table, row) for row in rows}
+
+
+async def checked_today(  # all organizations: days are exported as a whole
+    tx: Transaction, location: str
+) -> set[tuple[str, date]]:
+    """Return the tables and days whose sums were compared since the last UTC midnight."""
+    rows = await tx.fetch_all(
+        """
+        SELECT exported_table, day
+          FROM exported_days
+         WHERE location = $1
+           AND checked_at >= date_trunc('day', clock_timestamp(), 'UTC')
+        """,
+        location,
+    )
+    return {(row["exported_table"], row["day"]) for row in rows}
+
+
+async def record_exported(  # all organizations: days are exported as a whole
+    tx: Transaction, manifest: DayManifest, *, location: str
+) -> None:
+    """Record the files of a day, and that the database has their sums now."""
+    await tx.execute(
+        """
+        INSERT INTO exported_days AS known (
+            location, exported_table, day, row_count, size_bytes, sums, files)
+        VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb)
+            ON CONFLICT (location, exported_table, day) DO UPDATE
+           SET row_count = EXCLUDED.row_count, size_bytes = EXCLUDED.size_bytes,
+               sums = EXCLUDED.sums, files = EXCLUDED.files, checked_at = EXCLUDED.checked_at,
+               exported_at = CASE WHEN known.files = EXCLUDED.files THEN known.exported_at
+                                  ELSE EXCLUDED.exported_at END
+        """,
+        location,
+        manifest.table,
+        manifest.day,
+        *_stored(manifest),
+    )
 
 
 async def closing_sums(  # all organizations: days are archived as a whole
@@ -127,7 +190,18 @@ async def closing_sums(  # all organizations: days are archived as a whole
     }
 
 
-def _manifest(table: ArchivedTable, row: Row) -> DayManifest:
+def _stored(manifest: DayManifest) -> tuple[int, int, str, str]:
+    """Return the number of rows, the size, the sums and the files of a day, as they are stored."""
+    sums = {name: str(value) for name, value in manifest.total.sums.items()}
+    return (
+        manifest.total.rows,
+        manifest.size_bytes,
+        msgspec.json.encode(sums).decode(),
+        msgspec.json.encode(manifest.files).decode(),
+    )
+
+
+def _manifest(table: str, row: Row) -> DayManifest:
     sums = msgspec.json.decode(row["sums"], type=dict[str, str])
     return DayManifest(
         table=table,

@@ -77,6 +77,10 @@ COMMANDS: Final = {
         "archive.commands:command",
         "Move old days into Parquet files, and read them.",
     ),
+    "export": Entry(
+        "archive.exports:command",
+        "Write costs in the FOCUS format, and days of costs and records as Parquet.",
+    ),
     "models": Entry(
         "models.commands:command", "Import models, backends and prices from another gateway."
     ),

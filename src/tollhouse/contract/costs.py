@@ -14,7 +14,7 @@ from tollhouse.contract.bounds import (
     ReportInstant,
 )
 from tollhouse.contract.origins import GIVEN, adopted, given
-from tollhouse.contract.usage import UsageQuery
+from tollhouse.contract.usage import FocusQuery, UsageQuery
 
 UNSETTLED_HEADER = "x-tollhouse-unsettled-requests"
 """Names the header with the number of requests whose final cost is not known yet (OQ-133).
@@ -90,7 +90,7 @@ class CostPage(Struct, frozen=True, kw_only=True):
     next_page: Annotated[str | None, given(null="OQ-132")]
 
 
-def check(query: CostsQuery | UsageQuery) -> None:
+def check(query: CostsQuery | UsageQuery | FocusQuery) -> None:
     """Raise `InvalidRequest` for an empty range. The report checks a range without an end."""
     if isinstance(query.end_time, int) and query.end_time <= query.start_time:
         message = "Invalid 'end_time': it must be after 'start_time'."

@@ -345,6 +345,17 @@ REPORT_USAGE = declare(
     query=usage.UsageQuery,
     result=usage.UsagePage,
 )
+EXPORT_COSTS = declare(
+    "exportCosts",
+    f"GET {_ORGANIZATION}/costs/focus",
+    "Export costs as CSV in the format FOCUS 1.2",
+    "OQ-138",
+    "OQ-238",
+    tag="Reports",
+    permission=Permission.BILLING_READ,
+    query=usage.FocusQuery,
+    result=None,
+)
 LIST_REQUESTS = _requests_read(
     "listRequests",
     f"GET {_REQUESTS}",

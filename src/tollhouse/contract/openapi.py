@@ -15,7 +15,7 @@ from tollhouse.contract.compat_operations import CREATE_MESSAGE
 from tollhouse.contract.completions import ChatChunk
 from tollhouse.contract.costs import UNSETTLED_HEADER
 from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
-from tollhouse.contract.manage_operations import REPORT_USAGE
+from tollhouse.contract.manage_operations import EXPORT_COSTS, REPORT_USAGE
 from tollhouse.contract.operation import Credential, Operation
 from tollhouse.contract.operations import (
     COUNT_TOKENS,
@@ -209,7 +209,7 @@ def _responses(operation: Operation) -> Json:
         names.append("Idempotent-Replayed")
     if operation is COUNT_TOKENS:
         names.append("request-id")
-    if operation in (REPORT_COSTS, REPORT_USAGE):
+    if operation in (REPORT_COSTS, REPORT_USAGE, EXPORT_COSTS):
         names.append(UNSETTLED_HEADER)
     success = {
         "description": "Success",
@@ -249,6 +249,8 @@ def _failure_name(operation: Operation, status: int) -> str:
 
 
 def _content(operation: Operation) -> Json:
+    if operation.result is None:
+        return {"text/csv": {"schema": {"type": "string", **origin(operation)}}}
     content: Json = {"application/json": {"schema": schemas.reference(operation.result)}}
     if operation.streams:
         stream: Json = {"type": "string", **members(adopted("OQ-27"))}
@@ -289,7 +291,7 @@ def _failure(shape: ErrorShape, meaning: str, *, is_given: bool) -> Json:
 
 def _schemas() -> Json:
     requests = [row.body for row in OPERATIONS if row.body is not None]
-    results = [row.result for row in OPERATIONS]
+    results = [row.result for row in OPERATIONS if row.result is not None]
     events = [*response_events.EVENTS, *message_result.EVENTS]
     return schemas.render(requests, [*results, ChatChunk, *events, Envelope, MessagesEnvelope])
 

@@ -82,7 +82,8 @@ class Operation:
 
     `tail_parameter`: the last path parameter takes slashes. `creates_idempotently`: the
     operation demands `Idempotency-Key`. `takes_session`: the session headers are read and checked
-    (OQ-45). `guards`: what a request of a customer key must pass; `exemptions` take from all.
+    (OQ-45). `result`: None for a file in CSV. `guards`: what a request of a customer key must
+    pass; `exemptions` take from all.
     """
 
     id: str
@@ -95,7 +96,7 @@ class Operation:
     questions: tuple[str, ...] = ()
     body: type[Struct] | None = None
     query: type[Struct] | None = None
-    result: type[Struct]
+    result: type[Struct] | None
     tail_parameter: bool = False
     creates_idempotently: bool = False
     takes_session: bool = False
@@ -137,7 +138,7 @@ def declare(  # noqa: PLR0913 - everything that operations differ in
     *questions: str,
     tag: str,
     permission: Permission,
-    result: type[Struct],
+    result: type[Struct] | None,
     body: type[Struct] | None = None,
     query: type[Struct] | None = None,
     statuses: tuple[int, ...] | None = None,

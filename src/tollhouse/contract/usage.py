@@ -35,6 +35,17 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
     page: CostCursor | UnsetType = UNSET
 
 
+class FocusQuery(Struct, frozen=True, kw_only=True):
+    """The range and the filters of an export of costs."""
+
+    mark: ClassVar[Meta] = extension("OQ-238")
+
+    start_time: ReportInstant
+    end_time: ReportInstant | UnsetType = UNSET
+    project_ids: CostFilter | UnsetType = UNSET
+    api_key_ids: CostFilter | UnsetType = UNSET
+
+
 class UsageResult(Struct, frozen=True, kw_only=True):
     """The usage of one group in one bucket. `input_tokens` do not include cached ones.
 

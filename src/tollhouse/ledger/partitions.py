@@ -65,14 +65,15 @@ async def _close(tx: Transaction, partition: Partition) -> bool:
     )
     if await tx.fetch_value("SELECT EXISTS (SELECT FROM closed_days WHERE day = $1)", day):
         return True
-    if partition.state is not PartitionState.ATTACHED or await _has_open_hold(tx, day):
+    if partition.state is not PartitionState.ATTACHED or await has_open_hold(tx, day):
         return False
     await _write_closings(tx, day)
     await tx.execute("INSERT INTO closed_days (day) VALUES ($1)", day)
     return True
 
 
-async def _has_open_hold(tx: Transaction, day: date) -> bool:
+async def has_open_hold(tx: Transaction, day: date) -> bool:
+    """Return whether a request of the day has no final cost yet."""
     return await tx.fetch_value(
         """
         SELECT EXISTS (

@@ -126,6 +126,7 @@ def _money_routes(
         Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
         Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
         Route(operation=operations.REPORT_USAGE, handler=usage.report),
+        Route(operation=operations.EXPORT_COSTS, handler=usage.focus),
     )
 
 

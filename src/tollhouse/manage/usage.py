@@ -1,8 +1,8 @@
-"""Tokens, images and requests by hour or day."""
+"""Tokens, images and requests by hour or day, and costs as a file."""
 
 from dataclasses import dataclass
 
-from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.call import FileAnswer, OperationAnswer, OperationCall
 from tollhouse.api.handlers import reports
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.contract import usage as usage_wire
@@ -34,6 +34,10 @@ class UsageHandlers:
             next_page=page.next_cursor,
         )
         return OperationAnswer(body=body, headers=reports.headers(page.report))
+
+    async def focus(self, call: OperationCall[Admin, None, usage_wire.FocusQuery]) -> FileAnswer:
+        """GET /manage/v1/organization/costs/focus"""
+        return await self.reports.focus(call)
 
 
 def _result(used: Used) -> usage_wire.UsageResult:

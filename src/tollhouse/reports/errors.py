@@ -42,6 +42,17 @@ class ReportRangeEmpty(InvalidInput):
     template = "Invalid 'start_time': it must lie before the end, which is now if none is sent."
 
 
+class ExportRangeTooLong(InvalidInput):
+    """The range of an export has too many days."""
+
+    param = "start_time"
+    template = (
+        "Invalid 'start_time': an export has at most {self.days_max} days. Ask for the rest by "
+        "another request."
+    )
+    days_max: int
+
+
 class InvalidCursor(InvalidInput):
     """The cursor is not valid, belongs to another organization, or to another report."""
 

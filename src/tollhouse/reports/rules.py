@@ -94,9 +94,16 @@ def _lines(used: Used) -> Iterator[CostLine]:
         yield CostLine(group=group, line_item=None, amount=_total(used.sums))
         return
     prefix = f"{group.model}, "
+    for part, _, amount in cost_parts(used):
+        yield CostLine(group=group, line_item=prefix + part, amount=amount)
+
+
+def cost_parts(used: Used) -> Iterator[tuple[CostPart, int, PicoUsd]]:
+    """Return the parts that make a line item, each with its quantity and amount."""
     for part, quantity, amount in _parts(used.sums):
         if quantity > 0 or amount > 0:
-            yield CostLine(group=group, line_item=prefix + part, amount=PicoUsd(amount))
+            count = used.sums.requests if part is CostPart.REQUEST else quantity
+            yield part, count, PicoUsd(amount)
 
 
 def _parts(sums: Sums) -> tuple[tuple[CostPart, int, int], ...]:

@@ -220,6 +220,29 @@ async def unknown_project_keys(
     return [row["id"] for row in rows]
 
 
+async def names(
+    tx: Transaction,
+    organization_id: OrganizationId,
+    project_ids: Iterable[ProjectId],
+    api_key_ids: Iterable[ProjectKeyId],
+) -> tuple[str, dict[UUID, str]]:
+    """Return the name of the organization, and those of its projects and keys with these IDs."""
+    rows = await tx.fetch_all(
+        """
+        SELECT id, name FROM organizations WHERE id = $1
+         UNION ALL
+        SELECT id, name FROM projects WHERE organization_id = $1 AND id = ANY($2::uuid[])
+         UNION ALL
+        SELECT id, name FROM project_keys WHERE organization_id = $1 AND id = ANY($3::uuid[])
+        """,
+        organization_id,
+        list(project_ids),
+        list(api_key_ids),
+    )
+    found: dict[UUID, str] = {row["id"]: row["name"] for row in rows}
+    return found[organization_id], found
+
+
 def _chosen(question: CostQuery) -> tuple[list[UUID] | None, list[UUID] | None, bool, bool, bool]:
     """Return filters and grouping in the order of the statements' parameters."""
     only, grouping = question.only, question.grouping

@@ -3,12 +3,14 @@
 import re
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 
 from tollhouse.base import redis_url
-from tollhouse.base.errors import ERROR_PAGES_PATH, DeploymentError
+from tollhouse.base.errors import ERROR_PAGES_PATH
 from tollhouse.base.quotas import ORGANIZATION_SHARE, OrganizationQuotas
 from tollhouse.base.redis_url import URL_HOST, URL_OPTION, MalformedRedisUrl
+from tollhouse.settings.file_sections import ArchiveSettings, ExportSettings
+from tollhouse.settings.section import InvalidSettings, Section
 
 PREVIOUS_MASTERS_MAX = 3
 # A password with an unencoded `@`, `/`, `?` or `#` would be parsed as host, port or path, and
@@ -20,10 +22,6 @@ _DATABASE_URL = re.compile(
     r"(?:/[^\s@/?#]*)?"
     rf"(?:\?{URL_OPTION}(?:&{URL_OPTION})*)?",
     re.ASCII,
-)
-# No credential is allowed, since the exporter would repeat it in error messages.
-_ARCHIVE_URL = re.compile(
-    r"file:///[^\s?#]+|s3://[^\s/@?#]+(?:/[^\s@?#]*)?(?:\?[^\s#]*)?", re.ASCII
 )
 _COLLECTOR_URL = re.compile(rf"https?://{URL_HOST}(?:/[^\s@?#]*)?", re.ASCII)
 # Only the characters of a plain address are allowed, since it becomes part of responses.
@@ -43,12 +41,6 @@ PositiveInt = Annotated[int, Meta(ge=1)]
 HeaderName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,64}\Z")]
 
 
-class InvalidSettings(DeploymentError):
-    """The configuration is invalid. The message names the setting and says what to change."""
-
-    code = "invalid_settings"
-
-
 BODIES_TO_BODY_BYTES = 8
 """The least ratio of `bodies_bytes_max` to `body_bytes_max`. A parsed text takes up to six times
 its size in memory, and an eighth of the total is kept for small bodies."""
@@ -61,13 +53,6 @@ def _check_address(name: str, value: str | None) -> None:
             " password, '?' and '#'."
         )
         raise InvalidSettings(message)
-
-
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the configuration file. Its `repr` has no values, since some are secret."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"
 
 
 class DatabaseSettings(Section, frozen=True, kw_only=True):
@@ -113,7 +98,9 @@ class SecretSettings(Section, frozen=True, kw_only=True):
     """
 
     master: str
-    previous_masters: Annotated[list[str], Meta(max_length=PREVIOUS_MASTERS_MAX)] = []
+    previous_masters: Annotated[list[str], Meta(max_length=PREVIOUS_MASTERS_MAX)] = field(
+        default_factory=list[str]
+    )
     peppers: Annotated[dict[str, str], Meta(min_length=1, max_length=8)]
 
     def master_bytes(self) -> list[bytes]:
@@ -278,24 +265,6 @@ class ActivitySettings(Section, frozen=True, kw_only=True):
     waiting_records_max: PositiveInt = 20_000
 
 
-class ArchiveSettings(Section, frozen=True, kw_only=True):
-    """Where days go that leave the database. Without an address they are dropped.
-
-    With an address, workers drop no day of records or entries that is not archived yet.
-    """
-
-    url: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.url is not None and _ARCHIVE_URL.fullmatch(self.url) is None:
-            message = (
-                "archive.url: not of the form file:///DIRECTORY or s3://BUCKET/PREFIX. For other "
-                "services than AWS, add ?endpoint_override=HOST&scheme=https&region=REGION. "
-                "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-            )
-            raise InvalidSettings(message)
-
-
 class OtelSettings(Section, frozen=True, kw_only=True):
     """Where spans are sent by OTLP over HTTP. Without an endpoint none are recorded.
 
@@ -377,12 +346,13 @@ class Settings(Section, frozen=True, kw_only=True):
     inference: InferenceSettings = InferenceSettings()
     activity: ActivitySettings = ActivitySettings()
     archive: ArchiveSettings = ArchiveSettings()
+    exports: ExportSettings = ExportSettings()
     otel: OtelSettings = OtelSettings()
     quotas: QuotaSettings = QuotaSettings()
     compatibility: CompatibilitySettings = CompatibilitySettings()
-    backends: dict[str, dict[str, Any]] = {}
-    models: dict[str, dict[str, Any]] = {}
-    judge: dict[str, Any] = {}
+    backends: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    models: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    judge: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def documentation_url(self) -> str | None:

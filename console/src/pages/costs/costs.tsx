@@ -1,7 +1,8 @@
 /** What was spent, by day and by whoever spent it. */
 
-import { lazy, Suspense, useCallback, useEffect, useMemo } from "react";
-import { type Api, answer } from "../../api/client";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
+import { type Api, answer, content } from "../../api/client";
+import { asFailure, type Failure } from "../../api/failure";
 import type { CostBucket } from "../../api/types";
 import { walkReport } from "../../api/walking";
 import { isoDay, longDay, type Span } from "../../base/days";
@@ -16,6 +17,7 @@ import { useNames } from "../../ui/names";
 import { useChoice, useText } from "../../ui/navigation";
 import { useNow } from "../../ui/now";
 import { Page } from "../../ui/page";
+import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
 import {
@@ -178,17 +180,51 @@ function Costed({ costs }: { costs: Costing }) {
       <Panel
         title={`Costs by ${TITLES[by].toLowerCase()}`}
         actions={
-          <button
-            type="button"
-            className="button button-small"
-            onClick={() => save(broken, by, span)}
-          >
-            Download CSV
-          </button>
+          <>
+            <button
+              type="button"
+              className="button button-small"
+              onClick={() => save(broken, by, span)}
+            >
+              Download CSV
+            </button>
+            <FocusExport span={span} />
+          </>
         }
       >
         <Groups broken={broken} by={by} drawn={drawn.length} usage={usage} />
       </Panel>
+    </>
+  );
+}
+
+/** All line items of the range, in the format that tools of finance read. */
+function FocusExport({ span }: { span: Span }) {
+  const { admin } = useSession();
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const save = async () => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const query = { start_time: span.start, end_time: span.end };
+      const file = await content(
+        admin.GET("/manage/v1/organization/costs/focus", { params: { query }, parseAs: "blob" }),
+      );
+      const name = `focus-costs-${isoDay(span.start)}-${isoDay(span.end - 1)}.csv`;
+      download(name, file, "text/csv;charset=utf-8");
+    } catch (thrown) {
+      setFailure(asFailure(thrown));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button type="button" className="button button-small" disabled={isBusy} onClick={save}>
+        Export FOCUS
+      </button>
+      {failure !== null && <Refusal failure={failure} onRetry={save} />}
     </>
   );
 }

@@ -5,13 +5,14 @@ from typing import TypeVar
 
 from msgspec import UnsetType
 
-from tollhouse.api.call import OperationCall
+from tollhouse.api.call import FileAnswer, OperationCall
 from tollhouse.contract import costs
 from tollhouse.contract.costs import CostsQuery
-from tollhouse.contract.usage import UsageQuery
+from tollhouse.contract.usage import FocusQuery, UsageQuery
 from tollhouse.keys.types import Admin
 from tollhouse.reports import service
 from tollhouse.reports.cursors import Cursors
+from tollhouse.reports.focus_export import FocusExport, FocusRange
 from tollhouse.reports.service import Asked, Page
 from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Dimension, Width
 from tollhouse.storage.replica import ReplicaReads
@@ -31,6 +32,7 @@ class ReportReader:
     reads: ReplicaReads
     searches: ReplicaReads
     cursors: Cursors
+    provider_name: str
 
     async def page(
         self,
@@ -58,10 +60,39 @@ class ReportReader:
             )
         )
 
+    async def focus(self, call: OperationCall[Admin, None, FocusQuery]) -> FileAnswer:
+        """Return the costs that a call asks for, as a file."""
+        query = call.query
+        costs.check(query)
+        asked = FocusRange(
+            start=query.start_time,
+            end=_sent(query.end_time),
+            only=service.filter_of(_sent(query.project_ids), _sent(query.api_key_ids)),
+        )
+        export = FocusExport(
+            self.reads.run,
+            call.organization_id,
+            asked,
+            provider_name=self.provider_name,
+            now=call.now,
+        )
+        rest = export.pieces()
+        return FileAnswer(
+            media_type="text/csv; charset=utf-8",
+            name=f"focus-costs-{query.start_time}.csv",
+            first=await anext(rest),
+            rest=rest,
+            headers=_unsettled(export.unsettled),
+        )
+
 
 def headers(report: CostReport) -> tuple[tuple[str, str], ...]:
     """Return the header with the number of requests that have no final cost yet."""
-    return ((costs.UNSETTLED_HEADER, str(report.unsettled)),)
+    return _unsettled(report.unsettled)
+
+
+def _unsettled(requests: int) -> tuple[tuple[str, str], ...]:
+    return ((costs.UNSETTLED_HEADER, str(requests)),)
 
 
 def _sent(value: T | UnsetType) -> T | None:

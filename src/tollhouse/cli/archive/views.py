@@ -1,22 +1,24 @@
 """Archived days as rows of a table."""
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from tollhouse.archive.types import ArchivedTable, DayManifest
+from tollhouse.archive.types import ArchivedTable, DayManifest, ExportedTable
 from tollhouse.base.money import PicoUsd, to_decimal_string
 
 DAY_COLUMNS: Final = ("table", "day", "rows", "usd", "size_bytes", "files")
 DIFFERENCE_COLUMNS: Final = ("table", "day", "difference")
-_MONEY: Final = {
+_MONEY: Final[Mapping[str, str]] = {
     ArchivedTable.REQUESTS: "cost_pico",
     ArchivedTable.LEDGER_ENTRIES: "posted_pico",
+    ExportedTable.COSTS: "posted_pico",
 }
 
 
 class ShownDay(Struct, frozen=True, kw_only=True):
-    """An archived day; `sums` are exact, in tokens and pico-dollars."""
+    """An archived or exported day; `sums` are exact, in tokens and pico-dollars."""
 
     object: Literal["archive.day"] = "archive.day"
     table: str

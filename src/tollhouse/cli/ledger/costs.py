@@ -83,8 +83,8 @@ def command(
     async def read(operator: Session) -> CostReport:
         owner = await operator.organization(organization)
         now = operator.clock.now()
-        query = _query(since or _midnight(now) - timedelta(days=DEFAULT_DAYS), by)
-        end = unix_seconds(_utc(until or _midnight(now) + timedelta(days=1)))
+        query = _query(since or midnight(now) - timedelta(days=DEFAULT_DAYS), by)
+        end = unix_seconds(utc(until or midnight(now) + timedelta(days=1)))
         cursor = service.first_place(query, end, now=now)
         _refuse_too_many(cursor)
 
@@ -110,7 +110,7 @@ def _refuse_too_many(cursor: PageCursor) -> None:
 def _query(since: datetime, by: tuple[str, ...]) -> CostQuery:
     return CostQuery(
         subject=CostSubject.COSTS,
-        start=unix_seconds(_utc(since)),
+        start=unix_seconds(utc(since)),
         width=Width.DAY,
         only=CostFilter(),
         grouping=frozenset(map(Dimension, by)),
@@ -180,9 +180,11 @@ def _day(bucket: Bucket) -> str:
     return datetime.fromtimestamp(bucket.span.start, UTC).strftime("%Y-%m-%d")
 
 
-def _midnight(now: datetime) -> datetime:
+def midnight(now: datetime) -> datetime:
+    """Return the beginning of a day."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _utc(instant: datetime) -> datetime:
+def utc(instant: datetime) -> datetime:
+    """Return an instant that was given without a zone."""
     return instant.replace(tzinfo=UTC)

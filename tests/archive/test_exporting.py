@@ -1,0 +1,202 @@
+"""Exported days: each row once, equal to the database, also after kills and late changes."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.archive.exported_days import (
+    AMOUNT,
+    DAYS,
+    RECORDS,
+    export,
+    finished_days,
+    settings_with,
+    sums,
+)
+from tests.archive.s3_server import running_s3
+from tests.archive.test_killed import unfinished
+from tests.ledger.past import days_ago, enter_past
+from tests.support import seeds
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse import nightly_export
+from tollhouse.archive.errors import ExportNotConfigured
+from tollhouse.archive.exporting import ExportRange
+from tollhouse.archive.files import ArchiveFiles
+from tollhouse.archive.types import ExportedTable
+from tollhouse.settings import ExportSettings
+
+ROUNDS = int(os.environ.get("TOLLHOUSE_ARCHIVE_ROUNDS", "1"))
+KILLS_MAX = 5
+TURNS = (10, 150)
+NEVER = 1_000_000
+COST = len(DAYS) * 3 * AMOUNT
+
+
+@pytest.fixture(params=["directory", "s3"])
+def url(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Generator[str]:
+    if request.param == "directory":
+        yield (tmp_path / "exports").as_uri()
+    else:
+        with running_s3(monkeypatch) as address:
+            yield address
+
+
+async def test_a_day_is_written_once_with_its_costs_and_records(
+    org: OrganizationFixture, database_url: str, url: str
+) -> None:
+    ledger = await finished_days(org, database_url)
+    settings = settings_with(database_url, url)
+
+    written = await export(ledger.org.database, settings)
+
+    costs = [day for day in written if day.table == ExportedTable.COSTS]
+    records = [day for day in written if day.table == ExportedTable.REQUESTS]
+    assert [day.day for day in costs] == [days_ago(days) for days in DAYS]
+    assert sum(day.total.sums["posted_pico"] for day in costs) == COST
+    assert [day.total.rows for day in records] == [RECORDS] * len(DAYS)
+    for day in written:
+        assert ArchiveFiles(url).manifest(day.table, day.day) == day
+    assert await export(ledger.org.database, settings) == []
+
+
+async def test_duckdb_reads_the_sums_of_the_ledger(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    ledger = await finished_days(org, database_url)
+    settings = settings_with(database_url, tmp_path.as_uri())
+
+    await export(ledger.org.database, settings)
+
+    assert sums(str(tmp_path), "costs", "posted_pico") == (2 * len(DAYS), COST)
+    assert sums(str(tmp_path), "requests", "cost_pico")[0] == RECORDS * len(DAYS)
+
+
+async def run(database_url: str, url: str, turn: int) -> int:
+    """Export in a process that kills itself at this turn; return its exit code."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.archive.killed_export", database_url, url, str(turn)),
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    return await process.wait()
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+async def test_killed_runs_lose_no_row_and_write_none_twice(
+    org: OrganizationFixture, database_url: str, tmp_path: Path, number: int
+) -> None:
+    chance, url = seeds.chance(number), (tmp_path / "exports").as_uri()
+    await finished_days(org, database_url)
+    killed = 0
+
+    while killed < KILLS_MAX and await run(database_url, url, chance.randrange(*TURNS)) != 0:
+        killed += 1
+    assert await run(database_url, url, NEVER) == 0
+
+    assert killed > 0
+    assert sums(f"{tmp_path}/exports", "costs", "posted_pico") == (2 * len(DAYS), COST)
+    assert sums(f"{tmp_path}/exports", "requests", "cost_pico")[0] == RECORDS * len(DAYS)
+    assert not unfinished(tmp_path)
+
+
+async def test_a_day_with_an_open_hold_waits(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    ledger = await finished_days(org, database_url)
+    settings = settings_with(database_url, tmp_path.as_uri())
+    open_day = days_ago(DAYS[1])
+    database = ledger.org.database
+    async with database.transaction() as tx:
+        await tx.execute(
+            """
+            INSERT INTO ledger_entries (
+                organization_id, admitted_day, reservation_id, phase, kind, admitted_at,
+                deadline_at, project_id, api_key_id, model, price_revision, instance_id,
+                bills_without_answer, held_pico)
+            SELECT organization_id, admitted_day, gen_random_uuid(), phase, kind, admitted_at,
+                   deadline_at, project_id, api_key_id, model, price_revision, instance_id,
+                   bills_without_answer, held_pico
+              FROM ledger_entries
+             WHERE admitted_day = $1 AND phase = 0
+             LIMIT 1
+            """,
+            open_day,
+        )
+
+    written = await export(database, settings)
+
+    assert {day.day for day in written} == {days_ago(DAYS[0]), days_ago(DAYS[2])}
+
+
+async def test_a_changed_day_is_written_again_by_the_next_night(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    ledger = await finished_days(org, database_url)
+    settings = settings_with(database_url, tmp_path.as_uri())
+    database = ledger.org.database
+    await export(database, settings)
+    for days in DAYS:
+        await enter_past(ledger, days_ago(days), AMOUNT)
+
+    same_night = await export(database, settings)
+    async with database.transaction() as tx:
+        await tx.execute("UPDATE exported_days SET checked_at = checked_at - interval '1 day'")
+    next_night = await export(database, settings)
+
+    assert same_night == []
+    assert [(day.table, day.day, day.total.rows) for day in next_night] == [
+        (ExportedTable.COSTS, days_ago(days), 3) for days in DAYS[1:]
+    ]
+    assert sums(str(tmp_path), "costs", "posted_pico")[1] == COST + 2 * AMOUNT
+
+
+async def test_a_range_is_compared_and_written_at_once(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    ledger = await finished_days(org, database_url)
+    settings = settings_with(database_url, tmp_path.as_uri())
+    database, old = ledger.org.database, days_ago(DAYS[0])
+    await export(database, settings)
+    await enter_past(ledger, old, AMOUNT)
+
+    written = await nightly_export.export(
+        database, None, settings, ExportRange(first=old, last=old)
+    )
+
+    assert [(day.table, day.day) for day in written] == [(ExportedTable.COSTS, old)]
+    assert sums(str(tmp_path), "costs", "posted_pico")[1] == COST + AMOUNT
+
+
+async def test_the_job_exports_in_a_process_of_its_own(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    await finished_days(org, database_url)
+
+    await nightly_export.export_job(settings_with(database_url, tmp_path.as_uri())).run()
+
+    assert sums(str(tmp_path), "costs", "posted_pico") == (2 * len(DAYS), COST)
+
+
+async def test_a_job_that_fails_says_so(org: OrganizationFixture, database_url: str) -> None:
+    job = nightly_export.export_job(settings_with(database_url, "file:///proc/no/such/place"))
+    await finished_days(org, database_url)
+
+    with pytest.raises(nightly_export.ExportFailed, match="code 1"):
+        await job.run()
+
+
+async def test_without_an_address_nothing_is_exported(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    settings = settings_with(database_url, tmp_path.as_uri())
+    without = type(settings)(
+        database=settings.database, secrets=settings.secrets, exports=ExportSettings()
+    )
+
+    with pytest.raises(ExportNotConfigured):
+        await export(org.database, without)

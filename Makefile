@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-cells test-clients test-vllm mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -39,6 +39,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_EXAMPLES=5000 $(LONG) tests/inference/test_response_interleavings.py
 	$(RECORD) TOLLHOUSE_LEDGER_STEPS=20000 $(LONG) tests/ledger/test_state_machine.py
 	$(RECORD) TOLLHOUSE_MIGRATION_KILLS=10000 $(LONG) tests/storage/test_migrations.py
+	$(RECORD) TOLLHOUSE_FUZZ_SECONDS=900 $(LONG) tests/fuzz
 	$(RECORD) $(UPGRADES)
 	$(RECORD) $(AVAILABILITY)
 	$(RECORD) $(CELLS)
@@ -72,6 +73,9 @@ test-upgrades: ## a rolling upgrade from 0.2.0 and back, a restore, both under l
 
 test-cells: ## two cells behind nginx and Envoy: 50 organizations, 10 moves killed at each step, a cell lost
 	$(CELLS)
+
+fuzz: ## look 15 minutes in each parser for inputs that break it, keep inputs that reach new code: 90 minutes
+	$(BIN)/python -m tests.fuzz --seconds 900 --keep
 
 test-clients: ## tests with ten real clients, which are installed once (1.7 GB); writes docs/clients.md
 	$(BIN)/python -m tools.clients

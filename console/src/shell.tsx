@@ -3,6 +3,7 @@
 import { type ReactNode, useMemo, useState } from "react";
 import { type Place, placeOf, SECTIONS, sectionOf } from "./base/places";
 import { AdminKeys } from "./pages/admin-keys/admin-keys";
+import { Alerts } from "./pages/alerts/alerts";
 import { Audit } from "./pages/audit/audit";
 import { Costs } from "./pages/costs/costs";
 import { Credit } from "./pages/credit/credit";
@@ -61,6 +62,8 @@ function pageAt(place: Place): ReactNode {
       return <Request id={place.id} />;
     case "limits":
       return <Limits />;
+    case "alerts":
+      return <Alerts />;
     case "models":
       return <Models />;
     case "policies":

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 
 from tollhouse import console_access, pools
 from tollhouse.activity.recorder import RequestRecorder
+from tollhouse.alerts.delivery import LOOK_AT_BACKENDS_EVERY_SECONDS, BackendWatch
 from tollhouse.api import errors
 from tollhouse.api import routes as given_routes
 from tollhouse.api.access import AccessControl
@@ -45,6 +46,7 @@ from tollhouse.ledger.verifier import SHOW_EVERY, Verifier
 from tollhouse.limits import limiter
 from tollhouse.limits.limiter import Limiter
 from tollhouse.manage import routes as manage_routes
+from tollhouse.manage.alerts import AlertDestinations
 from tollhouse.manage.policies import PublicationRules
 from tollhouse.observability import bound_metrics, metrics
 from tollhouse.observability.tracing import trace_contexts, traces_to
@@ -161,6 +163,7 @@ class Application:
         await self._limiter.renew_leases()
         await self._register()
         self._inference = await self._assemble()
+        self._is_ready = self._inference.model_resolver.is_backend_ready
         edge = self._make_edge()
         self._edge = allowing_origins(edge, self._settings.server.cors_origins)
         self._start_background_work()
@@ -257,10 +260,7 @@ class Application:
             settings.exports.provider_name,
         )
         check = publication_check(judge_config(self._catalog))
-        models = ModelHandlers(
-            catalog=self._catalog,
-            is_backend_ready=self._inference.model_resolver.is_backend_ready,
-        )
+        models = ModelHandlers(catalog=self._catalog, is_backend_ready=self._is_ready)
         given = given_routes.routes(
             database,
             reports,
@@ -270,7 +270,13 @@ class Application:
             token_counter=self._inference.token_counter,
             messages_under_v1=settings.compatibility.messages_under_v1,
         )
-        return given + manage_routes.routes(
+        alerts = AlertDestinations(
+            networks=settings.alerts.networks(),
+            email_domains=settings.alerts.email_domains,
+            sends_email=settings.alerts.smtp_host is not None,
+            subscriptions_max=quotas.alert_subscriptions,
+        )
+        managed = manage_routes.routes(
             database,
             reports,
             peppers=self._peppers,
@@ -283,6 +289,7 @@ class Application:
             models=models,
             is_sandbox=settings.ledger.is_sandbox,
         )
+        return given + managed + manage_routes.alert_routes(database, alerts)
 
     def _make_edge(self) -> Edge:
         settings = self._settings
@@ -356,6 +363,8 @@ class Application:
         self._repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
         verifier = Verifier(self._admin_database, self._report_reads)
         self._repeat("ledger-verified", verifier.show, SHOW_EVERY.total_seconds())
+        backends = BackendWatch(self._background_database, self._catalog.backends, self._is_ready)
+        self._repeat("backend-alerts", backends.look, LOOK_AT_BACKENDS_EVERY_SECONDS)
         self.jobs = leased_jobs(
             self._settings,
             self._clock,

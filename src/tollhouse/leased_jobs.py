@@ -3,6 +3,8 @@
 from functools import partial
 
 from tollhouse.activity import service as activity
+from tollhouse.alerts.delivery import AlertDeliverer, DeliveryConfig
+from tollhouse.alerts.mail import MailServer
 from tollhouse.archive.service import is_archived as archived
 from tollhouse.base.clock import Clock
 from tollhouse.decisions import service as decisions
@@ -11,7 +13,7 @@ from tollhouse.ledger import jobs as ledger_jobs
 from tollhouse.ledger.verifier import Verifier
 from tollhouse.nightly_export import export_job
 from tollhouse.sessions import service as sessions
-from tollhouse.settings import Settings
+from tollhouse.settings import AlertSettings, Settings
 from tollhouse.storage import jobs as storage_jobs
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
@@ -52,4 +54,27 @@ def leased_jobs(
         ),
         decisions.retention_job(maintenance, clock, decision_days=settings.policies.decision_days),
         *(() if settings.exports.url is None else (export_job(settings),)),
+        *AlertDeliverer(maintenance, sealer, clock, _delivery_config(settings.alerts)).jobs(),
+    )
+
+
+def _delivery_config(settings: AlertSettings) -> DeliveryConfig:
+    mail_server = None
+    if settings.smtp_host is not None and settings.smtp_sender is not None:
+        mail_server = MailServer(
+            host=settings.smtp_host,
+            port=settings.smtp_port,
+            tls=settings.smtp_tls,
+            user=settings.smtp_user,
+            password=settings.smtp_password,
+            sender=settings.smtp_sender,
+            seconds=settings.timeout_seconds,
+        )
+    return DeliveryConfig(
+        seconds=settings.timeout_seconds,
+        attempts_max=settings.attempts_max,
+        retry_seconds=settings.retry_seconds,
+        days=settings.delivery_days,
+        networks=settings.networks(),
+        mail_server=mail_server,
     )

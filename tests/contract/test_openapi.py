@@ -163,7 +163,7 @@ def test_the_tags_are_those_of_the_specification_and_ours(rendered: Json) -> Non
         *("Health", "Models", "Inference", "Credits", "Organization", "Projects"),
         *("Project keys", "Admin keys", "Spending limits", "Reports", "Policies"),
     }
-    assert set(tags) - given == {"Messages", "Rate limits", "Requests"}
+    assert set(tags) - given == {"Alerts", "Messages", "Rate limits", "Requests"}
 
 
 def test_a_security_scheme_says_which_part_of_it_is_given(rendered: Json) -> None:

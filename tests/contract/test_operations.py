@@ -47,6 +47,7 @@ KEY = f"{PROJECTS}/{{project_id}}/api_keys/{{api_key_id}}"
 POLICIES = "/manage/v1/organization/policies"
 CREDITS = "/manage/v1/organization/credits"
 LIMITS = "/manage/v1/organization/spending_limits"
+ALERTS = "/manage/v1/organization/alert_subscriptions"
 RATE_LIMITS = "/manage/v1/organization/rate_limits"
 REQUESTS = "/manage/v1/organization/requests"
 EXTENSION_TABLE = [
@@ -98,6 +99,14 @@ EXTENSION_TABLE = [
     ("GET", REQUESTS, "activity:read"),
     ("GET", f"{REQUESTS}/{{request_id}}", "activity:read"),
     ("GET", "/manage/v1/organization/request_rollups", "activity:read"),
+    ("GET", ALERTS, "alerts:read"),
+    ("POST", ALERTS, "alerts:write"),
+    ("GET", f"{ALERTS}/{{alert_subscription_id}}", "alerts:read"),
+    ("PUT", f"{ALERTS}/{{alert_subscription_id}}", "alerts:write"),
+    ("DELETE", f"{ALERTS}/{{alert_subscription_id}}", "alerts:write"),
+    ("POST", f"{ALERTS}/{{alert_subscription_id}}/rotate_secret", "alerts:write"),
+    ("POST", f"{ALERTS}/{{alert_subscription_id}}/test", "alerts:write"),
+    ("GET", "/manage/v1/organization/alert_deliveries", "alerts:read"),
 ]
 ALL_GUARDS = frozenset(Guard)
 
@@ -180,6 +189,8 @@ def test_every_creation_is_idempotent() -> None:
         "createManagedProjectKey",
         "rotateProjectKey",
         "createTestPayment",
+        "createAlertSubscription",
+        "rotateAlertSecret",
     ]
 
 

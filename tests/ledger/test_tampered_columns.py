@@ -40,6 +40,7 @@ UNVERIFIED: Final = {
     "accounts": {
         "is_alerted": ALERTED,
         "frozen_until": "no amount follows from a move to another cell",
+        "next_alert_pico": "decides when an alert is raised, not an amount",
     },
     "spending_counters": {"is_alerted": ALERTED},
     "credit_grants": dict.fromkeys(

@@ -16,4 +16,4 @@ def table(routes: Callable[..., tuple[Route, ...]], **chosen: object) -> tuple[R
     return routes(**made | chosen)
 
 
-ROUTES = table(given.routes) + table(managed.routes)
+ROUTES = table(given.routes) + table(managed.routes) + table(managed.alert_routes)

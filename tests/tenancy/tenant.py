@@ -5,12 +5,15 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from tests.activity.records import Customer
+from tests.alerts.subscribing import outbox, subscribe
 from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
 from tollhouse.activity import store as activity
 from tollhouse.activity.types import RequestRecord
+from tollhouse.alerts import service as alerts
+from tollhouse.alerts.types import AlertDelivery, AlertSubscription, AlertThresholds
 from tollhouse.base.ids import AdminKeyId, AuditId, GrantId, time_ordered_uuid
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
@@ -68,6 +71,8 @@ class Tenant:
     record: EvaluationRecord
     claim: Claim
     audit_id: AuditId
+    subscription: AlertSubscription
+    delivery: AlertDelivery
 
 
 async def new_tenant(org: OrganizationFixture, url: str) -> Tenant:
@@ -81,6 +86,7 @@ async def new_tenant(org: OrganizationFixture, url: str) -> Tenant:
     request, failed = await _requested(org, project, key)
     open_hold, settled_hold, unsettled = await _spent(ledger)
     await _verified(org)
+    subscription, delivery = await _subscribed(org)
     return Tenant(
         organization=await _organization(org),
         check=await _checked(org),
@@ -100,7 +106,22 @@ async def new_tenant(org: OrganizationFixture, url: str) -> Tenant:
         record=await _examined(org, request, published),
         claim=await _claimed(org),
         audit_id=await _last_audit(org),
+        subscription=subscription,
+        delivery=delivery,
     )
+
+
+async def _subscribed(org: OrganizationFixture) -> tuple[AlertSubscription, AlertDelivery]:
+    """Somebody is told about the credit, and was sent a test."""
+    thresholds = AlertThresholds(credit_below_pico_usd=PicoUsd(2 * CREDIT))
+    subscription, _ = await subscribe(org, thresholds)
+    async with org.database.mutation(org.authority()) as tx:
+        # So that it is to be raised again.
+        await tx.execute(
+            "DELETE FROM alert_deliveries WHERE organization_id = $1", org.organization_id
+        )
+        await alerts.send_test(tx, subscription.id)
+    return subscription, (await outbox(org))[0]
 
 
 async def _verified(org: OrganizationFixture) -> None:

@@ -11,8 +11,11 @@ from uuid import UUID
 
 from tests.tenancy.tenant import Tenant
 from tollhouse.activity import types as activity
+from tollhouse.alerts.types import AlertSubscription, DeliveryAttempt, DeliveryState
 from tollhouse.base.ids import (
     AdminKeyId,
+    AlertDeliveryId,
+    AlertSubscriptionId,
     AuditId,
     GrantId,
     InstanceId,
@@ -78,6 +81,10 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "now": [now],
         "at": [now],
         "expired_before": [now - timedelta(days=1)],
+        "previous_until": [now],
+        "retry_after": [timedelta(0)],
+        "overlap": [timedelta(0)],
+        "sealed": [b"sealed"],
         "ledger.lost.charged(request_ids)": [[RequestId(tenant.settled_hold.reservation_id)]],
         "ledger.lost.charged(since)": [now],
         "ledger.lost.last_admission(since)": [now],
@@ -121,6 +128,8 @@ def _identifiers(tenant: Tenant) -> dict[Any, list[Any]]:
         PolicyId: [tenant.published.id, tenant.paused.id],
         GrantId: [tenant.grant.id],
         AuditId: [tenant.audit_id],
+        AlertSubscriptionId: [tenant.subscription.id],
+        AlertDeliveryId: [tenant.delivery.id],
         RequestId: [tenant.request.request_id],
         ReservationId: [hold.reservation_id for hold in _holds(tenant)],
         InstanceId: [tenant.unsettled.instance_id],
@@ -149,6 +158,9 @@ def _records(tenant: Tenant) -> dict[Any, list[Any]]:
         RateLimit: [_limit(tenant)],
         LimitId: [tenant.limit.place],
         Claim: [tenant.claim],
+        AlertSubscription: [replace(tenant.subscription, name="changed")],
+        DeliveryAttempt: [DeliveryAttempt(status=204)],
+        DeliveryState: [DeliveryState.DELIVERED],
         activity.RequestRecord: [tenant.request],
         decisions.EvaluationRecord: [tenant.record],
     }

@@ -437,5 +437,36 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
             },
         ),
     ),
+    "0024": (
+        (
+            "alert_subscriptions",
+            {
+                **_OWNER,
+                "id": SETTLED,
+                "name": "n",
+                "url": "https://receiver.example/",
+                "emails": [],
+                "cap_percents": [80],
+                "credit_percents": [80],
+                "backend_down": False,
+                "created_at": AT,
+            },
+        ),
+        (
+            "alert_deliveries",
+            {
+                **_OWNER,
+                "id": OPEN,
+                "subscription_id": SETTLED,
+                "type": "test",
+                "dedup_key": "d",
+                "details": "{}",
+                "raised_at": AT,
+                "state": "pending",
+                "attempts": 0,
+                "next_attempt_at": AT,
+            },
+        ),
+    ),
 }
 """What each revision's release would have written into the tables that the revision adds."""

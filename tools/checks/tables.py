@@ -8,6 +8,7 @@ from tools.checks.source import Finding, Source
 
 _TABLES_OF = {
     "activity": ("requests", "request_hours", "record_gaps"),
+    "alerts": ("alert_subscriptions", "alert_deliveries"),
     "archive": ("archived_days", "exported_days"),
     "decisions": ("evaluations", "policy_decisions", "policy_days"),
     "keys": ("project_keys", "admin_keys", "key_directory", "peppers"),

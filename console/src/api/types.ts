@@ -6,6 +6,8 @@ type Schemas = components["schemas"];
 
 export type AdminKey = Schemas["AdminKey"];
 export type AdminPermission = Schemas["NarrowAdminKey"]["permissions"][number];
+export type AlertDelivery = Schemas["AlertDelivery"];
+export type AlertSubscription = Schemas["AlertSubscription"];
 export type AuditChange = Schemas["AuditChange"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type CostBucket = Schemas["CostBucket"];
@@ -35,5 +37,6 @@ export type RateLimit = Schemas["RateLimit"];
 export type RequestDetails = Schemas["RequestDetails"];
 export type RequestRecord = Schemas["RequestRecord"];
 export type RequestRollupBucket = Schemas["RequestRollupBucket"];
+export type SetAlertSubscription = Schemas["SetAlertSubscription"];
 export type SpendingLimit = Schemas["SpendingLimit"];
 export type UsageBucket = Schemas["UsageBucket"];

@@ -13,6 +13,7 @@ export type Place =
   | { readonly page: "projects" }
   | { readonly page: "project"; readonly id: string }
   | { readonly page: "limits" }
+  | { readonly page: "alerts" }
   | { readonly page: "models" }
   | { readonly page: "playground" }
   | { readonly page: "credit" }
@@ -33,6 +34,7 @@ export const SECTIONS: ReadonlyArray<{ readonly page: Section; readonly title: s
   { page: "policies", title: "Policies" },
   { page: "projects", title: "Projects and keys" },
   { page: "limits", title: "Limits and caps" },
+  { page: "alerts", title: "Alerts" },
   { page: "models", title: "Models" },
   { page: "playground", title: "Playground" },
   { page: "admin-keys", title: "Admin keys" },

@@ -35,6 +35,7 @@ const DRAWINGS: Readonly<Record<Section, ReactNode>> = {
       <path d="M10 12l3.5-4" />
     </>
   ),
+  alerts: <path d="M5 14V9a5 5 0 0 1 10 0v5l1.5 1.5h-13zM8.5 17.5h3" />,
   models: (
     <>
       <path d="M10 2.5l6.5 3.75v7.5L10 17.5l-6.5-3.75v-7.5z" />

@@ -70,7 +70,7 @@ class AdminDatabase:
         self.pool = pool
         self._sessions = sessions
         self._clock = clock
-        self._sealer = sealer
+        self.sealer = sealer
         self._record_days = record_days
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
@@ -112,7 +112,7 @@ class AdminDatabase:
         """Create the resource, or return the one that the same request created before."""
         sealed = None
         if creation.secret is not None:
-            sealed = await self._sealer.seal(
+            sealed = await self.sealer.seal(
                 creation.secret.encode(), bound_to=_bound_to(call), now=call.now
             )
         claim = Claim(
@@ -136,7 +136,7 @@ class AdminDatabase:
         if replay.sealed is None:
             return None
         try:
-            return (await self._sealer.open(replay.sealed, bound_to=_bound_to(call))).decode()
+            return (await self.sealer.open(replay.sealed, bound_to=_bound_to(call))).decode()
         except DataKeyGone:
             return None
 

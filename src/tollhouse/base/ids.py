@@ -18,6 +18,8 @@ InstanceId = NewType("InstanceId", UUID)
 ReservationId = NewType("ReservationId", UUID)
 GrantId = NewType("GrantId", UUID)
 SessionId = NewType("SessionId", UUID)
+AlertSubscriptionId = NewType("AlertSubscriptionId", UUID)
+AlertDeliveryId = NewType("AlertDeliveryId", UUID)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINTED_MILLISECONDS_MAX = 253_402_300_799_999  # the end of year 9999

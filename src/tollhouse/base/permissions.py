@@ -30,6 +30,8 @@ class Permission(StrEnum):
     RATE_LIMITS_WRITE = "rate_limits:write"
     ACTIVITY_READ = "activity:read"
     AUDIT_READ = "audit:read"
+    ALERTS_READ = "alerts:read"
+    ALERTS_WRITE = "alerts:write"
 
 
 CUSTOMER_PERMISSIONS = frozenset({Permission.INFERENCE_WRITE, Permission.MODELS_READ})

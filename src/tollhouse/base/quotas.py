@@ -22,6 +22,7 @@ class Quota(StrEnum):
     ADMIN_KEYS = "admin_keys"
     POLICIES = "policies"
     POLICIES_IN_EFFECT = "policies_in_effect"
+    ALERT_SUBSCRIPTIONS = "alert_subscriptions"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +33,7 @@ class OrganizationQuotas:
     project_keys: int
     admin_keys: int
     policies: int
+    alert_subscriptions: int
 
 
 class WorkerQuota:

@@ -55,6 +55,10 @@ COMMANDS: Final = {
         "ledger.caps:command",
         "Cap spending of an organization, project or key, per month or for all time.",
     ),
+    "alerts": Entry(
+        "organizations.alerts:command",
+        "Tell a URL or e-mail addresses about caps, credit, policies, holds and backends.",
+    ),
     "limits": Entry(
         "organizations.limits:command",
         "Limit requests per minute, tokens per minute and concurrent requests.",

@@ -88,6 +88,11 @@ COST_FILTER_IDS_MAX = 100
 COST_GROUPINGS_MAX = 3
 ALERT_PERCENT_DEFAULT = 80  # OQ-170
 ALERT_PERCENT_MAX = 100  # OQ-170
+ALERT_PERCENTS_MAX = 10  # OQ-143
+ALERT_EMAILS_MAX = 10  # OQ-143
+ALERT_COUNT_MAX = 100_000  # OQ-143
+ALERT_URL_LENGTH_MAX = 2_000  # OQ-143
+EMAIL_LENGTH_MAX = 254  # OQ-143
 REQUESTS_PER_MINUTE_MAX = 10_000_000  # OQ-139
 TOKENS_PER_MINUTE_MAX = 1_000_000_000_000  # OQ-139
 CONCURRENT_REQUESTS_MAX = 1_000_000  # OQ-140
@@ -105,6 +110,8 @@ _INVISIBLE = (
 """Characters that no font shows. A name with nothing else is blank."""
 NAME_PATTERN = rf"\A(?=.*[^\s{_INVISIBLE}])[^{_BREAKS_AND_CONTROLS}{_BIDI_CONTROLS}]+\Z"  # OQ-149
 STATUS_PATTERN = r"\A[1-5](?:[0-9]{2}|xx)\Z"
+EMAIL_PATTERN = r"\A[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z"
+ALERT_URL_PATTERN = r"\Ahttps?://[\x21-\x7e]+\Z"
 USD_PATTERN = r"\A[0-9]{1,12}(\.[0-9]{1,12})?\Z"
 
 PathId = Annotated[str, Meta(min_length=1, max_length=PATH_ID_LENGTH_MAX)]
@@ -137,6 +144,11 @@ StatusFilter = Annotated[str, Meta(pattern=STATUS_PATTERN)]
 OperationName = Annotated[str, Meta(min_length=1, max_length=OPERATION_NAME_LENGTH_MAX)]
 ErrorCode = Annotated[str, Meta(min_length=1, max_length=ERROR_CODE_LENGTH_MAX)]
 AlertPercent = Annotated[int, Meta(ge=1, le=ALERT_PERCENT_MAX)]
+AlertPercents = Annotated[list[AlertPercent], Meta(max_length=ALERT_PERCENTS_MAX)]
+AlertCount = Annotated[int, Meta(ge=1, le=ALERT_COUNT_MAX)]
+AlertUrl = Annotated[str, Meta(max_length=ALERT_URL_LENGTH_MAX, pattern=ALERT_URL_PATTERN)]
+AlertEmail = Annotated[str, Meta(max_length=EMAIL_LENGTH_MAX, pattern=EMAIL_PATTERN)]
+AlertEmails = Annotated[list[AlertEmail], Meta(max_length=ALERT_EMAILS_MAX)]
 RequestsPerMinute = Annotated[int, Meta(ge=1, le=REQUESTS_PER_MINUTE_MAX)]
 TokensPerMinute = Annotated[int, Meta(ge=1, le=TOKENS_PER_MINUTE_MAX)]
 ConcurrentRequests = Annotated[int, Meta(ge=1, le=CONCURRENT_REQUESTS_MAX)]
@@ -175,6 +187,8 @@ AdminPermissions = Annotated[
 FORMS = {
     QUESTION_PATTERN: "a question that ends with '?'",
     STATUS_PATTERN: "a status such as 503, or a class such as 5xx",
+    EMAIL_PATTERN: "an e-mail address",
+    ALERT_URL_PATTERN: "an address such as https://HOST/PATH, percent-encoded",
     USD_PATTERN: "a plain decimal with at most 12 digits before and 12 after its point",
     NAME_PATTERN: (
         "a text that is not blank and has no line breaks, control characters or bidirectional "

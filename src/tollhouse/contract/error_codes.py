@@ -40,6 +40,7 @@ CODES: dict[int, tuple[str, ...]] = {
         "wrong_key_type",
     ),
     404: (
+        "alert_subscription_not_found",
         "api_key_not_found",
         "credit_entry_not_found",
         "model_not_found",
@@ -54,6 +55,7 @@ CODES: dict[int, tuple[str, ...]] = {
     405: ("method_not_allowed",),
     408: ("request_timeout",),
     409: (
+        "alert_subscription_unsigned",
         "api_key_state_conflict",
         "idempotency_key_in_progress",
         "idempotency_key_reused",

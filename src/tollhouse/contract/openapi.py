@@ -56,6 +56,7 @@ TAGS = {
     "Rate limits": extension("OQ-139"),
     "Reports": GIVEN,
     "Requests": extension("OQ-173"),
+    "Alerts": extension("OQ-143"),
     "Policies": GIVEN,
 }
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from tollhouse.base.permissions import Permission
 from tollhouse.contract import (
+    alert_operations,
     chat,
     compat_operations,
     completions,
@@ -160,5 +161,6 @@ OPERATIONS = (
     *declared_in(vars(compat_operations)),
     *declared_in(vars(organization_operations)),
     *declared_in(vars(manage_operations)),
+    *declared_in(vars(alert_operations)),
 )
 """All operations, in the order of the OpenAPI document."""

@@ -11,7 +11,7 @@ from tollhouse.storage.portable import PortableTable
 ACCOUNTS: Final = PortableTable(
     name="accounts",
     read="""
-        SELECT (to_jsonb(t) - 'frozen_until')::text AS line
+        SELECT (to_jsonb(t) - '{frozen_until,next_alert_pico}'::text[])::text AS line
           FROM accounts t
          WHERE organization_id = $1
     """,

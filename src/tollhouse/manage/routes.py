@@ -5,11 +5,12 @@ from tollhouse.api.handlers.models import ModelHandlers
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route
 from tollhouse.base.quotas import OrganizationQuotas
+from tollhouse.contract import alert_operations, organization_operations
 from tollhouse.contract import manage_operations as operations
-from tollhouse.contract import organization_operations
 from tollhouse.evaluation import PolicyTrials
 from tollhouse.keys.secrets import Peppers
 from tollhouse.manage.admin_keys import AdminKeyHandlers
+from tollhouse.manage.alerts import AlertDestinations, AlertHandlers
 from tollhouse.manage.audit import AuditHandlers
 from tollhouse.manage.credits import CreditHandlers
 from tollhouse.manage.decisions import DecisionHandlers
@@ -140,4 +141,19 @@ def _traffic_routes(database: AdminDatabase, reports: ReportReader) -> tuple[Rou
         Route(operation=operations.LIST_REQUESTS, handler=requests.page),
         Route(operation=operations.RETRIEVE_REQUEST, handler=requests.retrieve),
         Route(operation=operations.REPORT_REQUESTS, handler=requests.report),
+    )
+
+
+def alert_routes(database: AdminDatabase, destinations: AlertDestinations) -> tuple[Route, ...]:
+    """Return the route of each operation on alerts."""
+    alerts = AlertHandlers(database=database, destinations=destinations)
+    return (
+        Route(operation=alert_operations.LIST_ALERT_SUBSCRIPTIONS, handler=alerts.page),
+        Route(operation=alert_operations.CREATE_ALERT_SUBSCRIPTION, handler=alerts.create),
+        Route(operation=alert_operations.RETRIEVE_ALERT_SUBSCRIPTION, handler=alerts.retrieve),
+        Route(operation=alert_operations.EDIT_ALERT_SUBSCRIPTION, handler=alerts.edit),
+        Route(operation=alert_operations.DELETE_ALERT_SUBSCRIPTION, handler=alerts.delete),
+        Route(operation=alert_operations.ROTATE_ALERT_SECRET, handler=alerts.rotate_secret),
+        Route(operation=alert_operations.TEST_ALERT_SUBSCRIPTION, handler=alerts.test),
+        Route(operation=alert_operations.LIST_ALERT_DELIVERIES, handler=alerts.page_of_deliveries),
     )

@@ -53,6 +53,7 @@ FIELDS: Final = (
     "subject",
     "expected",
     "found",
+    "delivery_id",
 )
 CALLERS_TEXT_LENGTH_MAX = 128
 EXCEPTION_LENGTH_MAX = 16_384

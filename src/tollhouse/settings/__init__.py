@@ -1,5 +1,6 @@
 """The configuration of a deployment. No other package reads the environment."""
 
+from tollhouse.settings.alert_settings import AlertSettings
 from tollhouse.settings.loading import (
     CONFIG_PATH_VARIABLE,
     DEFAULT_CONFIG_PATH,
@@ -10,6 +11,7 @@ from tollhouse.settings.loading import (
     load,
     overriding_variable,
 )
+from tollhouse.settings.section import InvalidSettings, Section
 from tollhouse.settings.sections import (
     BODIES_TO_BODY_BYTES,
     CELL_PATTERN,
@@ -22,7 +24,6 @@ from tollhouse.settings.sections import (
     ExportSettings,
     IdempotencySettings,
     InferenceSettings,
-    InvalidSettings,
     KeySettings,
     LedgerSettings,
     OtelSettings,
@@ -30,7 +31,6 @@ from tollhouse.settings.sections import (
     QuotaSettings,
     RedisSettings,
     SecretSettings,
-    Section,
     ServerSettings,
     Settings,
 )
@@ -47,6 +47,7 @@ __all__ = [
     "RENAMED_FIELDS",
     "SECRET_LENGTH_MIN",
     "ActivitySettings",
+    "AlertSettings",
     "ArchiveSettings",
     "DatabaseSettings",
     "ErrorSettings",

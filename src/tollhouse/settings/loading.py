@@ -18,7 +18,8 @@ from tollhouse.base.credentials import UnusableCredential
 from tollhouse.base.errors import did_you_mean
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.settings import secret_files
-from tollhouse.settings.sections import InvalidSettings, SecretSettings, Section, Settings
+from tollhouse.settings.section import InvalidSettings, Section
+from tollhouse.settings.sections import SecretSettings, Settings
 
 CONFIG_PATH_VARIABLE: Final = "TOLLHOUSE_CONFIG"
 ENVIRONMENT_PREFIX: Final = "TOLLHOUSE_"

@@ -5,12 +5,13 @@ from typing import Any, Final, cast
 
 from tollhouse.base import credentials
 from tollhouse.base.credentials import UnusableCredential
-from tollhouse.settings.sections import InvalidSettings
+from tollhouse.settings.section import InvalidSettings
 
 _SUFFIX: Final = "_file"
 _LISTS: Final = frozenset({"previous_masters"})
 """Their files have one secret per line."""
 _SECRETS: Final = {
+    "alerts": ("smtp_password",),
     "database": ("url", "replica_url"),
     "redis": ("url",),
     "secrets": ("master", "previous_masters"),

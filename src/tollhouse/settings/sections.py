@@ -9,6 +9,7 @@ from tollhouse.base import redis_url
 from tollhouse.base.errors import ERROR_PAGES_PATH
 from tollhouse.base.quotas import ORGANIZATION_SHARE, OrganizationQuotas
 from tollhouse.base.redis_url import URL_HOST, URL_OPTION, MalformedRedisUrl
+from tollhouse.settings.alert_settings import AlertSettings
 from tollhouse.settings.file_sections import ArchiveSettings, ExportSettings
 from tollhouse.settings.section import InvalidSettings, Section
 
@@ -294,6 +295,7 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
     admin_keys: PositiveInt = 1_000
     policies: PositiveInt = 1_000
     policies_in_effect: PositiveInt = 200
+    alert_subscriptions: PositiveInt = 50
     pending_evaluations: PositiveInt = 500
     counted_bytes_per_minute: PositiveInt = 67_108_864
 
@@ -304,6 +306,7 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
             project_keys=self.project_keys,
             admin_keys=self.admin_keys,
             policies=self.policies,
+            alert_subscriptions=self.alert_subscriptions,
         )
 
 
@@ -348,6 +351,7 @@ class Settings(Section, frozen=True, kw_only=True):
     archive: ArchiveSettings = ArchiveSettings()
     exports: ExportSettings = ExportSettings()
     otel: OtelSettings = OtelSettings()
+    alerts: AlertSettings = AlertSettings()
     quotas: QuotaSettings = QuotaSettings()
     compatibility: CompatibilitySettings = CompatibilitySettings()
     backends: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])

@@ -1,7 +1,8 @@
 """The fields that a mutation changed, short enough for its audit row."""
 
 import hashlib
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
@@ -74,4 +75,7 @@ def _shown(name: str, value: Any) -> Value:  # noqa: ANN401 - a field of any typ
     length = len(text.decode())
     if name in DIGESTED_FIELDS or length > VALUE_CHARACTERS_MAX:
         return DigestedValue(sha256=hashlib.sha256(text).hexdigest(), length=length)
+    if isinstance(value, (list, tuple)):
+        # Workers of earlier releases read lists of texts only.
+        return [str(item) for item in cast("Sequence[object]", value)]
     return value

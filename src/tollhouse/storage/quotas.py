@@ -18,6 +18,7 @@ _ADVICE: Final = {
     Quota.PROJECT_KEYS: ("project keys", "Revoke one"),
     Quota.ADMIN_KEYS: ("Admin keys", "Revoke one"),
     Quota.POLICIES: ("policies", "Edit one that is no longer needed"),
+    Quota.ALERT_SUBSCRIPTIONS: ("alert subscriptions", "Delete one"),
     Quota.POLICIES_IN_EFFECT: ("policies in effect for one project", "Pause one"),
 }
 

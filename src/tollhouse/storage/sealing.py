@@ -1,10 +1,12 @@
-"""Encryption of secrets that must be readable for a day and never afterwards.
+"""Encryption of secrets: of most for a day and never afterwards, of some until they are deleted.
 
 Each UTC day has a random data key, stored encrypted (wrapped) under a master secret: the newest one
 that every live worker accepts. While the master secret is rotated, data keys that are wrapped under
 the previous one can still be read, and `rewrap` wraps them under the newest. Deleting the row of a
 day makes all secrets that were sealed on that day unreadable, in the database and in later dumps.
 An earlier backup, together with the master secret, can still be decrypted.
+
+Secrets without an end, such as those that sign alerts, have one data key that is never destroyed.
 """
 
 import os
@@ -22,6 +24,8 @@ from tollhouse.storage.database import Database, Transaction
 from tollhouse.storage.master_secrets import MasterSecrets
 
 DATA_KEY_LIFETIME = timedelta(hours=48)
+LASTING = date.max
+"""The day of the data key that is never destroyed."""
 _NONCE_BYTES = 12
 _KEY_BYTES = 32
 _TAG_BYTES = 16
@@ -60,7 +64,17 @@ class Sealer:
 
     async def seal(self, plaintext: bytes, *, bound_to: bytes, now: datetime) -> Sealed:
         """Encrypt under the data key of today. `open` needs the same `bound_to`."""
-        day = now.date()
+        return await self._seal(plaintext, bound_to, now.date())
+
+    async def seal_lasting(self, plaintext: bytes, *, bound_to: bytes) -> bytes:
+        """Encrypt without an end. `open_lasting` needs the same `bound_to`."""
+        return (await self._seal(plaintext, bound_to, LASTING)).ciphertext
+
+    async def open_lasting(self, ciphertext: bytes, *, bound_to: bytes) -> bytes:
+        """Decrypt. Raises `DataKeyGone` if it was encrypted by another deployment."""
+        return await self.open(Sealed(ciphertext=ciphertext, day=LASTING), bound_to=bound_to)
+
+    async def _seal(self, plaintext: bytes, bound_to: bytes, day: date) -> Sealed:
         data_key = await self._data_key(day, create=True)
         nonce = os.urandom(_NONCE_BYTES)
         return Sealed(ciphertext=nonce + data_key.encrypt(nonce, plaintext, bound_to), day=day)
@@ -84,7 +98,7 @@ class Sealer:
         self._data_keys = {
             known_day: key
             for known_day, key in self._data_keys.items()
-            if abs(known_day - day) < DATA_KEY_LIFETIME
+            if LASTING in (known_day, day) or abs(known_day - day) < DATA_KEY_LIFETIME
         } | {day: data_key}
         return data_key
 

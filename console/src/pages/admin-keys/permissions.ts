@@ -19,6 +19,8 @@ export const MEANINGS: Readonly<Record<AdminPermission, string>> = {
   "rate_limits:write": "set and remove rate limits",
   "activity:read": "read what became of requests",
   "audit:read": "read the audit log",
+  "alerts:read": "read alerts and who is told",
+  "alerts:write": "choose who is told about what",
   "admin_api_keys:read": "read Admin keys",
   "admin_api_keys:create": "create Admin keys with at most its own permissions",
   "admin_api_keys:revoke": "narrow and revoke every Admin key",

@@ -21,7 +21,14 @@ PURGE_GRACE: Final = timedelta(hours=1)
 DAYS_AHEAD: Final = 2
 VERIFIED_WITHIN: Final = timedelta(days=1)
 JOBS: Final = (
-    *("activity-retention", "alerts", "decision-retention", "key-secrets"),
+    *(
+        "activity-retention",
+        "alert-delivery",
+        "alert-retention",
+        "alerts",
+        "decision-retention",
+        "key-secrets",
+    ),
     *("ledger-retention", "ledger-verification", "partitions", "purge", "reaper"),
 )
 """The names of all leased jobs."""

@@ -10,12 +10,12 @@ from uuid import UUID
 import click
 from msgspec import Struct
 
+from tollhouse.alerts.service import REVISION
 from tollhouse.base.ids import OrganizationId
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.moves import arriving, leaving
 from tollhouse.cli.moves.documents import MoveFolder
-from tollhouse.cli.moves.leaving import REVISION
 from tollhouse.cli.moves.routes import RENDERERS, KeyRoute
 from tollhouse.cli.moves.steps import MoveStep
 from tollhouse.cli.session import Session

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tollhouse.alerts import portable as alerts
 from tollhouse.keys import portable as keys
 from tollhouse.ledger import portable as ledger
 from tollhouse.limits import portable as limits
@@ -17,9 +18,13 @@ MOVING: Final = (
     *policies.TABLES,
     *limits.TABLES,
     *ledger.TABLES,
+    *alerts.TABLES,
     *storage.TABLES,
 )
 """In the order of their foreign keys."""
 
-STAYING: Final = ("requests", "request_hours", "evaluations", "policy_decisions", "policy_days")
-"""Records of requests and of decisions. The operator reads them in the old cell until they end."""
+STAYING: Final = (
+    *("requests", "request_hours", "evaluations", "policy_decisions", "policy_days"),
+    "alert_deliveries",
+)
+"""Records of requests, decisions and alerts, which the operator reads in the old cell."""

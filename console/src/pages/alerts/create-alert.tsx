@@ -1,0 +1,115 @@
+/** A new subscription: where alerts go and about what, and its secret, which is shown once. */
+
+import { type FormEvent, useState } from "react";
+import { content, idempotencyKey } from "../../api/client";
+import { CopyLine } from "../../ui/copying";
+import { Dialog } from "../../ui/dialog";
+import { Choices, TextField } from "../../ui/fields";
+import { useAct } from "../../ui/loading";
+import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
+import { NOTHING_TYPED, thresholdsOf } from "./thresholds";
+
+const DESTINATIONS = [
+  { value: "url", title: "Webhook" },
+  { value: "emails", title: "E-mail" },
+] as const;
+
+const FIELDS = [
+  { name: "caps", label: "Shares of caps (%)", hint: "Of any cap, such as 50, 80, 100." },
+  { name: "credits", label: "Shares of the credit (%)", hint: "Of all credit so far." },
+  { name: "below", label: "Credit left (USD)", hint: "At or below this amount." },
+  { name: "matches", label: "Policy matches in an hour", hint: "Of one policy." },
+  { name: "unsettled", label: "Unsettled requests", hint: "Requests without a final cost." },
+] as const;
+
+interface CreateAlertProperties {
+  readonly onCreated: () => void;
+  readonly onClose: () => void;
+}
+
+export function CreateAlert({ onCreated, onClose }: CreateAlertProperties) {
+  const { admin } = useSession();
+  const [name, setName] = useState("");
+  const [kind, setKind] = useState<"url" | "emails">("url");
+  const [destination, setDestination] = useState("");
+  const [form, setForm] = useState(NOTHING_TYPED);
+  const [secret, setSecret] = useState<string | null>(null);
+  const [key] = useState(idempotencyKey);
+  const act = useAct();
+  const thresholds = thresholdsOf(form);
+  const create = (event: FormEvent) => {
+    event.preventDefault();
+    if (thresholds === null) return;
+    act.run(async () => {
+      const emails = destination.split(",").map((email) => email.trim());
+      const created = await content(
+        admin.POST("/manage/v1/organization/alert_subscriptions", {
+          params: { header: { "Idempotency-Key": key } },
+          body: { name, ...thresholds, ...(kind === "url" ? { url: destination } : { emails }) },
+        }),
+      );
+      onCreated();
+      if (created.secret) setSecret(created.secret);
+      else onClose();
+    });
+  };
+  if (secret !== null) return <NewSecret secret={secret} onClose={onClose} />;
+  return (
+    <Dialog title="New subscription" isWide onClose={onClose}>
+      <form className="form" onSubmit={create}>
+        <TextField label="Name" value={name} onValue={setName} required />
+        <Choices label="Send by" value={kind} options={DESTINATIONS} onValue={setKind} />
+        <TextField
+          label={kind === "url" ? "URL" : "Addresses"}
+          hint={kind === "url" ? "A public https address." : "Separated by commas."}
+          value={destination}
+          onValue={setDestination}
+          required
+        />
+        <p className="quiet">Tell about at least one of these. Leave the others empty.</p>
+        {FIELDS.map((field) => (
+          <TextField
+            key={field.name}
+            label={field.label}
+            hint={field.hint}
+            inputMode="decimal"
+            value={form[field.name]}
+            onValue={(value) => setForm({ ...form, [field.name]: value })}
+          />
+        ))}
+        {act.failure !== null && <Refusal failure={act.failure} />}
+        <div className="row row-end">
+          <button type="button" className="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button
+            type="submit"
+            className="button button-main"
+            disabled={act.isBusy || thresholds === null}
+          >
+            Subscribe
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+export function NewSecret({ secret, onClose }: { secret: string; onClose: () => void }) {
+  return (
+    <Dialog title="The signing secret" isWide onClose={onClose}>
+      <div className="form">
+        <p className="notice notice-warn">
+          Copy the secret now. It is shown only once; your receiver verifies alerts with it.
+        </p>
+        <CopyLine text={secret} label="Signing secret" />
+        <div className="row row-end">
+          <button type="button" className="button button-main" onClick={onClose}>
+            I have copied it
+          </button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,77 @@
+"""The operations on alerts under `/manage/v1`."""
+
+from functools import partial
+
+from tollhouse.base.permissions import Permission
+from tollhouse.contract import alerts, listing
+from tollhouse.contract.operation import declare
+
+_SUBSCRIPTIONS = "/manage/v1/organization/alert_subscriptions"
+_SUBSCRIPTION = f"{_SUBSCRIPTIONS}/{{alert_subscription_id}}"
+
+_read = partial(declare, tag="Alerts", permission=Permission.ALERTS_READ)
+_write = partial(declare, tag="Alerts", permission=Permission.ALERTS_WRITE)
+
+LIST_ALERT_SUBSCRIPTIONS = _read(
+    "listAlertSubscriptions",
+    f"GET {_SUBSCRIPTIONS}",
+    "List who is told about what",
+    "OQ-143",
+    query=listing.ListQuery,
+    result=alerts.AlertSubscriptionList,
+)
+CREATE_ALERT_SUBSCRIPTION = _write(
+    "createAlertSubscription",
+    f"POST {_SUBSCRIPTIONS}",
+    "Subscribe a URL or e-mail addresses to alerts",
+    "OQ-143",
+    body=alerts.SetAlertSubscription,
+    result=alerts.AlertSubscription,
+    creates_idempotently=True,
+)
+RETRIEVE_ALERT_SUBSCRIPTION = _read(
+    "retrieveAlertSubscription",
+    f"GET {_SUBSCRIPTION}",
+    "Read an alert subscription",
+    "OQ-143",
+    result=alerts.AlertSubscription,
+)
+EDIT_ALERT_SUBSCRIPTION = _write(
+    "editAlertSubscription",
+    f"PUT {_SUBSCRIPTION}",
+    "Replace an alert subscription, without its secret",
+    "OQ-143",
+    body=alerts.SetAlertSubscription,
+    result=alerts.AlertSubscription,
+)
+DELETE_ALERT_SUBSCRIPTION = _write(
+    "deleteAlertSubscription",
+    f"DELETE {_SUBSCRIPTION}",
+    "Delete an alert subscription and its deliveries",
+    "OQ-143",
+    result=alerts.AlertSubscriptionDeleted,
+)
+ROTATE_ALERT_SECRET = _write(
+    "rotateAlertSecret",
+    f"POST {_SUBSCRIPTION}/rotate_secret",
+    "Replace the signing secret; both are valid during the overlap",
+    "OQ-143",
+    body=alerts.RotateAlertSecret,
+    result=alerts.AlertSubscription,
+    creates_idempotently=True,
+)
+TEST_ALERT_SUBSCRIPTION = _write(
+    "testAlertSubscription",
+    f"POST {_SUBSCRIPTION}/test",
+    "Send a test alert",
+    "OQ-143",
+    result=alerts.AlertDelivery,
+)
+LIST_ALERT_DELIVERIES = _read(
+    "listAlertDeliveries",
+    "GET /manage/v1/organization/alert_deliveries",
+    "List alerts and whether they were delivered",
+    "OQ-143",
+    query=listing.ListQuery,
+    result=alerts.AlertDeliveryList,
+)

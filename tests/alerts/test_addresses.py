@@ -1,0 +1,136 @@
+"""No alert reaches an address inside private networks, unless the operator allows it."""
+
+import asyncio
+import ssl
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from tests.alerts.receiver import Receiver, running_receiver
+from tests.support.certificates import make_certificates
+from tollhouse.alerts import rules, webhook
+from tollhouse.alerts.errors import AlertDestinationRefused
+from tollhouse.alerts.types import DeliveryAttempt
+
+PRIVATE = (
+    *("127.0.0.1", "127.255.255.254", "0.0.0.0", "10.0.0.1", "172.16.0.1", "172.31.255.255"),
+    *("192.168.1.1", "169.254.169.254", "100.64.0.1", "100.127.255.255", "192.0.0.1"),
+    *("198.18.0.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
+    *("192.0.2.1", "198.51.100.1", "203.0.113.1"),
+    *("::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1"),
+    *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::ffff:100.64.0.1"),
+    *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a00:1", "2002:7f00:1::", "2002:a00:1::"),
+    *("2001:0:7f00:1:0:0:80ff:fffe", "2001:db8::1", "100::1", "::7f00:1"),
+)
+PUBLIC = ("1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111")
+SPELLINGS = (
+    *("127.1", "0", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1.", "localhost"),
+    *("[::1]", "[::ffff:127.0.0.1]", "[::]", "[64:ff9b::7f00:1]"),
+)
+"""Loopback, as resolvers understand it."""
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    assert not rules.is_public(address)
+    assert not rules.is_allowed(address, ())
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_a_public_address_is_allowed(address: str) -> None:
+    assert rules.is_public(address)
+
+
+def test_the_operator_allows_networks_also_in_their_mapped_form() -> None:
+    networks = (ip_network("10.1.0.0/16"), ip_network("fd00::/8"))
+
+    assert rules.is_allowed("10.1.2.3", networks)
+    assert rules.is_allowed("::ffff:10.1.2.3", networks)
+    assert rules.is_allowed("fd00::1", networks)
+    assert not rules.is_allowed("10.2.0.1", networks)
+
+
+async def _post(
+    url: str, *, networks: tuple[str, ...] = (), tls: ssl.SSLContext | None = None
+) -> DeliveryAttempt:
+    return await webhook.post(
+        url,
+        {},
+        b"{}",
+        seconds=60,
+        networks=tuple(map(ip_network, networks)),
+        tls=tls or ssl.create_default_context(),
+    )
+
+
+@pytest.mark.parametrize("host", SPELLINGS)
+async def test_no_spelling_of_loopback_is_connected_to(host: str) -> None:
+    async with running_receiver() as receiver:
+        for scheme in ("http", "https"):
+            attempt = await _post(f"{scheme}://{host}:{receiver.port}/")
+            assert attempt.error is not None
+            assert "connection failed" not in attempt.error
+
+    assert receiver.received == []
+
+
+async def test_plain_http_stays_inside_of_allowed_networks() -> None:
+    async with running_receiver() as receiver:
+        allowed = await _post(receiver.url, networks=("127.0.0.0/8",))
+        refused = await _post("http://1.1.1.1/", networks=("127.0.0.0/8",))
+
+    assert allowed.is_delivered
+    assert refused.error is not None
+    assert "not public" in refused.error
+
+
+async def test_a_host_with_one_private_address_among_several_is_refused() -> None:
+    """Of localhost one address is allowed and another is not, if the machine has both."""
+    async with running_receiver() as receiver:
+        attempt = await _post(f"http://localhost:{receiver.port}/", networks=("::1/128",))
+
+    assert not attempt.is_delivered
+    assert receiver.received == []
+
+
+async def test_the_certificate_must_be_of_the_host_and_of_a_trusted_authority(
+    tmp_path: Path,
+) -> None:
+    certificates = make_certificates(tmp_path)
+    receiver = Receiver()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    unnamed = await asyncio.start_server(receiver.serve, "127.0.0.2", port, ssl=context)
+    trusting = ssl.create_default_context(cafile=str(certificates.authority))
+
+    url, networks = f"https://localhost:{port}/", ("127.0.0.0/8", "::1/128")
+    trusted = await _post(url, networks=networks, tls=trusting)
+    untrusted = await _post(url, networks=networks)
+    other_name = await _post(f"https://127.0.0.2:{port}/", networks=networks, tls=trusting)
+    server.close()
+    unnamed.close()
+
+    assert trusted.is_delivered
+    assert untrusted.error == other_name.error == "TLS failed: CERTIFICATE_VERIFY_FAILED"
+    assert len(receiver.received) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://receiver.example/",
+        "https:///path",
+        "https://user:password@receiver.example/",
+        "https://user@receiver.example/",
+        "https://receiver.example:99999/",
+        "https://receiver.example:port/",
+        "https://[::1/",
+        "https://receiver.example/#fragment",
+    ],
+)
+def test_a_url_that_can_never_work_is_refused_at_once(url: str) -> None:
+    with pytest.raises(AlertDestinationRefused):
+        rules.check_url(url, ())

@@ -18,8 +18,7 @@ from tests.ledger.sending import send
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger import partitions
-from tollhouse.ledger.batches import BatchResult
-from tollhouse.ledger.rules import counter_keys
+from tollhouse.ledger.batches import BatchResult, hold_row
 from tollhouse.ledger.types import AdmissionVerdict, Hold, ResolutionResult
 from tollhouse.storage import instances
 from tollhouse.storage.database import Database
@@ -60,26 +59,14 @@ async def hold(database: Database, payer: Payer, last_day: date) -> Hold:
 
 async def enter(database: Database, hold: Hold) -> None:
     """What `ledger_admit_one` does, which would refuse an instant so far off the clock."""
-    keys = counter_keys(hold)
     async with database.transaction() as tx:
         await tx.execute(
             "UPDATE accounts SET reserved_pico = reserved_pico + $2 WHERE organization_id = $1",
             hold.organization_id,
             hold.amount_pico_usd,
         )
-        await tx.execute(
-            "SELECT ledger_open_counters($1, $2, $3, $4)",
-            hold.organization_id,
-            keys.scopes,
-            keys.scope_ids,
-            keys.windows,
-        )
-        await tx.execute(
-            "UPDATE spending_counters SET reserved_pico = reserved_pico + $2"
-            " WHERE organization_id = $1",
-            hold.organization_id,
-            hold.amount_pico_usd,
-        )
+        await tx.execute("SELECT ledger_begin_windows($1)", hold_row(hold))
+        await tx.execute("SELECT ledger_reserve_in_windows($1, true)", hold_row(hold))
         await tx.execute(
             """
             INSERT INTO ledger_entries (

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypeVar
 
 from tests.ledger.direct_ledger import DirectLedger
 from tests.ledger.invariants import assert_conserved
-from tests.ledger.model import ORDER, Refusal, Window
+from tests.ledger.model import ORDER, Refusal, Window, is_kept
 from tests.ledger.sending import send
 from tests.support import databases
 from tests.support.gateway import settings_for
@@ -133,24 +134,36 @@ class Books:
         )
         return tuple(int(amount) for amount in rows[0])
 
-    async def counters(self) -> dict[Window, tuple[int, int]]:
-        """Settled and reserved in every window that has either."""
+    async def counters(self, today: date) -> dict[Window, tuple[int, int]]:
+        """Settled and reserved in every window that has either, as far as the model keeps it."""
         rows = await self.org.database.fetch_all(
             """
-            SELECT scope, scope_id, window_start, settled_pico, reserved_pico
-              FROM spending_counters
-             WHERE organization_id = $1
-               AND (settled_pico <> 0 OR reserved_pico <> 0)
+            SELECT c.scope, c.scope_id, w.period, w.start, w.settled, w.reserved
+              FROM spending_counters c
+             CROSS JOIN LATERAL (
+                    SELECT c.window_start = '-infinity' AS is_lifetime) row
+             CROSS JOIN LATERAL (VALUES
+                    (CASE WHEN is_lifetime THEN 'lifetime' ELSE 'month' END, c.window_start,
+                     c.settled_pico, c.reserved_pico),
+                    (CASE WHEN is_lifetime THEN 'week' ELSE 'day' END, c.short_start,
+                     c.short_settled_pico, c.short_reserved_pico),
+                    (CASE WHEN is_lifetime THEN 'week' ELSE 'day' END,
+                     c.short_start - CASE WHEN is_lifetime THEN 7 ELSE 1 END,
+                     c.previous_settled_pico, c.previous_reserved_pico)
+                  ) w (period, start, settled, reserved)
+             WHERE c.organization_id = $1
+               AND (w.settled <> 0 OR w.reserved <> 0)
             """,
             self.org.organization_id,
         )
-        return {
-            (CapScope(row["scope"]), row["scope_id"], row["window_start"]): (
-                int(row["settled_pico"]),
-                int(row["reserved_pico"]),
+        found: dict[Window, tuple[int, int]] = {
+            (CapScope(row["scope"]), row["scope_id"], Period(row["period"]), row["start"]): (
+                int(row["settled"]),
+                int(row["reserved"]),
             )
             for row in rows
         }
+        return {window: used for window, used in found.items() if is_kept(window, today)}
 
     async def unsettled(self) -> dict[ReservationId, int]:
         """What is held by every hold that is marked now."""

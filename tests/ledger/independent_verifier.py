@@ -7,7 +7,7 @@ form: every entry is read once and added to what it should have changed.
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -38,6 +38,8 @@ class Expected:
 
     accounts: defaultdict[Place, Sums] = field(default_factory=_sums)
     counters: defaultdict[Place, Sums] = field(default_factory=_sums)
+    short: defaultdict[Place, Sums] = field(default_factory=_sums)
+    """Settled and reserved by day and by week, with the length of the window."""
     daily: defaultdict[Place, Sums] = field(default_factory=_sums)
     hourly: defaultdict[Place, Sums] = field(default_factory=_sums)
     open_holds: dict[Place, int] = field(default_factory=dict[Place, int])
@@ -51,7 +53,14 @@ class Expected:
             for scope, scope_id in scopes.items()
             for window in (day.replace(day=1), LIFETIME)
         ]
-        for sums in (self.accounts[organization_id,], *(self.counters[key] for key in places)):
+        monday = day - timedelta(days=day.weekday())
+        short = [
+            self.short[organization_id, scope, scope_id, days, start]
+            for scope, scope_id in scopes.items()
+            for days, start in ((1, day), (7, monday))
+        ]
+        counted = [self.accounts[organization_id,], *(self.counters[key] for key in places), *short]
+        for sums in counted:
             for name, amount in amounts.items():
                 sums[name] += amount
 
@@ -164,6 +173,7 @@ async def _compare_counters(tx: Transaction, expected: Expected) -> list[str]:
         for row in await tx.fetch_all("SELECT * FROM spending_caps")
     }
     stored: dict[Place, Sums] = {}
+    found: list[str] = []
     for row in await tx.fetch_all("SELECT * FROM spending_counters"):
         scope = row["organization_id"], row["scope"], row["scope_id"]
         key = (*scope, row["window_start"])
@@ -178,7 +188,35 @@ async def _compare_counters(tx: Transaction, expected: Expected) -> list[str]:
         names = ("settled", "reserved", "limit", "alert", "ceiling")
         amounts: dict[str, Decimal | None] = {name: row[f"{name}_pico"] for name in names}
         stored[key] = {name: int(one) for name, one in amounts.items() if one is not None}
-    return list(_differences("counter", expected.counters, stored))
+        found += _short_faults(expected, row, caps)
+    return found + list(_differences("counter", expected.counters, stored))
+
+
+def _short_faults(expected: Expected, row: Row, caps: Mapping[Place, Row]) -> Iterator[str]:
+    """Compare the newest day of a month's row, or week of a lifetime's, and the one before."""
+    scope = row["organization_id"], row["scope"], row["scope_id"]
+    is_week, start = row["window_start"] == LIFETIME, row["short_start"]
+    days = 7 if is_week else 1
+    before: Sums = defaultdict(int)
+    if start > LIFETIME and (is_week or start.day > 1):
+        before = expected.short.get((*scope, days, start - timedelta(days=days)), before)
+    now = expected.short.get((*scope, days, start), defaultdict(int))
+    amounts: dict[str, int | None] = {
+        "short_settled_pico": now["settled"],
+        "short_reserved_pico": now["reserved"],
+        "previous_settled_pico": before["settled"],
+        "previous_reserved_pico": before["reserved"],
+        **dict.fromkeys(("short_limit_pico", "short_alert_pico", "short_ceiling_pico")),
+    }
+    cap = caps.get((*scope, "week" if is_week else "day"))
+    if cap is not None:
+        limit = int(cap["limit_pico"])
+        amounts["short_limit_pico"] = limit
+        amounts["short_alert_pico"] = -(-limit * cap["alert_percent"] // 100)
+        amounts["short_ceiling_pico"] = max(limit, now["settled"] + now["reserved"])
+    for name, amount in amounts.items():
+        if row[name] != amount:
+            yield f"counter {scope} {start} {name} is {row[name]}, not {amount}"
 
 
 async def _compare_costs(tx: Transaction, expected: Expected, closed: set[date]) -> list[str]:

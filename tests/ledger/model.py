@@ -5,16 +5,21 @@ Plain integers in memory; every verb takes the step and says what the ledger mus
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from enum import Enum, auto
 from uuid import UUID
 
 from tollhouse.ledger.types import CapId, CapScope, Hold, Period, ResolutionResult
 
-Window = tuple[CapScope, UUID, date]
+Window = tuple[CapScope, UUID, Period, date]
 
-ORDER = tuple((scope, period) for scope in CapScope for period in Period)
-"""Caps are compared from the organization down to the key, the month before the lifetime."""
+ORDER = tuple(
+    (scope, period)
+    for periods in ((Period.MONTH, Period.LIFETIME), (Period.DAY, Period.WEEK))
+    for scope in CapScope
+    for period in periods
+)
+"""Caps are compared from the organization down to the key, long windows before short ones."""
 
 
 class State(Enum):
@@ -33,6 +38,16 @@ class Refusal:
     scope: CapScope | None
     available: int
     held: int
+
+
+def is_kept(window: Window, today: date) -> bool:
+    """Whether it is a long window, or a day or week that has not ended or the one before."""
+    _, _, period, start = window
+    kept = {
+        Period.DAY: today - timedelta(days=1),
+        Period.WEEK: today - timedelta(days=today.weekday() + 7),
+    }
+    return period not in kept or start >= kept[period]
 
 
 @dataclass
@@ -113,14 +128,14 @@ class ModelLedger:
             self.written_off_unknown,
         )
 
-    def counters(self) -> dict[Window, tuple[int, int]]:
-        """Settled and reserved in every window that has either."""
+    def counters(self, today: date) -> dict[Window, tuple[int, int]]:
+        """Settled and reserved in every window that has either and that the ledger keeps."""
         windows = {**self.settled_in, **self.reserved_in}
-        found = {window: self._used(window) for window in windows}
+        found = {window: self._used(window) for window in windows if is_kept(window, today)}
         return {window: used for window, used in found.items() if used != (0, 0)}
 
     def remaining(self, place: CapId, day: date) -> int:
-        window = (place.scope, place.scope_id, place.period.window_start(day))
+        window = (place.scope, place.scope_id, place.period, place.period.window_start(day))
         return self.caps[place] - sum(self._used(window))
 
     def _refusal(self, hold: Hold) -> Refusal | None:
@@ -175,7 +190,7 @@ class ModelLedger:
         return [
             (
                 CapId(scope=scope, scope_id=ids[scope], period=period),
-                (scope, ids[scope], period.window_start(hold.admitted_day)),
+                (scope, ids[scope], period, period.window_start(hold.admitted_day)),
             )
             for scope, period in ORDER
         ]

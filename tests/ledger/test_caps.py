@@ -98,7 +98,7 @@ async def test_a_refusal_leaves_out_what_is_unsettled_in_its_scope_and_window(
             await spender.reserve(41)
         held.append(refused.value.held)
 
-    of_another_month = 60 if period is Period.MONTH else 20
+    of_another_month = 20 if period is Period.LIFETIME else 60
     of_another_key = 20 if scope is CapScope.ORGANIZATION else 60
     assert held == [20, of_another_month, of_another_key]
 

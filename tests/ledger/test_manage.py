@@ -266,7 +266,7 @@ async def test_what_cannot_be_a_limit_of_ours_is_no_cursor(
     [
         ({"limit": {"value": "1"}}, "missing_required_parameter", "period"),
         ({"period": "month"}, "missing_required_parameter", "limit"),
-        ({"period": "week", "limit": {"value": "1"}}, "invalid_value", "period"),
+        ({"period": "year", "limit": {"value": "1"}}, "invalid_value", "period"),
         ({"period": "month", "limit": {"value": "-1"}}, "invalid_value", "limit.value"),
         ({"period": "month", "limit": {"value": 1}}, "invalid_type", "limit.value"),
         (

@@ -2,20 +2,11 @@
 
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
-from uuid import UUID
 
 import pytest
 
-from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, ReservationId
-from tollhouse.base.money import PicoUsd
-from tollhouse.ledger.rules import (
-    CAPS,
-    Ending,
-    counters,
-    decide_at,
-    ending,
-)
-from tollhouse.ledger.types import CapScope, Counter, Hold, Period
+from tollhouse.ledger.rules import CAPS, Ending, decide_at, ending
+from tollhouse.ledger.types import Period
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
@@ -72,27 +63,23 @@ def test_a_lifetime_begins_with_time() -> None:
     assert Period.LIFETIME.window_start(NOON.date()) == date.min
 
 
-def test_a_hold_moves_six_counters_in_the_order_of_the_caps() -> None:
-    hold = Hold(
-        organization_id=OrganizationId(UUID(int=1)),
-        reservation_id=ReservationId(UUID(int=2)),
-        project_id=ProjectId(UUID(int=3)),
-        api_key_id=ProjectKeyId(UUID(int=4)),
-        model="m",
-        price_revision=1,
-        amount_pico_usd=PicoUsd(1),
-        admitted_at=NOON,
-        deadline_at=NOON,
-        bills_without_answer=False,
-    )
+@pytest.mark.parametrize(
+    ("day", "monday"),
+    [
+        (date(2026, 11, 16), date(2026, 11, 16)),
+        (date(2026, 11, 22), date(2026, 11, 16)),
+        (date(2027, 1, 3), date(2026, 12, 28)),
+    ],
+)
+def test_a_week_begins_on_monday_also_across_a_year(day: date, monday: date) -> None:
+    assert Period.WEEK.window_start(day) == monday
+    assert Period.DAY.window_start(day) == day
 
-    moved = counters(hold)
 
-    assert tuple((counter.scope, counter.period) for counter in moved) == CAPS
-    assert [counter.scope_id.int for counter in moved] == [1, 1, 3, 3, 4, 4]
-    assert moved[4] == Counter(
-        scope=CapScope.KEY,
-        scope_id=UUID(int=4),
-        period=Period.MONTH,
-        window_start=date(2026, 3, 1),
-    )
+def test_caps_of_the_previous_release_keep_their_places() -> None:
+    assert [" ".join(cap) for cap in CAPS] == [
+        *("organization month", "organization lifetime", "project month", "project lifetime"),
+        *("api_key month", "api_key lifetime"),
+        *("organization day", "organization week", "project day", "project week"),
+        *("api_key day", "api_key week"),
+    ]

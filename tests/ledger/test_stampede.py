@@ -43,18 +43,21 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     await opened.close()
 
 
-async def cap(database: Database, payer: Payer, scope: str, scope_id: UUID, limit: int) -> None:
+async def cap(
+    database: Database, payer: Payer, scope: str, period: str, scope_id: UUID, limit: int
+) -> None:
     """Before anything is spent, so that the first admission opens counters with the limit."""
     async with database.transaction() as tx:
         await tx.execute(
             """
             INSERT INTO spending_caps (organization_id, scope, scope_id, period, limit_pico,
                                        alert_percent)
-            VALUES ($1, $2, $3, 'month', $4, 80)
+            VALUES ($1, $2, $3, $4, $5, 80)
             """,
             payer.organization_id,
             scope,
             scope_id,
+            period,
             limit,
         )
 
@@ -72,13 +75,20 @@ async def in_use(database: Database, payer: Payer) -> int:
 class Bound:
     name: str
     code: str
+    period: str = "month"
+
+    @property
+    def text(self) -> str:
+        return self.name if self.name == "credit" else f"{self.name}-{self.period}"
 
 
 BOUNDS = [
     Bound("credit", "credit_balance_exhausted"),
-    Bound("organization", "organization_spend_limit_exceeded"),
-    Bound("project", "project_spend_limit_exceeded"),
-    Bound("api_key", "api_key_spend_limit_exceeded"),
+    *(
+        Bound(scope, f"{scope}_spend_limit_exceeded", period)
+        for scope in ("organization", "project", "api_key")
+        for period in ("day", "week", "month")
+    ),
 ]
 
 
@@ -91,16 +101,16 @@ async def bounded_payer(database: Database, bound: Bound, limit: int) -> Payer:
         "project": payer.project_id,
         "api_key": payer.api_key_id,
     }
-    await cap(database, payer, bound.name, scope_ids[bound.name], limit)
+    await cap(database, payer, bound.name, bound.period, scope_ids[bound.name], limit)
     return payer
 
 
-@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.text)
 async def test_money_for_k_admits_exactly_k(
     database: Database, rushing: Crowd, bound: Bound
 ) -> None:
     for number in range(SEEDS):
-        chance = seeds.chance(bound.name, number)
+        chance = seeds.chance(bound.text, number)
         k, amount = chance.randrange(ADMISSIONS + 1), chance.randrange(1, 10**9)
         # Less than one more would need, so that a single unit too many would show.
         payer = await bounded_payer(database, bound, k * amount + chance.randrange(amount))

@@ -42,7 +42,11 @@ UNVERIFIED: Final = {
         "frozen_until": "no amount follows from a move to another cell",
         "next_alert_pico": "decides when an alert is raised, not an amount",
     },
-    "spending_counters": {"is_alerted": ALERTED},
+    "spending_counters": {
+        "is_alerted": ALERTED,
+        "short_is_alerted": ALERTED,
+        "short_start": "names a window, whose amounts are found to differ",
+    },
     "credit_grants": dict.fromkeys(
         ("id", "kind", "reason", "actor_type", "actor_id", "created_at"), REASON
     ),
@@ -138,9 +142,10 @@ class Tampering:
 @pytest.fixture
 async def tampering(org: OrganizationFixture, database_url: str) -> AsyncIterator[Tampering]:
     ledger = await mixed_ledger(org, database_url)
-    place = CapId(scope=CapScope.PROJECT, scope_id=ledger.project_id, period=Period.LIFETIME)
-    async with org.database.mutation(org.authority()) as tx:
-        await service.set_cap(tx, place, limit_pico_usd=PicoUsd(9_000), alert_percent=80)
+    for period in (Period.LIFETIME, Period.WEEK):
+        place = CapId(scope=CapScope.PROJECT, scope_id=ledger.project_id, period=period)
+        async with org.database.mutation(org.authority()) as tx:
+            await service.set_cap(tx, place, limit_pico_usd=PicoUsd(9_000), alert_percent=80)
     async with ledger.connection() as connection:
         await connection.execute("SET session_replication_role = replica")
         yield Tampering(ledger, connection)

@@ -101,7 +101,10 @@ async def test_a_sound_ledger_has_no_differences(ledger: DirectLedger) -> None:
         ),
         (
             "UPDATE ledger_entries SET held_pico = 90 WHERE kind = 'void'",
-            {"account.reserved_pico", "counter.reserved_pico", "resolution.held_pico"},
+            {
+                *("account.reserved_pico", "counter.reserved_pico", "resolution.held_pico"),
+                "counter.short_reserved_pico",
+            },
         ),
         (
             "UPDATE ledger_entries SET delivered_tokens = 6 WHERE posted_pico = 60",
@@ -127,6 +130,7 @@ async def test_a_sound_ledger_has_no_differences(ledger: DirectLedger) -> None:
                 *(
                     "account.settled_pico",
                     "counter.settled_pico",
+                    "counter.short_settled_pico",
                     "account.written_off_excess_pico",
                 ),
                 *("cost_daily.input_pico", "cost_hourly.input_pico", "resolution.unpaid_pico"),

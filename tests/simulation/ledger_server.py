@@ -1,9 +1,10 @@
 """The ledger's database: the model of `tests/ledger`, behind calls that fail as real ones do."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ import msgspec
 
 from tests.ledger.model import ORDER, ModelHold, ModelLedger, State
 from tests.simulation import loop as loops
-from tests.simulation.plan import Fate
+from tests.simulation.plan import Fate, Organization
 from tests.simulation.system import Facts, SimulatedSystem, key_id, organization_id
 from tollhouse.base.ids import OrganizationId
 from tollhouse.ledger.types import (
@@ -67,13 +68,14 @@ class LedgerServer:
         self.ended: dict[UUID, Ended] = {}
         self.sent: dict[UUID, Resolution] = {}
         for number, organization in enumerate(system.plan.organizations):
-            self._add(number, organization.credit, organization.cap)
+            self._add(number, organization)
 
-    def _add(self, number: int, credit: int, cap: int | None) -> None:
-        ledger = ModelLedger(organization_id(number), credit=credit * USUAL_HOLD)
-        if cap is not None:
-            place = CapId(scope=CapScope.KEY, scope_id=key_id(number), period=Period.MONTH)
-            ledger.caps[place] = cap * USUAL_HOLD
+    def _add(self, number: int, organization: Organization) -> None:
+        ledger = ModelLedger(organization_id(number), credit=organization.credit * USUAL_HOLD)
+        if organization.cap is not None:
+            period = Period(organization.cap_period)
+            place = CapId(scope=CapScope.KEY, scope_id=key_id(number), period=period)
+            ledger.caps[place] = organization.cap * USUAL_HOLD
         self.ledgers[organization_id(number)] = ledger
 
     # Calls
@@ -244,6 +246,23 @@ class LedgerServer:
             "no overspend",
             f"{ledger.settled} settled and {ledger.reserved} held of {ledger.credit}",
         )
+        for place, limit in ledger.caps.items():
+            for start, used in self._used(ledger, place.period).items():
+                self._world.check(
+                    used <= limit, "no cap crossed", f"{used} of {limit} in {place.period} {start}"
+                )
+
+    def _used(self, ledger: ModelLedger, period: Period) -> Counter[date]:
+        """Add up what is held and charged in each window, hold by hold; each has one key."""
+        used = Counter[date]()
+        for held in ledger.holds.values():
+            start = period.window_start(held.hold.admitted_day)
+            ended = self.ended.get(held.hold.reservation_id)
+            if held.state in {State.OPEN, State.UNSETTLED}:
+                used[start] += held.amount
+            elif ended is not None:
+                used[start] += ended.resolution.charge.total_pico_usd
+        return used
 
     def record_minimum(
         self, organization: UUID, reservation: UUID, charge: str, delivered_tokens: int | None

@@ -12,6 +12,8 @@ WORKERS_MAX = 3
 REQUESTS_MAX = 6
 FIELDS = ("reasoning", "reasoning_content", "refusal", "arguments")
 """What an answer says beside its content."""
+CAP_PERIODS = ("day", "week", "month", "lifetime")
+BEGINNINGS = 3
 CLOCK_OFFSETS = (0.0, 0.0, 0.0, -2.0, 2.0, -300.0, 300.0)
 
 
@@ -162,6 +164,7 @@ class Organization:
 
     credit: int = 100
     cap: int | None = None
+    cap_period: str = "month"
     policies: tuple[Policy, ...] = ()
     concurrent_requests: int | None = None
     tokens_per_minute: int | None = None
@@ -191,6 +194,8 @@ class Plan:
     """One simulation. `in_order`: callbacks run in the order in which they were added."""
 
     seed: int
+    begin: int = 0
+    """Which instant of `system.BEGINNINGS` the run begins at."""
     in_order: bool = False
     workers: tuple[Worker, ...] = (Worker(),)
     organizations: tuple[Organization, ...] = (Organization(),)
@@ -218,8 +223,15 @@ def draw(seed: int) -> Plan:
         _request(random, number, len(organizations), len(workers), spread)
         for number in range(random.randint(1, REQUESTS_MAX))
     )
+    # Drawn apart, so that the rest of a seed is what it was before caps had periods.
+    windows = Random(f"windows {seed}")
+    organizations = tuple(
+        replace(organization, cap_period=windows.choice(CAP_PERIODS))
+        for organization in organizations
+    )
     return Plan(
         seed=seed,
+        begin=windows.randrange(BEGINNINGS),
         in_order=random.random() < 0.3,
         workers=workers,
         organizations=organizations,

@@ -83,6 +83,7 @@ def _simpler_organizations(plan: Plan) -> Iterator[Plan]:
             *fewer,
             replace(organization, credit=Organization().credit),
             replace(organization, cap=None),
+            replace(organization, cap_period="month"),
             replace(organization, concurrent_requests=None),
             replace(organization, tokens_per_minute=None),
         ):

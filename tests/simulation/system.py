@@ -13,8 +13,12 @@ from tests.simulation.plan import Plan, Policy, Request
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.limits.limiter import Permit
 
-EPOCH = datetime(2027, 3, 31, 23, 59, 30, tzinfo=UTC)
-"""Midnight and the end of a month are thirty seconds away."""
+BEGINNINGS = (
+    datetime(2027, 3, 31, 23, 59, 30, tzinfo=UTC),
+    datetime(2027, 3, 7, 23, 59, 58, 500_000, tzinfo=UTC),
+    datetime(2027, 1, 31, 23, 59, 59, 900_000, tzinfo=UTC),
+)
+"""Before a month begins; before a Monday; before a Monday on which a month begins."""
 WORDS_SHOWN = 12
 """Of a long record, in the trace."""
 RETRY_STEP = 1_000
@@ -111,7 +115,7 @@ class SimulatedSystem:
 
     def now(self) -> datetime:
         """The true time, which is the database's."""
-        return EPOCH + timedelta(seconds=self.loop.time())
+        return BEGINNINGS[self.plan.begin] + timedelta(seconds=self.loop.time())
 
     def event(self, facts: Facts, text: str) -> None:
         """Something reached the gateway from outside that may decide the request."""

@@ -19,7 +19,6 @@ from tests.simulation.ledger_server import LedgerServer
 from tests.simulation.plan import Backend, Organization, Policy, Surface
 from tests.simulation.redis_server import RedisServer, SimulatedRedisTransport
 from tests.simulation.system import (
-    EPOCH,
     Facts,
     SimulatedSystem,
     key_id,
@@ -100,7 +99,7 @@ class MachineClock:
 
     def now(self) -> datetime:
         """The time as this machine knows it."""
-        return EPOCH + timedelta(seconds=self._world.loop.time()) + self._offset
+        return self._world.now() + self._offset
 
     def monotonic_seconds(self) -> float:
         """Seconds that pass alike on all machines."""

@@ -32,7 +32,6 @@ from tollhouse.base.traffic import TrafficLimits
 from tollhouse.decisions import types as decisions
 from tollhouse.keys.types import AdminKey, KeyKind, NewSecret, ProjectKey
 from tollhouse.ledger.open_holds import OpenHold
-from tollhouse.ledger.rules import CounterKeys, counter_keys
 from tollhouse.ledger.types import (
     Cap,
     CapId,
@@ -171,7 +170,6 @@ def _money(tenant: Tenant) -> dict[Any, list[Any]]:
     caps = [replace(use.cap, limit_pico_usd=PicoUsd(7)) for use in tenant.caps]
     return {
         Hold: [tenant.open_hold],
-        CounterKeys: [counter_keys(tenant.open_hold)],
         UnsettledHold: [tenant.unsettled],
         OpenHold: [
             OpenHold(

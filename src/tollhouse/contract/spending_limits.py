@@ -14,7 +14,7 @@ from tollhouse.contract.listing import ListPage
 from tollhouse.contract.money import Money, MoneyToSet
 from tollhouse.contract.origins import extension
 
-SpendingPeriod = Literal["month", "lifetime"]
+SpendingPeriod = Literal["day", "week", "month", "lifetime"]
 SpendingScope = Literal["organization", "project", "api_key"]
 
 

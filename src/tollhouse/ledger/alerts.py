@@ -20,7 +20,10 @@ async def notice(database: Database) -> None:
 
 
 async def _notice_some(tx: Transaction) -> int:
-    """Log one batch and return its size. Logs before the commit: rather twice than never."""
+    """Log one batch and return its size. Logs before the commit: rather twice than never.
+
+    The column `period` may be missing before `tollhouse migrate`.
+    """
     rows = await tx.fetch_all(
         """
         UPDATE spending_alerts
@@ -32,7 +35,8 @@ async def _notice_some(tx: Transaction) -> int:
                  ORDER BY id
                  LIMIT $1
                    FOR UPDATE SKIP LOCKED))
-        RETURNING id, organization_id, scope, scope_id, window_start
+        RETURNING id, organization_id, scope, scope_id, window_start,
+                  to_jsonb(spending_alerts) ->> 'period' AS period
         """,
         BATCH_MAX,
     )
@@ -43,6 +47,7 @@ async def _notice_some(tx: Transaction) -> int:
 
 def _tell(row: Row) -> None:
     start = row["window_start"]
+    long = "lifetime" if start == LIFETIME_START else "month"
     metrics.spending_alerted(row["scope"])
     logger.warning(
         "spending_alert",
@@ -50,6 +55,7 @@ def _tell(row: Row) -> None:
             "organization_id": str(row["organization_id"]),
             "scope": row["scope"],
             "scope_id": str(row["scope_id"]),
+            "period": row["period"] or long,
             "window": "lifetime" if start == LIFETIME_START else str(start),
         },
     )

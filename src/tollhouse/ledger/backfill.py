@@ -5,9 +5,8 @@ from typing import Final
 from uuid import UUID
 
 from tollhouse.base.ids import GrantId, InstanceId, ReservationId, time_ordered_uuid
-from tollhouse.ledger import batches, operations, partitions
+from tollhouse.ledger import batches, operations, partitions, short_windows
 from tollhouse.ledger.errors import DayIsClosed, DayNotPast, SpenderNotFound
-from tollhouse.ledger.rules import CounterKeys, counter_keys
 from tollhouse.ledger.types import (
     GrantKind,
     Hold,
@@ -17,6 +16,7 @@ from tollhouse.ledger.types import (
     ResolutionKind,
     ResolutionResult,
 )
+from tollhouse.storage import revisions
 from tollhouse.storage.database import Database, Mutation
 
 # Past usage has no worker that admitted it, and no price list.
@@ -31,6 +31,7 @@ async def prepare(database: Database, usage: PastUsage, *, now: datetime, entry_
     as closed even if it never had entries: the next retention run would close it before all usage
     is entered.
     """
+    await revisions.require(database, short_windows.REVISION)
     operations.require_amount(usage.charge.total_pico_usd)
     today = now.astimezone(UTC).date()
     if usage.day > today:
@@ -55,7 +56,7 @@ async def enter(tx: Mutation, usage: PastUsage, *, reason: str) -> Resolution:
     await _require_spender(tx, usage)
     hold = _hold(tx, usage)
     await _add_credit(tx, hold, reason)
-    await _count(tx, hold, counter_keys(hold))
+    await _count(tx, hold)
     await _insert(tx, hold)
     resolution = Resolution(
         organization_id=tx.organization_id,
@@ -134,26 +135,11 @@ async def _add_credit(tx: Mutation, hold: Hold, reason: str) -> None:
     )
 
 
-async def _count(tx: Mutation, hold: Hold, keys: CounterKeys) -> None:
-    """Reserve the cost in the counters, even above a cap; the ceiling is raised to fit."""
-    windows = (keys.scopes, keys.scope_ids, keys.windows)
-    await tx.execute("SELECT ledger_open_counters($1, $2, $3, $4)", tx.organization_id, *windows)
-    await tx.execute(
-        """
-        UPDATE spending_counters c
-           SET reserved_pico = c.reserved_pico + $5,
-               ceiling_pico = CASE WHEN c.limit_pico IS NOT NULL THEN greatest(
-                   c.limit_pico, c.settled_pico + c.reserved_pico + $5) END
-          FROM unnest($2::text[], $3::uuid[], $4::date[]) AS k (scope, scope_id, window_start)
-         WHERE c.organization_id = $1
-           AND c.scope = k.scope
-           AND c.scope_id = k.scope_id
-           AND c.window_start = k.window_start
-        """,
-        tx.organization_id,
-        *windows,
-        hold.amount_pico_usd,
-    )
+async def _count(tx: Mutation, hold: Hold) -> None:
+    """Reserve the cost in the counters, even above a cap; the ceilings are raised to fit."""
+    row = batches.hold_row(hold)
+    await tx.execute("SELECT ledger_begin_windows($1)", row)
+    await tx.execute("SELECT ledger_reserve_in_windows($1, true)", row)
 
 
 async def _insert(tx: Mutation, hold: Hold) -> None:

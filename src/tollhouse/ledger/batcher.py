@@ -385,12 +385,13 @@ def _raise_refusal(hold: Hold, decision: AdmissionDecision) -> None:
         case AdmissionVerdict.FROZEN:
             raise OrganizationMoving
         case AdmissionVerdict.NO_CREDIT:
-            refusal = CreditExhausted
+            refusal, period = CreditExhausted, None
         case code:
-            scope, _ = CAPS[code - FIRST_CAP_CODE]
+            scope, period = CAPS[code - FIRST_CAP_CODE]
             refusal = CAP_ERRORS[scope]
     raise refusal(
         needed=hold.amount_pico_usd,
         available=decision.available_pico_usd,
         held=decision.held_pico_usd,
+        period=period,
     )

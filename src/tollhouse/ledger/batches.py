@@ -75,7 +75,7 @@ async def apply(  # all organizations: items of one, or independent items of man
     Items that wait for a lock are all of one organization.
     """
     settled = list(map(_resolution_row, resolutions))
-    admitted = list(map(_hold_row, holds))
+    admitted = list(map(hold_row, holds))
     models = list(map(_model_of, resolutions))
     rest = instance_id, is_retry
     match len(settled), len(admitted):
@@ -132,7 +132,7 @@ def _resolution_row(resolution: Resolution) -> tuple[object, ...]:
     )
 
 
-def _hold_row(hold: Hold) -> tuple[object, ...]:
+def hold_row(hold: Hold) -> tuple[object, ...]:
     """Return a hold as the database's type `ledger_hold`."""
     return (
         hold.organization_id,

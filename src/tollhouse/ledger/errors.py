@@ -14,6 +14,12 @@ from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.ledger.types import CapScope, Period
 
 HELD_RETRY_SECONDS = 5
+_WINDOWS = {
+    Period.DAY: " for this day (UTC)",
+    Period.WEEK: " for this week (Monday to Sunday, UTC)",
+    Period.MONTH: " for this month (UTC)",
+    Period.LIFETIME: " for all time",
+}
 
 
 class Uncovered(GatewayError):
@@ -26,7 +32,7 @@ class Uncovered(GatewayError):
     code = "credit_balance_exhausted"
     subject: ClassVar[str] = "credit"
     template = (
-        "The {self.subject} cannot cover this request: {self.needed_usd} USD needed,"
+        "The {self.subject}{self.window} cannot cover this request: {self.needed_usd} USD needed,"
         " {self.available_usd} USD available, {self.held_usd} USD held by requests that are under"
         " way. Ask for fewer output tokens, or let an administrator or the operator raise it."
     )
@@ -34,12 +40,20 @@ class Uncovered(GatewayError):
     available: PicoUsd
     held: PicoUsd
 
-    def __init__(self, *, needed: PicoUsd, available: PicoUsd, held: PicoUsd) -> None:
+    def __init__(
+        self,
+        *,
+        needed: PicoUsd,
+        available: PicoUsd,
+        held: PicoUsd,
+        period: Period | None = None,
+    ) -> None:
         self.needed, self.available, self.held = needed, available, held
         super().__init__(
             needed_usd=to_decimal_string(needed),
             available_usd=to_decimal_string(available),
             held_usd=to_decimal_string(held),
+            window="" if period is None else _WINDOWS[period],
         )
         if needed <= available + held:
             self.retry_after_seconds = HELD_RETRY_SECONDS
@@ -182,6 +196,16 @@ class CapNotFound(GatewayError):
     template = "No {self.period} spending limit is set for this {self.scope}."
     scope: CapScope
     period: Period
+
+
+class ShortCapsUnavailable(ServiceUnavailable):
+    """Workers of the previous release may run, which do not know caps by day and week."""
+
+    should_retry = False
+    template = (
+        "A spending limit by day or week can be set when the upgrade of this deployment is"
+        " complete. The operator completes it with `tollhouse migrate --contract`."
+    )
 
 
 class InvalidPrice(InvalidInput):

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tollhouse.ledger import alerts, hour_retention, partitions, reaper, verified_days
+from tollhouse.ledger import alerts, hour_retention, partitions, reaper, short_windows
 from tollhouse.ledger.verifier import VERIFY_EVERY, Verifier
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
@@ -52,6 +52,6 @@ def jobs(
             name="ledger-verification",
             every_seconds=VERIFY_EVERY.total_seconds(),
             run=verifier.run,
-            needs_revision=verified_days.REVISION,
+            needs_revision=short_windows.REVISION,
         ),
     )

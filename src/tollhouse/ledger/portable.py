@@ -88,13 +88,14 @@ ALERTS: Final = PortableTable(
         SELECT (to_jsonb(t) - 'id')::text AS line
           FROM spending_alerts t
          WHERE organization_id = $1
-         ORDER BY raised_at, scope COLLATE "C", scope_id, window_start
+         ORDER BY raised_at, scope COLLATE "C", scope_id, window_start, period
     """,
     remove="DELETE FROM spending_alerts WHERE organization_id = $1",
     write="""
         INSERT INTO spending_alerts
-               (organization_id, scope, scope_id, window_start, raised_at, noticed_at)
-        SELECT r.organization_id, r.scope, r.scope_id, r.window_start, r.raised_at, r.noticed_at
+               (organization_id, scope, scope_id, window_start, period, raised_at, noticed_at)
+        SELECT r.organization_id, r.scope, r.scope_id, r.window_start, r.period, r.raised_at,
+               r.noticed_at
           FROM unnest($1::text[]) line
          CROSS JOIN LATERAL jsonb_populate_record(NULL::spending_alerts, line::jsonb) r
     """,

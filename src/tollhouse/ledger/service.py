@@ -9,7 +9,7 @@ import msgspec
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import GrantId, OrganizationId
 from tollhouse.base.money import PicoUsd
-from tollhouse.ledger import store
+from tollhouse.ledger import short_windows, store
 from tollhouse.ledger.errors import (
     AccountMissing,
     CapNotFound,
@@ -98,8 +98,13 @@ async def set_cap(
     if before is not None and before.cap == cap:
         tx.unchanged()
         return before
-    await store.save_cap(tx, cap)
-    await store.cap_counters(tx, cap, today=tx.now.date())
+    if place.period.short_days is None:
+        await store.save_cap(tx, cap)
+        await store.cap_counters(tx, cap, today=tx.now.date())
+    else:
+        await short_windows.fill(tx, today=tx.now.date())
+        await store.save_cap(tx, cap)
+        await short_windows.cap_counters(tx, cap, today=tx.now.date())
     await _audit(tx, "spending_limit.set", place, None if before is None else before.cap, cap)
     after = await store.get_cap(tx, tx.organization_id, place, now=tx.now)
     assert after is not None, "what was just written is there"
@@ -114,7 +119,10 @@ async def clear_cap(tx: Mutation, place: CapId) -> None:
     if before is None:
         raise CapNotFound(scope=place.scope, period=place.period)
     await store.delete_cap(tx, tx.organization_id, place)
-    await store.uncap_counters(tx, tx.organization_id, place)
+    if place.period.short_days is None:
+        await store.uncap_counters(tx, tx.organization_id, place)
+    else:
+        await short_windows.uncap_counters(tx, tx.organization_id, place)
     await _audit(tx, "spending_limit.clear", place, before.cap, None)
 
 

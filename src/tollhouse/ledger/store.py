@@ -4,7 +4,10 @@ A caller that changes them calls `lock_account` first: the lock is a statement o
 later reads see the last committed state.
 """
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import msgspec
 
 from tollhouse.base.ids import GrantId, OrganizationId
 from tollhouse.base.money import PicoUsd
@@ -155,7 +158,7 @@ async def get_cap(
     row = await tx.fetch_one(
         """
         SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
-               cap.alert_percent, counter.settled_pico, counter.reserved_pico
+               cap.alert_percent, to_jsonb(counter)::text AS counter
           FROM spending_caps cap
           LEFT JOIN spending_counters counter
             ON counter.organization_id = cap.organization_id
@@ -171,9 +174,9 @@ async def get_cap(
         place.scope,
         place.scope_id,
         place.period,
-        place.period.window_start(now.date()),
+        place.period.counter_period.window_start(now.date()),
     )
-    return None if row is None else _cap_use(row)
+    return None if row is None else _cap_use(row, now.date())
 
 
 async def page_caps(
@@ -188,13 +191,14 @@ async def page_caps(
     rows = await tx.fetch_all(
         """
         SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
-               cap.alert_percent, counter.settled_pico, counter.reserved_pico
+               cap.alert_percent, to_jsonb(counter)::text AS counter
           FROM spending_caps cap
           LEFT JOIN spending_counters counter
             ON counter.organization_id = cap.organization_id
            AND counter.scope = cap.scope
            AND counter.scope_id = cap.scope_id
-           AND counter.window_start = CASE cap.period WHEN 'lifetime' THEN $2::date ELSE $3 END
+           AND counter.window_start = CASE
+               WHEN cap.period IN ('week', 'lifetime') THEN $2::date ELSE $3 END
          WHERE cap.organization_id = $1
            AND ($4::text IS NULL OR (cap.scope, cap.scope_id, cap.period) > ($4, $5::uuid, $6))
          ORDER BY cap.scope, cap.scope_id, cap.period
@@ -208,7 +212,7 @@ async def page_caps(
         None if after is None else after.period,
         limit,
     )
-    return [_cap_use(row) for row in rows]
+    return [_cap_use(row, now.date()) for row in rows]
 
 
 async def save_cap(tx: Mutation, cap: Cap) -> None:
@@ -349,17 +353,30 @@ def _grant(row: Row) -> Grant:
     )
 
 
-def _cap_use(row: Row) -> CapUse:
-    """Return the cap of a row, whose amounts are null if its window has no counter yet."""
+def _cap_use(row: Row, day: date) -> CapUse:
+    """Return the cap of a row with its use, which is zero if its window has no counter yet.
+
+    The counter is JSON, because columns of short windows may be missing before `tollhouse migrate`.
+    """
+    counter = msgspec.json.decode(row["counter"] or "{}", type=dict[str, Any])
+    period = Period(row["period"])
+    prefix = ""
+    if period.short_days is not None:
+        start = period.window_start(day)
+        prefixes = {
+            start.isoformat(): "short_",
+            (start + timedelta(days=period.short_days)).isoformat(): "previous_",
+        }
+        prefix = prefixes.get(counter.get("short_start") or "", "none_")
     return CapUse(
         cap=Cap(
             organization_id=OrganizationId(row["organization_id"]),
             scope=CapScope(row["scope"]),
             scope_id=row["scope_id"],
-            period=Period(row["period"]),
+            period=period,
             limit_pico_usd=to_pico_usd(row["limit_pico"]),
             alert_percent=row["alert_percent"],
         ),
-        settled_pico_usd=to_pico_usd(row["settled_pico"] or 0),
-        reserved_pico_usd=to_pico_usd(row["reserved_pico"] or 0),
+        settled_pico_usd=PicoUsd(counter.get(f"{prefix}settled_pico", 0)),
+        reserved_pico_usd=PicoUsd(counter.get(f"{prefix}reserved_pico", 0)),
     )

@@ -1,7 +1,7 @@
 """Types of the ledger. All amounts are whole pico-dollars."""
 
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from uuid import UUID
@@ -32,14 +32,37 @@ class CapScope(StrEnum):
 
 
 class Period(StrEnum):
-    """The period of a cap: the UTC month of admission, or all time."""
+    """The period of a cap: the UTC day, week or month of admission, or all time.
 
+    A week begins on Monday.
+    """
+
+    DAY = "day"
+    WEEK = "week"
     MONTH = "month"
     LIFETIME = "lifetime"
 
     def window_start(self, day: date) -> date:
         """Return the first day of the window that contains `day`."""
-        return day.replace(day=1) if self is Period.MONTH else LIFETIME_START
+        match self:
+            case Period.DAY:
+                return day
+            case Period.WEEK:
+                return day - timedelta(days=day.weekday())
+            case Period.MONTH:
+                return day.replace(day=1)
+            case Period.LIFETIME:
+                return LIFETIME_START
+
+    @property
+    def short_days(self) -> int | None:
+        """The days of a short window, which the counter of a longer one contains; else None."""
+        return {Period.DAY: 1, Period.WEEK: 7}.get(self)
+
+    @property
+    def counter_period(self) -> "Period":
+        """The period whose counter has the amounts of this one."""
+        return {Period.DAY: Period.MONTH, Period.WEEK: Period.LIFETIME}.get(self, self)
 
 
 class GrantKind(StrEnum):
@@ -244,16 +267,6 @@ class Cap:
     def alert_pico_usd(self) -> PicoUsd:
         """`alert_percent` of the limit, rounded up."""
         return PicoUsd(-(-self.limit_pico_usd * self.alert_percent // 100))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Counter:
-    """The identity of a spending counter, which exists with or without a cap."""
-
-    scope: CapScope
-    scope_id: UUID
-    period: Period
-    window_start: date
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

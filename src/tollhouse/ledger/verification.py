@@ -6,19 +6,16 @@ before need not be read again: `verified_days` says when their cost rows stand f
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.retention import HOURS_KEPT
-from tollhouse.ledger import verified_days
-from tollhouse.ledger.types import UNDELIVERED
+from tollhouse.ledger import verified_days, verified_holds
 from tollhouse.ledger.verified_days import NOTHING_VERIFIED, NewMarks, VerifiedDays
 from tollhouse.storage.database import Database, Row, Transaction
 
 STATEMENT_SECONDS_MAX: Final = 86_400
-OVERDUE_AFTER: Final = timedelta(seconds=120)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,18 +110,26 @@ _SUMS: Final = """
                   FROM credit_grants
                  WHERE organization_id = $1) AS credit_pico
           FROM spent
-    ), windows AS (
-        SELECT w.scope, w.scope_id, w.window_start,
+    ), short_windows AS MATERIALIZED (
+        SELECT w.scope, w.scope_id, w.window_start, w.short_start,
                sum(s.settled_pico) AS settled_pico, sum(s.reserved_pico) AS reserved_pico
           FROM spent s
+         CROSS JOIN LATERAL (
+                SELECT date_trunc('month', s.day)::date AS month,
+                       date_trunc('week', s.day::timestamp)::date AS week) d
          CROSS JOIN LATERAL (VALUES
-                ('organization', $1, date_trunc('month', s.day)::date),
-                ('organization', $1, '-infinity'::date),
-                ('project', s.project_id, date_trunc('month', s.day)::date),
-                ('project', s.project_id, '-infinity'::date),
-                ('api_key', s.api_key_id, date_trunc('month', s.day)::date),
-                ('api_key', s.api_key_id, '-infinity'::date)
-              ) w (scope, scope_id, window_start)
+                ('organization', $1, d.month, s.day),
+                ('organization', $1, '-infinity'::date, d.week),
+                ('project', s.project_id, d.month, s.day),
+                ('project', s.project_id, '-infinity'::date, d.week),
+                ('api_key', s.api_key_id, d.month, s.day),
+                ('api_key', s.api_key_id, '-infinity'::date, d.week)
+              ) w (scope, scope_id, window_start, short_start)
+         GROUP BY 1, 2, 3, 4
+    ), windows AS (
+        SELECT scope, scope_id, window_start,
+               sum(settled_pico) AS settled_pico, sum(reserved_pico) AS reserved_pico
+          FROM short_windows
          GROUP BY 1, 2, 3
     ), caps AS (
         SELECT scope, scope_id, period, limit_pico,
@@ -201,6 +206,35 @@ _SUMS: Final = """
           ) v (part, expected, found)
      WHERE v.expected IS DISTINCT FROM v.found
      UNION ALL
+    SELECT 'counter.' || v.part,
+           concat_ws(' ', c.scope, c.scope_id, c.window_start, c.short_start), v.expected, v.found
+      FROM spending_counters c
+     CROSS JOIN LATERAL (
+            SELECT CASE c.window_start WHEN '-infinity' THEN 'week' ELSE 'day' END AS period,
+                   CASE c.window_start WHEN '-infinity' THEN 7 ELSE 1 END AS days) short
+      LEFT JOIN caps USING (scope, scope_id, period)
+      LEFT JOIN short_windows w
+        ON (w.scope, w.scope_id, w.window_start) = (c.scope, c.scope_id, c.window_start)
+       AND w.short_start = c.short_start
+      LEFT JOIN short_windows b
+        ON (b.scope, b.scope_id, b.window_start) = (c.scope, c.scope_id, c.window_start)
+       AND b.short_start = c.short_start - short.days
+     CROSS JOIN LATERAL (VALUES
+            ('short_settled_pico', coalesce(w.settled_pico, 0), c.short_settled_pico),
+            ('short_reserved_pico', coalesce(w.reserved_pico, 0), c.short_reserved_pico),
+            ('previous_settled_pico', coalesce(b.settled_pico, 0), c.previous_settled_pico),
+            ('previous_reserved_pico', coalesce(b.reserved_pico, 0), c.previous_reserved_pico),
+            ('short_limit_pico', caps.limit_pico, c.short_limit_pico),
+            ('short_alert_pico', caps.alert_pico, c.short_alert_pico),
+            ('short_ceiling_pico',
+             CASE WHEN caps.limit_pico IS NOT NULL THEN greatest(
+                  caps.limit_pico, coalesce(w.settled_pico + w.reserved_pico, 0)) END,
+             c.short_ceiling_pico)
+          ) v (part, expected, found)
+     WHERE c.organization_id = $1
+       AND c.short_start IS NOT NULL
+       AND v.expected IS DISTINCT FROM v.found
+     UNION ALL
     SELECT 'cost_daily.' || v.part, concat_ws(' ', day, project_id, api_key_id, model),
            v.expected, v.found
       FROM (SELECT * FROM days WHERE requests > 0) e
@@ -239,81 +273,6 @@ _SUMS: Final = """
             ('request_pico', e.request_pico, f.request_pico)
           ) v (part, expected, found)
      WHERE v.expected IS DISTINCT FROM v.found
-"""
-
-# Delivered tokens must be charged, unless the entry has a rule of `OperatorPays` that allows them.
-# An entry contains all used output, even if the hold was too small to pay for it: the excess then
-# needs a rule too.
-_HOLDS: Final = """
-    WITH holds AS MATERIALIZED (
-        SELECT hold.reservation_id AS held_id, resolution.reservation_id AS resolved_id,
-               coalesce(hold.reservation_id, resolution.reservation_id) AS reservation_id,
-               hold.held_pico, hold.deadline_at, resolution.kind, resolution.posted_pico,
-               resolution.excess_pico, resolution.unknown_pico,
-               resolution.held_pico AS resolved_pico, resolution.delivered_tokens,
-               resolution.output_tokens, resolution.operator_pays
-          FROM (SELECT *
-                  FROM ledger_entries
-                 WHERE organization_id = $1
-                   AND phase = 0
-                   AND ($4::date[] IS NULL OR admitted_day = ANY($4))) hold
-          FULL JOIN (SELECT *
-                       FROM ledger_entries
-                      WHERE organization_id = $1
-                        AND phase = 1
-                        AND ($4::date[] IS NULL OR admitted_day = ANY($4))) resolution
-               USING (admitted_day, reservation_id)
-    ), marked AS (
-        SELECT reservation_id, held_pico
-          FROM unsettled_holds
-         WHERE organization_id = $1
-    )
-    SELECT 'resolution.held_pico' AS name, reservation_id::text AS subject,
-           held_pico::numeric AS expected, resolved_pico::numeric AS found
-      FROM holds
-     WHERE resolved_id IS NOT NULL
-       AND held_pico IS DISTINCT FROM resolved_pico
-     UNION ALL
-    SELECT 'resolution.posted_pico', reservation_id::text, least(posted_pico, held_pico),
-           posted_pico
-      FROM holds
-     WHERE posted_pico > held_pico
-     UNION ALL
-    SELECT 'resolution.excess_pico', reservation_id::text, 0, excess_pico
-      FROM holds
-     WHERE excess_pico > 0
-       AND posted_pico < held_pico
-       AND operator_pays IS DISTINCT FROM 'above_hold'
-     UNION ALL
-    SELECT 'resolution.unknown_pico', reservation_id::text,
-           CASE kind WHEN 'write_off' THEN held_pico - posted_pico ELSE 0 END, unknown_pico
-      FROM holds
-     WHERE unknown_pico <> CASE kind WHEN 'write_off' THEN held_pico - posted_pico ELSE 0 END
-     UNION ALL
-    SELECT 'resolution.delivered_tokens', reservation_id::text, output_tokens, delivered_tokens
-      FROM holds
-     WHERE delivered_tokens > output_tokens
-       AND (operator_pays IS NULL OR operator_pays = ANY($3))
-     UNION ALL
-    SELECT 'resolution.unpaid_pico', reservation_id::text, 0, excess_pico
-      FROM holds
-     WHERE delivered_tokens IS NOT NULL
-       AND excess_pico > 0
-       AND operator_pays IS NULL
-     UNION ALL
-    SELECT 'hold.overdue_pico', holds.reservation_id::text, 0, holds.held_pico
-      FROM holds
-      LEFT JOIN marked ON marked.reservation_id = holds.held_id
-     WHERE holds.resolved_id IS NULL
-       AND marked.reservation_id IS NULL
-       AND holds.deadline_at + $2::interval < clock_timestamp()
-     UNION ALL
-    SELECT 'unsettled.held_pico', marked.reservation_id::text,
-           CASE WHEN holds.resolved_id IS NULL THEN holds.held_pico END, marked.held_pico
-      FROM marked
-      LEFT JOIN holds ON holds.reservation_id = marked.reservation_id
-     WHERE CASE WHEN holds.resolved_id IS NULL THEN holds.held_pico END
-           IS DISTINCT FROM marked.held_pico
 """
 
 
@@ -358,9 +317,7 @@ async def _differences(
         verified.unknown_pico,
         HOURS_KEPT,
     )
-    holds = await tx.fetch_all(
-        _HOLDS, organization_id, OVERDUE_AFTER, list(UNDELIVERED), verified.other_days
-    )
+    holds = await verified_holds.differing(tx, organization_id, verified.other_days)
     found = [_difference(organization_id, row) for row in (*sums, *holds)]
     return sorted(found, key=lambda difference: (difference.name, difference.subject))
 

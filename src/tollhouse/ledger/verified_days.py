@@ -14,7 +14,6 @@ from tollhouse.base.ids import OrganizationId
 from tollhouse.base.money import PicoUsd
 from tollhouse.storage.database import Transaction
 
-REVISION: Final = "0021"
 ENDED_AFTER: Final = timedelta(hours=1)
 """How long after its end a day is open: a hold is admitted at most some seconds after its instant,
 and one of a process that was paused for longer is found by its amount in the account."""

@@ -50,7 +50,11 @@ class SchemaState:
 
     def has(self, revision: str) -> bool:
         """Whether the tables and columns that `revision` adds exist."""
-        return revision in self.expanded or (self.contracted or "") >= revision
+        return revision in self.expanded or self.has_contracted(revision)
+
+    def has_contracted(self, revision: str) -> bool:
+        """Whether only workers that know `revision` can run."""
+        return (self.contracted or "") >= revision
 
 
 @cache

@@ -39,7 +39,7 @@ def cap_options(command: F) -> F:
             "--period",
             type=click.Choice([period.value for period in Period]),
             required=True,
-            help="A calendar month in UTC, or all time.",
+            help="A UTC day, week (from Monday) or month, or all time.",
         ),
     )
     for option in reversed(options):
@@ -49,7 +49,7 @@ def cap_options(command: F) -> F:
 
 @click.group("caps", epilog=example("tollhouse caps show"))
 def command() -> None:
-    """Cap spending of an organization, project or key, per month or for all time."""
+    """Cap spending of an organization, project or key, by day, week, month or in all."""
 
 
 @command.command("set", epilog=example("tollhouse caps set 100 --period month"))

@@ -28,7 +28,7 @@ _INSERT: Final = """INSERT INTO ledger_entries (
     SELECT i.organization_id, (i.admitted_at AT TIME ZONE 'UTC')::date, i.reservation_id, 0,
            'reserve', i.admitted_at, i.deadline_at, i.project_id, i.api_key_id, i.model,
            i.price_revision, p_instance_id, i.bills_without_answer, i.amount_pico"""
-_WINDOWS: Final = """CROSS JOIN LATERAL (
+WINDOWS: Final = """CROSS JOIN LATERAL (
                 SELECT date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS start) month
          CROSS JOIN LATERAL (VALUES
                 (1, 'organization', i.organization_id, month.start),
@@ -95,7 +95,7 @@ BEGIN
                     p_organization_id, array_agg(k.scope), array_agg(k.scope_id),
                     array_agg(k.window_start))
                FROM (SELECT i.*) i
-         {_WINDOWS}
+         {WINDOWS}
               WHERE NOT EXISTS (
                     SELECT FROM spending_counters c
                      WHERE c.organization_id = p_organization_id
@@ -107,7 +107,7 @@ BEGIN
                    c.limit_pico - c.settled_pico - c.reserved_pico AS available
               INTO v_cap
               FROM (SELECT i.*) i
-         {_WINDOWS}
+         {WINDOWS}
               JOIN spending_counters c
                 ON c.organization_id = p_organization_id
                AND c.scope = k.scope
@@ -133,7 +133,7 @@ BEGIN
                SET reserved_pico = c.reserved_pico + i.amount_pico
               FROM (SELECT k.*
                       FROM (SELECT i.*) i
-         {_WINDOWS}) k
+         {WINDOWS}) k
              WHERE c.organization_id = p_organization_id
                AND c.scope = k.scope
                AND c.scope_id = k.scope_id
@@ -252,7 +252,7 @@ BEGIN
       FROM (SELECT i.organization_id, k.scope, k.scope_id, k.window_start,
                    sum(i.amount_pico) AS total, bool_and({_IN_TIME}) AS is_in_time
               FROM unnest(p_holds) i
-         {_WINDOWS}
+         {WINDOWS}
              WHERE i.organization_id = ANY(v_fitting)
              GROUP BY 1, 2, 3, 4) d
       LEFT JOIN LATERAL (

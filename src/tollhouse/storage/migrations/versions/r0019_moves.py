@@ -20,20 +20,20 @@ def _changed(function: str, before: str, after: str) -> str:
 
 _IS_FROZEN: Final = "coalesce({account}.frozen_until > clock_timestamp(), false)"
 # A hold that was admitted before the freeze is found first, so that its retry is answered.
-_ADMIT_EACH: Final = _changed(
+ADMIT_EACH: Final = _changed(
     ledger_admission.ADMIT_EACH,
     "ELSIF abs(extract(epoch",
     f"ELSIF {_IS_FROZEN.format(account='v_account')} THEN\n"
     "            verdict := 6;\n"
     "        ELSIF abs(extract(epoch",
 )
-_ADMIT_ONE: Final = _changed(
+ADMIT_ONE: Final = _changed(
     ledger_admission.ADMIT_ONE,
     "a.reserved_pico >= i.amount_pico\n      INTO",
     "a.reserved_pico >= i.amount_pico\n"
     f"           AND NOT {_IS_FROZEN.format(account='a')}\n      INTO",
 )
-_ADMIT_BATCH: Final = _changed(
+ADMIT_BATCH: Final = _changed(
     ledger_admission.ADMIT_BATCH,
     "x.credit_pico - x.settled_pico - x.reserved_pico AS available",
     f"CASE WHEN {_IS_FROZEN.format(account='x')} THEN -1\n"
@@ -61,9 +61,9 @@ STATEMENTS: Final = (
     COMMENT ON COLUMN accounts.frozen_until IS
         'Until then nothing is admitted. As in organizations, here for admission alone.'
     """,
-    _ADMIT_EACH,
-    _ADMIT_ONE,
-    _ADMIT_BATCH,
+    ADMIT_EACH,
+    ADMIT_ONE,
+    ADMIT_BATCH,
     # A replaced function loses the settings that revision 0015 gave it.
     "ALTER FUNCTION ledger_admit_one SET plan_cache_mode = force_generic_plan",
     "ALTER FUNCTION ledger_admit_batch SET plan_cache_mode = force_generic_plan",

@@ -17,20 +17,23 @@ def _changed(function: str, before: str, after: str) -> str:
     return function.replace(before, after)
 
 
-# `p_models` has the model of each resolution, or NULL for that of its hold.
-_SETTLE_ANSWERED: Final = _changed(
-    _changed(
-        ledger_resolution.SETTLE_BATCH,
+def answered(settle_batch: str) -> str:
+    """Return `ledger_settle_answered`: `p_models` has a model, or NULL for that of the hold."""
+    renamed = _changed(
+        settle_batch,
         "ledger_settle_batch(p_resolutions ledger_resolution[], p_skips_locked boolean)",
         "ledger_settle_answered(\n"
         "    p_resolutions ledger_resolution[], p_models text[], p_skips_locked boolean)",
-    ),
-    "h.api_key_id, h.model, h.price_revision",
-    "h.api_key_id,\n               coalesce(p_models[i.ordinality], h.model), h.price_revision",
-)
+    )
+    return _changed(
+        renamed,
+        "h.api_key_id, h.model, h.price_revision",
+        "h.api_key_id,\n               coalesce(p_models[i.ordinality], h.model), h.price_revision",
+    )
+
 
 STATEMENTS: Final = (
-    _SETTLE_ANSWERED,
+    answered(ledger_resolution.SETTLE_BATCH),
     "ALTER FUNCTION ledger_settle_answered SET plan_cache_mode = force_generic_plan",
     "ALTER FUNCTION ledger_settle_answered SET enable_seqscan = off",
     """

@@ -1,0 +1,415 @@
+"""The functions of revision 0022: caps by day and week, in the rows that every hold changes anyway.
+
+A month's counter also has its current and previous day, a lifetime's its current and previous week:
+the *short* windows. The plain case needs a row whose current window is that of the hold. A window
+that begins, and a hold of the window before, are left to `ledger_admit_each` and
+`ledger_settle_batch`, once a day for each key and in the seconds around midnight.
+
+A row of an earlier revision has NULL as its short window until `ledger/short_windows.py` fills it.
+"""
+
+from typing import Final
+
+from tollhouse.storage.migrations import ledger_admission, ledger_resolution
+from tollhouse.storage.migrations.ledger_helpers import OPEN_COUNTERS
+from tollhouse.storage.migrations.versions import r0019_moves, r0020_fallbacks
+
+
+def _changed(function: str, *changes: tuple[str, str]) -> str:
+    for before, after in changes:
+        assert function.count(before) == 1, f"the function as it was: {before}"
+        function = function.replace(before, after)
+    if "CREATE OR REPLACE" in function:
+        return function
+    return function.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
+
+
+_OPEN_COUNTERS: Final = _changed(
+    OPEN_COUNTERS,
+    (
+        "limit_pico, ceiling_pico, alert_pico)",
+        "limit_pico, ceiling_pico, alert_pico,\n"
+        "                                   short_limit_pico, short_ceiling_pico,\n"
+        "                                   short_alert_pico)",
+    ),
+    (
+        "div(cap.limit_pico * cap.alert_percent + 99, 100)\n",
+        "div(cap.limit_pico * cap.alert_percent + 99, 100),\n"
+        "           short.limit_pico, short.limit_pico,\n"
+        "           div(short.limit_pico * short.alert_percent + 99, 100)\n",
+    ),
+    (
+        "LIMIT 1) cap ON true",
+        """LIMIT 1) cap ON true
+      LEFT JOIN LATERAL (
+            SELECT c.limit_pico, c.alert_percent
+              FROM spending_caps c
+             WHERE c.organization_id = p_organization_id
+               AND c.scope = k.scope
+               AND c.scope_id = k.scope_id
+               AND c.period = CASE k.window_start WHEN '-infinity' THEN 'week' ELSE 'day' END
+             LIMIT 1) short ON true""",
+    ),
+)
+
+_WINDOWS: Final = """CROSS JOIN LATERAL (
+                SELECT (i.admitted_at AT TIME ZONE 'UTC')::date AS start,
+                       date_trunc('week', i.admitted_at AT TIME ZONE 'UTC')::date AS week,
+                       date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS month) day
+         CROSS JOIN LATERAL (VALUES
+                (1, 'organization', i.organization_id, day.month, day.start, 1),
+                (2, 'organization', i.organization_id, '-infinity'::date, day.week, 7),
+                (3, 'project', i.project_id, day.month, day.start, 1),
+                (4, 'project', i.project_id, '-infinity'::date, day.week, 7),
+                (5, 'api_key', i.api_key_id, day.month, day.start, 1),
+                (6, 'api_key', i.api_key_id, '-infinity'::date, day.week, 7)
+              ) k (position, scope, scope_id, window_start, short_start, short_days)"""
+_OF_HOLD: Final = f"""FROM (SELECT k.*
+              FROM (SELECT i.*) i
+         {_WINDOWS}) k
+     WHERE c.organization_id = i.organization_id
+       AND c.scope = k.scope
+       AND c.scope_id = k.scope_id
+       AND c.window_start = k.window_start"""  # noqa: S608 - composed of constants
+
+BEGIN_WINDOWS: Final = f"""
+CREATE FUNCTION ledger_begin_windows(i ledger_hold) RETURNS void
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM ledger_open_counters(
+            i.organization_id, array_agg(k.scope), array_agg(k.scope_id),
+            array_agg(k.window_start))
+       FROM (SELECT i.*) i
+         {_WINDOWS}
+      WHERE NOT EXISTS (
+            SELECT FROM spending_counters c
+             WHERE c.organization_id = i.organization_id
+               AND c.scope = k.scope
+               AND c.scope_id = k.scope_id
+               AND c.window_start = k.window_start)
+      GROUP BY i.organization_id;
+    UPDATE spending_counters c
+       SET short_start = k.short_start,
+           short_settled_pico = 0,
+           short_reserved_pico = 0,
+           short_ceiling_pico = c.short_limit_pico,
+           short_is_alerted = false,
+           previous_settled_pico = CASE c.short_start
+               WHEN k.short_start - k.short_days THEN c.short_settled_pico ELSE 0 END,
+           previous_reserved_pico = CASE c.short_start
+               WHEN k.short_start - k.short_days THEN c.short_reserved_pico ELSE 0 END
+      {_OF_HOLD}
+       AND c.short_start < k.short_start;
+END
+$$
+"""  # noqa: S608 - composed of constants
+
+# Past usage goes beyond caps, and raises the ceilings.
+RESERVE_IN_WINDOWS: Final = f"""
+CREATE FUNCTION ledger_reserve_in_windows(i ledger_hold, p_is_past boolean) RETURNS void
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE spending_counters c
+       SET reserved_pico = c.reserved_pico + i.amount_pico,
+           ceiling_pico = CASE
+               WHEN p_is_past AND c.limit_pico IS NOT NULL
+               THEN greatest(c.limit_pico, c.settled_pico + c.reserved_pico + i.amount_pico)
+               ELSE c.ceiling_pico END,
+           short_reserved_pico = c.short_reserved_pico
+               + CASE k.short_start WHEN c.short_start THEN i.amount_pico ELSE 0 END,
+           short_ceiling_pico = CASE
+               WHEN p_is_past AND c.short_limit_pico IS NOT NULL AND k.short_start = c.short_start
+               THEN greatest(c.short_limit_pico,
+                             c.short_settled_pico + c.short_reserved_pico + i.amount_pico)
+               ELSE c.short_ceiling_pico END,
+           previous_reserved_pico = c.previous_reserved_pico
+               + CASE k.short_start WHEN c.short_start - k.short_days THEN i.amount_pico
+                                    ELSE 0 END
+      {_OF_HOLD};
+END
+$$
+"""  # noqa: S608 - composed of constants
+
+UNSETTLED_IN: Final = """
+CREATE FUNCTION ledger_unsettled_in(
+    p_organization_id uuid, p_scope text, p_scope_id uuid, p_start date, p_days integer
+) RETURNS numeric LANGUAGE sql STABLE AS $$
+    SELECT coalesce(sum(u.held_pico), 0)
+      FROM unsettled_holds u
+     WHERE u.organization_id = p_organization_id
+       AND p_scope_id = CASE p_scope WHEN 'organization' THEN u.organization_id
+                                     WHEN 'project' THEN u.project_id
+                                     ELSE u.api_key_id END
+       AND u.admitted_day >= p_start
+       AND u.admitted_day < p_start + p_days
+$$
+"""
+
+
+def _between(function: str, first: str, last: str) -> str:
+    """Return the part of a function from `first` up to and including the next `last`."""
+    start = function.index(first)
+    return function[start : function.index(last, start) + len(last)]
+
+
+_ADMIT_EACH: Final = _changed(
+    r0019_moves.ADMIT_EACH,
+    (
+        _between(r0019_moves.ADMIT_EACH, "PERFORM ledger_open_counters", "HAVING count(*) > 0;"),
+        "PERFORM ledger_begin_windows(i);",
+    ),
+    (
+        _between(r0019_moves.ADMIT_EACH, "SELECT k.position, c.scope", "LIMIT 1;"),
+        f"""SELECT w.position, c.scope, c.scope_id, w.start, k.short_days, w.reserved,
+                   w.available
+              INTO v_cap
+              FROM (SELECT i.*) i
+         {_WINDOWS}
+              JOIN spending_counters c
+                ON c.organization_id = p_organization_id
+               AND c.scope = k.scope
+               AND c.scope_id = k.scope_id
+               AND c.window_start = k.window_start
+             CROSS JOIN LATERAL (VALUES
+                    (k.position, c.window_start, c.reserved_pico,
+                     c.limit_pico - c.settled_pico - c.reserved_pico),
+                    (k.position + 6, k.short_start,
+                     CASE k.short_start WHEN c.short_start THEN c.short_reserved_pico
+                                        ELSE c.previous_reserved_pico END,
+                     c.short_limit_pico
+                     - CASE k.short_start
+                            WHEN c.short_start THEN c.short_settled_pico + c.short_reserved_pico
+                            ELSE c.previous_settled_pico + c.previous_reserved_pico END)
+                  ) w (position, start, reserved, available)
+             WHERE w.available < i.amount_pico
+             ORDER BY w.position
+             LIMIT 1;""",
+    ),
+    (
+        _between(r0019_moves.ADMIT_EACH, "ledger_unsettled(\n                    p_", ");"),
+        """CASE
+                    WHEN v_cap.position <= 6 THEN ledger_unsettled(
+                        p_organization_id, v_cap.scope, v_cap.scope_id, v_cap.start)
+                    ELSE ledger_unsettled_in(
+                        p_organization_id, v_cap.scope, v_cap.scope_id, v_cap.start,
+                        v_cap.short_days) END;""",
+    ),
+    (
+        _between(
+            r0019_moves.ADMIT_EACH, "UPDATE spending_counters c", "window_start = k.window_start;"
+        ),
+        "PERFORM ledger_reserve_in_windows(i, false);",
+    ),
+)
+
+_SHORT_FITS: Final = """
+                   AND (x.short_start = {start} OR x.short_start IS NULL)
+                   AND (x.short_limit_pico IS NULL
+                        OR x.short_settled_pico + x.short_reserved_pico + {amount}
+                           <= x.short_limit_pico)"""
+_FITS: Final = "OR x.settled_pico + x.reserved_pico + {amount} <= x.limit_pico)"
+_START_OF_ROW: Final = "CASE d.window_start WHEN '-infinity' THEN v_week ELSE v_day END"
+_RESERVED: Final = "SET reserved_pico = c.reserved_pico + {amount}"
+_SHORT_RESERVED: Final = """,
+               short_reserved_pico = c.short_reserved_pico + {amount}"""
+
+_MONTHS: Final = (
+    ("i.organization_id, v_month)", "i.organization_id, v_month, v_day)"),
+    ("i.organization_id, '-infinity')", "i.organization_id, '-infinity', v_week)"),
+    ("project_id, v_month)", "project_id, v_month, v_day)"),
+    ("project_id, '-infinity')", "project_id, '-infinity', v_week)"),
+    ("api_key_id, v_month)", "api_key_id, v_month, v_day)"),
+    ("api_key_id, '-infinity')", "api_key_id, '-infinity', v_week)"),
+    ("k (scope, scope_id, window_start)", "k (scope, scope_id, window_start, short_start)"),
+)
+_ADMIT_ONE: Final = _changed(
+    r0019_moves.ADMIT_ONE,
+    *_MONTHS,
+    ("v_month  date;", "v_month  date;\n    v_week   date;\n    v_day    date;"),
+    (
+        "v_month := ",
+        "v_day := (i.admitted_at AT TIME ZONE 'UTC')::date;\n"
+        "        v_week := date_trunc('week', v_day::timestamp)::date;\n        v_month := ",
+    ),
+    (
+        _FITS.format(amount="i.amount_pico"),
+        _FITS.format(amount="i.amount_pico")
+        + _SHORT_FITS.format(start="k.short_start", amount="i.amount_pico"),
+    ),
+    (
+        "SET reserved_pico = c.reserved_pico + i.amount_pico",
+        _RESERVED.format(amount="i.amount_pico") + _SHORT_RESERVED.format(amount="i.amount_pico"),
+    ),
+)
+
+# Only holds of the day of the first one are decided as a set, so that each row has one window.
+_ADMIT_BATCH: Final = _changed(
+    r0019_moves.ADMIT_BATCH,
+    (
+        ledger_admission.WINDOWS,
+        """CROSS JOIN LATERAL (VALUES
+                ('organization', i.organization_id, v_month),
+                ('organization', i.organization_id, '-infinity'),
+                ('project', i.project_id, v_month),
+                ('project', i.project_id, '-infinity'),
+                ('api_key', i.api_key_id, v_month),
+                ('api_key', i.api_key_id, '-infinity')
+              ) k (scope, scope_id, window_start)""",
+    ),
+    (
+        "    v_totals   numeric[];\n",
+        "    v_totals   numeric[];\n"
+        "    v_day      date := ((p_holds[1]).admitted_at AT TIME ZONE 'UTC')::date;\n"
+        "    v_week     date := date_trunc('week', v_day::timestamp)::date;\n"
+        "    v_month    date := date_trunc('month', v_day::timestamp)::date;\n",
+    ),
+    (
+        ") AS is_in_time",
+        "\n                       AND (i.admitted_at AT TIME ZONE 'UTC')::date = v_day) AS is_in_time",
+    ),
+    (
+        _FITS.format(amount="d.total"),
+        _FITS.format(amount="d.total") + _SHORT_FITS.format(start=_START_OF_ROW, amount="d.total"),
+    ),
+    (
+        "SET reserved_pico = c.reserved_pico + d.total",
+        _RESERVED.format(amount="d.total") + _SHORT_RESERVED.format(amount="d.total"),
+    ),
+)
+
+_SETTLED_IN_SHORT: Final = """,
+           short_reserved_pico = c.short_reserved_pico - {held},
+           short_settled_pico = c.short_settled_pico + {posted},
+           short_ceiling_pico = CASE WHEN c.short_limit_pico IS NOT NULL THEN greatest(
+               c.short_limit_pico,
+               c.short_settled_pico + c.short_reserved_pico + {posted} - {held}) END"""
+_ONE_CEILING: Final = (
+    "c.limit_pico, c.settled_pico + c.reserved_pico + v_posted - v_hold.held_pico) END"
+)
+_SETTLE_ONE: Final = _changed(
+    ledger_resolution.SETTLE_ONE_BY_NAME,
+    *_MONTHS,
+    ("v_month  date;", "v_month  date;\n    v_week   date;"),
+    ("i.organization_id, v_month, v_day)", "i.organization_id, v_month, i.admitted_day)"),
+    ("project_id, v_month, v_day)", "project_id, v_month, i.admitted_day)"),
+    ("api_key_id, v_month, v_day)", "api_key_id, v_month, i.admitted_day)"),
+    (
+        "v_month := ",
+        "v_week := date_trunc('week', i.admitted_day::timestamp)::date;\n        v_month := ",
+    ),
+    (
+        "OR x.settled_pico + v_posted < x.alert_pico)",
+        """OR x.settled_pico + v_posted < x.alert_pico)
+                   AND (x.short_start = k.short_start OR x.short_start IS NULL)
+                   AND (x.short_alert_pico IS NULL OR x.short_is_alerted
+                        OR x.short_settled_pico + v_posted < x.short_alert_pico)""",
+    ),
+    (
+        _ONE_CEILING,
+        _ONE_CEILING + _SETTLED_IN_SHORT.format(held="v_hold.held_pico", posted="v_posted"),
+    ),
+)
+
+# An alert of a window that has ended would come too late: only the current one raises it.
+_SETTLE_BATCH: Final = _changed(
+    ledger_resolution.SETTLE_BATCH,
+    (
+        "d.posted - d.held) END,\n               is_alerted",
+        "d.posted - d.held) END"
+        + _SETTLED_IN_SHORT.format(held="d.short_held", posted="d.short_posted")
+        + """,
+               previous_reserved_pico = c.previous_reserved_pico - d.previous_held,
+               previous_settled_pico = c.previous_settled_pico + d.previous_posted,
+               short_is_alerted = c.short_is_alerted OR coalesce(
+                   d.short_posted > 0
+                   AND c.short_settled_pico + d.short_posted >= c.short_alert_pico, false),
+               is_alerted""",
+    ),
+    (
+        _between(
+            ledger_resolution.SETTLE_BATCH,
+            "FROM (SELECT r.organization_id, k.scope",
+            "WHERE c.ctid = before.place\n        RETURNING c.",
+        ),
+        """FROM (SELECT before.place, before.is_alerted, before.short_is_alerted,
+                       sum(w.held) AS held, sum(w.posted) AS posted,
+                       sum(w.held * before.is_current) AS short_held,
+                       sum(w.posted * before.is_current) AS short_posted,
+                       sum(w.held * before.is_previous) AS previous_held,
+                       sum(w.posted * before.is_previous) AS previous_posted
+                  FROM (SELECT r.organization_id, k.scope, k.scope_id, k.window_start,
+                               k.short_start, k.short_days,
+                               sum(r.held_pico) AS held, sum(r.posted_pico) AS posted
+                          FROM resolved r
+                         CROSS JOIN LATERAL (
+                                SELECT date_trunc('month', r.admitted_day)::date AS month,
+                                       date_trunc('week', r.admitted_day::timestamp)::date
+                                           AS week) day
+                         CROSS JOIN LATERAL (VALUES
+                                ('organization', r.organization_id, day.month, r.admitted_day, 1),
+                                ('organization', r.organization_id, '-infinity', day.week, 7),
+                                ('project', r.project_id, day.month, r.admitted_day, 1),
+                                ('project', r.project_id, '-infinity', day.week, 7),
+                                ('api_key', r.api_key_id, day.month, r.admitted_day, 1),
+                                ('api_key', r.api_key_id, '-infinity', day.week, 7)
+                              ) k (scope, scope_id, window_start, short_start, short_days)
+                         GROUP BY 1, 2, 3, 4, 5, 6) w
+                 CROSS JOIN LATERAL (
+                        SELECT p.ctid AS place, p.is_alerted, p.short_is_alerted,
+                               coalesce(w.short_start = p.short_start, false)::int AS is_current,
+                               coalesce(w.short_start = p.short_start - w.short_days, false)::int
+                                   AS is_previous
+                          FROM spending_counters p
+                         WHERE p.organization_id = w.organization_id
+                           AND p.scope = w.scope
+                           AND p.scope_id = w.scope_id
+                           AND p.window_start = w.window_start
+                         LIMIT 1) before
+                 GROUP BY 1, 2, 3) d
+         WHERE c.ctid = d.place
+        RETURNING c.short_start, c.short_is_alerted AND NOT d.short_is_alerted AS short_rings,
+                  c.""",
+    ),
+    ("c.is_alerted AND NOT before.is_alerted", "c.is_alerted AND NOT d.is_alerted"),
+    (
+        "INTO spending_alerts (organization_id, scope, scope_id, window_start)",
+        "INTO spending_alerts (organization_id, scope, scope_id, window_start, period)",
+    ),
+    ("account.organization_id, '-infinity'\n", "account.organization_id, '-infinity', NULL\n"),
+    (
+        "counted.scope_id, counted.window_start\n          FROM counted WHERE rings",
+        """counted.scope_id, counted.window_start, NULL
+          FROM counted WHERE rings
+        UNION ALL
+        SELECT counted.organization_id, counted.scope, counted.scope_id, counted.short_start,
+               CASE counted.window_start WHEN '-infinity' THEN 'week' ELSE 'day' END
+          FROM counted WHERE short_rings""",
+    ),
+)
+
+FUNCTIONS: Final = (
+    _OPEN_COUNTERS,
+    BEGIN_WINDOWS,
+    RESERVE_IN_WINDOWS,
+    UNSETTLED_IN,
+    _ADMIT_EACH,
+    _ADMIT_ONE,
+    _ADMIT_BATCH,
+    _SETTLE_ONE,
+    _SETTLE_BATCH,
+    _changed(r0020_fallbacks.answered(_SETTLE_BATCH)),
+    # A replaced function loses its settings.
+    *(
+        f"ALTER FUNCTION {function} SET plan_cache_mode = force_generic_plan"
+        for function in (
+            *("ledger_admit_one", "ledger_settle_one", "ledger_admit_batch"),
+            *("ledger_settle_batch", "ledger_settle_answered"),
+        )
+    ),
+    *(
+        f"ALTER FUNCTION {function} SET enable_seqscan = off"
+        for function in ("ledger_admit_batch", "ledger_settle_batch", "ledger_settle_answered")
+    ),
+)

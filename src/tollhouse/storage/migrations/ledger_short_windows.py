@@ -11,141 +11,8 @@ A row of an earlier revision has NULL as its short window until `ledger/short_wi
 from typing import Final
 
 from tollhouse.storage.migrations import ledger_admission, ledger_resolution
-from tollhouse.storage.migrations.ledger_helpers import OPEN_COUNTERS
+from tollhouse.storage.migrations.ledger_windows import HELPERS, WINDOWS, changed
 from tollhouse.storage.migrations.versions import r0019_moves, r0020_fallbacks
-
-
-def _changed(function: str, *changes: tuple[str, str]) -> str:
-    for before, after in changes:
-        assert function.count(before) == 1, f"the function as it was: {before}"
-        function = function.replace(before, after)
-    if "CREATE OR REPLACE" in function:
-        return function
-    return function.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
-
-
-_OPEN_COUNTERS: Final = _changed(
-    OPEN_COUNTERS,
-    (
-        "limit_pico, ceiling_pico, alert_pico)",
-        "limit_pico, ceiling_pico, alert_pico,\n"
-        "                                   short_limit_pico, short_ceiling_pico,\n"
-        "                                   short_alert_pico)",
-    ),
-    (
-        "div(cap.limit_pico * cap.alert_percent + 99, 100)\n",
-        "div(cap.limit_pico * cap.alert_percent + 99, 100),\n"
-        "           short.limit_pico, short.limit_pico,\n"
-        "           div(short.limit_pico * short.alert_percent + 99, 100)\n",
-    ),
-    (
-        "LIMIT 1) cap ON true",
-        """LIMIT 1) cap ON true
-      LEFT JOIN LATERAL (
-            SELECT c.limit_pico, c.alert_percent
-              FROM spending_caps c
-             WHERE c.organization_id = p_organization_id
-               AND c.scope = k.scope
-               AND c.scope_id = k.scope_id
-               AND c.period = CASE k.window_start WHEN '-infinity' THEN 'week' ELSE 'day' END
-             LIMIT 1) short ON true""",
-    ),
-)
-
-_WINDOWS: Final = """CROSS JOIN LATERAL (
-                SELECT (i.admitted_at AT TIME ZONE 'UTC')::date AS start,
-                       date_trunc('week', i.admitted_at AT TIME ZONE 'UTC')::date AS week,
-                       date_trunc('month', i.admitted_at AT TIME ZONE 'UTC')::date AS month) day
-         CROSS JOIN LATERAL (VALUES
-                (1, 'organization', i.organization_id, day.month, day.start, 1),
-                (2, 'organization', i.organization_id, '-infinity'::date, day.week, 7),
-                (3, 'project', i.project_id, day.month, day.start, 1),
-                (4, 'project', i.project_id, '-infinity'::date, day.week, 7),
-                (5, 'api_key', i.api_key_id, day.month, day.start, 1),
-                (6, 'api_key', i.api_key_id, '-infinity'::date, day.week, 7)
-              ) k (position, scope, scope_id, window_start, short_start, short_days)"""
-_OF_HOLD: Final = f"""FROM (SELECT k.*
-              FROM (SELECT i.*) i
-         {_WINDOWS}) k
-     WHERE c.organization_id = i.organization_id
-       AND c.scope = k.scope
-       AND c.scope_id = k.scope_id
-       AND c.window_start = k.window_start"""  # noqa: S608 - composed of constants
-
-BEGIN_WINDOWS: Final = f"""
-CREATE FUNCTION ledger_begin_windows(i ledger_hold) RETURNS void
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-BEGIN
-    PERFORM ledger_open_counters(
-            i.organization_id, array_agg(k.scope), array_agg(k.scope_id),
-            array_agg(k.window_start))
-       FROM (SELECT i.*) i
-         {_WINDOWS}
-      WHERE NOT EXISTS (
-            SELECT FROM spending_counters c
-             WHERE c.organization_id = i.organization_id
-               AND c.scope = k.scope
-               AND c.scope_id = k.scope_id
-               AND c.window_start = k.window_start)
-      GROUP BY i.organization_id;
-    UPDATE spending_counters c
-       SET short_start = k.short_start,
-           short_settled_pico = 0,
-           short_reserved_pico = 0,
-           short_ceiling_pico = c.short_limit_pico,
-           short_is_alerted = false,
-           previous_settled_pico = CASE c.short_start
-               WHEN k.short_start - k.short_days THEN c.short_settled_pico ELSE 0 END,
-           previous_reserved_pico = CASE c.short_start
-               WHEN k.short_start - k.short_days THEN c.short_reserved_pico ELSE 0 END
-      {_OF_HOLD}
-       AND c.short_start < k.short_start;
-END
-$$
-"""  # noqa: S608 - composed of constants
-
-# Past usage goes beyond caps, and raises the ceilings.
-RESERVE_IN_WINDOWS: Final = f"""
-CREATE FUNCTION ledger_reserve_in_windows(i ledger_hold, p_is_past boolean) RETURNS void
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-BEGIN
-    UPDATE spending_counters c
-       SET reserved_pico = c.reserved_pico + i.amount_pico,
-           ceiling_pico = CASE
-               WHEN p_is_past AND c.limit_pico IS NOT NULL
-               THEN greatest(c.limit_pico, c.settled_pico + c.reserved_pico + i.amount_pico)
-               ELSE c.ceiling_pico END,
-           short_reserved_pico = c.short_reserved_pico
-               + CASE k.short_start WHEN c.short_start THEN i.amount_pico ELSE 0 END,
-           short_ceiling_pico = CASE
-               WHEN p_is_past AND c.short_limit_pico IS NOT NULL AND k.short_start = c.short_start
-               THEN greatest(c.short_limit_pico,
-                             c.short_settled_pico + c.short_reserved_pico + i.amount_pico)
-               ELSE c.short_ceiling_pico END,
-           previous_reserved_pico = c.previous_reserved_pico
-               + CASE k.short_start WHEN c.short_start - k.short_days THEN i.amount_pico
-                                    ELSE 0 END
-      {_OF_HOLD};
-END
-$$
-"""  # noqa: S608 - composed of constants
-
-UNSETTLED_IN: Final = """
-CREATE FUNCTION ledger_unsettled_in(
-    p_organization_id uuid, p_scope text, p_scope_id uuid, p_start date, p_days integer
-) RETURNS numeric LANGUAGE sql STABLE AS $$
-    SELECT coalesce(sum(u.held_pico), 0)
-      FROM unsettled_holds u
-     WHERE u.organization_id = p_organization_id
-       AND p_scope_id = CASE p_scope WHEN 'organization' THEN u.organization_id
-                                     WHEN 'project' THEN u.project_id
-                                     ELSE u.api_key_id END
-       AND u.admitted_day >= p_start
-       AND u.admitted_day < p_start + p_days
-$$
-"""
 
 
 def _between(function: str, first: str, last: str) -> str:
@@ -154,7 +21,7 @@ def _between(function: str, first: str, last: str) -> str:
     return function[start : function.index(last, start) + len(last)]
 
 
-_ADMIT_EACH: Final = _changed(
+_ADMIT_EACH: Final = changed(
     r0019_moves.ADMIT_EACH,
     (
         _between(r0019_moves.ADMIT_EACH, "PERFORM ledger_open_counters", "HAVING count(*) > 0;"),
@@ -166,7 +33,7 @@ _ADMIT_EACH: Final = _changed(
                    w.available
               INTO v_cap
               FROM (SELECT i.*) i
-         {_WINDOWS}
+         {WINDOWS}
               JOIN spending_counters c
                 ON c.organization_id = p_organization_id
                AND c.scope = k.scope
@@ -224,7 +91,7 @@ _MONTHS: Final = (
     ("api_key_id, '-infinity')", "api_key_id, '-infinity', v_week)"),
     ("k (scope, scope_id, window_start)", "k (scope, scope_id, window_start, short_start)"),
 )
-_ADMIT_ONE: Final = _changed(
+_ADMIT_ONE: Final = changed(
     r0019_moves.ADMIT_ONE,
     *_MONTHS,
     ("v_month  date;", "v_month  date;\n    v_week   date;\n    v_day    date;"),
@@ -245,7 +112,7 @@ _ADMIT_ONE: Final = _changed(
 )
 
 # Only holds of the day of the first one are decided as a set, so that each row has one window.
-_ADMIT_BATCH: Final = _changed(
+_ADMIT_BATCH: Final = changed(
     r0019_moves.ADMIT_BATCH,
     (
         ledger_admission.WINDOWS,
@@ -288,7 +155,7 @@ _SETTLED_IN_SHORT: Final = """,
 _ONE_CEILING: Final = (
     "c.limit_pico, c.settled_pico + c.reserved_pico + v_posted - v_hold.held_pico) END"
 )
-_SETTLE_ONE: Final = _changed(
+_SETTLE_ONE: Final = changed(
     ledger_resolution.SETTLE_ONE_BY_NAME,
     *_MONTHS,
     ("v_month  date;", "v_month  date;\n    v_week   date;"),
@@ -313,7 +180,7 @@ _SETTLE_ONE: Final = _changed(
 )
 
 # An alert of a window that has ended would come too late: only the current one raises it.
-_SETTLE_BATCH: Final = _changed(
+_SETTLE_BATCH: Final = changed(
     ledger_resolution.SETTLE_BATCH,
     (
         "d.posted - d.held) END,\n               is_alerted",
@@ -390,16 +257,13 @@ _SETTLE_BATCH: Final = _changed(
 )
 
 FUNCTIONS: Final = (
-    _OPEN_COUNTERS,
-    BEGIN_WINDOWS,
-    RESERVE_IN_WINDOWS,
-    UNSETTLED_IN,
+    *HELPERS,
     _ADMIT_EACH,
     _ADMIT_ONE,
     _ADMIT_BATCH,
     _SETTLE_ONE,
     _SETTLE_BATCH,
-    _changed(r0020_fallbacks.answered(_SETTLE_BATCH)),
+    changed(r0020_fallbacks.answered(_SETTLE_BATCH)),
     # A replaced function loses its settings.
     *(
         f"ALTER FUNCTION {function} SET plan_cache_mode = force_generic_plan"

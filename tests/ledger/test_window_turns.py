@@ -1,0 +1,252 @@
+"""Caps by day and week at midnight and on Monday under load, and in an upgraded database."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, time, timedelta
+from random import Random
+
+import asyncpg
+import pytest
+
+from tests.ledger.invariants import assert_conserved
+from tests.ledger.money import WAIT_MAX, Payer, new_batcher, posted, voided
+from tests.ledger.sending import Form, send
+from tests.support import databases, seeds
+from tests.support.gateway import settings_for
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
+from tests.support.spending import Spender, spender_of
+from tollhouse.app import connect
+from tollhouse.base.tasks import Tasks
+from tollhouse.keys.secrets import Peppers
+from tollhouse.ledger.batcher import FIRST_CAP_CODE, Batcher
+from tollhouse.ledger.errors import ShortCapsUnavailable, Uncovered
+from tollhouse.ledger.rules import CAPS
+from tollhouse.ledger.types import CapId, CapScope, Hold, Period
+from tollhouse.storage import schema
+from tollhouse.storage.database import Database
+
+SHORT = [(scope, period) for scope in CapScope for period in (Period.DAY, Period.WEEK)]
+OFFSETS = (timedelta(seconds=-3), timedelta(0), timedelta(seconds=3))
+"""The clocks of three workers."""
+TICKS = 24
+HOLDS_PER_TICK = 12
+
+
+class HeldClock:
+    """The clock of a database, which a test sets: a function that is found before the server's."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def install(self) -> None:
+        connection = await asyncpg.connect(self._url)
+        await connection.execute("CREATE SCHEMA held_clock")
+        await connection.execute("CREATE TABLE held_clock.held (at timestamptz)")
+        await connection.execute("INSERT INTO held_clock.held VALUES (clock_timestamp())")
+        await connection.execute(
+            "CREATE FUNCTION held_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS"
+            " 'SELECT at FROM held_clock.held'"
+        )
+        name = await connection.fetchval("SELECT current_database()")
+        await connection.execute(
+            f'ALTER DATABASE "{name}" SET search_path = held_clock, pg_catalog, public'
+        )
+        await connection.close()
+
+    async def set(self, at: datetime) -> None:
+        connection = await asyncpg.connect(self._url)
+        await connection.execute("UPDATE held_clock.held SET at = $1", at)
+        await connection.close()
+
+
+@pytest.fixture
+async def database_url(migrated_template: str) -> AsyncIterator[str]:
+    async with databases.temporary(template=migrated_template) as url:
+        await HeldClock(url).install()
+        yield url
+
+
+@pytest.fixture
+def clock(database_url: str) -> HeldClock:
+    return HeldClock(database_url)
+
+
+@pytest.fixture
+def monday() -> datetime:
+    """The next midnight from a Sunday to a Monday."""
+    today = datetime.now(UTC).date()
+    return datetime.combine(today + timedelta(days=7 - today.weekday()), time.min, UTC)
+
+
+@pytest.fixture
+async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
+    async with spender_of(org) as opened:
+        await opened.grant(10**9)
+        yield opened
+
+
+def payer_of(spender: Spender) -> Payer:
+    return Payer(spender.org.organization_id, spender.project_id, spender.api_key_id)
+
+
+async def used(database: Database) -> Counter[tuple[Period, date]]:
+    """What is charged and held in every day and week, added up from the entries."""
+    rows = await database.fetch_all(
+        """
+        SELECT admitted_day, sum(CASE phase WHEN 0 THEN held_pico ELSE posted_pico - held_pico END)
+          FROM ledger_entries
+         GROUP BY 1
+        """
+    )
+    sums = Counter[tuple[Period, date]]()
+    for day, amount in rows:
+        for period in (Period.DAY, Period.WEEK):
+            sums[period, period.window_start(day)] += int(amount)
+    return sums
+
+
+class Crowd:
+    """Three workers that admit and settle at once, and what they were told."""
+
+    def __init__(self, database: Database, tasks: Tasks, random: Random) -> None:
+        self._random = random
+        self._workers = [(new_batcher(database, tasks), offset) for offset in OFFSETS]
+        self._open: list[Hold] = []
+        self.refused_on = Counter[date]()
+        self.admitted_on = Counter[date]()
+
+    async def tick(self, payer: Payer, now: datetime) -> None:
+        """Settle some holds, of either side of midnight, while others are admitted."""
+        self._random.shuffle(self._open)
+        ending, self._open = self._open[:8], self._open[8:]
+        holds = [
+            (batcher, payer.hold(self._random.randrange(1, 60), admitted_at=now + offset))
+            for batcher, offset in self._workers
+            for _ in range(HOLDS_PER_TICK)
+        ]
+        await asyncio.gather(
+            *(self._end(hold) for hold in ending),
+            *(self._admit(batcher, hold) for batcher, hold in holds),
+        )
+
+    async def _end(self, hold: Hold) -> None:
+        batcher, _ = self._random.choice(self._workers)
+        amount = self._random.randrange(hold.amount_pico_usd + 1)
+        end = voided(hold) if self._random.random() < 0.3 else posted(hold, amount)
+        await batcher.resolve(end)
+
+    async def _admit(self, batcher: Batcher, hold: Hold) -> None:
+        try:
+            await batcher.admit(hold, wait_max=WAIT_MAX)
+        except Uncovered:
+            self.refused_on[hold.admitted_day] += 1
+        else:
+            self.admitted_on[hold.admitted_day] += 1
+            self._open.append(hold)
+
+
+@pytest.mark.parametrize(("scope", "period"), SHORT)
+async def test_a_window_that_turns_under_load_is_never_crossed(
+    database: Database,
+    clock: HeldClock,
+    spender: Spender,
+    monday: datetime,
+    scope: CapScope,
+    period: Period,
+) -> None:
+    random = seeds.chance("window turns", f"{scope} {period}")
+    limit = random.randrange(900, 1_500)
+    begin = monday - timedelta(seconds=4)
+    await clock.set(begin)
+    place = spender.place(scope, period)
+    await spender.set_cap(place, limit, now=begin)
+    tasks = Tasks()
+    crowd = Crowd(database, tasks, random)
+    sunday = monday.date() - timedelta(days=1)
+
+    for number in range(TICKS):
+        now = begin + timedelta(seconds=number / 3)
+        await clock.set(now)
+        await crowd.tick(payer_of(spender), now)
+        assert max(
+            amount for (of, _), amount in (await used(database)).items() if of is period
+        ) <= (limit)
+
+    assert await tasks.drain(deadline_seconds=60) == 0
+    for day in (sunday, monday.date()):
+        assert crowd.refused_on[day] > 0
+        assert crowd.admitted_on[day] > 0
+    await assert_the_rest_fits(database, spender, place, limit, monday)
+    await assert_conserved(database)
+
+
+async def assert_the_rest_fits(
+    database: Database, spender: Spender, place: CapId, limit: int, monday: datetime
+) -> None:
+    """In the window that ended, for a worker whose clock is slow, and in the present one."""
+    code = FIRST_CAP_CODE + CAPS.index((place.scope, place.period))
+    for admitted_at in (monday - timedelta(seconds=1), monday + timedelta(seconds=1)):
+        window = (place.period, place.period.window_start(admitted_at.date()))
+        rest = limit - (await used(database))[window]
+        payer = payer_of(spender)
+        holds = [payer.hold(rest + 1, admitted_at=admitted_at)]
+        if rest:
+            holds.append(payer.hold(rest, admitted_at=admitted_at))
+        result = await send(database, [], holds, Form.ALONE)
+        told = [(one.code, one.available_pico_usd) for one in result.decisions if one]
+        assert told == [(code, rest), (0, 0)][: len(holds)]
+
+
+async def test_a_batch_of_two_days_is_counted_in_both(
+    database: Database, clock: HeldClock, spender: Spender, monday: datetime
+) -> None:
+    """Settled in one batch too, with a hold of a week that is no longer counted."""
+    payer = payer_of(spender)
+    await clock.set(monday - timedelta(days=6))
+    old = payer.hold(500, admitted_at=monday - timedelta(days=6), deadline=timedelta(days=30))
+    await send(database, [], [old])
+    await clock.set(monday)
+    days = [monday - timedelta(seconds=5), monday + timedelta(seconds=5)]
+    holds = [payer.hold(100, admitted_at=at) for at in (*days, *days)]
+    for batch in (holds[:2], [holds[3], holds[2]]):
+        await send(database, [], batch, Form.MIXED)
+    for scope, period in SHORT:
+        use = await spender.set_cap(spender.place(scope, period), 1_000, now=days[1])
+        assert (use.settled_pico_usd, use.reserved_pico_usd) == (0, 200)
+    assert [use.reserved_pico_usd for use in await spender.caps(days[0])] == [200, 700] * 3
+
+    await send(database, [posted(hold, 30) for hold in (*holds, old)], [])
+
+    for now, expected in ((days[0], [60, 90]), (days[1], [60, 60])):
+        assert [use.settled_pico_usd for use in await spender.caps(now)] == expected * 3
+    assert {use.reserved_pico_usd for use in await spender.caps(days[1])} == {0}
+
+
+async def test_an_upgraded_ledger_counts_the_day_and_week_of_the_upgrade(peppers: Peppers) -> None:
+    async with databases.temporary() as url:
+        await schema.migrate(url, to="0021")
+        database = await connect(settings_for(url))
+        async with spender_of(await new_organization_fixture(database, peppers)) as spender:
+            await spender.grant(10_000)
+            await spender.spend(300)
+            before = [await spender.reserve(100), await spender.reserve(50)]
+            await schema.migrate(url)
+            after = await spender.reserve(20)
+            await spender.settle(before[0], 70)
+            with pytest.raises(ShortCapsUnavailable):
+                await spender.set_cap(spender.place(CapScope.KEY, Period.DAY), 1_000)
+            await schema.contract(url)
+
+            for scope, period in SHORT:
+                use = await spender.set_cap(spender.place(scope, period), 445)
+                assert (use.settled_pico_usd, use.reserved_pico_usd) == (370, 70)
+            with pytest.raises(Uncovered):
+                await spender.reserve(6)
+            await spender.settle(before[1], 40)
+            await spender.settle(after, 20)
+            await spender.spend(15)
+
+            assert {use.settled_pico_usd for use in await spender.caps()} == {445}
+            await assert_conserved(database)
+        await database.close()

@@ -10,6 +10,7 @@ from tests.cli.documents import read, scripts
 from tests.cli.test_readme import json_documents
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger.errors import CAP_ERRORS, CreditExhausted, ProjectCapReached
+from tollhouse.ledger.types import Period
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
 def test_the_guide_explains_every_402_in_its_own_words() -> None:
     guide = read("docs/guides/credits-and-caps.md")
     needed, available, held = (PicoUsd(milli_usd * 10**9) for milli_usd in (12, 4, 10))
-    shown = ProjectCapReached(needed=needed, available=available, held=held)
+    shown = ProjectCapReached(needed=needed, available=available, held=held, period=Period.DAY)
 
     assert f"> {shown}\n" in guide
     assert shown.retry_after_seconds is not None

@@ -49,7 +49,9 @@ async def test_each_share_rings_once_and_is_told_once(
         for period in Period:
             await spender.set_cap(spender.place(scope, period), 1000)
     counts_before = {scope: counted(scope) for scope in SCOPES}
-    month = str(datetime.now(UTC).date().replace(day=1))
+    today = datetime.now(UTC).date()
+    starts = {period: str(period.window_start(today)) for period in Period}
+    starts[Period.LIFETIME] = "lifetime"
 
     await spender.spend(799)
     assert await told(spender, caplog) == []
@@ -59,12 +61,12 @@ async def test_each_share_rings_once_and_is_told_once(
 
     assert sorted(rung) == sorted(
         [("credit", "lifetime")]
-        + [(scope, window) for scope in CapScope for window in (month, "lifetime")]
+        + [(scope, window) for scope in CapScope for window in starts.values()]
     )
     assert await told(spender, caplog) == []
     assert {scope: counted(scope) - counts_before[scope] for scope in SCOPES} == {
         "credit": 1,
-        **dict.fromkeys(CapScope, 2),
+        **dict.fromkeys(CapScope, 4),
     }
     assert (await spender.credit()).is_alerting
     assert all(use.is_alerting for use in await spender.caps())
@@ -98,6 +100,25 @@ async def test_what_is_held_does_not_ring(
 
     assert await told(spender, caplog) == []
     assert not (await spender.credit()).is_alerting
+
+
+@pytest.mark.parametrize("period", [Period.DAY, Period.WEEK])
+async def test_a_short_window_says_its_period_and_rings_at_once_when_set_too_low(
+    spender: Spender, caplog: pytest.LogCaptureFixture, period: Period
+) -> None:
+    await spender.grant(10_000)
+    await spender.spend(100)
+    place = spender.place(CapScope.KEY, period)
+
+    await spender.set_cap(place, 50)
+    rung = await told(spender, caplog)
+    (line,) = [vars(record) for record in caplog.records if record.msg == "spending_alert"]
+    await spender.clear_cap(place)
+    await spender.set_cap(place, 1_000)
+
+    assert rung == [("api_key", str(period.window_start(datetime.now(UTC).date())))]
+    assert line["period"] == period
+    assert await told(spender, caplog) == []
 
 
 async def test_a_raised_cap_is_quiet_until_its_own_share_is_spent(

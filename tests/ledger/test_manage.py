@@ -214,7 +214,7 @@ async def test_limits_of_every_kind_are_paged_each_once(
         {"api_key_id": str(spender.api_key_id)},
     ]
     for place in places:
-        for period in ("month", "lifetime"):
+        for period in ("month", "lifetime", "day", "week"):
             body = {**place, "period": period, "limit": {"value": "1"}}
             assert (await client.put(LIMITS, json=body)).status_code == 200
 
@@ -228,7 +228,7 @@ async def test_limits_of_every_kind_are_paged_each_once(
     assert seen == [
         f"{scope} {period}"
         for scope in ("api_key", "organization", "project")
-        for period in ("lifetime", "month")
+        for period in ("day", "lifetime", "month", "week")
     ]
 
 

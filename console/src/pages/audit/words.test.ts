@@ -46,6 +46,8 @@ describe("entries of the audit log", () => {
 
   it.each([
     ["organization:o:month", "Organization, each month"],
+    ["project:p1:week", "Shop, each week"],
+    ["project:p1:day", "Shop, each day"],
     ["project:p1:lifetime", "Shop, all time"],
     ["api_key:k1:organization", "Web"],
     ["organization:o:operator", "Organization, by the operator"],

@@ -57,6 +57,8 @@ export function actionInWords({ action, resource }: AuditEntry): string {
 }
 
 const SUFFIXES: Readonly<Record<string, string>> = {
+  day: ", each day",
+  week: ", each week",
   month: ", each month",
   lifetime: ", all time",
   operator: ", by the operator",

@@ -7,7 +7,12 @@ import { picoOf, share, shown } from "../../base/money";
 import { Badge, Money } from "../../ui/data";
 import { scopeName } from "./scope";
 
-export const PERIODS = { month: "this month", lifetime: "in all" } as const;
+export const PERIODS = {
+  day: "today",
+  week: "this week",
+  month: "this month",
+  lifetime: "in all",
+} as const;
 
 interface CapMeterProperties {
   readonly cap: SpendingLimit;

@@ -98,6 +98,8 @@ function CapActions({ cap, names, onAsk }: CapActionsProperties) {
 }
 
 const PERIOD_OPTIONS = [
+  { value: "day", title: "Each UTC day" },
+  { value: "week", title: "Each week from Monday (UTC)" },
   { value: "month", title: "Each UTC month" },
   { value: "lifetime", title: "All time" },
 ] as const;

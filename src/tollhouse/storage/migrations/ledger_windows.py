@@ -63,7 +63,7 @@ _OF_HOLD: Final = f"""FROM (SELECT k.*
        AND c.scope_id = k.scope_id
        AND c.window_start = k.window_start"""  # noqa: S608 - composed of constants
 
-BEGINWINDOWS: Final = f"""
+_BEGIN_WINDOWS: Final = f"""
 CREATE FUNCTION ledger_begin_windows(i ledger_hold) RETURNS void
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -97,7 +97,7 @@ $$
 """  # noqa: S608 - composed of constants
 
 # Past usage goes beyond caps, and raises the ceilings.
-RESERVE_INWINDOWS: Final = f"""
+_RESERVE_IN_WINDOWS: Final = f"""
 CREATE FUNCTION ledger_reserve_in_windows(i ledger_hold, p_is_past boolean) RETURNS void
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column

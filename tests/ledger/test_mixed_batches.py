@@ -74,7 +74,7 @@ async def test_one_that_is_refused_does_not_stop_the_others(
 
     found = await admit(
         database,
-        [hold(spender, amount) for spender, amount in zip(spenders, amounts, strict=True)],
+        [hold(spender, amount) for spender, amount in zip(spenders[:6], amounts, strict=True)],
         form,
     )
 
@@ -86,5 +86,5 @@ async def test_one_that_is_refused_does_not_stop_the_others(
         (AdmissionVerdict.ADMITTED, 0, 0),
         (AdmissionVerdict.ADMITTED, 0, 0),
     ]
-    reserved = [(await spender.credit()).reserved_pico_usd for spender in spenders]
+    reserved = [(await spender.credit()).reserved_pico_usd for spender in spenders[:6]]
     assert reserved == [60, 0, 100, 0, 1, 100]

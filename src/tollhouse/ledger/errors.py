@@ -39,6 +39,7 @@ class Uncovered(GatewayError):
     needed: PicoUsd
     available: PicoUsd
     held: PicoUsd
+    period: Period | None = None
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Uncovered(GatewayError):
         held: PicoUsd,
         period: Period | None = None,
     ) -> None:
-        self.needed, self.available, self.held = needed, available, held
+        self.needed, self.available, self.held, self.period = needed, available, held, period
         super().__init__(
             needed_usd=to_decimal_string(needed),
             available_usd=to_decimal_string(available),

@@ -40,6 +40,7 @@ FIELDS: Final = (
     "count",
     "scope",
     "scope_id",
+    "period",
     "window",
     "reservation_id",
     "amount_pico_usd",

@@ -314,3 +314,36 @@ $$
 """  # noqa: S608 - composed of constants
 
 FUNCTIONS: Final = (HOLD, ADMIT_EACH, ADMIT_ONE, ADMIT_BATCH)
+
+
+def _changed(function: str, before: str, after: str) -> str:
+    assert before in function, "the function of revision 0014"
+    replaced = function.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
+    return replaced.replace(before, after)
+
+
+_IS_FROZEN: Final = "coalesce({account}.frozen_until > clock_timestamp(), false)"
+# A hold that was admitted before the freeze is found first, so that its retry is answered.
+ADMIT_EACH_UNFROZEN: Final = _changed(
+    ADMIT_EACH,
+    "ELSIF abs(extract(epoch",
+    f"ELSIF {_IS_FROZEN.format(account='v_account')} THEN\n"
+    "            verdict := 6;\n"
+    "        ELSIF abs(extract(epoch",
+)
+ADMIT_ONE_UNFROZEN: Final = _changed(
+    ADMIT_ONE,
+    "a.reserved_pico >= i.amount_pico\n      INTO",
+    "a.reserved_pico >= i.amount_pico\n"
+    f"           AND NOT {_IS_FROZEN.format(account='a')}\n      INTO",
+)
+ADMIT_BATCH_UNFROZEN: Final = _changed(
+    ADMIT_BATCH,
+    "x.credit_pico - x.settled_pico - x.reserved_pico AS available",
+    f"CASE WHEN {_IS_FROZEN.format(account='x')} THEN -1\n"
+    "                            ELSE x.credit_pico - x.settled_pico - x.reserved_pico\n"
+    "                        END AS available",
+)
+
+UNFROZEN: Final = (ADMIT_EACH_UNFROZEN, ADMIT_ONE_UNFROZEN, ADMIT_BATCH_UNFROZEN)
+"""The functions of revision 0019, which admit nothing to a frozen account."""

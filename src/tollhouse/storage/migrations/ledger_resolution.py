@@ -362,3 +362,21 @@ SETTLE_ONE_BY_NAME: Final = (
     .replace(_READ_HOLD, _READ_HOLD_OF_DAY)
     .replace("v_places tid[];", "v_places tid[];\n    v_partition text;")
 )
+
+
+def answered(settle_batch: str) -> str:
+    """Return `ledger_settle_answered`: `p_models` has a model, or NULL for that of the hold."""
+    changes = {
+        "ledger_settle_batch(p_resolutions ledger_resolution[], p_skips_locked boolean)": (
+            "ledger_settle_answered(\n"
+            "    p_resolutions ledger_resolution[], p_models text[], p_skips_locked boolean)"
+        ),
+        "h.api_key_id, h.model, h.price_revision": (
+            "h.api_key_id,\n"
+            "               coalesce(p_models[i.ordinality], h.model), h.price_revision"
+        ),
+    }
+    for before, after in changes.items():
+        assert settle_batch.count(before) == 1, "the function of revision 0014"
+        settle_batch = settle_batch.replace(before, after)
+    return settle_batch

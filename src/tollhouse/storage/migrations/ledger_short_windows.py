@@ -12,7 +12,6 @@ from typing import Final
 
 from tollhouse.storage.migrations import ledger_admission, ledger_resolution
 from tollhouse.storage.migrations.ledger_windows import HELPERS, WINDOWS, changed
-from tollhouse.storage.migrations.versions import r0019_moves, r0020_fallbacks
 
 
 def _between(function: str, first: str, last: str) -> str:
@@ -22,13 +21,17 @@ def _between(function: str, first: str, last: str) -> str:
 
 
 _ADMIT_EACH: Final = changed(
-    r0019_moves.ADMIT_EACH,
+    ledger_admission.ADMIT_EACH_UNFROZEN,
     (
-        _between(r0019_moves.ADMIT_EACH, "PERFORM ledger_open_counters", "HAVING count(*) > 0;"),
+        _between(
+            ledger_admission.ADMIT_EACH_UNFROZEN,
+            "PERFORM ledger_open_counters",
+            "HAVING count(*) > 0;",
+        ),
         "PERFORM ledger_begin_windows(i);",
     ),
     (
-        _between(r0019_moves.ADMIT_EACH, "SELECT k.position, c.scope", "LIMIT 1;"),
+        _between(ledger_admission.ADMIT_EACH_UNFROZEN, "SELECT k.position, c.scope", "LIMIT 1;"),
         f"""SELECT w.position, c.scope, c.scope_id, w.start, k.short_days, w.reserved,
                    w.available
               INTO v_cap
@@ -52,10 +55,12 @@ _ADMIT_EACH: Final = changed(
                   ) w (position, start, reserved, available)
              WHERE w.available < i.amount_pico
              ORDER BY w.position
-             LIMIT 1;""",
+             LIMIT 1;""",  # noqa: S608 - composed of constants
     ),
     (
-        _between(r0019_moves.ADMIT_EACH, "ledger_unsettled(\n                    p_", ");"),
+        _between(
+            ledger_admission.ADMIT_EACH_UNFROZEN, "ledger_unsettled(\n                    p_", ");"
+        ),
         """CASE
                     WHEN v_cap.position <= 6 THEN ledger_unsettled(
                         p_organization_id, v_cap.scope, v_cap.scope_id, v_cap.start)
@@ -65,7 +70,9 @@ _ADMIT_EACH: Final = changed(
     ),
     (
         _between(
-            r0019_moves.ADMIT_EACH, "UPDATE spending_counters c", "window_start = k.window_start;"
+            ledger_admission.ADMIT_EACH_UNFROZEN,
+            "UPDATE spending_counters c",
+            "window_start = k.window_start;",
         ),
         "PERFORM ledger_reserve_in_windows(i, false);",
     ),
@@ -92,13 +99,14 @@ _MONTHS: Final = (
     ("k (scope, scope_id, window_start)", "k (scope, scope_id, window_start, short_start)"),
 )
 _ADMIT_ONE: Final = changed(
-    r0019_moves.ADMIT_ONE,
+    ledger_admission.ADMIT_ONE_UNFROZEN,
     *_MONTHS,
     ("v_month  date;", "v_month  date;\n    v_week   date;\n    v_day    date;"),
     (
         "v_month := ",
-        "v_day := (i.admitted_at AT TIME ZONE 'UTC')::date;\n"
-        "        v_week := date_trunc('week', v_day::timestamp)::date;\n        v_month := ",
+        """v_day := (i.admitted_at AT TIME ZONE 'UTC')::date;
+        v_week := date_trunc('week', v_day::timestamp)::date;
+        v_month := """,
     ),
     (
         _FITS.format(amount="i.amount_pico"),
@@ -113,7 +121,7 @@ _ADMIT_ONE: Final = changed(
 
 # Only holds of the day of the first one are decided as a set, so that each row has one window.
 _ADMIT_BATCH: Final = changed(
-    r0019_moves.ADMIT_BATCH,
+    ledger_admission.ADMIT_BATCH_UNFROZEN,
     (
         ledger_admission.WINDOWS,
         """CROSS JOIN LATERAL (VALUES
@@ -126,15 +134,16 @@ _ADMIT_BATCH: Final = changed(
               ) k (scope, scope_id, window_start)""",
     ),
     (
-        "    v_totals   numeric[];\n",
-        "    v_totals   numeric[];\n"
-        "    v_day      date := ((p_holds[1]).admitted_at AT TIME ZONE 'UTC')::date;\n"
-        "    v_week     date := date_trunc('week', v_day::timestamp)::date;\n"
-        "    v_month    date := date_trunc('month', v_day::timestamp)::date;\n",
+        "v_totals   numeric[];",
+        """v_totals   numeric[];
+    v_day      date := ((p_holds[1]).admitted_at AT TIME ZONE 'UTC')::date;
+    v_week     date := date_trunc('week', v_day::timestamp)::date;
+    v_month    date := date_trunc('month', v_day::timestamp)::date;""",
     ),
     (
         ") AS is_in_time",
-        "\n                       AND (i.admitted_at AT TIME ZONE 'UTC')::date = v_day) AS is_in_time",
+        """
+                            AND (i.admitted_at AT TIME ZONE 'UTC')::date = v_day) AS is_in_time""",
     ),
     (
         _FITS.format(amount="d.total"),
@@ -263,7 +272,7 @@ FUNCTIONS: Final = (
     _ADMIT_BATCH,
     _SETTLE_ONE,
     _SETTLE_BATCH,
-    changed(r0020_fallbacks.answered(_SETTLE_BATCH)),
+    changed(ledger_resolution.answered(_SETTLE_BATCH)),
     # A replaced function loses its settings.
     *(
         f"ALTER FUNCTION {function} SET plan_cache_mode = force_generic_plan"

@@ -1,4 +1,4 @@
-"""What stands around the functions of revision 0022: the windows of a hold, begun and reserved in."""
+"""The windows of a hold, for the functions of revision 0022: how they begin and are reserved in."""
 
 from typing import Final
 
@@ -19,15 +19,14 @@ _OPEN_COUNTERS: Final = changed(
     OPEN_COUNTERS,
     (
         "limit_pico, ceiling_pico, alert_pico)",
-        "limit_pico, ceiling_pico, alert_pico,\n"
-        "                                   short_limit_pico, short_ceiling_pico,\n"
-        "                                   short_alert_pico)",
+        """limit_pico, ceiling_pico, alert_pico,
+                                   short_limit_pico, short_ceiling_pico, short_alert_pico)""",
     ),
     (
-        "div(cap.limit_pico * cap.alert_percent + 99, 100)\n",
-        "div(cap.limit_pico * cap.alert_percent + 99, 100),\n"
-        "           short.limit_pico, short.limit_pico,\n"
-        "           div(short.limit_pico * short.alert_percent + 99, 100)\n",
+        "div(cap.limit_pico * cap.alert_percent + 99, 100)",
+        """div(cap.limit_pico * cap.alert_percent + 99, 100),
+           short.limit_pico, short.limit_pico,
+           div(short.limit_pico * short.alert_percent + 99, 100)""",
     ),
     (
         "LIMIT 1) cap ON true",

@@ -12,35 +12,6 @@ revision = "0019"
 down_revision = "0018"
 
 
-def _changed(function: str, before: str, after: str) -> str:
-    assert before in function, "the function of revision 0014"
-    replaced = function.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
-    return replaced.replace(before, after)
-
-
-_IS_FROZEN: Final = "coalesce({account}.frozen_until > clock_timestamp(), false)"
-# A hold that was admitted before the freeze is found first, so that its retry is answered.
-ADMIT_EACH: Final = _changed(
-    ledger_admission.ADMIT_EACH,
-    "ELSIF abs(extract(epoch",
-    f"ELSIF {_IS_FROZEN.format(account='v_account')} THEN\n"
-    "            verdict := 6;\n"
-    "        ELSIF abs(extract(epoch",
-)
-ADMIT_ONE: Final = _changed(
-    ledger_admission.ADMIT_ONE,
-    "a.reserved_pico >= i.amount_pico\n      INTO",
-    "a.reserved_pico >= i.amount_pico\n"
-    f"           AND NOT {_IS_FROZEN.format(account='a')}\n      INTO",
-)
-ADMIT_BATCH: Final = _changed(
-    ledger_admission.ADMIT_BATCH,
-    "x.credit_pico - x.settled_pico - x.reserved_pico AS available",
-    f"CASE WHEN {_IS_FROZEN.format(account='x')} THEN -1\n"
-    "                            ELSE x.credit_pico - x.settled_pico - x.reserved_pico\n"
-    "                        END AS available",
-)
-
 STATEMENTS: Final = (
     """
     ALTER TABLE organizations
@@ -61,9 +32,7 @@ STATEMENTS: Final = (
     COMMENT ON COLUMN accounts.frozen_until IS
         'Until then nothing is admitted. As in organizations, here for admission alone.'
     """,
-    ADMIT_EACH,
-    ADMIT_ONE,
-    ADMIT_BATCH,
+    *ledger_admission.UNFROZEN,
     # A replaced function loses the settings that revision 0015 gave it.
     "ALTER FUNCTION ledger_admit_one SET plan_cache_mode = force_generic_plan",
     "ALTER FUNCTION ledger_admit_batch SET plan_cache_mode = force_generic_plan",

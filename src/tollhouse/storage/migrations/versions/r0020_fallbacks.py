@@ -12,28 +12,8 @@ revision = "0020"
 down_revision = "0019"
 
 
-def _changed(function: str, before: str, after: str) -> str:
-    assert function.count(before) == 1, "the function of revision 0014"
-    return function.replace(before, after)
-
-
-def answered(settle_batch: str) -> str:
-    """Return `ledger_settle_answered`: `p_models` has a model, or NULL for that of the hold."""
-    renamed = _changed(
-        settle_batch,
-        "ledger_settle_batch(p_resolutions ledger_resolution[], p_skips_locked boolean)",
-        "ledger_settle_answered(\n"
-        "    p_resolutions ledger_resolution[], p_models text[], p_skips_locked boolean)",
-    )
-    return _changed(
-        renamed,
-        "h.api_key_id, h.model, h.price_revision",
-        "h.api_key_id,\n               coalesce(p_models[i.ordinality], h.model), h.price_revision",
-    )
-
-
 STATEMENTS: Final = (
-    answered(ledger_resolution.SETTLE_BATCH),
+    ledger_resolution.answered(ledger_resolution.SETTLE_BATCH),
     "ALTER FUNCTION ledger_settle_answered SET plan_cache_mode = force_generic_plan",
     "ALTER FUNCTION ledger_settle_answered SET enable_seqscan = off",
     """

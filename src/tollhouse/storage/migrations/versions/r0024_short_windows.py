@@ -9,8 +9,8 @@ from typing import Final
 
 from tollhouse.storage.migrations import ledger_short_windows
 
-revision = "0022"
-down_revision = "0021"
+revision = "0024"
+down_revision = "0023"
 
 STATEMENTS: Final = (
     """

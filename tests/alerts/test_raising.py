@@ -32,24 +32,27 @@ def shares(found: list[AlertDelivery]) -> list[tuple[str, str, int]]:
     return sorted((a.details["scope"], a.details["period"], a.details["percent"]) for a in found)
 
 
+@pytest.mark.parametrize("period", Period)
 async def test_every_share_of_every_cap_is_raised_once_when_it_is_reached(
-    spender: Spender,
+    spender: Spender, period: Period
 ) -> None:
     await subscribe(spender.org, AT_SHARES)
     await spender.grant(10_000)
     for scope in CapScope:
-        await spender.set_cap(spender.place(scope, Period.MONTH), 1000)
+        await spender.set_cap(spender.place(scope, period), 1000)
 
     await spender.spend(499)
     assert await outbox(spender.org) == []
     await spender.spend(1)
-    assert shares(await outbox(spender.org)) == [(s, "month", 50) for s in sorted(CapScope)]
+    assert shares(await outbox(spender.org)) == [(s, period, 50) for s in sorted(CapScope)]
     for _ in range(20):
         await spender.spend(5)
     await spender.spend(400)
 
-    expected = [(s, "month", percent) for s in sorted(CapScope) for percent in (50, 80, 100)]
+    expected = [(s, period, percent) for s in sorted(CapScope) for percent in (50, 80, 100)]
     assert shares(await outbox(spender.org)) == expected
+    await subscribe(spender.org, AT_SHARES)
+    assert shares(await outbox(spender.org)) == sorted(2 * expected)
 
 
 async def test_a_jump_over_two_thresholds_raises_both_and_names_the_subject(

@@ -85,7 +85,7 @@ async def on_day(database: Database, payer: Payer, day: date) -> Hold:
             day,
             moved.admitted_at,
         )
-        # Its day and week are not counted, as in counters from before revision 0024.
+        # Its day and week are not counted, as in counters from before revision 0025.
         await tx.execute("UPDATE spending_counters SET short_start = NULL")
     return moved
 

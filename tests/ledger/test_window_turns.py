@@ -225,7 +225,7 @@ async def test_a_batch_of_two_days_is_counted_in_both(
 
 async def test_an_upgraded_ledger_counts_the_day_and_week_of_the_upgrade(peppers: Peppers) -> None:
     async with databases.temporary() as url:
-        await schema.migrate(url, to="0023")
+        await schema.migrate(url, to="0024")
         database = await connect(settings_for(url))
         async with spender_of(await new_organization_fixture(database, peppers)) as spender:
             await spender.grant(10_000)

@@ -13,7 +13,7 @@ from tollhouse.ledger.types import Cap, CapId
 from tollhouse.storage import revisions
 from tollhouse.storage.database import Mutation
 
-REVISION: Final = "0024"
+REVISION: Final = "0025"
 
 # A hold whose deadline the reaper has checked is resolved or marked as unsettled, so only later
 # ones are looked for. The newest day is not always today: the clocks of workers differ.
@@ -87,7 +87,7 @@ _FILL: Final = """
 
 
 async def fill(tx: Mutation, *, today: date) -> None:
-    """Count the current day and week of counters from before revision 0024; no-op for others.
+    """Count the current day and week of counters from before revision 0025; no-op for others.
 
     Raises `ShortCapsUnavailable` before the contract step of that revision.
     """

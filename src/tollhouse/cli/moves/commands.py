@@ -10,7 +10,6 @@ from uuid import UUID
 import click
 from msgspec import Struct
 
-from tollhouse.alerts.service import REVISION
 from tollhouse.base.ids import OrganizationId
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option

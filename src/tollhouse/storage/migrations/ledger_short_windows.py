@@ -1,4 +1,4 @@
-"""The functions of revision 0024: caps by day and week, in the rows that every hold changes anyway.
+"""The functions of revision 0025: caps by day and week, in the rows that every hold changes anyway.
 
 A month's counter also has its current and previous day, a lifetime's its current and previous week:
 the *short* windows. The plain case needs a row whose current window is that of the hold. A window

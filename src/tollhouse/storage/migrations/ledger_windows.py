@@ -1,4 +1,4 @@
-"""The windows of a hold, for the functions of revision 0024: how they begin and are reserved in."""
+"""The windows of a hold, for the functions of revision 0025: how they begin and are reserved in."""
 
 from typing import Final
 

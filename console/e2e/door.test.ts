@@ -113,7 +113,7 @@ describe("the door", () => {
     );
     await page.getByRole("navigation").getByRole("link", { name: "Credit", exact: true }).click();
 
-    await page.getByRole("alert").getByText("Your session has ended.").waitFor();
+    await page.getByRole("alert").getByText("Your session has ended. Sign in again.").waitFor();
     await visitor.leave();
   });
 });

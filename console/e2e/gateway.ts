@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { TestProject } from "vitest/node";
+import { startProvider } from "./provider";
 
 const ROOT = join(import.meta.dirname, "../..");
 const PYTHON = join(ROOT, ".venv/bin/python");
@@ -19,6 +20,10 @@ export interface Told {
   readonly demonstration_base_url: string;
   /** Of a gateway without a judge that is no sandbox, in front of the same organization. */
   readonly unjudged_base_url: string;
+  /** Of a gateway whose people sign in at a provider, in front of the same organization. */
+  readonly people_base_url: string;
+  /** Of that provider. */
+  readonly issuer: string;
   readonly admin_key: string;
   readonly narrow_key: string;
   readonly reading_key: string;
@@ -38,18 +43,22 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const provider = await startProvider();
   const gateway = spawn(PYTHON, ["-m", "tests.console.serve", ...(IS_TIMED ? ["--crowded"] : [])], {
     cwd: ROOT,
-    env: { ...process.env, PYTHONPATH: "src:." },
+    env: { ...process.env, PYTHONPATH: "src:.", TOLLHOUSE_TEST_ISSUER: provider.issuer },
     stdio: ["pipe", "pipe", "inherit"],
   });
   const ended = once(gateway, "exit");
   const lines = createInterface({ input: gateway.stdout });
   const first = await Promise.race([once(lines, "line"), ended]);
   if (gateway.exitCode !== null) throw new Error(`the gateway ended with ${gateway.exitCode}`);
-  project.provide("told", JSON.parse(String(first[0])));
+  const told: Told = JSON.parse(String(first[0]));
+  provider.serve(told.people_base_url);
+  project.provide("told", { ...told, issuer: provider.issuer });
   return async () => {
     gateway.stdin.end();
     await ended;
+    provider.stop();
   };
 }

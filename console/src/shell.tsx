@@ -174,6 +174,7 @@ function Chooser() {
   const { opened, actIn } = useSession();
   return (
     <select
+      className="input"
       aria-label="Organization"
       value={opened.organization_id}
       onChange={(event) => actIn(event.target.value)}

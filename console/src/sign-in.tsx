@@ -15,7 +15,7 @@ interface SignInProperties {
 export function SignIn({ signInUrl, notice, onSession }: SignInProperties) {
   const [key, setKey] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const [fault, setFault] = useState(notice);
+  const [fault, setFault] = useState(notice ?? failedSignIn());
   useEffect(() => {
     document.title = "Sign in · Tollhouse";
   }, []);
@@ -51,7 +51,7 @@ export function SignIn({ signInUrl, notice, onSession }: SignInProperties) {
             <a className="button button-main" href={startOf(signInUrl)}>
               Sign in with your organization's account
             </a>
-            <p className="quiet">Or with an Admin API key, as programs do:</p>
+            <p className="quiet">Or with an Admin API key:</p>
           </>
         )}
         {signInUrl === null && (
@@ -84,19 +84,35 @@ export function SignIn({ signInUrl, notice, onSession }: SignInProperties) {
           className={signInUrl === null ? "button button-main" : "button"}
           disabled={isBusy}
         >
-          {isBusy ? "Signing in…" : "Sign in"}
+          {isBusy ? "Signing in…" : signInUrl === null ? "Sign in" : "Sign in with the key"}
         </button>
       </form>
     </main>
   );
 }
 
+/** What the gateway adds to the address when a sign-in at the provider fails. */
+const FAILED: Readonly<Record<string, string>> = {
+  denied: "The provider did not sign you in.",
+  expired: "This sign-in took too long, or it was started elsewhere. Start again.",
+  refused: "The gateway could not verify what the provider said. Start again, or ask the operator.",
+  unavailable: "The provider does not answer the gateway. Try again in a minute.",
+  not_permitted:
+    "You are signed in at the provider, but none of your groups may use this console. Ask the operator to grant one of them.",
+};
+
+function failedSignIn(): string | null {
+  return FAILED[new URLSearchParams(window.location.search).get("sign_in") ?? ""] ?? null;
+}
+
 const NOT_A_KEY = new Error("This is not a key: it has a character that keys do not have.");
 
 /** The provider leads back to the page that was asked for. */
 function startOf(signInUrl: string): string {
-  const { pathname, search } = window.location;
-  return `${signInUrl}?return_to=${encodeURIComponent(pathname + search)}`;
+  const query = new URLSearchParams(window.location.search);
+  query.delete("sign_in");
+  const search = query.size === 0 ? "" : `?${query}`;
+  return `${signInUrl}?return_to=${encodeURIComponent(window.location.pathname + search)}`;
 }
 
 function worded({ explanation }: Failure): string {

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cached_property, partial
 
-from tollhouse import console_access, pools
+from tollhouse import pools
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.alerts.delivery import LOOK_AT_BACKENDS_EVERY_SECONDS, BackendWatch
 from tollhouse.api import errors
@@ -31,6 +31,7 @@ from tollhouse.catalog import rules as catalog
 from tollhouse.catalog.service import needed_revision
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site, StartPage
+from tollhouse.console_access import ConsoleAccess
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.documentation.site import documentation_sites
 from tollhouse.evaluation import AnswerBuffers, judge_config, publication_check
@@ -135,9 +136,10 @@ class Application:
             answer_seconds=self._settings.redis.answer_seconds,
         )
         self._masters = MasterSecrets(self._settings.secrets.master_bytes())
-        self._session_access = console_access.session_access(
-            self._settings, self._admin_database, self._masters
+        self._console = ConsoleAccess(
+            self._settings, self._admin_database, self._masters, self._clock
         )
+        await self._console.check_schema()
         self._sealer = Sealer(self._admin_database, self._masters)
         self._traces = traces_to(self._settings.otel.endpoint)
         waiting_max = self._settings.activity.waiting_records_max
@@ -194,6 +196,7 @@ class Application:
         except DatabaseUnavailable:
             logger.warning("shutdown_without_database")
         await self._limiter.close()
+        await self._console.close()
         await self._close_pools()
         self._parsing_pool.shutdown()
 
@@ -249,7 +252,7 @@ class Application:
             self._admin_database,
             self._clock,
             self._sealer,
-            self._session_access,
+            self._console.sessions,
             record_days=settings.idempotency.record_days,
         )
         quotas = settings.quotas.stored_objects()
@@ -301,9 +304,6 @@ class Application:
             self._tasks,
             cache_size=settings.keys.cache_size,
         )
-        sessions = console_access.session_site(
-            settings, self._admin_database, directory, self._session_access, self._clock
-        )
         bounds = BodyBounds(
             bytes_max=server.body_bytes_max,
             seconds=server.body_seconds,
@@ -311,14 +311,14 @@ class Application:
             per_organization_max=server.bodies_per_organization_max,
         )
         return Edge(
-            Router(self._routes(), (sessions, *self._sites)),
+            Router(self._routes(), (self._console.site(directory), *self._sites)),
             clock=self._clock,
             access=AccessControl(
                 directory,
                 self._last_used,
                 self._limiter,
                 self._unidentified,
-                self._session_access,
+                self._console.sessions,
                 customer_header=settings.keys.customer_header,
                 cell=settings.keys.cell,
                 session_headers=settings.inference.session_headers,

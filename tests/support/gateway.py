@@ -65,11 +65,11 @@ class Gateway:
 
 @asynccontextmanager
 async def running_gateway(
-    settings: Settings, clock: Clock | None = None
+    settings: Settings, clock: Clock | None = None, *, port: int = 0
 ) -> AsyncGenerator[Gateway]:
     application = Application(settings, clock)
     edge = await application.startup()
-    listener = listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", port)
     server = http_server(edge, settings.server, documentation_url=settings.documentation_url)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()

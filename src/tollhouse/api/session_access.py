@@ -1,13 +1,14 @@
 """Who acts by a session of the console: authentication by its tokens."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from tollhouse.api.admin_permits import AdminPermits
+from tollhouse.base.errors import OrganizationMoving
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.permissions import Permission
 from tollhouse.keys import lookup, rules
+from tollhouse.keys.errors import InvalidKey, OrganizationMoved, OrganizationSuspended
 from tollhouse.keys.types import Admin, KeyKind, KnownKey, RequiredPermission
 from tollhouse.sessions import rules as session_rules
 from tollhouse.sessions import service
@@ -28,11 +29,11 @@ class SessionAccess:
         self,
         database: Database,
         tokens: SessionTokens,
-        grants: Sequence[GroupGrant],
+        grants: tuple[GroupGrant, ...],
         admin_permits: AdminPermits,
     ) -> None:
         self._database = database
-        self._grants = grants
+        self.grants = grants
         self.tokens = tokens
         self.admin_permits = admin_permits
 
@@ -65,6 +66,22 @@ class SessionAccess:
             known = await self.known_of(tx, session, tx.organization_id)
         return _admin(session, known, required, now)
 
+    async def acting_organizations(
+        self, tx: Transaction, session: ConsoleSession, *, now: datetime
+    ) -> list[OrganizationId]:
+        """Return those of the session's organizations in which it can act, or soon again."""
+        acting: list[OrganizationId] = []
+        for organization_id in session.organization_ids:
+            try:
+                rules.working_admin(await self.known_of(tx, session, organization_id), now=now)
+            except (InvalidKey, OrganizationMoved):
+                continue
+            except (OrganizationMoving, OrganizationSuspended):
+                # For seconds, or until the operator resumes it: the API says so to the console.
+                pass
+            acting.append(organization_id)
+        return acting
+
     async def known_of(
         self, tx: Transaction, session: ConsoleSession, organization_id: OrganizationId
     ) -> KnownKey | None:
@@ -73,7 +90,7 @@ class SessionAccess:
             return None
         if session.key_digest is not None:
             return await lookup.find_by_digest(tx, session.key_digest)
-        held = session_rules.held_permissions(self._grants, session.groups, organization_id)
+        held = session_rules.held_permissions(self.grants, session.groups, organization_id)
         if held is None:
             return None
         permissions = None if held.holds_all else held.permissions

@@ -68,6 +68,11 @@ class UpstreamConnection(asyncio.Protocol):
             is_free = self._state is UpstreamState.IDLE
         return is_free and self._is_reading and not self._transport.is_closing()
 
+    @property
+    def peer_address(self) -> str:
+        """The IP address that the connection leads to."""
+        return str(self._transport.get_extra_info("peername")[0])
+
     async def send(self, head: bytes, body: bytes | None) -> tuple[int, dict[bytes, bytes]]:
         """Send a request. Return the status and headers of its answer.
 

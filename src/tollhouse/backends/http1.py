@@ -58,9 +58,8 @@ class RequestHead:
         return RequestHead(self.origin, self.lines + line)
 
 
-@lru_cache(maxsize=HEADS_CACHED_MAX)
-def request_head(method: Method, url: str, headers: Headers) -> RequestHead:
-    """Return the head of a request to `url`, cached.
+def uncached_request_head(method: Method, url: str, headers: Headers) -> RequestHead:
+    """Return the head of a request to `url`.
 
     Raises `NotSendable` if a part could end its line early. All parts are configuration, but a
     credential may come from a file, and files have line ends.
@@ -81,6 +80,9 @@ def request_head(method: Method, url: str, headers: Headers) -> RequestHead:
     ]
     origin = Origin(is_tls=parts.scheme == "https", host=host, port=port)
     return RequestHead(origin, "".join(f"{line}\r\n" for line in lines).encode("ascii"))
+
+
+request_head: Final = lru_cache(maxsize=HEADS_CACHED_MAX)(uncached_request_head)
 
 
 def _line(header: tuple[str, str]) -> str:

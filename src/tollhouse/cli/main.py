@@ -45,6 +45,9 @@ COMMANDS: Final = {
         "Create, list, rotate and revoke project keys, and manage the peppers of all keys.",
     ),
     "admin-key": Entry("keys.admin_keys:command", "Create, list and revoke Admin keys."),
+    "session": Entry(
+        "organizations.console_sessions:command", "List sessions of the console, and end them."
+    ),
     "secrets": Entry(
         "keys.secrets:command",
         "Replace the master secret, and show what still needs the previous one.",

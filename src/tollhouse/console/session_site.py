@@ -1,10 +1,10 @@
 """The session of a browser at `/console/session`: the only path where its cookie is read.
 
-GET hands out a bearer token for the API, POST signs in with an Admin key, DELETE signs out.
+GET hands out a bearer token for the API, POST signs in with an Admin key, DELETE signs out. People
+begin at `/console/session/start`, and come back from the OpenID provider to `.../callback`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from urllib.parse import parse_qs
@@ -19,17 +19,18 @@ from tollhouse.api.body import Scope
 from tollhouse.api.errors import Presentation
 from tollhouse.api.head import Head
 from tollhouse.api.session_access import SessionAccess
-from tollhouse.api.static_site import StaticAnswer, StaticSite, text_answer
+from tollhouse.api.static_site import PLAIN_TEXT, StaticAnswer, StaticSite, text_answer
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import (
     AdminKeyId,
-    OrganizationId,
     RequestId,
     SessionId,
     parse_uuid,
     time_ordered_uuid,
 )
+from tollhouse.console.cookies import BrowserCookie
+from tollhouse.console.sign_in import PersonSignIn
 from tollhouse.console.site import CONTENT_SECURITY_POLICY
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.keys import lookup
@@ -44,9 +45,9 @@ from tollhouse.sessions.types import ConsoleSession
 from tollhouse.storage.database import Database, Transaction
 
 ROOT: Final = b"/console/session"
+START: Final = ROOT + b"/start"
+CALLBACK: Final = ROOT + b"/callback"
 OPERATION: Final = "console_session"
-_COOKIE: Final = "tollhouse_session"
-_SECURE_PREFIX: Final = "__Secure-"
 _JSON: Final = "application/json"
 
 
@@ -95,25 +96,6 @@ class SignedOut(Struct, frozen=True, kw_only=True):
     sign_out_url: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CookieScope:
-    """Where browsers send the cookie: `path` as they see it, and only over TLS if `is_secure`."""
-
-    path: str
-    is_secure: bool
-
-    @property
-    def name(self) -> str:
-        """The name of the cookie; browsers accept its prefix only over TLS."""
-        return f"{_SECURE_PREFIX}{_COOKIE}" if self.is_secure else _COOKIE
-
-    def header(self, value: str, *, seconds: int) -> tuple[str, str]:
-        """Return the header that sets the cookie, or with 0 seconds deletes it."""
-        secure = "; Secure" if self.is_secure else ""
-        attributes = f"Path={self.path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
-        return ("set-cookie", f"{self.name}={value}; {attributes}")
-
-
 class SessionSite(StaticSite):
     """Answers `/console/session`. One per worker."""
 
@@ -124,7 +106,8 @@ class SessionSite(StaticSite):
         access: SessionAccess,
         clock: Clock,
         *,
-        cookie: CookieScope,
+        cookie: BrowserCookie,
+        people: PersonSignIn | None,
         documentation_url: str | None,
     ) -> None:
         super().__init__(
@@ -137,7 +120,9 @@ class SessionSite(StaticSite):
         self._directory = directory
         self._access = access
         self._cookie = cookie
+        self._people = people
         self._documentation_url = documentation_url
+        self._sign_in_url = None if people is None else START.decode()
         self._handlers: dict[str, Callable[[Scope, Head, RequestId], Awaitable[StaticAnswer]]] = {
             "GET": self._show,
             "POST": self._sign_in,
@@ -145,19 +130,21 @@ class SessionSite(StaticSite):
         }
 
     def is_at(self, raw_path: bytes) -> bool:
-        """Return whether the path is that of the session itself."""
-        return raw_path == ROOT
+        """Return whether the path is that of the session, or of a sign-in of people."""
+        return raw_path in (ROOT, START, CALLBACK)
 
     def find(self, path: str) -> StaticAnswer:
         """Return nothing: no file is below the session."""
-        return text_answer(404, f"No such page: {path}", _JSON)
+        return text_answer(404, f"No such page: {path}", PLAIN_TEXT)
 
     async def answer(self, scope: Scope, head: Head, request_id: RequestId) -> StaticAnswer:
         """Answer a request of the console, and of no other page."""
-        handler = self._handlers.get(scope["method"])
+        method, path = scope["method"], scope["raw_path"]
+        if path != ROOT:
+            return await self._answer_person(scope, head, request_id)
+        handler = self._handlers.get(method)
         if handler is None:
-            allowed = ", ".join(self._handlers)
-            return text_answer(405, f"This URL accepts {allowed}.", _JSON, ("allow", allowed))
+            return _refused_method(*self._handlers)
         try:
             # Absent from programs, and from browsers on plain HTTP.
             if head.values(b"sec-fetch-site") not in ([], [b"same-origin"]):
@@ -172,6 +159,18 @@ class SessionSite(StaticSite):
             reply = errors.render(failure, presentation)
             return text_answer(reply.status, reply.body.decode(), _JSON, *reply.headers)
 
+    async def _answer_person(self, scope: Scope, head: Head, request_id: RequestId) -> StaticAnswer:
+        """Answer a step of a person's sign-in, which navigates the browser."""
+        if self._people is None:
+            return self.find(scope["path"])
+        if scope["method"] != "GET":
+            return _refused_method("GET")
+        if scope["raw_path"] == START:
+            return await self._people.start(scope["query_string"])
+        return await self._people.complete(
+            scope["query_string"], head, request_id, session_cookie=self._cookie
+        )
+
     async def _show(self, scope: Scope, head: Head, _: RequestId) -> StaticAnswer:
         """GET: hand out a token for the organization in the query, or else for the first one."""
         query = parse_qs(scope["query_string"].decode("latin-1"))
@@ -180,7 +179,7 @@ class SessionSite(StaticSite):
         async with self._database.transaction() as tx:
             session = await self._session_of(tx, head, now=now)
             opened = None if session is None else await self._open(tx, session, wanted, now=now)
-        return _json_answer(SessionState(session=opened, sign_in_url=None))
+        return _json_answer(SessionState(session=opened, sign_in_url=self._sign_in_url))
 
     async def _sign_in(self, _: Scope, head: Head, request_id: RequestId) -> StaticAnswer:
         """POST: begin a session with the Admin key in the header `Authorization`."""
@@ -203,7 +202,7 @@ class SessionSite(StaticSite):
         async with self._database.transaction() as tx:
             opened = await self._open(tx, session, None, now=now)
         seconds = int(rules.LIFETIME.total_seconds())
-        state = SessionState(session=opened, sign_in_url=None)
+        state = SessionState(session=opened, sign_in_url=self._sign_in_url)
         return _json_answer(state, self._cookie.header(secret, seconds=seconds))
 
     async def _sign_out(self, _: Scope, head: Head, request_id: RequestId) -> StaticAnswer:
@@ -213,12 +212,15 @@ class SessionSite(StaticSite):
             session = await self._session_of(tx, head, now=now)
         if session is not None:
             await service.end(self._database, session, now=now, request_id=request_id)
-        return _json_answer(SignedOut(sign_out_url=None), self._cookie.header("", seconds=0))
+        url = None
+        if session is not None and session.person_name is not None and self._people is not None:
+            url = await self._people.sign_out_url()
+        return _json_answer(SignedOut(sign_out_url=url), self._cookie.deleting_header())
 
     async def _session_of(
         self, tx: Transaction, head: Head, *, now: datetime
     ) -> ConsoleSession | None:
-        secret = cookie_value(head, self._cookie.name)
+        secret = self._cookie.read(head)
         if secret is None or not await service.has_sessions(tx):
             return None
         return await service.find_by_secret(tx, secret, now=now)
@@ -227,25 +229,16 @@ class SessionSite(StaticSite):
         self, tx: Transaction, session: ConsoleSession, wanted: UUID | None, *, now: datetime
     ) -> OpenSession | None:
         """Return what the console needs, or None if the session cannot act anywhere any more."""
-        acting: dict[OrganizationId, str] = {}
-        name = session.person_name
-        for organization_id in session.organization_ids:
-            known = await self._access.known_of(tx, session, organization_id)
-            try:
-                key_rules.working_admin(known, now=now)
-            except InvalidKey:
-                continue
-            except GatewayError:
-                # Suspended or moving: the console shows what the API answers.
-                pass
-            organization = await organizations.retrieve(tx, organization_id)
-            acting[organization_id] = organization.name
+        acting = await self._access.acting_organizations(tx, session, now=now)
         if not acting:
             return None
-        chosen = next((each for each in acting if each == wanted), next(iter(acting)))
-        if name is None:
+        chosen = next((each for each in acting if each == wanted), acting[0])
+        if session.person_name is not None:
+            name = session.person_name
+            choices = [await organizations.retrieve(tx, each) for each in acting]
+        else:
             key = await keys.retrieve_admin_key(tx, chosen, AdminKeyId(session.owner_id))
-            name = key.redacted_value
+            name, choices = key.redacted_value, []
         return OpenSession(
             token=await self._access.tokens.write(tx, session.id, chosen, now=now),
             token_seconds=int(rules.TOKEN_LIFETIME.total_seconds()),
@@ -253,26 +246,8 @@ class SessionSite(StaticSite):
             is_person=session.person_name is not None,
             name=name,
             organization_id=str(chosen),
-            organizations=[
-                OrganizationName(id=str(each), name=title)
-                for each, title in acting.items()
-                if session.person_name is not None
-            ],
+            organizations=[OrganizationName(id=str(each.id), name=each.name) for each in choices],
         )
-
-
-def cookie_value(head: Head, name: str) -> str | None:
-    """Return the value of a cookie; None if it is absent, or there are two of that name.
-
-    A page of a neighbouring host can add a second one, and its session must not be taken.
-    """
-    pairs = (
-        pair.strip().partition("=")
-        for line in head.values(b"cookie")
-        for pair in line.decode("latin-1").split(";")
-    )
-    values = [value for found, _, value in pairs if found == name]
-    return values[0] if len(values) == 1 else None
 
 
 async def _stored_digest(tx: Transaction, digests: Iterable[bytes]) -> bytes:
@@ -286,6 +261,11 @@ async def _stored_digest(tx: Transaction, digests: Iterable[bytes]) -> bytes:
 def _end_of(admin: Admin, now: datetime) -> datetime:
     end = now + rules.LIFETIME
     return end if admin.expires_at is None else min(end, admin.expires_at)
+
+
+def _refused_method(*allowed: str) -> StaticAnswer:
+    listed = ", ".join(allowed)
+    return text_answer(405, f"This URL accepts {listed}.", PLAIN_TEXT, ("allow", listed))
 
 
 def _json_answer(body: Struct, *headers: tuple[str, str]) -> StaticAnswer:

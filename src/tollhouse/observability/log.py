@@ -62,7 +62,7 @@ MILLISECOND_DECIMALS = 3
 
 # A key has 49 characters after its prefix, which may name a cell. Shorter runs match as well, since
 # a truncated key is still most of a secret.
-_KEY = re.compile(r"(th[pa]_(?:[a-z][a-z0-9]{0,15}_)?)[0-9A-Za-z]{12,}")
+_KEY = re.compile(r"(th[pas]_(?:[a-z][a-z0-9]{0,15}_)?)[0-9A-Za-z_-]{12,}")
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
 _REQUEST_LINE_HEAD = '{"level":"info","logger":"tollhouse.requests","event":"request",'

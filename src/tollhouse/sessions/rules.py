@@ -9,6 +9,7 @@ from tollhouse.sessions.types import GroupGrant, HeldPermissions
 
 LIFETIME: Final = timedelta(hours=12)
 TOKEN_LIFETIME: Final = timedelta(minutes=5)
+ORGANIZATIONS_PER_PERSON_MAX: Final = 100
 SESSIONS_PER_OWNER_MAX: Final = 20
 """A further sign-in of the same key or person ends the oldest session."""
 
@@ -16,9 +17,9 @@ SESSIONS_PER_OWNER_MAX: Final = 20
 def granted_organizations(
     grants: Iterable[GroupGrant], groups: Collection[str]
 ) -> tuple[OrganizationId, ...]:
-    """Return the organizations in which members of `groups` may act, in the order of the grants."""
+    """Return the first organizations in which members of `groups` may act, as grants name them."""
     found = (grant.organization_id for grant in grants if grant.group in groups)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))[:ORGANIZATIONS_PER_PERSON_MAX]
 
 
 def held_permissions(

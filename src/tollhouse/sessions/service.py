@@ -63,7 +63,7 @@ async def begin(
     *others, last = session.organization_ids
     # Inserted last, so that no session exists whose beginning is not in every audit log.
     for organization_id, change in (*((each, _no_change) for each in others), (last, insert)):
-        authority = _authority(session, organization_id, session.created_at, request_id)
+        authority = _authority(actor_of(session), organization_id, session.created_at, request_id)
         async with database.mutation(authority) as tx:
             await change(tx)
             await _audit(tx, "session.create", session, before=None, after=_audited(session))
@@ -71,11 +71,19 @@ async def begin(
 
 
 async def end(
-    database: Database, session: ConsoleSession, *, now: datetime, request_id: RequestId | None
+    database: Database,
+    session: ConsoleSession,
+    *,
+    now: datetime,
+    request_id: RequestId | None = None,
+    actor: Actor | None = None,
 ) -> None:
-    """End a session, audited in each of its organizations that is not frozen for a move."""
+    """End a session, audited in each of its organizations that is not frozen for a move.
+
+    Without an `actor` the session's own key or person ends it.
+    """
     for organization_id in session.organization_ids:
-        authority = _authority(session, organization_id, now, request_id)
+        authority = _authority(actor or actor_of(session), organization_id, now, request_id)
         with suppress(OrganizationMoving):
             async with database.mutation(authority) as tx:
                 await store.end(tx, session.id, now=now)
@@ -95,6 +103,11 @@ async def find(tx: Transaction, session_id: SessionId, *, now: datetime) -> Cons
     if session is None:
         raise SessionEnded
     return session
+
+
+async def newest(tx: Transaction, *, now: datetime, limit: int) -> list[ConsoleSession]:
+    """Return open sessions of all organizations, newest first, for the operator."""
+    return await store.newest(tx, now=now, limit=limit)
 
 
 async def require_open(tx: Mutation, session_id: SessionId, *, now: datetime) -> ConsoleSession:
@@ -125,14 +138,12 @@ def purge_job(database: Database, clock: Clock) -> LeasedJob:
 
 
 def _authority(
-    session: ConsoleSession,
+    actor: Actor,
     organization_id: OrganizationId,
     now: datetime,
     request_id: RequestId | None,
 ) -> Authority:
-    return Authority(
-        organization_id=organization_id, actor=actor_of(session), request_id=request_id, now=now
-    )
+    return Authority(organization_id=organization_id, actor=actor, request_id=request_id, now=now)
 
 
 def _audited(session: ConsoleSession) -> dict[str, object]:

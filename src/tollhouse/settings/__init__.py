@@ -34,6 +34,7 @@ from tollhouse.settings.sections import (
     ServerSettings,
     Settings,
 )
+from tollhouse.settings.sign_in import GroupGrantSettings, OidcSettings
 
 __all__ = [
     "BODIES_TO_BODY_BYTES",
@@ -52,11 +53,13 @@ __all__ = [
     "DatabaseSettings",
     "ErrorSettings",
     "ExportSettings",
+    "GroupGrantSettings",
     "IdempotencySettings",
     "InferenceSettings",
     "InvalidSettings",
     "KeySettings",
     "LedgerSettings",
+    "OidcSettings",
     "OtelSettings",
     "PolicySettings",
     "QuotaSettings",

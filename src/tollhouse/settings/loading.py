@@ -20,6 +20,7 @@ from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.settings import secret_files
 from tollhouse.settings.section import InvalidSettings, Section
 from tollhouse.settings.sections import SecretSettings, Settings
+from tollhouse.settings.sign_in import check_public_url
 
 CONFIG_PATH_VARIABLE: Final = "TOLLHOUSE_CONFIG"
 ENVIRONMENT_PREFIX: Final = "TOLLHOUSE_"
@@ -55,6 +56,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
         raise InvalidSettings(message) from None
     _check_secrets(settings.secrets)
     _check_judge(settings)
+    check_public_url(settings.oidc, settings.server.public_url)
     backends = {
         name: _with_credential(name, backend, environment)
         for name, backend in settings.backends.items()

@@ -13,6 +13,7 @@ _LISTS: Final = frozenset({"previous_masters"})
 _SECRETS: Final = {
     "alerts": ("smtp_password",),
     "database": ("url", "replica_url"),
+    "oidc": ("client_secret",),
     "redis": ("url",),
     "secrets": ("master", "previous_masters"),
 }

@@ -12,6 +12,7 @@ from tollhouse.base.redis_url import URL_HOST, URL_OPTION, MalformedRedisUrl
 from tollhouse.settings.alert_settings import AlertSettings
 from tollhouse.settings.file_sections import ArchiveSettings, ExportSettings
 from tollhouse.settings.section import InvalidSettings, Section
+from tollhouse.settings.sign_in import OidcSettings
 
 PREVIOUS_MASTERS_MAX = 3
 # A password with an unencoded `@`, `/`, `?` or `#` would be parsed as host, port or path, and
@@ -354,6 +355,7 @@ class Settings(Section, frozen=True, kw_only=True):
     alerts: AlertSettings = AlertSettings()
     quotas: QuotaSettings = QuotaSettings()
     compatibility: CompatibilitySettings = CompatibilitySettings()
+    oidc: OidcSettings = OidcSettings()
     backends: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     models: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     judge: dict[str, Any] = field(default_factory=dict[str, Any])

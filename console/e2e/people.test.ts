@@ -1,0 +1,145 @@
+import type { Page } from "playwright-core";
+import { describe, expect, inject, it } from "vitest";
+import { arrive, type Visitor, withBrowser } from "./visitor";
+
+const browser = withBrowser();
+
+/** The pages of the provider are not ours to judge, and ask for fonts from elsewhere. */
+async function beforeTheDoor(path = "/console"): Promise<Visitor> {
+  const baseUrl = inject("told").people_base_url;
+  const visitor = await arrive(browser(), { baseUrl });
+  await visitor.page.route(/fonts\.googleapis\.com/, (route) => route.abort());
+  await visitor.page.goto(baseUrl + path);
+  return visitor;
+}
+
+async function nameThemselves(page: Page, name: string): Promise<void> {
+  await page.getByRole("link", { name: "Sign in with your organization's account" }).click();
+  await page.waitForURL(`${inject("told").issuer}/**`);
+  await page.locator("input[name=login]").fill(name);
+  await page.locator("input[name=password]").fill("any");
+  await page.locator("button[type=submit]").click();
+  await page.getByText("Authorize").first().waitFor();
+  await page.locator("button[type=submit]").click();
+  await page.waitForURL(`${inject("told").people_base_url}/console**`);
+}
+
+async function enterAs(name: string, path?: string): Promise<Visitor> {
+  const visitor = await beforeTheDoor(path);
+  await nameThemselves(visitor.page, name);
+  return visitor;
+}
+
+function faultsOf({ faults }: Visitor): string[] {
+  return faults.filter((fault) => !/127\.0\.0\.1|googleapis|ERR_FAILED/.test(fault));
+}
+
+describe("people", () => {
+  it("see both ways to sign in", async () => {
+    const visitor = await beforeTheDoor();
+
+    await visitor.page.getByRole("link", { name: /organization's account/ }).waitFor();
+    await visitor.page.getByLabel("Admin API key").waitFor();
+    await visitor.isContent();
+    const folder = process.env["TOLLHOUSE_PICTURES"];
+    if (folder !== undefined) await visitor.page.screenshot({ path: `${folder}/sign-in.png` });
+    await visitor.leave();
+  });
+
+  it("come back to the page that they asked for, and a reload keeps them", async () => {
+    const visitor = await enterAs("alice", "/console/projects");
+    const { page } = visitor;
+
+    await page.getByRole("heading", { name: "Projects and keys", level: 1 }).waitFor();
+    await page.getByText("Signed in as alice@example.com").waitFor();
+    await page.reload();
+    await page.getByText("Signed in as alice@example.com").waitFor();
+
+    const cookies = await page.context().cookies(inject("told").people_base_url);
+    const session = await page
+      .context()
+      .cookies(`${inject("told").people_base_url}/console/session`);
+    expect(cookies.filter(({ name }) => name.startsWith("tollhouse"))).toEqual([]);
+    expect(session.filter(({ name }) => name.startsWith("tollhouse"))).toMatchObject([
+      { name: "tollhouse_session", httpOnly: true, sameSite: "Strict", path: "/console/session" },
+    ]);
+    expect(page.url()).not.toContain("code=");
+    expect(faultsOf(visitor)).toEqual([]);
+    await visitor.leave();
+  });
+
+  it("act under their own names", async () => {
+    const visitor = await enterAs("alice");
+    const { page } = visitor;
+    await visitor.go("Projects and keys");
+    await page.getByRole("button", { name: "New project" }).click();
+    await page.getByLabel("Name").fill("of a person");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("of a person").first().waitFor();
+
+    await visitor.go("Audit log");
+
+    const row = page.getByRole("row").filter({ hasText: "Created project" }).first();
+    await row.getByText("alice@example.com").waitFor();
+    await visitor.leave();
+  });
+
+  it("choose between their organizations, where their groups may do different things", async () => {
+    const visitor = await enterAs("bob");
+    const { page } = visitor;
+    const chooser = page.getByLabel("Organization");
+    await chooser.waitFor();
+    expect(await chooser.locator("option").allTextContents()).toEqual([
+      "Example Ltd",
+      "Second Ltd",
+    ]);
+    await chooser.selectOption({ label: "Second Ltd" });
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+    await visitor.go("Projects and keys");
+    await page.getByText("There is no project").first().waitFor();
+    await page.reload();
+    await page.getByText("There is no project").first().waitFor();
+    expect(await chooser.locator("option:checked").textContent()).toBe("Second Ltd");
+    const folder = process.env["TOLLHOUSE_PICTURES"];
+    if (folder !== undefined) await page.screenshot({ path: `${folder}/organizations.png` });
+
+    await visitor.go("Admin keys");
+    await page.getByText("You lack the permission").waitFor();
+    await visitor.leave();
+  });
+
+  it("without a granted group stay outside, and are told why", async () => {
+    const visitor = await enterAs("carol");
+
+    await visitor.page.getByRole("alert").getByText("none of your groups").waitFor();
+    await visitor.page.getByLabel("Admin API key").waitFor();
+    await visitor.leave();
+  });
+
+  it("sign out here and at the provider", async () => {
+    const visitor = await enterAs("alice");
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.waitForURL(`${inject("told").issuer}/session/end**`);
+    await page.locator("button[value=yes]").click();
+    await page.waitForURL(`${inject("told").people_base_url}/console`);
+
+    await page.getByRole("link", { name: /organization's account/ }).click();
+
+    await page.locator("input[name=login]").waitFor();
+    await visitor.leave();
+  });
+
+  it("are asked again once their session has ended", async () => {
+    const visitor = await enterAs("alice");
+    const { page } = visitor;
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+    await page.waitForFunction(() => !document.querySelector('.waiting, [aria-busy="true"]'));
+    await page.evaluate(() => fetch("/console/session", { method: "DELETE" }));
+
+    await page.getByRole("navigation").getByRole("link", { name: "Costs", exact: true }).click();
+
+    await page.getByRole("alert").getByText("Your session has ended. Sign in again.").waitFor();
+    await visitor.leave();
+  });
+});

@@ -48,7 +48,7 @@ async def get_credit(tx: Transaction, organization_id: OrganizationId) -> Credit
         """,
         organization_id,
     )
-    return None if row is None else _credit(row)
+    return None if row is None else credit_of(row)
 
 
 async def insert_grant(tx: Mutation, grant: Grant) -> None:
@@ -327,7 +327,8 @@ async def insert_prices(  # all organizations: they share one list of prices
     )
 
 
-def _credit(row: Row) -> Credit:
+def credit_of(row: Row) -> Credit:
+    """Return the account in a row, with its unsettled holds as `held_pico` and `requests`."""
     return Credit(
         organization_id=OrganizationId(row["organization_id"]),
         granted_pico_usd=to_pico_usd(row["credit_pico"]),

@@ -302,6 +302,11 @@ class Credit:
     written_off_unknown_pico_usd: PicoUsd
 
     @property
+    def written_off_pico_usd(self) -> PicoUsd:
+        """What the operator paid: above a hold, or held and never known."""
+        return PicoUsd(self.written_off_excess_pico_usd + self.written_off_unknown_pico_usd)
+
+    @property
     def balance_pico_usd(self) -> PicoUsd:
         """The unspent credit, including the part that is held."""
         return PicoUsd(self.granted_pico_usd - self.settled_pico_usd)

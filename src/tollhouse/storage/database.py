@@ -5,7 +5,7 @@ the type checker refuses a computed one.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -157,6 +157,20 @@ class Mutation(Transaction):
             raise UnauditedMutation(message)
 
 
+class Mutations:
+    """Several changes of one organization in one transaction, each with its audit row."""
+
+    def __init__(self, new_mutation: Callable[[], Mutation]) -> None:
+        self._new_mutation = new_mutation
+
+    @asynccontextmanager
+    async def one(self) -> AsyncGenerator[Mutation]:
+        """Begin one of the changes. Raises `UnauditedMutation` if its audit row is missing."""
+        mutation = self._new_mutation()
+        yield mutation
+        mutation.check_audited()
+
+
 class Database:
     """A pool of connections, or a part of one.
 
@@ -302,6 +316,13 @@ class Database:
             mutation = Mutation(connection, authority, statement_seconds=self._statement_seconds)
             yield mutation
             mutation.check_audited()
+
+    @asynccontextmanager
+    async def mutations(self, authority: Authority) -> AsyncGenerator[Mutations]:
+        """Begin several changes of one organization, which commit together at the end."""
+        async with self._begun() as connection:
+            seconds = self._statement_seconds
+            yield Mutations(lambda: Mutation(connection, authority, statement_seconds=seconds))
 
     @asynccontextmanager
     async def _begun(

@@ -1,5 +1,6 @@
 """`tollhouse org`: organizations, and the checks that were granted to them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 import click
 from msgspec import Struct
 
+from tollhouse.api.wire import money as money_wire
 from tollhouse.api.wire import resources as wire
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
@@ -21,13 +23,23 @@ from tollhouse.cli.arguments import (
     yes_option,
 )
 from tollhouse.cli.moves import commands as moves
+from tollhouse.cli.organizations import org_file
 from tollhouse.cli.session import Session
 from tollhouse.contract.listing import ListPage
+from tollhouse.contract.money import Money
+from tollhouse.ledger import overview
+from tollhouse.ledger.overview import OrganizationMoney
 from tollhouse.organizations import service
 from tollhouse.organizations import types as nouns
 from tollhouse.organizations.types import OrganizationStatus
+from tollhouse.storage.database import Transaction
 
-COLUMNS: Final = ("id", "name", "status", "created_at")
+COLUMNS: Final = (
+    *("id", "name", "status", "available", "spent", "spent_this_month", "written_off"),
+    *("unsettled", "last_charged_at", "created_at"),
+)
+KEY_COLUMNS: Final = ("type", "project", "name", "value")
+PAGE_SIZE: Final = 1_000
 CHECK_COLUMNS: Final = ("id", "granted_at")
 
 
@@ -41,10 +53,26 @@ class ShownOrganization(Struct, frozen=True, kw_only=True):
     created_at: int
 
 
-class OrganizationList(ListPage, frozen=True, kw_only=True):
-    """All organizations of the deployment."""
+class OrganizationWithMoney(ShownOrganization, frozen=True, kw_only=True):
+    """An organization with its credit and spending.
 
-    data: list[ShownOrganization]
+    `last_charged_at` is the begin of the hour in which its newest charged request was admitted.
+    """
+
+    available: Money
+    spent: Money
+    spent_this_month: Money
+    held: Money
+    unsettled: Money
+    unsettled_requests: int
+    written_off: Money
+    last_charged_at: int | None
+
+
+class OrganizationList(ListPage, frozen=True, kw_only=True):
+    """A page of the organizations of the deployment."""
+
+    data: list[OrganizationWithMoney]
 
 
 class ShownCheck(Struct, frozen=True, kw_only=True):
@@ -79,6 +107,24 @@ def shown(organization: nouns.Organization) -> ShownOrganization:
     )
 
 
+def _with_money(found: nouns.Organization, money: OrganizationMoney) -> OrganizationWithMoney:
+    credit, last = money.credit, money.last_charged_at
+    return OrganizationWithMoney(
+        id=str(found.id),
+        name=found.name,
+        status=found.status.value,
+        created_at=unix_seconds(found.created_at),
+        available=money_wire.money(credit.available_pico_usd),
+        spent=money_wire.money(credit.settled_pico_usd),
+        spent_this_month=money_wire.money(money.month_pico_usd),
+        held=money_wire.money(credit.reserved_pico_usd),
+        unsettled=money_wire.money(credit.unsettled_pico_usd),
+        unsettled_requests=credit.unsettled_requests,
+        written_off=money_wire.money(credit.written_off_pico_usd),
+        last_charged_at=None if last is None else unix_seconds(last),
+    )
+
+
 def _shown_check(check: nouns.GrantedCheck) -> ShownCheck:
     return ShownCheck(id=check.name, granted_at=unix_seconds(check.granted_at))
 
@@ -96,28 +142,65 @@ def command() -> None:
 
 
 @command.command(epilog=example('tollhouse org create "Example Ltd"'))
-@click.argument("name", type=NAME)
+@click.argument("name", type=NAME, required=False)
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file with the organization, its projects, keys, credit and caps.",
+)
 @json_option
 @click.pass_obj
-def create(settings_path: Path, *, name: str, as_json: bool) -> None:
-    """Create an organization. Names need not be unique."""
-    created = session.run(settings_path, lambda operator: create_organization(operator, name))
-    output.show(shown(created), as_json=as_json)
+def create(settings_path: Path, *, name: str | None, path: Path | None, as_json: bool) -> None:
+    """Create an organization. Names need not be unique.
+
+    With --file, everything that the file declares is created in one transaction. The values of its
+    keys are shown only here.
+    """
+    if (name is None) == (path is None):
+        message = "Give either a name or --file."
+        raise click.UsageError(message)
+    if path is not None:
+        declared = org_file.read(path)
+        made = session.run(settings_path, lambda operator: org_file.create(operator, declared))
+        output.say(f"Created organization {made.id}.", as_json=as_json)
+        output.show_list(made, KEY_COLUMNS, as_json=as_json)
+        output.say(output.SHOWN_ONCE, as_json=as_json)
+    elif name is not None:
+        created = session.run(settings_path, lambda operator: create_organization(operator, name))
+        output.show(shown(created), as_json=as_json)
 
 
 @command.command("list", epilog=example("tollhouse org list --json"))
+@click.option("--after", type=IDENTIFIER, help="Go on after this ID: the last one of a page.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LISTED_MAX),
+    default=PAGE_SIZE,
+    help="The most organizations to list.",
+)
 @json_option
 @click.pass_obj
-def list_(settings_path: Path, *, as_json: bool) -> None:
-    """List all organizations in the order of their creation."""
+def list_(settings_path: Path, *, after: UUID | None, limit: int, as_json: bool) -> None:
+    """List organizations in the order of their creation, with credit and spending."""
 
-    async def read(operator: Session) -> list[nouns.Organization]:
+    async def read(operator: Session) -> list[OrganizationWithMoney]:
         async with operator.database.transaction() as tx:
-            return await service.page(tx, after=None, limit=LISTED_MAX + 1)
+            last = None if after is None else OrganizationId(after)
+            found = await service.page(tx, after=last, limit=limit + 1)
+            return await _with_all_money(operator, tx, found)
 
     found = session.run(settings_path, read)
-    page = wire.page(OrganizationList, found, LISTED_MAX, shown)
+    page = wire.page(OrganizationList, found, limit, lambda one: one)
     output.show_list(page, COLUMNS, as_json=as_json)
+
+
+async def _with_all_money(
+    operator: Session, tx: Transaction, found: Sequence[nouns.Organization]
+) -> list[OrganizationWithMoney]:
+    ids = [organization.id for organization in found]
+    money = await overview.money_of(tx, ids, now=operator.clock.now())
+    return [_with_money(organization, money[organization.id]) for organization in found]
 
 
 @command.command(epilog=example("tollhouse org show ORGANIZATION_ID"))
@@ -125,9 +208,15 @@ def list_(settings_path: Path, *, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def show(settings_path: Path, *, organization: UUID, as_json: bool) -> None:
-    """Show one organization."""
-    found = session.run(settings_path, lambda operator: operator.organization(organization))
-    output.show(shown(found), as_json=as_json)
+    """Show one organization with its credit and spending."""
+
+    async def read(operator: Session) -> OrganizationWithMoney:
+        found = await operator.organization(organization)
+        async with operator.database.transaction() as tx:
+            (one,) = await _with_all_money(operator, tx, [found])
+        return one
+
+    output.show(session.run(settings_path, read), as_json=as_json)
 
 
 @command.command(epilog=example("tollhouse org suspend ORGANIZATION_ID"))

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.money import PicoUsd
-from tollhouse.ledger.store import credit_of
-from tollhouse.ledger.types import Credit, Period
-from tollhouse.storage.database import Transaction
+from tollhouse.ledger.types import Credit, Period, to_pico_usd
+from tollhouse.storage.database import Row, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,3 +62,17 @@ async def money_of(  # all organizations: the operator's list
         )
         for row in rows
     }
+
+
+def credit_of(row: Row) -> Credit:
+    """Return the account in a row, with its unsettled holds as `held_pico` and `requests`."""
+    return Credit(
+        organization_id=OrganizationId(row["organization_id"]),
+        granted_pico_usd=to_pico_usd(row["credit_pico"]),
+        settled_pico_usd=to_pico_usd(row["settled_pico"]),
+        reserved_pico_usd=to_pico_usd(row["reserved_pico"]),
+        unsettled_pico_usd=to_pico_usd(row["held_pico"]),
+        unsettled_requests=row["requests"],
+        written_off_excess_pico_usd=to_pico_usd(row["written_off_excess_pico"]),
+        written_off_unknown_pico_usd=to_pico_usd(row["written_off_unknown_pico"]),
+    )

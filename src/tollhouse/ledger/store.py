@@ -11,6 +11,7 @@ import msgspec
 
 from tollhouse.base.ids import GrantId, OrganizationId
 from tollhouse.base.money import PicoUsd
+from tollhouse.ledger.overview import credit_of
 from tollhouse.ledger.types import (
     CREDIT_ALERT_PERCENT,
     Cap,
@@ -324,20 +325,6 @@ async def insert_prices(  # all organizations: they share one list of prices
         """,
         digest,
         prices,
-    )
-
-
-def credit_of(row: Row) -> Credit:
-    """Return the account in a row, with its unsettled holds as `held_pico` and `requests`."""
-    return Credit(
-        organization_id=OrganizationId(row["organization_id"]),
-        granted_pico_usd=to_pico_usd(row["credit_pico"]),
-        settled_pico_usd=to_pico_usd(row["settled_pico"]),
-        reserved_pico_usd=to_pico_usd(row["reserved_pico"]),
-        unsettled_pico_usd=to_pico_usd(row["held_pico"]),
-        unsettled_requests=row["requests"],
-        written_off_excess_pico_usd=to_pico_usd(row["written_off_excess_pico"]),
-        written_off_unknown_pico_usd=to_pico_usd(row["written_off_unknown_pico"]),
     )
 
 

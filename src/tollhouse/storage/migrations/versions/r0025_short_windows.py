@@ -30,8 +30,9 @@ _ON_SHORT_TRIGGER: Final = """
 CREATE TRIGGER spending_counters_short_alert
 AFTER UPDATE OF short_settled_pico, short_limit_pico ON spending_counters
 FOR EACH ROW
-WHEN (div(NEW.short_settled_pico * 100, nullif(NEW.short_limit_pico, 0))
-      > coalesce(div(OLD.short_settled_pico * 100, nullif(OLD.short_limit_pico, 0)), -1))
+WHEN (NEW.short_limit_pico > 0
+      AND div(NEW.short_settled_pico * 100, nullif(NEW.short_limit_pico, 0))
+          > coalesce(div(OLD.short_settled_pico * 100, nullif(OLD.short_limit_pico, 0)), -1))
 EXECUTE FUNCTION alert_on_short_window()
 """
 # As in revision 0024; a day may have the date with which a month begins.

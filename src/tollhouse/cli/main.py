@@ -56,7 +56,7 @@ COMMANDS: Final = {
     "credits": Entry("ledger.credits:command", "Grant credit and show the balance."),
     "caps": Entry(
         "ledger.caps:command",
-        "Cap spending of an organization, project or key, per month or for all time.",
+        "Cap spending of an organization, project or key, by day, week, month or in all.",
     ),
     "alerts": Entry(
         "organizations.alerts:command",

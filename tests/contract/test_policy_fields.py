@@ -94,7 +94,7 @@ BODIES_OF_KEYS = [
     Table(
         type_=keys.CreateAdminKey,
         body={"name": "ci"},
-        rows=[NAME, EXPIRES_AT, row("permissions", array("policies:read", 1, 18))],
+        rows=[NAME, EXPIRES_AT, row("permissions", array("policies:read", 1, 20))],
     ),
     Table(type_=projects.CreateProject, body={"name": "search"}, rows=[NAME]),
     Table(

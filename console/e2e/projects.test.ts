@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { enter, type Visitor, withBrowser } from "./visitor";
 
@@ -60,6 +61,27 @@ describe("projects and keys", () => {
     expect(await models(value)).not.toBe(401);
     expect(await page.content()).not.toContain(value);
     await visitor.isContent();
+  });
+
+  it("give a key for each of a list of names, once", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Keys for names" }).click();
+    await page.getByLabel("Names").fill("Ada\nGrace\n\nAda");
+    await visitor.isContent();
+    await page.getByRole("button", { name: "Create keys" }).click();
+
+    const started = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download CSV" }).click();
+    const text = readFileSync(await (await started).path(), "utf8");
+    await visitor.isContent();
+    await page.getByRole("button", { name: "I have saved them" }).click();
+    await page.getByRole("row", { name: /Grace.*active/ }).waitFor();
+
+    const [head, ...rows] = text.trimEnd().split("\r\n");
+    expect(head).toBe("name,key");
+    expect(rows.map((row) => row.split(",")[0])).toEqual(["Ada", "Grace"]);
+    expect(await models(rows[0]?.split(",")[1] ?? "")).not.toBe(401);
+    expect(await page.getByRole("row", { name: /Ada.*active/ }).count()).toBe(1);
   });
 
   it("rotate a key with an overlap", async () => {

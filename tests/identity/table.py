@@ -32,6 +32,7 @@ _KEY = f"{_KEYS}/{{api_key_id}}"
 _CREDITS = "/manage/v1/organization/credits"
 _LIMITS = "/manage/v1/organization/spending_limits"
 _RATE_LIMITS = "/manage/v1/organization/rate_limits"
+_ATTRIBUTION = "/manage/v1/organization/attribution"
 _REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
 _MANAGED_POLICIES = "/manage/v1/organization/policies"
@@ -207,6 +208,10 @@ ROWS = (
     Row(
         *("exportCosts", "GET", "/manage/v1/organization/costs/focus", "admin", "billing:read"),
     ),
+    Row("retrieveAttribution", "GET", _ATTRIBUTION, "admin", "billing:read"),
+    Row("setAttribution", "PUT", _ATTRIBUTION, "admin", "billing:write"),
+    Row("reportAttribution", "GET", f"{_ATTRIBUTION}/costs", "admin", "billing:read"),
+    Row("deleteAttributedValue", "POST", f"{_ATTRIBUTION}/deletions", "admin", "billing:write"),
     Row(
         *("listPolicyDecisions", "GET", f"{_MANAGED_POLICY}/decisions", "admin", "policies:read"),
     ),
@@ -273,6 +278,8 @@ BODIES: dict[str, dict[str, object]] = {
     "createTestPayment": {"amount": {"value": "12.5"}},
     "setSpendingLimit": {"period": "month", "limit": {"value": "100"}},
     "setRateLimit": {"requests_per_minute": 600},
+    "setAttribution": {"dimensions": ["user"]},
+    "deleteAttributedValue": {"dimension": "user", "value": "someone"},
 }
 """A sound body for every operation that is built and takes one."""
 
@@ -281,6 +288,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
     "exportCosts": {"start_time": "0", "end_time": "1"},
+    "reportAttribution": {"dimension": "user", "start_time": "0", "end_time": "1"},
     "reportRequests": {"start_time": "0", "end_time": "1"},
     "reportPolicy": {"start_time": "0", "end_time": "1"},
 }

@@ -56,6 +56,8 @@ ACTIONS = {
     "clearSpendingLimit": ("spending_limit.clear", "spending_limit"),
     "setRateLimit": ("rate_limit.set", "rate_limit"),
     "clearRateLimit": ("rate_limit.clear", "rate_limit"),
+    "setAttribution": ("attribution.change", "organization"),
+    "deleteAttributedValue": ("attribution.delete_value", "organization"),
 }
 CHANGING = [row for row in ROWS if row.method != "GET" and row.id not in ASKING]
 CREATIONS = {
@@ -98,6 +100,15 @@ class Scene:
         for other in ROWS:
             if other.id == PREPARATIONS.get(row.id):
                 await self.act(other, "preparation")
+        if row.id == "deleteAttributedValue":
+            async with self.org.database.transaction() as tx:
+                await tx.execute(
+                    """
+                    INSERT INTO attribution_values (organization_id, day, dimension, value)
+                    VALUES ($1, current_date, 'user', 'someone')
+                    """,
+                    self.org.organization_id,
+                )
         if row.id in REVISED:
             policy = await new_policy(self.org, STEPS.get(row.id, ()))
             self.targets["policy_id"] = policy_id_text(policy.id)

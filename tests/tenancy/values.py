@@ -12,6 +12,7 @@ from uuid import UUID
 from tests.tenancy.tenant import Tenant
 from tollhouse.activity import types as activity
 from tollhouse.alerts.types import AlertSubscription, DeliveryAttempt, DeliveryState
+from tollhouse.attribution.types import AttributionSetting
 from tollhouse.base.ids import (
     AdminKeyId,
     AlertDeliveryId,
@@ -79,6 +80,13 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "today": [today],
         "now": [now],
         "at": [now],
+        "attribution.store.save(changed)": [AttributionSetting(dimensions=("metadata.team",))],
+        "attribution.store.erase(dimension)": ["user"],
+        "attribution.store.erase(value)": ["someone"],
+        "attribution.store.costs(dimension)": ["user"],
+        "attribution.store.costs(start)": [now - timedelta(days=2)],
+        "attribution.store.costs(end)": [now + timedelta(days=1)],
+        "attribution.store.costs(values_max)": [MANY],
         "expired_before": [now - timedelta(days=1)],
         "previous_until": [now],
         "retry_after": [timedelta(0)],

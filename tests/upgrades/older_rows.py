@@ -376,6 +376,28 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
             },
         ),
     ),
+    "0026": (
+        (
+            "attribution_values",
+            {
+                **_OWNER,
+                "id": SETTLED,
+                "day": "2026-01-01",
+                "dimension": "user",
+                "value": "someone",
+            },
+        ),
+        (
+            "request_attributions",
+            {
+                **_OWNER,
+                "dimension": "user",
+                "request_id": SETTLED,
+                "day": "2026-01-01",
+                "value_id": SETTLED,
+            },
+        ),
+    ),
     "0023": (
         (
             "exported_days",

@@ -9,6 +9,7 @@ from tools.checks.source import Finding, Source
 _TABLES_OF = {
     "activity": ("requests", "request_hours", "record_gaps"),
     "alerts": ("alert_subscriptions", "alert_deliveries"),
+    "attribution": ("attribution_values", "request_attributions"),
     "archive": ("archived_days", "exported_days"),
     "decisions": ("evaluations", "policy_decisions", "policy_days"),
     "keys": ("project_keys", "admin_keys", "key_directory", "peppers"),
@@ -37,6 +38,13 @@ _DOCTOR = "the operator's status commands only read"
 EXCEPTIONS = {
     ("activity", "projects", "read"): _SCOPE,
     ("activity", "project_keys", "read"): _SCOPE,
+    ("activity", "attribution_values", "read"): "one statement writes a record and its values",
+    ("activity", "attribution_values", "write"): "one statement writes a record and its values",
+    ("activity", "request_attributions", "write"): "one statement writes a record and its values",
+    ("attribution", "closed_days", "read"): "costs by value are those of the entries",
+    ("attribution", "ledger_entries", "read"): "costs by value are those of the entries",
+    ("attribution", "organizations", "read"): "the setting is read with every key",
+    ("attribution", "organizations", "write"): "the setting is read with every key",
     ("archive", "ledger_closings", "read"): "archived entries are compared with their closings",
     ("cli", "data_keys", "read"): _DOCTOR,
     ("cli", "idempotency_records", "read"): _DOCTOR,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { namesIn } from "./lists";
+import { linesIn, namesIn } from "./lists";
 
 describe("lists", () => {
   it.each([
@@ -8,5 +8,9 @@ describe("lists", () => {
     ["example/large", ["example/large"]],
   ])("are read from %j", (text, names) => {
     expect(namesIn(text)).toEqual(names);
+  });
+
+  it("are read from lines, each once", () => {
+    expect(linesIn(" a \r\n\nb, c\na")).toEqual(["a", "b, c"]);
   });
 });

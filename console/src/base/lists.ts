@@ -1,5 +1,11 @@
 /** Lists that people write into one field. */
 
+/** The lines of a text, each once, without blank ones. */
+export function linesIn(text: string): string[] {
+  const lines = text.split(/\r?\n/).map((line) => line.trim());
+  return [...new Set(lines)].filter((line) => line !== "");
+}
+
 /** Names separated by commas, without those that are none. */
 export function namesIn(text: string): string[] {
   return text

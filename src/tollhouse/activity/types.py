@@ -35,7 +35,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     names, in the caller's words. `requested_model` is what the caller named, if another model
     answered; `dropped_tools` are the types of the tools that were left out. `first_byte_ms` and
     `total_ms` count from the start of the request; the other times are durations. `trace_context`
-    is set if spans are exported, and is not stored.
+    is set if spans are exported, and is not stored. `attribution` has pairs of a dimension and its
+    value, only for organizations that store them.
     """
 
     organization_id: OrganizationId
@@ -64,6 +65,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     total_ms: float = 0.0
     requested_model: str | None = None
     dropped_tools: tuple[str, ...] = ()
+    attribution: tuple[tuple[str, str], ...] = ()
     trace_context: TraceContext | None = None
 
 

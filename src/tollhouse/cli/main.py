@@ -70,6 +70,10 @@ COMMANDS: Final = {
         "ledger.costs:command",
         "Show settled costs by the UTC day on which each request was admitted.",
     ),
+    "attribution": Entry(
+        "organizations.attribution:command",
+        "Store what requests are for, and show costs by it.",
+    ),
     "audit": Entry("organizations.audit:command", "Show the latest changes, newest first."),
     "request": Entry(
         "requests.one_request:request",

@@ -184,7 +184,9 @@ AdminPermissions = Annotated[
     Meta(min_length=1, max_length=len(ADMIN_PERMISSION_NAMES)),
 ]
 
+ATTRIBUTION_PATTERN = r"\A(user|safety_identifier|metadata\.[A-Za-z0-9_.-]{1,64})\Z"
 FORMS = {
+    ATTRIBUTION_PATTERN: "`user`, `safety_identifier` or `metadata.` and a name",
     QUESTION_PATTERN: "a question that ends with '?'",
     STATUS_PATTERN: "a status such as 503, or a class such as 5xx",
     EMAIL_PATTERN: "an e-mail address",

@@ -1,11 +1,16 @@
 """The operations of the management extension on the organization, its Admin keys and its log."""
 
+from functools import partial
+
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import audit, keys, listing, models, organizations
+from tollhouse.contract import attribution, audit, keys, listing, models, organizations
 from tollhouse.contract.operation import declare
 
 _ORGANIZATION = "/manage/v1/organization"
 _ADMIN_KEYS = f"{_ORGANIZATION}/admin_api_keys"
+_ATTRIBUTION = f"{_ORGANIZATION}/attribution"
+
+_attribution = partial(declare, tag="Reports")
 
 RETRIEVE_ORGANIZATION = declare(
     "retrieveOrganization",
@@ -55,4 +60,39 @@ LIST_AUDIT = declare(
     permission=Permission.AUDIT_READ,
     query=listing.ListQuery,
     result=audit.AuditList,
+)
+RETRIEVE_ATTRIBUTION = _attribution(
+    "retrieveAttribution",
+    f"GET {_ATTRIBUTION}",
+    "Read which values of requests are stored",
+    "OQ-240",
+    permission=Permission.BILLING_READ,
+    result=attribution.AttributionSettings,
+)
+SET_ATTRIBUTION = _attribution(
+    "setAttribution",
+    f"PUT {_ATTRIBUTION}",
+    "Set which values of requests are stored, and for how long",
+    "OQ-240",
+    permission=Permission.BILLING_WRITE,
+    body=attribution.SetAttribution,
+    result=attribution.AttributionSettings,
+)
+REPORT_ATTRIBUTION = _attribution(
+    "reportAttribution",
+    f"GET {_ATTRIBUTION}/costs",
+    "Report settled usage and costs by the values of a dimension",
+    "OQ-240",
+    permission=Permission.BILLING_READ,
+    query=attribution.AttributionQuery,
+    result=attribution.AttributedCosts,
+)
+DELETE_ATTRIBUTED_VALUE = _attribution(
+    "deleteAttributedValue",
+    f"POST {_ATTRIBUTION}/deletions",
+    "Delete one stored value",
+    "OQ-241",
+    permission=Permission.BILLING_WRITE,
+    body=attribution.DeleteAttributedValue,
+    result=attribution.AttributedValueDeleted,
 )

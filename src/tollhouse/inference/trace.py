@@ -56,6 +56,7 @@ class RequestTrace(Struct, kw_only=True):
     replica: str | None = None
     is_stream: bool = False
     dropped_tools: tuple[str, ...] = ()
+    attribution: tuple[tuple[str, str], ...] = ()
     failure: GatewayError | None = None
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
@@ -178,6 +179,7 @@ class RequestTrace(Struct, kw_only=True):
             total_ms=(ended_seconds - self.started_seconds) * _MS,
             requested_model=self.requested_model,
             dropped_tools=self.dropped_tools,
+            attribution=self.attribution,
             trace_context=self.context,
         )
 

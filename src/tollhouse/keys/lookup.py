@@ -19,6 +19,7 @@ _KEYS: Final = """
     SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
            LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
            o.status, o.policy_version, o.catalog_version, m.move_state, m.move_cell, m.frozen_until,
+           ARRAY(SELECT jsonb_array_elements_text(m.attribution -> 'dimensions')) AS attribution,
            pk.project_id, p.archived_at, pk.suspended_at,
            CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
                 WHEN p.allowed_models IS NULL THEN pk.allowed_models
@@ -34,7 +35,7 @@ _KEYS: Final = """
       FROM key_directory d
       JOIN organizations o ON o.id = d.organization_id
      CROSS JOIN LATERAL jsonb_to_record(to_jsonb(o))
-           m (move_state text, move_cell text, frozen_until timestamptz)
+           m (move_state text, move_cell text, frozen_until timestamptz, attribution jsonb)
       LEFT JOIN project_keys pk
         ON d.key_kind = 'project'
        AND pk.organization_id = d.organization_id AND pk.id = d.key_id
@@ -178,4 +179,5 @@ def _known(row: Row, limits: ScopedLimits) -> KnownKey:
         is_moved=row["move_state"] == "moved",
         move_cell=row["move_cell"],
         frozen_until=row["frozen_until"],
+        attribution=tuple(row.get("attribution") or ()),
     )

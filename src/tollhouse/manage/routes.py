@@ -11,6 +11,7 @@ from tollhouse.evaluation import PolicyTrials
 from tollhouse.keys.secrets import Peppers
 from tollhouse.manage.admin_keys import AdminKeyHandlers
 from tollhouse.manage.alerts import AlertDestinations, AlertHandlers
+from tollhouse.manage.attribution import AttributionHandlers
 from tollhouse.manage.audit import AuditHandlers
 from tollhouse.manage.credits import CreditHandlers
 from tollhouse.manage.decisions import DecisionHandlers
@@ -50,6 +51,7 @@ def routes(
         *_policy_routes(database, reports, publication, trials),
         *_money_routes(database, reports, is_sandbox=is_sandbox),
         *_traffic_routes(database, reports),
+        *_attribution_routes(database, reports),
     )
 
 
@@ -128,6 +130,16 @@ def _money_routes(
         Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
         Route(operation=operations.REPORT_USAGE, handler=usage.report),
         Route(operation=operations.EXPORT_COSTS, handler=usage.focus),
+    )
+
+
+def _attribution_routes(database: AdminDatabase, reports: ReportReader) -> tuple[Route, ...]:
+    attribution = AttributionHandlers(database=database, reports=reports)
+    return (
+        Route(operation=organization_operations.RETRIEVE_ATTRIBUTION, handler=attribution.retrieve),
+        Route(operation=organization_operations.SET_ATTRIBUTION, handler=attribution.change),
+        Route(operation=organization_operations.REPORT_ATTRIBUTION, handler=attribution.costs),
+        Route(operation=organization_operations.DELETE_ATTRIBUTED_VALUE, handler=attribution.erase),
     )
 
 

@@ -7,7 +7,8 @@ from tollhouse.storage.portable import PortableTable
 ORGANIZATION: Final = PortableTable(
     name="organizations",
     read="""
-        SELECT (to_jsonb(t) - '{move_state,move_id,move_cell,frozen_until}'::text[])::text AS line
+        SELECT (to_jsonb(t)
+                - '{move_state,move_id,move_cell,frozen_until,attribution}'::text[])::text AS line
           FROM organizations t
          WHERE id = $1
     """,

@@ -1,8 +1,7 @@
 /** What was spent, by day and by whoever spent it. */
 
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo } from "react";
 import { type Api, answer, content } from "../../api/client";
-import { asFailure, type Failure } from "../../api/failure";
 import type { CostBucket } from "../../api/types";
 import { walkReport } from "../../api/walking";
 import { isoDay, longDay, type Span } from "../../base/days";
@@ -12,7 +11,7 @@ import { SERIES_COLOURS, seriesName } from "../../ui/colours";
 import { Count, Empty, Money, Panel } from "../../ui/data";
 import { download } from "../../ui/download";
 import { Choices, type Option, TextField } from "../../ui/fields";
-import { Loaded, useLoad, Waiting } from "../../ui/loading";
+import { Loaded, useAct, useLoad, Waiting } from "../../ui/loading";
 import { useNames } from "../../ui/names";
 import { useChoice, useText } from "../../ui/navigation";
 import { useNow } from "../../ui/now";
@@ -20,6 +19,7 @@ import { Page } from "../../ui/page";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
+import { Attribution } from "./attribution";
 import {
   type Breakdown,
   breakdown,
@@ -82,7 +82,10 @@ export function Costs() {
       {span === null ? (
         <Empty>Choose two days, the first one first, at most {DAYS_MAX} days apart.</Empty>
       ) : (
-        <Report span={span} by={by} />
+        <>
+          <Report span={span} by={by} />
+          <Attribution span={span} />
+        </>
       )}
     </Page>
   );
@@ -201,30 +204,22 @@ function Costed({ costs }: { costs: Costing }) {
 /** All line items of the range, in the format that tools of finance read. */
 function FocusExport({ span }: { span: Span }) {
   const { admin } = useSession();
-  const [isBusy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<Failure | null>(null);
-  const save = async () => {
-    setBusy(true);
-    setFailure(null);
-    try {
+  const act = useAct();
+  const save = () =>
+    act.run(async () => {
       const query = { start_time: span.start, end_time: span.end };
       const file = await content(
         admin.GET("/manage/v1/organization/costs/focus", { params: { query }, parseAs: "blob" }),
       );
       const name = `focus-costs-${isoDay(span.start)}-${isoDay(span.end - 1)}.csv`;
       download(name, file, "text/csv;charset=utf-8");
-    } catch (thrown) {
-      setFailure(asFailure(thrown));
-    } finally {
-      setBusy(false);
-    }
-  };
+    });
   return (
     <>
-      <button type="button" className="button button-small" disabled={isBusy} onClick={save}>
+      <button type="button" className="button button-small" disabled={act.isBusy} onClick={save}>
         Export FOCUS
       </button>
-      {failure !== null && <Refusal failure={failure} onRetry={save} />}
+      {act.failure !== null && <Refusal failure={act.failure} onRetry={save} />}
     </>
   );
 }

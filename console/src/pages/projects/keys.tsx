@@ -10,6 +10,7 @@ import { Loaded, useLoad } from "../../ui/loading";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
 import { CreateKey } from "./create-key";
+import { CreateKeys } from "./create-keys";
 import { RotateKey } from "./rotate-key";
 
 const TONES = { active: "good", suspended: "warn", revoked: "plain", expired: "plain" } as const;
@@ -24,6 +25,7 @@ interface Asked {
 export function Keys({ projectId, isActive }: { projectId: string; isActive: boolean }) {
   const { admin } = useSession();
   const [isCreating, setCreating] = useState(false);
+  const [isMany, setMany] = useState(false);
   const [asked, ask] = useState<Asked | null>(null);
   const load = useCallback(
     (signal: AbortSignal) =>
@@ -44,9 +46,14 @@ export function Keys({ projectId, isActive }: { projectId: string; isActive: boo
       title="Keys"
       actions={
         isActive && (
-          <button type="button" className="button button-main" onClick={() => setCreating(true)}>
-            New key
-          </button>
+          <>
+            <button type="button" className="button" onClick={() => setMany(true)}>
+              Keys for names
+            </button>
+            <button type="button" className="button button-main" onClick={() => setCreating(true)}>
+              New key
+            </button>
+          </>
         )
       }
     >
@@ -65,6 +72,9 @@ export function Keys({ projectId, isActive }: { projectId: string; isActive: boo
           onCreated={keys.reload}
           onClose={() => setCreating(false)}
         />
+      )}
+      {isMany && (
+        <CreateKeys projectId={projectId} onCreated={keys.reload} onClose={() => setMany(false)} />
       )}
       {asked?.verb === "rotate" && (
         <RotateKey

@@ -26,5 +26,6 @@ MOVING: Final = (
 STAYING: Final = (
     *("requests", "request_hours", "evaluations", "policy_decisions", "policy_days"),
     "alert_deliveries",
+    *("attribution_values", "request_attributions"),
 )
 """Records of requests, decisions and alerts, which the operator reads in the old cell."""

@@ -1,0 +1,186 @@
+/** Costs by what callers say a request is for, if the organization stores it. */
+
+import { type FormEvent, useCallback, useState } from "react";
+import { type Api, content } from "../../api/client";
+import type { AttributedResult, AttributionSettings } from "../../api/types";
+import type { Span } from "../../base/days";
+import { namesIn } from "../../base/lists";
+import { picoOf } from "../../base/money";
+import { Confirmation } from "../../ui/confirmation";
+import { Count, Empty, Money, Panel } from "../../ui/data";
+import { Dialog } from "../../ui/dialog";
+import { Choices, TextField } from "../../ui/fields";
+import { Loaded, useAct, useLoad } from "../../ui/loading";
+import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
+import { type Column, Table } from "../../ui/table";
+
+const PATH = "/manage/v1/organization/attribution";
+const DAYS_MAX = 31;
+const DAY_SECONDS = 86_400;
+
+export function Attribution({ span }: { span: Span }) {
+  const { admin } = useSession();
+  const [isChanging, setChanging] = useState(false);
+  const load = useCallback((signal: AbortSignal) => content(admin.GET(PATH, { signal })), [admin]);
+  const setting = useLoad(load);
+  return (
+    <Panel
+      title="Costs by what requests name"
+      actions={
+        <button
+          type="button"
+          className="button button-small"
+          disabled={setting.value === null}
+          onClick={() => setChanging(true)}
+        >
+          Choose what is stored
+        </button>
+      }
+    >
+      <Loaded of={setting}>
+        {(value) =>
+          value.dimensions.length === 0 ? (
+            <Empty>Nothing is stored. For a budget per person, create a key for each person.</Empty>
+          ) : (
+            <Values key={value.dimensions.join()} span={span} dimensions={value.dimensions} />
+          )
+        }
+      </Loaded>
+      {isChanging && setting.value !== null && (
+        <Change
+          admin={admin}
+          known={setting.value}
+          onChanged={setting.reload}
+          onClose={() => setChanging(false)}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function Values({ span, dimensions }: { span: Span; dimensions: readonly string[] }) {
+  const { admin } = useSession();
+  const [dimension, setDimension] = useState(dimensions[0] ?? "");
+  const [leaving, setLeaving] = useState<string | null>(null);
+  const isTooLong = span.end - span.start > DAYS_MAX * DAY_SECONDS;
+  const load = useCallback(
+    async (signal: AbortSignal) => {
+      if (isTooLong) return null;
+      const query = { dimension, start_time: span.start, end_time: span.end };
+      return content(admin.GET(`${PATH}/costs`, { params: { query }, signal }));
+    },
+    [admin, dimension, span, isTooLong],
+  );
+  const costs = useLoad(load);
+  const erase = async () => {
+    const body = { dimension, value: leaving ?? "" };
+    await content(admin.POST(`${PATH}/deletions`, { body }));
+    costs.reload();
+  };
+  return (
+    <>
+      <Choices
+        label="Named by"
+        value={dimension}
+        options={dimensions.map((name) => ({ value: name, title: name }))}
+        onValue={setDimension}
+      />
+      {isTooLong ? (
+        <Empty>Choose a range of at most {DAYS_MAX} days.</Empty>
+      ) : (
+        <Loaded of={costs}>
+          {(value) => (
+            <Table
+              caption={`Costs by ${dimension}`}
+              columns={columns(setLeaving)}
+              rows={value?.data ?? []}
+              keyOf={(row) => row.value}
+            />
+          )}
+        </Loaded>
+      )}
+      {leaving !== null && (
+        <Confirmation
+          title={`Delete ${leaving}?`}
+          verb="Delete"
+          isGrave
+          onConfirm={erase}
+          onClose={() => setLeaving(null)}
+        >
+          The value is removed from all days. Its costs stay, as (deleted).
+        </Confirmation>
+      )}
+    </>
+  );
+}
+
+function columns(erase: (value: string) => void): ReadonlyArray<Column<AttributedResult>> {
+  return [
+    { title: "Value", cell: ({ value }) => <span className="anywhere">{value}</span> },
+    { title: "Requests", cell: ({ requests }) => <Count of={requests} />, isNumeric: true },
+    { title: "Amount", cell: ({ amount }) => <Money of={picoOf(amount.value)} />, isNumeric: true },
+    {
+      title: "",
+      cell: ({ value }) =>
+        !value.startsWith("(") && (
+          <button type="button" className="button button-small" onClick={() => erase(value)}>
+            Delete
+          </button>
+        ),
+    },
+  ];
+}
+
+interface ChangeProperties {
+  readonly admin: Api;
+  readonly known: AttributionSettings;
+  readonly onChanged: () => void;
+  readonly onClose: () => void;
+}
+
+function Change({ admin, known, onChanged, onClose }: ChangeProperties) {
+  const [names, setNames] = useState(known.dimensions.join(", "));
+  const [days, setDays] = useState(String(known.retention_days));
+  const act = useAct();
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    act.run(async () => {
+      const body = { dimensions: namesIn(names), retention_days: Number(days) };
+      await content(admin.PUT(PATH, { body }));
+      onChanged();
+      onClose();
+    });
+  };
+  return (
+    <Dialog title="What is stored of requests" onClose={onClose}>
+      <form className="form" onSubmit={save}>
+        <p>Values may be personal data. They are stored with the request, and deleted in time.</p>
+        <TextField
+          label="Stored values"
+          hint="user, safety_identifier or metadata.KEY, separated by commas. Leave it empty to store none."
+          value={names}
+          onValue={setNames}
+        />
+        <TextField
+          label="Days until they are deleted"
+          type="number"
+          min={1}
+          max={400}
+          value={days}
+          onValue={setDays}
+          required
+        />
+        {act.failure !== null && <Refusal failure={act.failure} />}
+        <div className="row row-end">
+          <button type="button" className="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="button button-main" disabled={act.isBusy}>
+            Save
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,127 @@
+/** A key for each of a list of names, in one step; their values are shown once. */
+
+import { type FormEvent, useRef, useState } from "react";
+import { type Api, content, idempotencyKey } from "../../api/client";
+import { forgetNames } from "../../api/names";
+import { csv } from "../../base/csv";
+import { linesIn } from "../../base/lists";
+import { Dialog } from "../../ui/dialog";
+import { download } from "../../ui/download";
+import { TextArea } from "../../ui/fields";
+import { useAct } from "../../ui/loading";
+import { Refusal } from "../../ui/refusal";
+import { useSession } from "../../ui/session";
+
+const NAMES_MAX = 100;
+
+interface CreateKeysProperties {
+  readonly projectId: string;
+  readonly onCreated: () => void;
+  readonly onClose: () => void;
+}
+
+export function CreateKeys({ projectId, onCreated, onClose }: CreateKeysProperties) {
+  const { admin } = useSession();
+  const [text, setText] = useState("");
+  const [made, setMade] = useState<ReadonlyArray<readonly [string, string]> | null>(null);
+  // A second attempt sends the same key for a name, and gets what the first one made.
+  const attempts = useRef(new Map<string, string>());
+  const act = useAct();
+  const names = linesIn(text);
+  const isTooLong = names.length > NAMES_MAX;
+  const create = (event: FormEvent) => {
+    event.preventDefault();
+    act.run(async () => {
+      const values: Array<readonly [string, string]> = [];
+      for (const name of names) {
+        const attempt = attempts.current.get(name) ?? idempotencyKey();
+        attempts.current.set(name, attempt);
+        values.push([name, await createKey(admin, projectId, name, attempt)]);
+      }
+      forgetNames(admin);
+      setMade(values);
+      onCreated();
+    });
+  };
+  if (made !== null) return <NewValues values={made} onClose={onClose} />;
+  return (
+    <Dialog title="New keys" isWide onClose={onClose}>
+      <form className="form" onSubmit={create}>
+        <TextArea
+          label="Names"
+          hint="One on each line, such as the people of a team. Each key may call and list models."
+          rows={8}
+          value={text}
+          onValue={setText}
+          {...(isTooLong ? { fault: `At most ${NAMES_MAX} names at once.` } : {})}
+          required
+          autoFocus
+        />
+        {act.failure !== null && <Refusal failure={act.failure} />}
+        <div className="row row-end">
+          <button type="button" className="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button
+            type="submit"
+            className="button button-main"
+            disabled={act.isBusy || names.length === 0 || isTooLong}
+          >
+            Create keys
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+async function createKey(
+  admin: Api,
+  projectId: string,
+  name: string,
+  attempt: string,
+): Promise<string> {
+  const created = await content(
+    admin.POST("/manage/v1/organization/projects/{project_id}/api_keys", {
+      params: { path: { project_id: projectId }, header: { "Idempotency-Key": attempt } },
+      body: { name },
+    }),
+  );
+  return created.value ?? "";
+}
+
+interface NewValuesProperties {
+  readonly values: ReadonlyArray<readonly [string, string]>;
+  readonly onClose: () => void;
+}
+
+function NewValues({ values, onClose }: NewValuesProperties) {
+  const save = () => download("keys.csv", csv(["name", "key"], values), "text/csv;charset=utf-8");
+  return (
+    <Dialog title="Your new keys" isWide onClose={onClose}>
+      <div className="form">
+        <p className="notice notice-warn">
+          Download the keys now. They are shown only once and cannot be recovered.
+        </p>
+        <dl>
+          {values.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>
+                <code className="anywhere">{value}</code>
+              </dd>
+            </div>
+          ))}
+        </dl>
+        <div className="row row-end">
+          <button type="button" className="button" onClick={save}>
+            Download CSV
+          </button>
+          <button type="button" className="button button-main" onClick={onClose}>
+            I have saved them
+          </button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

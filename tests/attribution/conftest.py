@@ -1,0 +1,25 @@
+"""The gateway of the tests of responses; every test is a customer of its own."""
+
+from tests.responses.conftest import (
+    database,
+    database_url,
+    deployment,
+    gateway,
+    org,
+    other_org,
+    peppers,
+    settings,
+    upstream,
+)
+
+__all__ = [
+    "database",
+    "database_url",
+    "deployment",
+    "gateway",
+    "org",
+    "other_org",
+    "peppers",
+    "settings",
+    "upstream",
+]

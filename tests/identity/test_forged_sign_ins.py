@@ -277,6 +277,18 @@ async def test_a_changed_answer_is_refused(scene: SignInScene) -> None:
     assert doubled.headers["location"] == "/console?sign_in=expired"
 
 
+@pytest.mark.parametrize(
+    "query", ["a=" * 2000, "&".join(["state=a"] * 5000), "%", "state=%00", "\xff"]
+)
+async def test_a_strange_query_is_refused_as_any_other(scene: SignInScene, query: str) -> None:
+    started = await scene.start()
+    answer = await scene.come_back(query, started.cookie)
+    assert answer.headers["location"] == "/console?sign_in=expired"
+    async with scene.gateway.client() as client:
+        assert (await client.get(f"{SESSION}?organization=1&{query}")).status_code == 200
+        assert (await client.get(f"{SESSION}/start?{query}")).status_code == 303
+
+
 async def test_a_provider_that_names_itself_must_do_so(scene: SignInScene) -> None:
     scene.provider.metadata = {"authorization_response_iss_parameter_supported": True}
     started = await scene.start()

@@ -254,7 +254,7 @@ def _name(claims: JsonObject, claim: str) -> str:
 
 def _parameters(query_string: bytes) -> dict[str, str]:
     """Return the parameters that occur once. Of two, no reader can tell which is meant."""
-    parsed = parse_qs(query_string.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
+    parsed = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
     return {name: values[0] for name, values in parsed.items() if len(values) == 1}
 
 

@@ -19,6 +19,7 @@ const SECTIONS = [
   "Policies",
   "Projects and keys",
   "Limits and caps",
+  "Alerts",
   "Models",
   "Playground",
   "Admin keys",

@@ -10,6 +10,7 @@ const PAGES = [
   "Policies",
   "Projects and keys",
   "Limits and caps",
+  "Alerts",
   "Models",
   "Playground",
   "Admin keys",

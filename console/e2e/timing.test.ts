@@ -16,6 +16,7 @@ const VIEWS = [
   "Policies",
   "Projects and keys",
   "Limits and caps",
+  "Alerts",
   "Models",
   "Playground",
 ] as const;

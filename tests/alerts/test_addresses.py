@@ -128,7 +128,11 @@ async def test_the_certificate_must_be_of_the_host_and_of_a_trusted_authority(
         "https://receiver.example:99999/",
         "https://receiver.example:port/",
         "https://[::1/",
-        "https://receiver.example/#fragment",
+        "https://receiver.example/ x",
+        "https://receiver.example/\r\nx: y",
+        "https://réceiver.example/",
+        "ftp://receiver.example/",
+        "receiver.example",
     ],
 )
 def test_a_url_that_can_never_work_is_refused_at_once(url: str) -> None:

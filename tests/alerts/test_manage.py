@@ -173,3 +173,21 @@ async def test_changes_are_audited_without_the_secret(client: httpx2.AsyncClient
     created_fields = {change["field"]: change["after"] for change in entries[3]["changes"]}
     assert created_fields["thresholds.cap_percents"] == ["50", "90"]
     assert "whsec_" not in audit.text
+
+
+async def test_before_the_migration_alerts_are_unavailable(
+    client: httpx2.AsyncClient, org: OrganizationFixture
+) -> None:
+    async with org.database.transaction() as tx:
+        await tx.execute("UPDATE alembic_version SET version_num = '0021'")
+
+    for refused in (
+        await create(client),
+        await client.get(SUBSCRIPTIONS),
+        await client.get(DELIVERIES),
+        await client.post(f"{SUBSCRIPTIONS}/{org.organization_id}/test"),
+    ):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (
+            503,
+            "service_unavailable",
+        )

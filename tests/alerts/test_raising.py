@@ -64,7 +64,7 @@ async def test_a_jump_over_two_thresholds_raises_both_and_names_the_subject(
 
     await spender.spend(990)
 
-    found = await outbox(spender.org)
+    found = sorted(await outbox(spender.org), key=lambda alert: alert.details["percent"])
     assert shares(found) == [("project", "lifetime", 50), ("project", "lifetime", 80)]
     assert rules.sentence(found[0]) == (
         "Project a project has reached 50 % of the lifetime cap of $0.000000001:"

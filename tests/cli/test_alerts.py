@@ -46,6 +46,7 @@ def test_what_cannot_be_delivered_is_refused(operator: Operator) -> None:
     wanted = ("alerts", "create", "the team", "--cap-percent", "80")
     assert operator.failure_code(*wanted, "--url", "http://10.0.0.1/") == "invalid_value"
     assert operator.failure_code(*wanted, "--email", "a@b.example") == "invalid_value"
+    assert "such as a@b.example" in refusal(*config, "--email", "a@b.example\nBcc: c@d.example")
 
 
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:

@@ -23,6 +23,7 @@ _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _IPV4_MASK: Final = 0xFFFF_FFFF
 _PICO: Final = "_pico"
+_SCHEMES: Final = frozenset({"http", "https"})
 
 
 def secret_text(key: bytes) -> str:
@@ -82,8 +83,9 @@ def check_url(url: str, networks: Networks) -> None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         host, parts = None, urlsplit("")
-    if not host or parts.username is not None or parts.fragment:
-        reason = "not of the form https://HOST/PATH, without user, password and '#'."
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    if not host or not is_plain or parts.scheme not in _SCHEMES or "@" in parts.netloc:
+        reason = "not of the form https://HOST/PATH, percent-encoded, without user and password."
         raise AlertDestinationRefused("url", reason)
     if parts.scheme == "http" and not networks:
         reason = "the URL must begin with https://."

@@ -54,6 +54,7 @@ class AlertHandlers:
         """GET /manage/v1/organization/alert_subscriptions"""
         after = parameters.cursor(call.query.after)
         async with self.database.transaction() as tx:
+            await service.require_schema(tx)
             found = await service.page(
                 tx,
                 call.organization_id,
@@ -76,6 +77,7 @@ class AlertHandlers:
             secret, sealed = await service.mint_secret(self.database.sealer, subscription_id)
 
         async def make(tx: Mutation) -> AlertSubscription:
+            await service.require_schema(tx)
             await service.require_room(tx, self.destinations.subscriptions_max)
             subscription = alerts_wire.from_wire(tx, subscription_id, call.body)
             await service.create(tx, subscription, sealed=sealed)
@@ -95,6 +97,7 @@ class AlertHandlers:
         overlap = timedelta(seconds=call.body.overlap_seconds)
 
         async def make(tx: Mutation) -> AlertSubscription:
+            await service.require_schema(tx)
             return await service.rotate_secret(tx, subscription_id, sealed=sealed, overlap=overlap)
 
         return await self._made(
@@ -115,6 +118,7 @@ class AlertHandlers:
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         async with self.database.transaction() as tx:
+            await service.require_schema(tx)
             found = await service.retrieve(tx, call.organization_id, _subscription_id(call.path))
         return OperationAnswer(body=alerts_wire.subscription(found))
 
@@ -124,6 +128,7 @@ class AlertHandlers:
         """PUT /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         self.destinations.check(call.body)
         async with self.database.mutation_by(call) as tx:
+            await service.require_schema(tx)
             sent = alerts_wire.from_wire(tx, _subscription_id(call.path), call.body)
             edited = await service.edit(tx, sent)
         return OperationAnswer(body=alerts_wire.subscription(edited))
@@ -132,6 +137,7 @@ class AlertHandlers:
         """DELETE /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         subscription_id = _subscription_id(call.path)
         async with self.database.mutation_by(call) as tx:
+            await service.require_schema(tx)
             await service.delete(tx, subscription_id)
         deleted = contract.AlertSubscriptionDeleted(id=str(subscription_id), deleted=True)
         return OperationAnswer(body=deleted)
@@ -139,6 +145,7 @@ class AlertHandlers:
     async def test(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """POST /manage/v1/organization/alert_subscriptions/{alert_subscription_id}/test"""
         async with self.database.mutation_by(call) as tx:
+            await service.require_schema(tx)
             sent = await service.send_test(tx, _subscription_id(call.path))
         return OperationAnswer(body=alerts_wire.delivery(sent))
 
@@ -148,6 +155,7 @@ class AlertHandlers:
         """GET /manage/v1/organization/alert_deliveries"""
         after = parameters.cursor(call.query.after)
         async with self.database.transaction() as tx:
+            await service.require_schema(tx)
             found = await service.deliveries(
                 tx,
                 call.organization_id,

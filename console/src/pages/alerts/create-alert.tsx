@@ -8,7 +8,7 @@ import { Choices, TextField } from "../../ui/fields";
 import { useAct } from "../../ui/loading";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
-import { NOTHING_TYPED, thresholdsOf } from "./thresholds";
+import { isWrong, NOTHING_TYPED, thresholdsOf } from "./thresholds";
 
 const DESTINATIONS = [
   { value: "url", title: "Webhook" },
@@ -73,6 +73,9 @@ export function CreateAlert({ onCreated, onClose }: CreateAlertProperties) {
             key={field.name}
             label={field.label}
             hint={field.hint}
+            {...(isWrong(field.name, form[field.name])
+              ? { fault: `Not understood. ${field.hint}` }
+              : {})}
             inputMode="decimal"
             value={form[field.name]}
             onValue={(value) => setForm({ ...form, [field.name]: value })}

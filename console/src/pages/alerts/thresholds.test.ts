@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { NOTHING_TYPED, percentsOf, phrasesOf, thresholdsOf } from "./thresholds";
+import { isWrong, NOTHING_TYPED, percentsOf, phrasesOf, thresholdsOf } from "./thresholds";
 
 describe("thresholds of alerts", () => {
   it("are lists of whole percents", () => {
@@ -20,6 +20,13 @@ describe("thresholds of alerts", () => {
       policy_matches_per_hour: 7,
       unsettled_requests: null,
     });
+  });
+
+  it("are wrong one by one", () => {
+    expect(isWrong("caps", "eighty")).toBe(true);
+    expect(isWrong("below", "5")).toBe(false);
+    expect(isWrong("matches", "")).toBe(false);
+    expect(isWrong("unsettled", "0")).toBe(true);
   });
 
   it("are told in words", () => {

@@ -55,6 +55,12 @@ export function thresholdsOf(form: TypedThresholds): Partial<SetAlertSubscriptio
   return isAny ? chosen : null;
 }
 
+/** Return whether something was typed into a field that no threshold can be. */
+export function isWrong(name: keyof TypedThresholds, value: string): boolean {
+  const alone = { ...NOTHING_TYPED, caps: "", [name]: value };
+  return value.trim() !== "" && thresholdsOf(alone) === null;
+}
+
 /** Say what a subscription is told about, one phrase for each threshold. */
 export function phrasesOf(subscription: AlertSubscription): string[] {
   const percents = (list: readonly number[]) => list.map((percent) => `${percent} %`).join(", ");

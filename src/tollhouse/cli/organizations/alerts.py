@@ -6,6 +6,7 @@ from typing import Final
 from uuid import UUID
 
 import click
+import msgspec
 
 from tollhouse.alerts import rules, service
 from tollhouse.alerts.types import AlertSubscription, AlertThresholds
@@ -31,7 +32,13 @@ from tollhouse.contract.alerts import (
     AlertSubscriptionDeleted,
     AlertSubscriptionList,
 )
-from tollhouse.contract.bounds import ALERT_COUNT_MAX, ALERT_PERCENT_MAX, OVERLAP_SECONDS_MAX
+from tollhouse.contract.bounds import (
+    ALERT_COUNT_MAX,
+    ALERT_EMAILS_MAX,
+    ALERT_PERCENT_MAX,
+    OVERLAP_SECONDS_MAX,
+    AlertEmails,
+)
 from tollhouse.storage import revisions
 from tollhouse.storage.sealing import Sealer
 
@@ -88,6 +95,7 @@ def create(  # noqa: PLR0913 - one for each option
         unsettled_requests=unsettled_requests,
         backend_down=backend_down,
     )
+    _check_emails(emails)
     if (url is None) == (not emails) or thresholds == AlertThresholds():
         message = "Give --url or --email, and at least one threshold such as --cap-percent 80."
         raise click.UsageError(message)
@@ -219,6 +227,14 @@ def delete(
         lambda tx: service.delete(tx, AlertSubscriptionId(subscription)),
     )
     output.show(AlertSubscriptionDeleted(id=str(subscription), deleted=True), as_json=as_json)
+
+
+def _check_emails(emails: tuple[str, ...]) -> None:
+    try:
+        msgspec.convert(list(emails), AlertEmails)
+    except msgspec.ValidationError:
+        message = f"--email takes up to {ALERT_EMAILS_MAX} addresses such as a@b.example."
+        raise click.UsageError(message) from None
 
 
 async def _subscribe(

@@ -31,7 +31,7 @@ def test_credit_is_granted_corrected_and_explained(operator: Operator) -> None:
 
     assert (given["kind"], given["amount"]) == ("promotional", {"value": "12.5", "currency": "usd"})
     assert taken["amount"]["value"] == "-2.25"
-    assert taken["actor"] == {"type": "operator", "id": None}
+    assert taken["actor"] == {"type": "operator", "id": None, "name": None}
     assert {name: shown[name]["value"] for name in ("granted", "used", "available")} == {
         "granted": "10.25",
         "used": "0",

@@ -55,7 +55,7 @@ describe("the overview", () => {
     await page.keyboard.press("Tab");
     await page.getByText("Skip to the page").waitFor();
     const names: string[] = [];
-    for (let step = 0; step < 16; step++) {
+    for (let step = 0; step < 20; step++) {
       await page.keyboard.press("Tab");
       names.push(await page.evaluate(() => document.activeElement?.textContent ?? ""));
     }

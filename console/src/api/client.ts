@@ -17,14 +17,15 @@ export function apiWith(key: string): Api {
 
 /** With the tokens of a session. A refused one is renewed, unless the session has ended. */
 export function apiOf(tokens: TokenSource): Api {
-  const send = (request: Request, token: string) => {
-    request.headers.set("authorization", `Bearer ${token}`);
-    return reach(request);
-  };
   return client(async (request) => {
-    const again = request.clone();
-    const response = await send(request, await tokens.current());
-    return response.status === 401 ? send(again, await tokens.renew()) : response;
+    const body = request.body === null ? null : await request.text();
+    const send = (token: string) => {
+      const sent = new Request(request, body === null ? {} : { body });
+      sent.headers.set("authorization", `Bearer ${token}`);
+      return reach(sent);
+    };
+    const response = await send(await tokens.current());
+    return response.status === 401 ? send(await tokens.renew()) : response;
   });
 }
 

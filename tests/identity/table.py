@@ -32,6 +32,8 @@ _KEY = f"{_KEYS}/{{api_key_id}}"
 _CREDITS = "/manage/v1/organization/credits"
 _LIMITS = "/manage/v1/organization/spending_limits"
 _RATE_LIMITS = "/manage/v1/organization/rate_limits"
+_ALERTS = "/manage/v1/organization/alert_subscriptions"
+_ALERT = f"{_ALERTS}/{{alert_subscription_id}}"
 _ATTRIBUTION = "/manage/v1/organization/attribution"
 _REQUESTS = "/manage/v1/organization/requests"
 _POLICY = "/v1/organization/policies/{policy_id}"
@@ -208,6 +210,20 @@ ROWS = (
     Row(
         *("exportCosts", "GET", "/manage/v1/organization/costs/focus", "admin", "billing:read"),
     ),
+    Row("listAlertSubscriptions", "GET", _ALERTS, "admin", "alerts:read"),
+    Row("createAlertSubscription", "POST", _ALERTS, "admin", "alerts:write"),
+    Row("retrieveAlertSubscription", "GET", _ALERT, "admin", "alerts:read"),
+    Row("editAlertSubscription", "PUT", _ALERT, "admin", "alerts:write"),
+    Row("deleteAlertSubscription", "DELETE", _ALERT, "admin", "alerts:write"),
+    Row("rotateAlertSecret", "POST", f"{_ALERT}/rotate_secret", "admin", "alerts:write"),
+    Row("testAlertSubscription", "POST", f"{_ALERT}/test", "admin", "alerts:write"),
+    Row(
+        "listAlertDeliveries",
+        "GET",
+        "/manage/v1/organization/alert_deliveries",
+        "admin",
+        "alerts:read",
+    ),
     Row("retrieveAttribution", "GET", _ATTRIBUTION, "admin", "billing:read"),
     Row("setAttribution", "PUT", _ATTRIBUTION, "admin", "billing:write"),
     Row("reportAttribution", "GET", f"{_ATTRIBUTION}/costs", "admin", "billing:read"),
@@ -253,9 +269,16 @@ ADMIN_PERMISSIONS = (
     "rate_limits:write",
     "activity:read",
     "audit:read",
+    "alerts:read",
+    "alerts:write",
 )
 CUSTOMER_PERMISSIONS = ("inference:write", "models:read")
 
+ALERT: dict[str, object] = {
+    "name": "an alert",
+    "url": "https://alerts.example.com/",
+    "cap_percents": [80],
+}
 BODIES: dict[str, dict[str, object]] = {
     "createProjectKey": {"name": "a key"},
     "createProject": {"name": "a project"},
@@ -278,6 +301,9 @@ BODIES: dict[str, dict[str, object]] = {
     "createTestPayment": {"amount": {"value": "12.5"}},
     "setSpendingLimit": {"period": "month", "limit": {"value": "100"}},
     "setRateLimit": {"requests_per_minute": 600},
+    "createAlertSubscription": ALERT,
+    "editAlertSubscription": ALERT,
+    "rotateAlertSecret": {"overlap_seconds": 0},
     "setAttribution": {"dimensions": ["user"]},
     "deleteAttributedValue": {"dimension": "user", "value": "someone"},
 }

@@ -126,39 +126,6 @@ async def test_a_resolution_that_comes_too_late_is_not_counted(database: Databas
     assert paid(OperatorPays.GATEWAY_STOPPED) == before
 
 
-SETTLE_AS_OF_0008 = """
-    SELECT outcome
-      FROM ledger_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-"""
-SETTLE_MIXED_AS_OF_0008 = """
-    SELECT outcome
-      FROM ledger_settle_mixed($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-"""
-
-
-@pytest.mark.parametrize("is_mixed", [False, True])
-async def test_a_worker_of_the_version_before_settles_on_the_new_schema(
-    database: Database, database_url: str, *, is_mixed: bool
-) -> None:
-    payer = await new_payer(database, credit=1_000)
-    hold = payer.hold(70)
-    await settle(database, [], [hold], Form.OWN)
-    columns = ([hold.reservation_id], [hold.admitted_day], ["post"], *([0], [1], [0], [2], [0]))
-    prices = ([5], [0], [6], [0], [0])
-    connection = await asyncpg.connect(database_url)
-
-    outcome = await connection.fetchval(
-        SETTLE_MIXED_AS_OF_0008 if is_mixed else SETTLE_AS_OF_0008,
-        [hold.organization_id] if is_mixed else hold.organization_id,
-        *columns,
-        *prices,
-    )
-    await connection.close()
-
-    assert outcome == ResolutionResult.NOW
-    assert await stored(database, hold) == (None, False, None)
-
-
 @pytest.fixture
 async def ledger(org: OrganizationFixture, database_url: str) -> DirectLedger:
     return await open_ledger(org, database_url)

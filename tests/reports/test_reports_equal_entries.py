@@ -43,7 +43,7 @@ def groupings(*names: str) -> list[frozenset[str]]:
 RANGES = {
     "all": (BEGIN, END),
     "beyond both ends": (BEGIN - 10 * 86400, END + 10 * 86400),
-    "cut on the hour": (instant("2025-02-28T07:00:00"), instant("2025-06-15T22:00:00")),
+    "cut on the hour": (instant("2025-02-27T07:00:00"), instant("2025-06-16T22:00:00")),
     "cut to the second": (instant("2025-04-30T23:59:59"), instant("2025-10-31T00:00:01")),
     "inside a day": (instant("2025-07-31T03:20:10"), instant("2025-07-31T19:40:50")),
     "inside an hour": (instant("2025-08-31T03:20:10"), instant("2025-08-31T03:59:59")),
@@ -118,7 +118,7 @@ async def test_daily_usage_equals_the_entries(past: Past, entries: Entries, name
 @pytest.mark.parametrize(
     ("start", "end"),
     [
-        ("2025-02-27T23:30:00", "2025-03-02T00:00:00"),
+        ("2025-03-02T23:30:00", "2025-03-05T00:00:00"),
         ("2025-12-31T10:10:10", "2026-01-01T20:20:20"),
         ("2025-08-31T03:20:10", "2025-08-31T03:59:59"),
     ],

@@ -115,7 +115,20 @@ async def test_hours_of_old_closed_days_go_and_their_days_stay(
             await _costs(database, owner, *range_)
         assert refused.value.param == ("end_time" if range_[0] == start else "start_time")
     young_start = int(young.timestamp())
-    assert await _costs(database, owner, young_start, young_start + 2 * 3600) > 0
+    two_hours = await _costs(database, owner, young_start, young_start + 2 * 3600)
+    assert two_hours == await past.connection.fetchval(
+        """
+        SELECT sum(input_pico + output_pico)
+          FROM dropped
+         WHERE organization_id = $1
+           AND phase = 1
+           AND admitted_at >= $2
+           AND admitted_at < $2 + interval '2 hours'
+        """,
+        owner,
+        young,
+    )
+    assert two_hours > 0
     assert [
         difference
         for difference in await verification.verify(database, owner)

@@ -179,7 +179,8 @@ class ArchiveFiles:
 
     def _remove_others(self, folder: str, names: set[str]) -> None:
         """Remove files of an earlier attempt, and its manifest."""
-        for found in self._files.get_file_info(self._storage.FileSelector(folder)):
+        selector = self._storage.FileSelector(folder, allow_not_found=True)
+        for found in self._files.get_file_info(selector):
             if found.base_name not in names:
                 self._files.delete_file(found.path)
 

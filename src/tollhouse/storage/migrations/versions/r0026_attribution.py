@@ -14,6 +14,10 @@ STATEMENTS: Final = (
         'NULL, or the dimensions that are stored and the days for which: personal data'
     """,
     """
+    CREATE INDEX organizations_with_attribution ON organizations (id)
+     WHERE attribution IS NOT NULL
+    """,
+    """
     CREATE TABLE attribution_values (
         organization_id uuid NOT NULL,
         id              uuid NOT NULL DEFAULT gen_random_uuid(),

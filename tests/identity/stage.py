@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tests.activity.records import Customer
+from tests.alerts.subscribing import subscribe
 from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, Row
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway
@@ -15,6 +16,7 @@ from tests.support.organization_fixture import (
 )
 from tests.support.policies import STEPS, new_policy
 from tollhouse.activity.recorder import RequestRecorder
+from tollhouse.alerts.types import AlertThresholds
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
@@ -68,6 +70,10 @@ class Stage:
             "policy_id": policy_id_text(policy.id),
             "version": "1",
             "request_id": await self._recorded(project_key),
+            # An organization may have fifty.
+            "alert_subscription_id": await subscription_id(self.home)
+            if "Alert" in operation
+            else self.targets.get("alert_subscription_id", ""),
             "model": "example/model-a",
         }
 
@@ -98,6 +104,12 @@ class Stage:
             return await tx.fetch_value("SELECT count(*) FROM audit_log")
 
 
+async def subscription_id(org: OrganizationFixture) -> str:
+    """The ID of a new alert subscription."""
+    subscription, _ = await subscribe(org, AlertThresholds(cap_percents=(80,)))
+    return str(subscription.id)
+
+
 def path_of(row: Row, targets: dict[str, str]) -> str:
     """The row's path with IDs in it; one name stands for two kinds of key."""
     is_admin_key = "/admin_api_keys/" in row.path
@@ -120,7 +132,7 @@ async def set_stage(gateway: Gateway, database: Database, peppers: Peppers) -> S
     stage = Stage(
         gateway=gateway, database=database, home=home, foreign=foreign, keys=keys, targets={}
     )
-    stage.targets.update(await stage.fresh_targets("any"))
+    stage.targets.update(await stage.fresh_targets("anyAlert"))
     return stage
 
 

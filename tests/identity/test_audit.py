@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.identity.audit_rows import audit_rows
+from tests.identity.stage import subscription_id
 from tests.identity.table import ASKING, BODIES, QUERIES, ROWS, Row
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import (
@@ -56,18 +57,26 @@ ACTIONS = {
     "clearSpendingLimit": ("spending_limit.clear", "spending_limit"),
     "setRateLimit": ("rate_limit.set", "rate_limit"),
     "clearRateLimit": ("rate_limit.clear", "rate_limit"),
+    "createAlertSubscription": ("alert_subscription.create", "alert_subscription"),
+    "editAlertSubscription": ("alert_subscription.edit", "alert_subscription"),
+    "deleteAlertSubscription": ("alert_subscription.delete", "alert_subscription"),
+    "rotateAlertSecret": ("alert_subscription.rotate_secret", "alert_subscription"),
     "setAttribution": ("attribution.change", "organization"),
     "deleteAttributedValue": ("attribution.delete_value", "organization"),
 }
-CHANGING = [row for row in ROWS if row.method != "GET" and row.id not in ASKING]
+SENDING = {"testAlertSubscription"}
+"""Operations that change nothing, and leave a row each time."""
+CHANGING = [
+    row for row in ROWS if row.method != "GET" and row.id not in ASKING and row.id not in SENDING
+]
 CREATIONS = {
     *("createProjectKey", "createProject", "createManagedProjectKey", "createAdminKey"),
     *("createPolicy", "createTestPayment", "setSpendingLimit"),
-    "setRateLimit",
+    *("setRateLimit", "createAlertSubscription"),
 }
 REVISED = {name for name, (_, resource) in ACTIONS.items() if resource == "policy"} - CREATIONS
 """Operations that name the revision that they change: it is stale afterwards."""
-DELETIONS = {"clearSpendingLimit", "clearRateLimit"}
+DELETIONS = {"clearSpendingLimit", "clearRateLimit", "deleteAlertSubscription"}
 """Operations after which the thing is no more, so that a second one does not find it."""
 PREPARATIONS = {
     "resumeProjectKey": "suspendProjectKey",
@@ -135,6 +144,7 @@ async def scene(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[Sce
         "project_id": str(project.id),
         "api_key_id": str(project_key.key.id),
         "admin_key_id": str(other_admin_key.key.id),
+        "alert_subscription_id": await subscription_id(org),
     }
     async with gateway.client(acting.value) as client:
         yield Scene(org, acting, client, targets)

@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from tests.identity.audit_rows import audit_rows
 from tests.identity.creations import REPLAYED, START, create, managed_keys_path
+from tests.identity.stage import subscription_id
 from tests.identity.table import ASKING, BODIES, QUERIES, ROWS, Row
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway
@@ -99,6 +100,7 @@ async def scene(held: Gateway, org: OrganizationFixture, project: Project) -> As
         "project_key_id": str((await org.project_key(project)).key.id),
         "admin_key_id": str((await org.admin_key()).key.id),
         "policy_id": policy_id_text((await new_policy(org, ("publish",))).id),
+        "alert_subscription_id": await subscription_id(org),
     }
     async with held.client(acting.value) as client:
         scene = Scene(org, acting, client, targets)

@@ -87,6 +87,8 @@ def _foreign(row: Row) -> Expected:
         return Expected(404, "api_key_not_found")
     if "{policy_id}" in row.path:
         return Expected(404, "policy_not_found")
+    if "{alert_subscription_id}" in row.path:
+        return Expected(404, "alert_subscription_not_found")
     if "{request_id}" in row.path:
         return Expected(404, "request_not_found")
     return _sound(row)

@@ -119,6 +119,16 @@ def test_a_failure_in_the_middle_leaves_nothing(operator: Operator, tmp_path: Pa
     assert len(operator.json("org", "list")["data"]) == count
 
 
+def test_a_file_without_keys_shows_no_value(operator: Operator, tmp_path: Path) -> None:
+    path = declared(tmp_path, 'name = "bare"')
+
+    printed = operator.run("org", "create", "--file", path)
+
+    assert printed.stdout.startswith("Created organization ")
+    assert len(printed.stdout.splitlines()) == 1
+    assert operator.json("org", "create", "--file", path)["data"] == []
+
+
 async def spend(settings_path: Path, payer: Payer) -> None:
     """One request that is charged, one that is written off, one whose end is unknown."""
     database = await connect(load(settings_path))

@@ -164,8 +164,10 @@ def create(settings_path: Path, *, name: str | None, path: Path | None, as_json:
         declared = org_file.read(path)
         made = session.run(settings_path, lambda operator: org_file.create(operator, declared))
         output.say(f"Created organization {made.id}.", as_json=as_json)
-        output.show_list(made, KEY_COLUMNS, as_json=as_json)
-        output.say(output.SHOWN_ONCE, as_json=as_json)
+        if made.data or as_json:
+            output.show_list(made, KEY_COLUMNS, as_json=as_json)
+        if made.data:
+            output.say(output.SHOWN_ONCE, as_json=as_json)
     elif name is not None:
         created = session.run(settings_path, lambda operator: create_organization(operator, name))
         output.show(shown(created), as_json=as_json)

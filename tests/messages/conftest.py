@@ -1,4 +1,4 @@
-"""The gateway of the tests of responses; every test is a customer of its own."""
+"""The gateway of the tests of responses, for those of messages."""
 
 from tests.responses.conftest import (
     database,

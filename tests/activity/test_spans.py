@@ -113,6 +113,7 @@ def test_names_of_spans_are_bounded_by_the_catalog(customer: Customer) -> None:
     assert found.attributes["gen_ai.request.model"] == "a guess"
 
 
+@pytest.mark.guarantee("T39")
 def test_a_key_that_was_pasted_as_a_model_is_cut_out(customer: Customer) -> None:
     found = span(customer, model="thp_" + "Z9" * 24)
 

@@ -57,6 +57,7 @@ async def projects(org: OrganizationFixture) -> int:
         return await tx.fetch_value("SELECT count(*) FROM projects")
 
 
+@pytest.mark.guarantee("T23")
 async def test_no_case_of_http_ends_in_a_500_or_a_second_answer(
     address: Address, org: OrganizationFixture
 ) -> None:
@@ -78,6 +79,7 @@ async def test_no_case_of_http_ends_in_a_500_or_a_second_answer(
     assert await projects(org) == 0
 
 
+@pytest.mark.guarantee("T27")
 async def test_no_case_of_json_ends_in_a_500_and_none_creates_anything(
     address: Address, org: OrganizationFixture
 ) -> None:
@@ -99,6 +101,7 @@ async def test_no_case_of_json_ends_in_a_500_and_none_creates_anything(
     assert await projects(org) == 0
 
 
+@pytest.mark.guarantee("T28")
 @pytest.mark.parametrize(
     "cut_short",
     [
@@ -148,6 +151,7 @@ async def test_transfer_codings_other_than_chunked_end_the_connection(
     assert await projects(org) == 0
 
 
+@pytest.mark.guarantee("T29")
 async def test_a_path_is_known_by_its_one_spelling(
     address: Address, org: OrganizationFixture
 ) -> None:

@@ -87,6 +87,7 @@ async def test_a_documentation_address_becomes_a_link_per_code(settings: Setting
     assert answer.json()["error"]["doc_url"] == "https://docs.example/errors/unknown_url"
 
 
+@pytest.mark.guarantee("T30")
 async def test_a_request_id_is_never_the_callers(gateway: Gateway) -> None:
     chosen = "01890a5d-ac96-774b-bcce-b302099a8057"
     names = ("X-Request-ID", "X-Client-Request-Id", "Request-Id", "X-Correlation-ID")

@@ -146,6 +146,7 @@ async def test_any_other_media_type_is_refused_with_the_one_that_would_do(
     assert created == []
 
 
+@pytest.mark.guarantee("T26")
 async def test_a_compressed_body_is_refused_with_what_would_do(
     client: httpx2.AsyncClient,
 ) -> None:

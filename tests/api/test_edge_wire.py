@@ -191,6 +191,7 @@ async def send_all(stage: Stage, requests: Iterable[bytes]) -> list[tuple[int, s
     return [told(seen) for seen in await asyncio.gather(*map(stage.send, requests))]
 
 
+@pytest.mark.guarantee("T29")
 async def test_a_host_is_a_name_or_an_address(stage: Stage) -> None:
     sound = [stage.head("GET", PROJECTS, b"Host: " + host) for host in SOUND_HOSTS]
     malformed = [stage.head("GET", PROJECTS, b"Host: " + host) for host in MALFORMED_HOSTS]
@@ -223,6 +224,7 @@ async def test_a_whole_address_in_the_request_line_leads_to_its_path(stage: Stag
     assert answers == [(200, None)]
 
 
+@pytest.mark.guarantee("T29")
 async def test_a_path_is_taken_as_it_is_and_nobody_is_sent_elsewhere(stage: Stage) -> None:
     host = b"Host: localhost"
 
@@ -272,6 +274,7 @@ async def test_a_path_of_other_bytes_than_ascii_is_malformed(stage: Stage) -> No
     assert await send_all(stage, [request]) == [(400, "malformed_request")]
 
 
+@pytest.mark.guarantee("T26")
 async def test_a_declared_size_above_the_limit_is_refused_before_a_byte_is_sent(
     stage: Stage,
 ) -> None:
@@ -300,6 +303,7 @@ def chunk(content: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(content), content)
 
 
+@pytest.mark.guarantee("T26")
 async def test_a_chunked_body_is_refused_within_64_kb_past_the_limit(stage: Stage) -> None:
     pieces = (BODY_BYTES_MAX + PAST_THE_LIMIT_BYTES_MAX) // 4096
     head = stage.creation(b"Transfer-Encoding: chunked")
@@ -343,6 +347,7 @@ async def test_a_body_that_drips_does_not_live_longer_than_one_that_stalls(
     assert told(observation) == (408, "request_timeout")
 
 
+@pytest.mark.guarantee("T28")
 async def test_a_body_that_was_cut_is_never_taken_for_a_whole_one(stage: Stage) -> None:
     cut = (
         stage.creation(b"Content-Length: %d" % (len(CREATION) + 1)) + CREATION,

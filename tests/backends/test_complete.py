@@ -53,6 +53,7 @@ async def test_an_answer_comes_with_the_replica_that_gave_it(
     assert replica == upstream.name
 
 
+@pytest.mark.guarantee("T30")
 async def test_nothing_but_the_gateway_own_headers_is_sent(
     backend: OpenAiBackend, upstream: Upstream
 ) -> None:
@@ -154,6 +155,7 @@ async def test_a_refused_connection_was_not_billed(build: Build, upstream: Upstr
     assert not failed.was_sent
 
 
+@pytest.mark.guarantee("T34")
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_redirects_are_not_followed(
     build: Build, upstream: Upstream, other_upstream: Upstream, status: int

@@ -111,6 +111,7 @@ def test_usage_is_always_asked_for_in_a_stream() -> None:
     assert continuous["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
 
 
+@pytest.mark.guarantee("T38")
 def test_salt_and_cache_key_are_the_gateways() -> None:
     forward = msgspec.structs.replace(FORWARD, cache_salt="digest", prompt_cache_key="other")
 

@@ -51,6 +51,7 @@ def test_an_address_that_is_none_is_not_sent(url: str) -> None:
         request_head("GET", url, ())
 
 
+@pytest.mark.guarantee("T30")
 @pytest.mark.parametrize("bad", ["a\r\nx: y", "a\nb", "a\rb", "a\0b", " a", "a ", "\u00e4", "\x7f"])
 def test_a_value_cannot_begin_another_line(bad: str) -> None:
     with pytest.raises(NotSendable) as caught:

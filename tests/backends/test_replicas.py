@@ -119,6 +119,7 @@ def test_without_affinity_the_least_loaded_is_drawn() -> None:
     assert chosen == {candidates[1], candidates[3]}
 
 
+@pytest.mark.guarantee("T41")
 def test_a_breaker_opens_after_failures_in_a_row() -> None:
     breaker = CLOSED
     for _ in range(FAILURES_MAX - 1):
@@ -153,6 +154,7 @@ def test_a_closed_breaker_takes_no_notice_of_calls() -> None:
     assert failing.after_call_began(100.0) is failing
 
 
+@pytest.mark.guarantee("T41")
 def test_repetitions_stay_below_a_fifth_of_the_calls_and_ten() -> None:
     budget = RetryBudget()
     repeated = 0

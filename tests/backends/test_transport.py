@@ -253,6 +253,7 @@ def anything(draws: random.Random) -> Answer:
     return end(bytes(piece))
 
 
+@pytest.mark.guarantee("T41")
 async def test_whatever_an_upstream_does_nothing_is_left_open(upstream: Upstream) -> None:
     draws = seeds.chance()
     before = sockets()

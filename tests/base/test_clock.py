@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def test_an_answer_that_took_long_does_not_set_a_right_clock_back(
     assert abs(clock.now() - machine.now()) <= timedelta(microseconds=2)
 
 
+@pytest.mark.guarantee("T8")
 def test_a_machine_whose_clock_is_set_back_changes_nothing() -> None:
     machine = _SteppedClock()
     clock = DatabaseClock(machine)

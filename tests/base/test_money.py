@@ -56,6 +56,7 @@ def test_amounts_are_printed_without_exponent_and_trailing_zeros(amount: int, pr
     assert to_decimal_string(PicoUsd(amount)) == printed
 
 
+@pytest.mark.guarantee("I11")
 @given(st.integers(1 - 10**24, 10**24 - 1))
 @example(0)
 @example(-1)

@@ -389,6 +389,7 @@ REFUSED_URLS = {
 }
 
 
+@pytest.mark.guarantee("T34")
 @pytest.mark.parametrize("url", REFUSED_URLS.values(), ids=REFUSED_URLS)
 def test_a_url_that_could_lead_elsewhere_is_refused_without_being_shown(url: str) -> None:
     said = refusal(backend(replicas=["http://host", url]), {})

@@ -20,6 +20,7 @@ def with_secrets(path: Path, master: str, pepper: str) -> Path:
     return path
 
 
+@pytest.mark.guarantee("T45")
 @pytest.mark.parametrize("weak", ["", "short", "ab" * 32, "x" * 64])
 def test_weak_secrets_are_refused_before_anything_listens(tmp_path: Path, weak: str) -> None:
     for master, pepper in ((weak, GOOD), (GOOD, weak)):

@@ -47,6 +47,7 @@ JSON_SCHEMA = Table(
 )
 
 
+@pytest.mark.guarantee("T15")
 @pytest.mark.parametrize(
     ("type_", "body", "outcome"),
     cases(REQUEST, MESSAGES, STREAM_OPTIONS, REASONING, JSON_SCHEMA),

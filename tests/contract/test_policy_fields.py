@@ -108,6 +108,7 @@ BODIES_OF_KEYS = [
 ]
 
 
+@pytest.mark.guarantee("T15")
 @pytest.mark.parametrize(
     ("type_", "body", "outcome"),
     cases(CREATE, EDIT, EDIT_MANAGED, ROLL_BACK, *REVISED, *TRIALS, *BODIES_OF_KEYS),

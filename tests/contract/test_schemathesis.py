@@ -124,6 +124,7 @@ def target(running: Served) -> Iterator[Target]:
         )
 
 
+@pytest.mark.guarantee("T27")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("path", "method"), BUILT)
 def test_every_answer_stands_in_the_document(

@@ -127,6 +127,7 @@ def code_of(body: bytes) -> str:
     return refused.value.code
 
 
+@pytest.mark.guarantee("T27")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_readers_could_understand_differently_is_refused(name: str) -> None:
     assert code_of(REFUSED[name]) == "invalid_json"
@@ -281,6 +282,7 @@ def test_every_document_without_repeats_is_read_as_json_reads_it(
     assert repr(decoding.screen(body)) == repr(json.loads(body))
 
 
+@pytest.mark.guarantee("T27")
 @given(st.dictionaries(TEXTS, st.integers(), min_size=1), st.data())
 @settings(max_examples=100)
 def test_one_more_member_of_a_known_name_is_always_noticed(

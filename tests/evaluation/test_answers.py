@@ -73,6 +73,7 @@ async def test_an_answer_that_matches_does_not_leave_and_is_charged(
     assert (await judged.deployment.settled(1)).settled_pico_usd > 0
 
 
+@pytest.mark.guarantee("T37")
 @PATHS
 async def test_the_last_piece_is_judged_although_it_ends_the_answer(
     judged: JudgedDeployment, path: str

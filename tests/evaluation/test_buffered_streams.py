@@ -90,6 +90,7 @@ async def go_on_after_first_question(impatient: JudgedDeployment) -> None:
     exchange.release()
 
 
+@pytest.mark.guarantee("T37")
 @pytest.mark.parametrize("ends_answer_early", [False, True])
 async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
     impatient: JudgedDeployment, *, ends_answer_early: bool

@@ -118,6 +118,7 @@ async def test_policy_ids_add_what_is_not_attached(judged: JudgedDeployment) -> 
     assert added in refused(together, 403, "policy_violation")["message"]
 
 
+@pytest.mark.guarantee("T36")
 async def test_a_match_is_told_by_all_policies_that_match_and_nothing_else(
     judged: JudgedDeployment,
 ) -> None:

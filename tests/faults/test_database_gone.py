@@ -72,6 +72,7 @@ async def is_back(deployment: Deployment) -> bool:
     return True
 
 
+@pytest.mark.guarantee("T42")
 async def test_what_was_admitted_goes_on_and_is_settled_once_when_the_database_is_back(
     deployment: Deployment, cluster: Cluster
 ) -> None:

@@ -123,6 +123,7 @@ async def charges(deployment: Deployment) -> list[tuple[int, int, int]]:
     return [(row["input"], row["output_tokens"], int(row["cost"])) for row in rows]
 
 
+@pytest.mark.guarantee("T3")
 async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployment) -> None:
     count = DISCONNECTS - 4 * DISCONNECTS_EACH
     await crowd(deployment, chat(stream=True), count)
@@ -136,6 +137,7 @@ async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployme
         assert cost == prompt * PROMPT_PICO_USD + completion * COMPLETION_PICO_USD
 
 
+@pytest.mark.guarantee("T3")
 @pytest.mark.parametrize("name", [DRAINING, LATE_USAGE, PROMPT_FIRST])
 async def test_a_call_that_is_drained_is_paid_to_its_end(deployment: Deployment, name: str) -> None:
     count = DISCONNECTS_EACH
@@ -147,6 +149,7 @@ async def test_a_call_that_is_drained_is_paid_to_its_end(deployment: Deployment,
     assert all(prompt > 0 for prompt, _, _ in paid)
 
 
+@pytest.mark.guarantee("T3")
 async def test_who_leaves_before_a_whole_answer_pays_for_it(deployment: Deployment) -> None:
     count = DISCONNECTS_EACH
     script = json.dumps({"script": {"cut": {"how": "stall", "after": "request"}}})

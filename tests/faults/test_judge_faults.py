@@ -99,6 +99,7 @@ def outcome(answer: httpx2.Response) -> str:
     return "refused"
 
 
+@pytest.mark.guarantee("T36")
 async def test_no_fault_of_a_judge_lets_anything_through_or_stops_what_is_watched(
     judged: JudgedDeployment, watched: JudgedDeployment
 ) -> None:
@@ -139,6 +140,7 @@ async def test_no_fault_of_a_judge_lets_anything_through_or_stops_what_is_watche
     }
 
 
+@pytest.mark.guarantee("T36")
 async def test_faults_that_only_monitoring_meets_are_felt_by_nobody(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
 ) -> None:
@@ -162,6 +164,7 @@ async def test_faults_that_only_monitoring_meets_are_felt_by_nobody(
             assert f"answer-number-{case.number}." in answer.text, case
 
 
+@pytest.mark.guarantee("T36")
 @pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
 async def test_a_judge_that_is_not_there_lets_nothing_through(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, direction: Direction

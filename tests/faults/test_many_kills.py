@@ -6,6 +6,8 @@
 import os
 from collections.abc import Awaitable, Callable, Sequence
 
+import pytest
+
 from tests.faults.nursery import Nursery, nursery
 from tests.faults.server import kill_a_backend, own_server
 from tests.identity.waiting import until
@@ -27,6 +29,7 @@ CREDIT = 1_000
 ENTRIES_BETWEEN = 40
 
 
+@pytest.mark.guarantee("T2", "I9")
 async def test_random_kills_lose_nothing_and_overspend_nothing() -> None:
     async with own_server() as cluster:
         database = await connect(settings_for(cluster.url))

@@ -115,6 +115,7 @@ async def days_with_costs(database: Database) -> list[date]:
     return [row["day"] for row in rows]
 
 
+@pytest.mark.guarantee("T8")
 async def test_a_retry_after_midnight_finds_the_hold_of_the_day_before(
     database: Database, payer: Payer, hold: Hold, last_day: date
 ) -> None:
@@ -127,6 +128,7 @@ async def test_a_retry_after_midnight_finds_the_hold_of_the_day_before(
     await assert_conserved(database)
 
 
+@pytest.mark.guarantee("T8")
 async def test_a_retry_of_what_was_never_stored_makes_no_hold_on_another_day(
     database: Database, payer: Payer, hold: Hold
 ) -> None:
@@ -141,6 +143,7 @@ async def test_a_retry_of_what_was_never_stored_makes_no_hold_on_another_day(
     await assert_conserved(database)
 
 
+@pytest.mark.guarantee("T8")
 async def test_settlements_after_midnight_count_once_and_in_the_month_of_admission(
     database: Database, payer: Payer, hold: Hold, last_day: date, tasks: Tasks
 ) -> None:
@@ -165,6 +168,7 @@ async def test_settlements_after_midnight_count_once_and_in_the_month_of_admissi
     await assert_conserved(database)
 
 
+@pytest.mark.guarantee("T8")
 async def test_a_hold_whose_worker_died_before_midnight_is_decided_on_its_day(
     database: Database, payer: Payer, hold: Hold, last_day: date
 ) -> None:

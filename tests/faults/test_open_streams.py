@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import MODEL, Deployment, chat, customer_of, offering
@@ -62,6 +63,7 @@ def is_whole(payloads: list[str]) -> bool:
     return payloads[-1] == "[DONE]" or '"response.completed"' in payloads[-1]
 
 
+@pytest.mark.guarantee("T43")
 async def test_a_rolling_restart_cuts_no_stream_within_the_drain_time(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ async def assert_two_at_once(deployment: Deployment, redis_server: RedisServer) 
     await until(is_given_back)
 
 
+@pytest.mark.guarantee("T5")
 async def test_money_does_not_drift_and_limits_return(
     deployment: Deployment, redis_server: RedisServer
 ) -> None:

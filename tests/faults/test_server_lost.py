@@ -79,6 +79,7 @@ async def stop_the_server(cluster: Cluster, _database: Database) -> None:
     await cluster.start()
 
 
+@pytest.mark.guarantee("T42")
 @pytest.mark.parametrize("crash", [stop_the_server, kill_a_backend])
 async def test_every_request_is_charged_once_across_a_crash_of_the_server(
     cluster: Cluster, database: Database, crash: Crash

@@ -119,6 +119,7 @@ async def suffer(
     return answer
 
 
+@pytest.mark.guarantee("T41")
 @DIALECTS
 @pytest.mark.parametrize("endpoint", PATHS)
 async def test_each_fault_ends_as_it_should_and_blames_whom_it_should(
@@ -140,6 +141,7 @@ async def test_each_fault_ends_as_it_should_and_blames_whom_it_should(
     await deployment.settled(requests)
 
 
+@pytest.mark.guarantee("T41")
 async def test_many_faults_leave_no_task_socket_or_hold_behind(deployment: Deployment) -> None:
     waiting = many_faults()
     tasks_before, sockets_before = running_tasks(), open_sockets()

@@ -24,6 +24,7 @@ def test_kept_inputs_hold(target: str) -> None:
         check(data)
 
 
+@pytest.mark.guarantee("T31")
 @pytest.mark.parametrize("target", corpus.TARGETS)
 def test_a_short_run_finds_nothing(target: str) -> None:
     result = fuzz(target, seconds=SECONDS)

@@ -30,6 +30,7 @@ async def flooder(deployment: Deployment) -> AsyncIterator[Connection]:
         yield line
 
 
+@pytest.mark.guarantee("T46")
 @pytest.mark.parametrize("kinds", KINDS.values(), ids=KINDS.keys())
 async def test_a_flood_of_admin_requests_is_bounded(
     deployment: Deployment,

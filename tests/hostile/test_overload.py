@@ -75,6 +75,7 @@ async def deployment(migrated_template: str, tmp_path: Path) -> AsyncIterator[De
         yield running
 
 
+@pytest.mark.guarantee("T46")
 async def test_requests_beyond_what_a_worker_can_handle_are_shed(deployment: Deployment) -> None:
     customer = await deployment.customer()
     body = json.dumps(chat("Hello.", max_tokens=TOKENS) | {"model": STEADY}).encode()

@@ -150,6 +150,7 @@ async def scene(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[Sce
         yield Scene(org, acting, client, targets)
 
 
+@pytest.mark.guarantee("T40")
 @pytest.mark.parametrize("row", CHANGING, ids=lambda row: row.id)
 async def test_a_change_leaves_one_row_and_its_repetition_none(scene: Scene, row: Row) -> None:
     await scene.prepare(row)
@@ -208,6 +209,7 @@ async def test_refused_changes_leave_no_row(scene: Scene) -> None:
     assert len(await audit_rows(scene.org)) == rows_before
 
 
+@pytest.mark.guarantee("T40")
 async def test_digests_chain_from_one_change_to_the_next(scene: Scene) -> None:
     """Suspending and resuming leads back to the very state, so to the very digest."""
     rows_before = len(await audit_rows(scene.org))

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 REPOSITORY = Path(__file__).parents[2]
 
 
+@pytest.mark.guarantee("T40")
 @pytest.mark.parametrize(
     "statement",
     [
@@ -65,6 +66,7 @@ async def _deny_a_change(org: OrganizationFixture, project_id: ProjectId) -> Non
         await projects.edit(tx, project_id, name="one")
 
 
+@pytest.mark.guarantee("T40")
 @pytest.mark.parametrize(
     ("mutate", "message"),
     [

@@ -49,6 +49,7 @@ async def _until_restarted(service: Service, workers_before: int) -> None:
     await until(is_replaced)
 
 
+@pytest.mark.guarantee("I10")
 @pytest.mark.clock
 async def test_a_crash_before_the_commit_leaves_nothing_and_the_retry_creates(
     service: Service, org: OrganizationFixture, project: Project, admin_key: str, database_url: str
@@ -75,6 +76,7 @@ async def test_a_crash_before_the_commit_leaves_nothing_and_the_retry_creates(
     assert (await keys_of(org), await secrets_of(org), await records_of(org)) == (1, 1, 1)
 
 
+@pytest.mark.guarantee("I10")
 async def test_a_crash_after_the_commit_is_made_good_by_the_replay(
     service: Service, org: OrganizationFixture, project: Project, admin_key: str
 ) -> None:

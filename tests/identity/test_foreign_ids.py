@@ -179,6 +179,7 @@ def shown(answer: Answer, sent: object = None) -> tuple[int, list[tuple[str, str
     return answer.status, headers, body.replace(f"'{sent}'".encode(), b"''")
 
 
+@pytest.mark.guarantee("T13")
 @pytest.mark.parametrize("operation", PROJECT_OPERATIONS)
 async def test_a_foreign_project_is_an_unknown_project(
     caller: Caller, theirs: Side, operation: str
@@ -195,6 +196,7 @@ async def test_a_foreign_project_is_an_unknown_project(
     assert await theirs.audit_rows() == rows_before
 
 
+@pytest.mark.guarantee("T13")
 @pytest.mark.parametrize("operation", KEY_OPERATIONS)
 async def test_a_foreign_project_key_is_an_unknown_key(
     caller: Caller, ours: Side, theirs: Side, operation: str
@@ -220,6 +222,7 @@ async def test_a_foreign_project_key_is_an_unknown_key(
     assert (await theirs.audit_rows(), await ours.audit_rows()) == rows_before
 
 
+@pytest.mark.guarantee("T13")
 async def test_a_foreign_admin_key_is_an_unknown_admin_key(
     caller: Caller, ours: Side, theirs: Side
 ) -> None:
@@ -232,6 +235,7 @@ async def test_a_foreign_admin_key_is_an_unknown_admin_key(
         assert shown(await caller.ask("DELETE", path.format(key_id))) == shown(unknown)
 
 
+@pytest.mark.guarantee("T13")
 @pytest.mark.parametrize("operation", POLICY_OPERATIONS)
 async def test_a_foreign_policy_is_an_unknown_policy(
     caller: Caller, theirs: Side, operation: str
@@ -297,6 +301,7 @@ async def test_what_a_foreign_organization_has_cannot_be_capped_or_limited(
             assert shown(await caller.ask(*places(id_)[position])) == shown(unknown)
 
 
+@pytest.mark.guarantee("T13")
 @pytest.mark.parametrize("path", [f"{GIVEN}/costs", f"{MANAGE}/usage"])
 async def test_a_foreign_filter_is_an_unknown_filter(
     caller: Caller, ours: Side, theirs: Side, path: str
@@ -315,6 +320,7 @@ async def test_a_foreign_filter_is_an_unknown_filter(
             assert shown(answer, item) == shown(unknown, stranger), item
 
 
+@pytest.mark.guarantee("T13")
 async def test_a_foreign_cursor_is_an_unknown_cursor(
     caller: Caller, ours: Side, theirs: Side
 ) -> None:

@@ -37,6 +37,7 @@ async def client(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[ht
         yield opened
 
 
+@pytest.mark.guarantee("T9", "I10")
 @pytest.mark.clock
 async def test_a_hundred_identical_creations_make_one_key(
     settings: Settings, gateway: Gateway, org: OrganizationFixture
@@ -77,6 +78,7 @@ async def test_members_in_another_order_are_the_same_body(
     assert first.content == second.content
 
 
+@pytest.mark.guarantee("T10")
 async def test_another_body_is_a_conflict_that_is_not_retried(
     client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
@@ -104,6 +106,7 @@ async def test_another_path_is_a_conflict(
     assert await keys_of(org) == 1
 
 
+@pytest.mark.guarantee("T10")
 async def test_organizations_do_not_share_idempotency_keys(
     gateway: Gateway, org: OrganizationFixture, other_org: OrganizationFixture
 ) -> None:

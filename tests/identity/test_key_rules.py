@@ -128,6 +128,7 @@ def test_a_key_grants_what_it_holds(wanted: tuple[str, ...]) -> None:
     assert rules.granted(ADMIN, wanted) == wanted
 
 
+@pytest.mark.guarantee("T14")
 @pytest.mark.parametrize("wanted", [None, ("policies:write",), ("billing:read", "policies:write")])
 def test_a_key_grants_no_more_than_it_holds(wanted: tuple[str, ...] | None) -> None:
     with pytest.raises(PermissionsExceedCreator):

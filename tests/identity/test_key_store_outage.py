@@ -73,6 +73,7 @@ def _assert_only_unavailable(answers: list[httpx2.Response]) -> None:
         assert "www-authenticate" not in answer.headers
 
 
+@pytest.mark.guarantee("T18")
 @pytest.mark.clock
 async def test_a_cut_key_store_is_503_and_served_again_within_five_seconds(
     settings: Settings, org: OrganizationFixture, capsys: pytest.CaptureFixture[str]
@@ -113,6 +114,7 @@ async def test_a_key_store_that_falls_silent_is_503_within_its_bounds(
     assert recovery_seconds < RECOVERY_SECONDS_MAX
 
 
+@pytest.mark.guarantee("T18")
 async def test_an_unknown_key_is_not_refused_while_nobody_can_know(
     settings: Settings, org: OrganizationFixture
 ) -> None:

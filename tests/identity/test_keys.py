@@ -62,6 +62,7 @@ CREATOR_SECONDS = 100
 """For how long the Admin keys below live."""
 
 
+@pytest.mark.guarantee("T14")
 @pytest.mark.parametrize(
     ("seconds_ahead", "status"),
     [(CREATOR_SECONDS - 1, 200), (CREATOR_SECONDS, 200), (CREATOR_SECONDS + 1, 403), (None, 403)],
@@ -180,6 +181,7 @@ async def test_a_new_project_key_holds_the_two_customer_permissions(
     assert created.json()["permissions"] == ["inference:write", "models:read"]
 
 
+@pytest.mark.guarantee("T14")
 @pytest.mark.parametrize(
     ("wanted", "status"),
     [

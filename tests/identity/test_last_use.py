@@ -57,6 +57,7 @@ async def _use_at(settings: Settings, at: datetime, *keys: str) -> None:
             await client.get(LIST_ADMIN_KEYS, headers={"authorization": f"Bearer {key}"})
 
 
+@pytest.mark.guarantee("T22")
 async def test_the_last_use_is_kept_to_the_minute(
     settings: Settings, org: OrganizationFixture, project: Project
 ) -> None:

@@ -48,6 +48,7 @@ async def _flood(gateway: Gateway, keys: list[str]) -> list[Answer]:
     return [answer for share in answered for answer in share]
 
 
+@pytest.mark.guarantee("T19")
 async def test_ten_thousand_malformed_keys_cost_no_query(
     gateway: Gateway, database_url: str
 ) -> None:
@@ -95,6 +96,7 @@ async def test_ten_thousand_unknown_keys_are_looked_up_in_batches(
     )
 
 
+@pytest.mark.guarantee("T18")
 async def test_five_hundred_first_requests_of_one_key_are_one_lookup(
     settings: Settings, org: OrganizationFixture, database_url: str
 ) -> None:

@@ -122,6 +122,7 @@ async def _ask(
     )
 
 
+@pytest.mark.guarantee("T12")
 @pytest.mark.parametrize("credential", CREDENTIALS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 async def test_a_cell_of_the_matrix(
@@ -152,6 +153,7 @@ def _error_type(row: Row, status: int) -> str:
     return types.get(status, "invalid_request_error")
 
 
+@pytest.mark.guarantee("T12")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 async def test_every_unusable_key_gets_the_same_answer(
     stage: Stage, client: httpx2.AsyncClient, row: Row

@@ -83,6 +83,7 @@ async def deployment(
         yield deployed
 
 
+@pytest.mark.guarantee("T10")
 async def test_purging_takes_the_secret_after_a_day_and_its_data_key_after_two(
     deployment: Deployment,
 ) -> None:

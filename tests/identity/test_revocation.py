@@ -147,6 +147,7 @@ def _is_decided(status: int, change: Change) -> bool:
     return status == change.refusal
 
 
+@pytest.mark.guarantee("T17")
 async def test_a_change_holds_on_another_worker_within_a_second(
     gateway: Gateway,
     other_gateway: Gateway,

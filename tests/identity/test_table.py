@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.identity.table import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS, ROWS
 from tests.support.routes import ROUTES
 from tollhouse.base import permissions
@@ -33,10 +35,12 @@ def _expected() -> list[tuple[str, str, str, str, str, bool]]:
     ]
 
 
+@pytest.mark.guarantee("T11")
 def test_the_operations_demand_what_the_table_says() -> None:
     assert sorted(_row(operation) for operation in OPERATIONS) == sorted(_expected())
 
 
+@pytest.mark.guarantee("T11")
 def test_the_router_serves_every_operation_once_and_nothing_else() -> None:
     assert sorted(_row(route.operation) for route in ROUTES) == sorted(_expected())
 
@@ -47,6 +51,7 @@ def test_every_operation_has_somebody_who_serves_it() -> None:
     assert served == {row.id for row in ROWS}
 
 
+@pytest.mark.guarantee("T11")
 def test_the_document_states_credential_and_permission_of_every_operation() -> None:
     document: dict[str, Any] = json.loads(DOCUMENT.read_text(encoding="utf-8"))
     described = {

@@ -4,6 +4,7 @@ from pathlib import Path
 from statistics import median
 
 import httpx2
+import pytest
 
 from tests.support.deployment import MODEL, offering
 from tests.support.organization_fixture import OrganizationFixture
@@ -65,6 +66,7 @@ ABSURD: dict[str, tuple[bytes, tuple[str, str | None]]] = {
 }
 
 
+@pytest.mark.guarantee("T4", "T27")
 async def test_what_is_absurd_is_refused_in_under_10_ms_of_cpu(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:

@@ -187,6 +187,7 @@ def test_legacy_calls_log_probabilities_and_annotations_pass() -> None:
     assert told[2]["choices"][0]["delta"] == {"annotations": [annotation]}
 
 
+@pytest.mark.guarantee("T31")
 def test_text_that_looks_like_framing_stays_text() -> None:
     text = "a\n\ndata: [DONE]\r\n\u2028\u2029\x00"
     told = records(rendering(stream=True).records([chunk(delta={"content": text})]))

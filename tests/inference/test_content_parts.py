@@ -168,6 +168,7 @@ def test_what_describes_media_has_a_plain_form_or_is_not_forwarded(name: str) ->
     assert forwarded_part(sound, "part")["input_audio"] == {"data": "AA=="}
 
 
+@pytest.mark.guarantee("T33")
 @pytest.mark.parametrize(
     ("url", "is_address"),
     [

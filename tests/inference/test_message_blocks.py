@@ -57,6 +57,7 @@ def test_a_block_is_forwarded_with_the_members_of_its_type(
     assert forwarded(block) == becomes
 
 
+@pytest.mark.guarantee("T33")
 @pytest.mark.parametrize(
     ("block", "member"),
     [

@@ -35,6 +35,7 @@ def body(path: str, content: list[dict[str, Any]]) -> dict[str, Any]:
     return {"model": MODEL, name: [{"role": "user", "content": content}]}
 
 
+@pytest.mark.guarantee("T33")
 @pytest.mark.parametrize(
     ("path", "part", "member"),
     [

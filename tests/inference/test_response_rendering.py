@@ -396,6 +396,7 @@ def test_only_the_choice_that_was_asked_for_is_told() -> None:
     assert told[-1]["response"]["output"] == [message("A")]
 
 
+@pytest.mark.guarantee("T31")
 def test_text_that_looks_like_framing_stays_text() -> None:
     text = "a\n\nevent: x\ndata: [DONE]\r\n\u2028\u2029\x00"
     told = streamed(rendering(), said(text))

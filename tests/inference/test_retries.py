@@ -140,6 +140,7 @@ async def test_a_backend_that_fails_before_its_answer_is_tried_again_and_costs_n
     assert await paid(deployment, 3) == 0
 
 
+@pytest.mark.guarantee("T32")
 async def test_a_stream_that_fails_after_output_is_paid_so_far_and_not_tried_again(
     deployment: Deployment,
 ) -> None:

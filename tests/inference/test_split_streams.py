@@ -55,6 +55,7 @@ async def stream_length(deployment: Deployment) -> int:
     return len(answer.content)
 
 
+@pytest.mark.guarantee("T31")
 async def test_a_stream_cut_at_every_byte_gives_the_same_events(deployment: Deployment) -> None:
     room = asyncio.Semaphore(AT_ONCE)
 

@@ -21,6 +21,7 @@ async def stage(migrated_template: str) -> AsyncIterator[Stage]:
         yield opened
 
 
+@pytest.mark.guarantee("T32")
 @pytest.mark.parametrize("sdk", sdks.PYTHON_SDKS)
 async def test_python_sdk_reads_what_was_said(
     stage: Stage, sdk: str, subtests: pytest.Subtests, record_property: Record
@@ -32,6 +33,7 @@ async def test_python_sdk_reads_what_was_said(
     judge(told, subtests, record_property)
 
 
+@pytest.mark.guarantee("T32")
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node on this machine")
 async def test_node_sdk_reads_what_was_said(
     stage: Stage, subtests: pytest.Subtests, record_property: Record

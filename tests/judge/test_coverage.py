@@ -143,6 +143,7 @@ def rendering(request: pytest.FixtureRequest) -> AnswerEncoder:
     return request.param()
 
 
+@pytest.mark.guarantee("T35")
 @pytest.mark.parametrize(("path", "body"), REQUESTS, ids=named(REQUESTS))
 def test_every_text_of_a_request_is_judged_or_stays_here(path: Path, body: Body) -> None:
     request = msgspec.convert(body, ChatRequest)
@@ -150,6 +151,7 @@ def test_every_text_of_a_request_is_judged_or_stays_here(path: Path, body: Body)
     assert not is_missed_in_request(path, request, request_content)
 
 
+@pytest.mark.guarantee("T35")
 @pytest.mark.parametrize(("path", "body"), RESPONSES, ids=named(RESPONSES))
 def test_every_text_of_a_response_request_is_judged_or_stays_here(path: Path, body: Body) -> None:
     """It is judged as the chat that it becomes, which is all that the backend gets."""
@@ -174,6 +176,7 @@ def test_the_places_of_a_response_request_that_a_model_reads_are_judged(place: B
     assert is_judged(lambda: request_content(translated))
 
 
+@pytest.mark.guarantee("T35")
 @pytest.mark.parametrize(("path", "body"), MESSAGES, ids=named(MESSAGES))
 def test_every_text_of_a_message_request_is_judged_or_stays_here(path: Path, body: Body) -> None:
     """It is judged as the chat that it becomes, which is all that the backend gets."""
@@ -212,6 +215,7 @@ def test_the_places_of_a_message_request_that_a_model_reads_are_judged(place: Bo
     assert is_judged(lambda: request_content(translated))
 
 
+@pytest.mark.guarantee("T35")
 @pytest.mark.parametrize(("path", "body"), COMPLETIONS, ids=named(COMPLETIONS))
 def test_every_text_of_an_answer_is_judged(
     rendering: AnswerEncoder, path: Path, body: Body
@@ -223,6 +227,7 @@ def test_every_text_of_an_answer_is_judged(
     assert not is_missed_in_answer(path, told, lambda: completion_content(completion))
 
 
+@pytest.mark.guarantee("T35")
 @pytest.mark.parametrize(("path", "body"), CHUNKS, ids=named(CHUNKS))
 def test_every_text_of_a_streamed_answer_is_judged(
     rendering: AnswerEncoder, path: Path, body: Body

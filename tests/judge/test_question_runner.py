@@ -344,6 +344,7 @@ async def test_a_remembered_match_is_enough(asking: Asks, judge: ScriptedJudge) 
     assert len(judge.received) == 1
 
 
+@pytest.mark.guarantee("T38")
 async def test_another_organization_with_the_same_content_is_judged_anew(
     asking: Asks, judge: ScriptedJudge
 ) -> None:

@@ -118,6 +118,7 @@ async def test_what_is_resolved_before_an_answer_is_committed_before_it(
     assert await balance(database, payer) == (0, 0)
 
 
+@pytest.mark.guarantee("I3")
 async def test_a_hold_ends_once_however_often_it_is_resolved(
     database: Database, batcher: Batcher
 ) -> None:

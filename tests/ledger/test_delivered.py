@@ -99,6 +99,7 @@ async def test_each_entry_stores_what_its_resolution_says(database: Database, fo
     assert await estimated(database, payers[1]) == [(1, 1) if form is Form.MIXED else (3, 1)] * 2
 
 
+@pytest.mark.guarantee("I5")
 async def test_an_excess_is_paid_by_the_operator_and_counted(database: Database) -> None:
     tasks = Tasks()
     batcher = new_batcher(database, tasks)

@@ -100,6 +100,7 @@ async def test_settling_posts_the_amount_and_returns_the_rest(
     await assert_conserved(ledger.org.database)
 
 
+@pytest.mark.guarantee("I5")
 async def test_what_exceeds_the_hold_is_not_charged(ledger: DirectLedger, unsettled: Hold) -> None:
     resolution = await settle(ledger, unsettled, 130)
 

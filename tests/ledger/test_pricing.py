@@ -69,6 +69,7 @@ def covering(usage: Usage, completions: int) -> TokenBound:
     )
 
 
+@pytest.mark.guarantee("I5")
 @given(PRICES, USAGES, HOLDS)
 def test_a_charge_never_exceeds_its_hold(prices: Prices, usage: Usage, held: PicoUsd) -> None:
     charged, excess = charge(prices, usage, held)
@@ -184,6 +185,7 @@ def test_more_cached_than_prompt_tokens_do_not_make_a_negative_input() -> None:
     assert charged.output_pico_usd == 2 * 20_000_000
 
 
+@pytest.mark.guarantee("I11")
 @given(st.integers(0, HOLD_PICO_USD_MAX))
 @example(0)
 @example(HOLD_PICO_USD_MAX)

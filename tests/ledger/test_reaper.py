@@ -39,6 +39,7 @@ async def let_decision_come(ledger: DirectLedger) -> None:
     await ledger.tamper("UPDATE unsettled_holds SET decide_at = clock_timestamp()")
 
 
+@pytest.mark.guarantee("I9")
 async def test_a_hold_past_its_deadline_is_unsettled_and_still_held(ledger: DirectLedger) -> None:
     late, in_time, settled = await ledger.hold(100), await ledger.hold(200), await ledger.hold(300)
     await ledger.post(settled, 30)
@@ -152,6 +153,7 @@ async def test_a_decision_waits_longer_for_a_backend_that_bills_without_an_answe
     assert decide_at == hold.deadline_at + decided_after
 
 
+@pytest.mark.guarantee("I9")
 async def test_the_holds_of_a_dead_worker_are_unsettled_before_their_deadline(
     ledger: DirectLedger,
 ) -> None:

@@ -105,6 +105,7 @@ async def bounded_payer(database: Database, bound: Bound, limit: int) -> Payer:
     return payer
 
 
+@pytest.mark.guarantee("T1", "I1")
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.text)
 async def test_money_for_k_admits_exactly_k(
     database: Database, rushing: Crowd, bound: Bound
@@ -122,6 +123,7 @@ async def test_money_for_k_admits_exactly_k(
         assert await in_use(database, payer) == k * amount
 
 
+@pytest.mark.guarantee("I8")
 async def test_nothing_is_refused_once_everything_was_given_back(
     database: Database, rushing: Crowd
 ) -> None:

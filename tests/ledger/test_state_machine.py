@@ -349,6 +349,7 @@ def opened(migrated_template: str) -> Iterator[Library]:
         yield started
 
 
+@pytest.mark.guarantee("T6", "I1", "I8")
 def test_money_goes_every_way_that_its_model_goes(opened: Library) -> None:
     LedgerMachine.library = opened
     rounds = 0

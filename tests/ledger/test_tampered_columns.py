@@ -151,6 +151,7 @@ async def tampering(org: OrganizationFixture, database_url: str) -> AsyncIterato
         yield Tampering(ledger, connection)
 
 
+@pytest.mark.guarantee("I7")
 @pytest.mark.parametrize("table", DERIVED)
 async def test_each_changed_value_of_a_derived_table_is_found(
     tampering: Tampering, table: str

@@ -74,6 +74,7 @@ async def test_a_day_that_has_ended_is_read_once(ledger: DirectLedger) -> None:
             assert found.marks.days == []
 
 
+@pytest.mark.guarantee("I7")
 @pytest.mark.tampers
 @pytest.mark.parametrize(
     "tampering",

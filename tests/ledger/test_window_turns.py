@@ -146,6 +146,7 @@ class Crowd:
             self._open.append(hold)
 
 
+@pytest.mark.guarantee("T8")
 @pytest.mark.parametrize(("scope", "period"), SHORT)
 async def test_a_window_that_turns_under_load_is_never_crossed(
     database: Database,
@@ -198,6 +199,7 @@ async def assert_the_rest_fits(
         assert told == [(code, rest), (0, 0)][: len(holds)]
 
 
+@pytest.mark.guarantee("T8")
 async def test_a_batch_of_two_days_is_counted_in_both(
     database: Database, clock: HeldClock, spender: Spender, monday: datetime
 ) -> None:

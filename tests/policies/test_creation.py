@@ -26,6 +26,7 @@ async def policies_of(org: OrganizationFixture) -> int:
         )
 
 
+@pytest.mark.guarantee("T9")
 async def test_a_hundred_identical_creations_make_one_policy(
     settings: Settings, gateway: Gateway, org: OrganizationFixture
 ) -> None:

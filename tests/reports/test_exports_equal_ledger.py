@@ -103,6 +103,7 @@ def _rows(statement: str) -> list[tuple[object, ...]]:
     return duckdb.execute(statement).fetchall()
 
 
+@pytest.mark.guarantee("T7")
 async def test_exported_costs_equal_the_report_by_day_and_line_item(
     past: Past, folder: Path
 ) -> None:
@@ -130,6 +131,7 @@ async def test_exported_costs_equal_the_report_by_day_and_line_item(
     assert exported == await past.costs(Asked(start=START, end=END, group_by=GROUPING))
 
 
+@pytest.mark.guarantee("T7")
 async def test_exported_costs_and_records_have_the_sums_of_the_ledger(
     past: Past, folder: Path
 ) -> None:
@@ -156,6 +158,7 @@ async def test_exported_costs_and_records_have_the_sums_of_the_ledger(
     assert total == account
 
 
+@pytest.mark.guarantee("T7")
 async def test_the_focus_file_has_the_same_sum(past: Past, folder: Path) -> None:
     file = folder / "focus.csv"
     path = "/manage/v1/organization/costs/focus"

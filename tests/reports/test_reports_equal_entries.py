@@ -97,6 +97,7 @@ async def test_there_is_something_of_everything(entries: Entries) -> None:
     assert total > 0.9 * min(events.DAYS, events.EVENTS)
 
 
+@pytest.mark.guarantee("T7", "I6")
 @pytest.mark.parametrize("name", RANGES)
 async def test_costs_equal_the_entries(past: Past, entries: Entries, name: str) -> None:
     start, end = RANGES[name]
@@ -106,6 +107,7 @@ async def test_costs_equal_the_entries(past: Past, entries: Entries, name: str) 
             assert await past.costs(asked) == entries.costs(asked), asked
 
 
+@pytest.mark.guarantee("T7", "I6")
 @pytest.mark.parametrize("name", RANGES)
 async def test_daily_usage_equals_the_entries(past: Past, entries: Entries, name: str) -> None:
     start, end = RANGES[name]
@@ -115,6 +117,7 @@ async def test_daily_usage_equals_the_entries(past: Past, entries: Entries, name
             assert await past.usage(asked) == entries.usage(asked), asked
 
 
+@pytest.mark.guarantee("T7", "I6")
 @pytest.mark.parametrize(
     ("start", "end"),
     [
@@ -131,6 +134,7 @@ async def test_hourly_usage_equals_the_entries(
         assert await past.usage(asked, limit=7) == entries.usage(asked), asked
 
 
+@pytest.mark.guarantee("T7", "I6")
 @pytest.mark.parametrize("limit", [1, 7, 37])
 async def test_pages_of_any_size_make_the_same_report(
     past: Past, entries: Entries, limit: int
@@ -158,6 +162,7 @@ async def test_a_cut_inside_an_hour_of_a_closed_day_is_refused_and_never_rounded
         assert (error["code"], error["param"]) == ("invalid_value", param)
 
 
+@pytest.mark.guarantee("T7", "I6")
 async def test_late_settlements_change_the_day_of_admission_even_between_pages(past: Past) -> None:
     """What is settled while somebody pages is in the pages that follow, and never twice."""
     asked = Asked(BEGIN, END, group_by=frozenset({"project_id"}))

@@ -80,6 +80,7 @@ def _named(case: Case) -> str:
     return case.name.replace(" ", "_")
 
 
+@pytest.mark.guarantee("T23")
 @pytest.mark.parametrize("case", CASES, ids=_named)
 async def test_a_case_ends_as_listed(run: Run, case: Case) -> None:
     seen = run.observations[case.name]
@@ -108,6 +109,7 @@ def _check_envelope(answer: Response, *, code: str) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.guarantee("T23")
 async def test_nothing_is_processed_that_was_not_answered(run: Run) -> None:
     """A body that was cut short would be counted here without having been answered."""
     answered = sum(seen.statuses.count(200) for seen in run.observations.values())

@@ -96,6 +96,7 @@ async def test_an_application_may_close_by_itself() -> None:
     assert received.count(b"connection: close") == 1
 
 
+@pytest.mark.guarantee("T30")
 @pytest.mark.parametrize("bad", [b"a\r\nx: y", b"a\nx: y", b"a\rb", b"a\0b", b"\x7f"])
 @pytest.mark.parametrize("place", [0, 1])
 async def test_no_header_begins_another_line(bad: bytes, place: int) -> None:

@@ -284,6 +284,7 @@ async def test_every_answer_has_a_date_and_none_names_the_server() -> None:
         assert "server" not in seen.responses[0].headers
 
 
+@pytest.mark.guarantee("T25")
 async def test_oversized_heads_take_no_memory(tmp_path: Path) -> None:
     """T25: 20 MB of head are refused, and the worker grows by less than 5 MB."""
     async with supervised(tmp_path, "workers = 1") as server:

@@ -233,6 +233,7 @@ async def test_a_reload_changes_the_number_of_workers(pair: Server) -> None:
         await _is_gone(process_id)
 
 
+@pytest.mark.guarantee("T45")
 async def test_unsound_settings_change_nothing(pair: Server) -> None:
     old = await _workers(pair, 2)
 
@@ -244,6 +245,7 @@ async def test_unsound_settings_change_nothing(pair: Server) -> None:
     assert await _workers(pair, 2) == old
 
 
+@pytest.mark.guarantee("T45")
 async def test_an_unsound_catalog_changes_nothing(pair: Server) -> None:
     old = await _workers(pair, 2)
 

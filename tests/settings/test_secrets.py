@@ -48,6 +48,7 @@ def test_random_secrets_that_differ_are_taken(tmp_path: Path) -> None:
     assert settings.secrets.pepper_bytes() == {1: OTHER.encode(), 32767: OTHER[::-1].encode()}
 
 
+@pytest.mark.guarantee("T48")
 @pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
 def test_a_weak_master_secret_is_refused_without_being_shown(tmp_path: Path, weak: str) -> None:
     with pytest.raises(InvalidSettings) as refused:
@@ -92,6 +93,7 @@ def test_there_are_at_most_three_previous_master_secrets(tmp_path: Path) -> None
         load_secrets(tmp_path, master=GOOD, peppers={"1": OTHER}, previous=four)
 
 
+@pytest.mark.guarantee("T48")
 @pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
 def test_a_weak_pepper_is_refused_without_being_shown(tmp_path: Path, weak: str) -> None:
     with pytest.raises(InvalidSettings) as refused:

@@ -14,6 +14,7 @@ KILLED_EVERY = int(os.environ.get("TOLLHOUSE_SIMULATION_EVERY", "6"))
 SCENARIOS = scenarios()
 
 
+@pytest.mark.guarantee("I3")
 @pytest.mark.parametrize("plan", SCENARIOS.values(), ids=SCENARIOS.keys())
 def test_a_request_may_be_cancelled_at_every_suspension(plan: Plan) -> None:
     for interruption in exhaustive.interruptions(plan, ("cancel",)):
@@ -21,6 +22,7 @@ def test_a_request_may_be_cancelled_at_every_suspension(plan: Plan) -> None:
         assert result.violation is None, f"{interruption}\n{result.text()}"
 
 
+@pytest.mark.guarantee("I3")
 @pytest.mark.parametrize("plan", SCENARIOS.values(), ids=SCENARIOS.keys())
 @pytest.mark.parametrize("kind", ["drop", "kill", "stop", "pause"])
 def test_a_worker_may_fail_after_every_step(plan: Plan, kind: str) -> None:

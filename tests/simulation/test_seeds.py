@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from tests.simulation import runs, simulation
 from tests.simulation.plan import Plan, draw
 from tests.simulation.shrink import shrink
@@ -22,6 +24,7 @@ class _ImpatientBatcher(Batcher):
         self.resolve(resolution)
 
 
+@pytest.mark.guarantee("I1", "I3")
 def test_no_seed_of_this_commit_breaks_a_promise() -> None:
     first = seeds.seed() % 1_000 * SEEDS_APART
     tally = runs.run_seeds(first, seeds=SEEDS, seconds=float("inf"), processes=1)

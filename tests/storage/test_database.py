@@ -217,6 +217,7 @@ async def test_an_argument_that_does_not_fit_is_our_bug_and_no_missing_database(
     assert await leases(database) == []
 
 
+@pytest.mark.guarantee("T42")
 async def test_a_pool_that_is_used_up_is_an_unavailable_database_within_the_bound(
     small: Database,
 ) -> None:

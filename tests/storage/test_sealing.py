@@ -124,6 +124,7 @@ async def test_a_secret_sealed_in_the_last_moment_of_a_day_opens_for_24_hours(
     assert await sealer.open(sealed, bound_to=OWNER) == PLAINTEXT
 
 
+@pytest.mark.guarantee("I10")
 async def test_48_hours_after_its_day_began_nothing_of_that_day_opens(
     database: Database, sealer: Sealer
 ) -> None:

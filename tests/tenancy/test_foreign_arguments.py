@@ -56,6 +56,7 @@ async def parties(migrated_template: str) -> AsyncIterator[Parties]:
         yield met
 
 
+@pytest.mark.guarantee("T13")
 @pytest.mark.parametrize("function", CALLED, ids=[function.name for function in CALLED])
 async def test_a_stranger_finds_and_touches_nothing_of_a_tenant(
     parties: Parties, function: ScopedFunction

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from tollhouse.documentation.error_pages import DATA
-from tools.reference import api, commands, errors, llms, metrics, settings
+from tools.reference import api, commands, errors, guarantees, llms, metrics, settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -23,6 +23,7 @@ def pages() -> dict[Path, str]:
             **errors.pages(),
         }.items()
     }
+    made[DOCS / "guarantees.md"] = guarantees.page()
     return made | {DOCS / "llms.txt": llms.page(DOCS, made), DATA: errors.data()}
 
 

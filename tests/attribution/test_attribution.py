@@ -1,6 +1,7 @@
 """What requests are for: stored if switched on, bounded, deletable, and equal to the ledger."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,12 +16,12 @@ from tests.support.deployment import MODEL, Deployment, chat
 from tollhouse.activity import store as activity_store
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.attribution import service
-from tollhouse.attribution.types import DELETED, OTHER, UNRECORDED
+from tollhouse.reports.types import DELETED, UNRECORDED
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTING = "/manage/v1/organization/attribution"
-COSTS = f"{SETTING}/costs"
+USAGE = "/manage/v1/organization/usage"
 DELETIONS = f"{SETTING}/deletions"
 CHAT = "/v1/chat/completions"
 
@@ -47,20 +48,33 @@ def span() -> dict[str, int]:
     return {"start_time": now - 86_400, "end_time": now + 60}
 
 
-async def costs(deployment: Deployment, dimension: str) -> dict[str, int]:
-    """Pico-dollars by value, after their sum was compared with the cost report of `/v1`."""
+async def report(deployment: Deployment, path: str, *group_by: str) -> list[dict[str, Any]]:
+    """All results of a report of the last day."""
     async with deployment.administrator() as admin:
-        answer = await admin.get(COSTS, params={"dimension": dimension, **span()})
-        report = await admin.get("/v1/organization/costs", params=span())
+        answer = await admin.get(path, params={**span(), "group_by": group_by})
     assert answer.status_code == 200, answer.text
-    found = {line["value"]: pico(line["amount"]["value"]) for line in answer.json()["data"]}
-    reported = sum(
-        pico(result["amount"]["value"])
-        for day in report.json()["data"]
-        for result in day["results"]
+    return [result for bucket in answer.json()["data"] for result in bucket["results"]]
+
+
+async def costs(deployment: Deployment, dimension: str) -> dict[str, int]:
+    """Pico-dollars by value, after all reports and the ledger's entries agreed on their sum."""
+    found: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
+    for group_by in ([dimension], ["model", dimension, "project_id", "api_key_id"]):
+        found.clear()
+        for result in await report(deployment, USAGE, *group_by):
+            found[result["attribution"]] += pico(result["amount"]["value"])
+        sums[f"usage by {group_by}"] = found.total()
+    for path in (USAGE, "/v1/organization/costs"):
+        results = await report(deployment, path)
+        sums[path] = sum(pico(result["amount"]["value"]) for result in results)
+    rows = await deployment.org.database.fetch_all(
+        "SELECT sum(posted_pico) FROM ledger_entries WHERE organization_id = $1 AND phase = 1",
+        deployment.org.organization_id,
     )
-    assert sum(found.values()) == pico(answer.json()["total"]["value"]) == reported
-    return found
+    sums["ledger"] = int(rows[0][0])
+    assert len(set(sums.values())) == 1, sums
+    return dict(found)
 
 
 async def stored(deployment: Deployment) -> int:
@@ -73,6 +87,7 @@ async def stored(deployment: Deployment) -> int:
 
 async def test_nothing_is_stored_unless_it_is_switched_on(deployment: Deployment) -> None:
     await send(deployment, CHAT, chat(user="alice"))
+    await deployment.settled(1)
 
     async with deployment.administrator() as admin:
         setting = (await admin.get(SETTING)).json()
@@ -192,7 +207,7 @@ async def test_values_of_a_day_are_bounded(deployment: Deployment) -> None:
         deployment.org.organization_id,
     )
     counts = {row[0]: row[1] for row in rows}
-    assert counts[OTHER] == 2
+    assert counts["(other)"] == 2
     assert counts["v7"] == 2
     assert len(counts) == bound + 1
 
@@ -262,11 +277,46 @@ async def test_what_cannot_be_stored_is_refused(
     assert answer.status_code == 400
 
 
-async def test_a_range_is_bounded(deployment: Deployment) -> None:
+@pytest.mark.parametrize(
+    ("path", "group_by"),
+    [
+        (USAGE, ["user", "metadata.team"]),
+        (USAGE, ["prompt"]),
+        ("/v1/organization/costs", ["user"]),
+    ],
+)
+async def test_what_cannot_be_grouped_by_is_refused(
+    deployment: Deployment, path: str, group_by: list[str]
+) -> None:
     async with deployment.administrator() as admin:
-        answer = await admin.get(
-            COSTS, params={"dimension": "user", "start_time": 0, "end_time": 86_400 * 40}
-        )
+        answer = await admin.get(path, params={**span(), "group_by": group_by})
 
     assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == "end_time"
+    assert answer.json()["error"]["param"].startswith("group_by")
+
+
+async def test_pages_by_value_have_at_most_31_days(deployment: Deployment) -> None:
+    params = {"start_time": 0, "end_time": 86_400 * 40, "group_by": "user", "limit": 180}
+    async with deployment.administrator() as admin:
+        first = (await admin.get(USAGE, params=params)).json()
+        params["page"] = first["next_page"]
+        second = (await admin.get(USAGE, params=params)).json()
+        params["group_by"] = "metadata.team"
+        other = await admin.get(USAGE, params=params)
+
+    assert (len(first["data"]), len(second["data"]), second["has_more"]) == (31, 9, False)
+    assert other.status_code == 400
+
+
+async def test_days_whose_requests_are_gone_are_refused(deployment: Deployment) -> None:
+    database = deployment.org.database
+    async with database.transaction() as tx:
+        await tx.execute("INSERT INTO closed_days (day) VALUES ('2020-05-05')")
+    params = {"start_time": 1_588_636_800, "end_time": 1_588_723_200}
+    async with deployment.administrator() as admin:
+        whole = await admin.get(USAGE, params=params)
+        by_value = await admin.get(USAGE, params={**params, "group_by": "user"})
+
+    assert whole.status_code == 200
+    assert by_value.status_code == 400
+    assert by_value.json()["error"]["param"] == "group_by"

@@ -27,5 +27,6 @@ def test_the_commands_of_the_guide_run(patient: Operator) -> None:
 def test_an_unknown_dimension_is_a_usage_error(patient: Operator) -> None:
     patient.json("org", "create", "Example Ltd")
 
-    assert "metadata.KEY" in patient.run("attribution", "set", "prompt", exit_code=2).stderr
+    refused = patient.run("attribution", "set", "prompt", exit_code=2).stderr
+    assert "`metadata.` and a name" in refused
     assert patient.json("attribution", "set")["dimensions"] == []

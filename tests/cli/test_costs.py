@@ -52,6 +52,8 @@ def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) 
     page = patient.json("costs", "--from", FROM, "--to", TO)
     shown = patient.run("costs", "--from", FROM, "--to", TO).stdout
     by_item = patient.run("costs", "--from", FROM, "--to", TO, "--by", "line_item").stdout
+    by_user = patient.run("costs", "--from", FROM, "--to", TO, "--by", "user").stdout
+    named = patient.json("costs", "--from", FROM, "--to", TO, "--by", "metadata.team")
 
     amounts = [result["amount"]["value"] for bucket in page["data"] for result in bucket["results"]]
     lines = [line.split() for line in shown.splitlines()]
@@ -66,7 +68,15 @@ def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) 
     assert max(len(line[2]) for line in lines[1:3]) == 30
     total = [line for line in shown.splitlines() if line.startswith("Total: ")]
     assert total == [line for line in by_item.splitlines() if line.startswith("Total: ")]
+    assert total == [line for line in by_user.splitlines() if line.startswith("Total: ")]
     assert "example/large, cached input" in by_item
+    assert by_user.splitlines()[1].split()[:3] == ["2026-08-30", "(unrecorded)", amounts[0]]
+    assert [
+        (result["attribution"], result["amount"]["value"])
+        for bucket in named["data"]
+        for result in bucket["results"]
+    ] == [("(unrecorded)", amount) for amount in amounts]
+    assert "attribution" not in page["data"][0]["results"][0]
     assert page["unsettled_requests"] > 0
     assert (page["has_more"], page["next_page"]) == (False, None)
     assert f"{page['unsettled_requests']} request" in shown

@@ -62,7 +62,6 @@ EXTENSION_TABLE = [
     ("GET", "/manage/v1/organization/audit", "audit:read"),
     ("GET", "/manage/v1/organization/attribution", "billing:read"),
     ("PUT", "/manage/v1/organization/attribution", "billing:write"),
-    ("GET", "/manage/v1/organization/attribution/costs", "billing:read"),
     ("POST", "/manage/v1/organization/attribution/deletions", "billing:write"),
     ("GET", PROJECTS, "projects:read"),
     ("POST", PROJECTS, "projects:create"),

@@ -226,7 +226,6 @@ ROWS = (
     ),
     Row("retrieveAttribution", "GET", _ATTRIBUTION, "admin", "billing:read"),
     Row("setAttribution", "PUT", _ATTRIBUTION, "admin", "billing:write"),
-    Row("reportAttribution", "GET", f"{_ATTRIBUTION}/costs", "admin", "billing:read"),
     Row("deleteAttributedValue", "POST", f"{_ATTRIBUTION}/deletions", "admin", "billing:write"),
     Row(
         *("listPolicyDecisions", "GET", f"{_MANAGED_POLICY}/decisions", "admin", "policies:read"),
@@ -314,7 +313,6 @@ QUERIES: dict[str, dict[str, str]] = {
     "reportCosts": {"start_time": "0"},
     "reportUsage": {"start_time": "0"},
     "exportCosts": {"start_time": "0", "end_time": "1"},
-    "reportAttribution": {"dimension": "user", "start_time": "0", "end_time": "1"},
     "reportRequests": {"start_time": "0", "end_time": "1"},
     "reportPolicy": {"start_time": "0", "end_time": "1"},
 }

@@ -137,6 +137,7 @@ async def test_a_page_of_usage_is_given_whole(past: Past) -> None:
                 "results": [
                     {
                         "object": "organization.usage.result",
+                        "amount": {"value": "0.00000000001", "currency": "usd"},
                         "requests": 1,
                         "estimated_requests": 0,
                         "input_tokens": 3,
@@ -146,6 +147,7 @@ async def test_a_page_of_usage_is_given_whole(past: Past) -> None:
                         "project_id": None,
                         "api_key_id": None,
                         "model": None,
+                        "attribution": None,
                     }
                 ],
             }

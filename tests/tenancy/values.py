@@ -83,10 +83,6 @@ def values_by_name(tenant: Tenant) -> dict[str, list[Any]]:
         "attribution.store.save(changed)": [AttributionSetting(dimensions=("metadata.team",))],
         "attribution.store.erase(dimension)": ["user"],
         "attribution.store.erase(value)": ["someone"],
-        "attribution.store.costs(dimension)": ["user"],
-        "attribution.store.costs(start)": [now - timedelta(days=2)],
-        "attribution.store.costs(end)": [now + timedelta(days=1)],
-        "attribution.store.costs(values_max)": [MANY],
         "expired_before": [now - timedelta(days=1)],
         "previous_until": [now],
         "retry_after": [timedelta(0)],
@@ -255,12 +251,14 @@ def _questions(tenant: Tenant) -> dict[Any, list[Any]]:
                 width=reports.Width.DAY,
                 only=only,
                 grouping=frozenset(),
+                attribution=attribution,
             )
             for only in (
                 reports.CostFilter(),
                 reports.CostFilter(project_ids=frozenset({tenant.project.id})),
                 reports.CostFilter(api_key_ids=frozenset({tenant.project_key.key.id})),
             )
+            for attribution in (None, "user")
         ],
     }
 

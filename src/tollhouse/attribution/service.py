@@ -1,11 +1,10 @@
-"""Operations on attribution: change what is stored, sum costs by value, and delete a value."""
+"""Operations on attribution: change what is stored, and delete a value."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from tollhouse.attribution import store
-from tollhouse.attribution.errors import AttributionDetailGone, AttributionRangeInvalid
-from tollhouse.attribution.types import AttributedCost, AttributionSetting, ErasedValue
+from tollhouse.attribution.types import AttributionSetting, ErasedValue
 from tollhouse.base.ids import OrganizationId
 from tollhouse.storage import audit
 from tollhouse.storage.batches import in_batches
@@ -13,8 +12,6 @@ from tollhouse.storage.database import Database, Mutation, Transaction
 from tollhouse.storage.leases import LeasedJob
 
 REVISION: Final = "0026"
-DAYS_MAX: Final = 31
-VALUES_MAX: Final = 1_000
 RETAIN_EVERY: Final = timedelta(hours=1)
 
 
@@ -55,23 +52,6 @@ async def erase(tx: Mutation, *, dimension: str, value: str) -> ErasedValue:
         after=ErasedValue(dimension=dimension, days=0),
     )
     return erased
-
-
-async def costs(
-    tx: Transaction, organization_id: OrganizationId, dimension: str, *, start: int, end: int
-) -> list[AttributedCost]:
-    """Return settled costs of a range by value. Their sum is that of the cost report.
-
-    Raises `AttributionRangeInvalid`, and `AttributionDetailGone` for days that are closed.
-    """
-    if not start < end <= start + DAYS_MAX * 86_400:
-        raise AttributionRangeInvalid(days_max=DAYS_MAX)
-    first, last = datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)
-    if await store.is_closed(tx, first.date(), (last - timedelta(seconds=1)).date()):
-        raise AttributionDetailGone
-    return await store.costs(
-        tx, organization_id, dimension, start=first, end=last, values_max=VALUES_MAX
-    )
 
 
 def retention_job(database: Database) -> LeasedJob:

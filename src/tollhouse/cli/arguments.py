@@ -13,7 +13,14 @@ from tollhouse.base.errors import InvalidInput
 from tollhouse.base.ids import PolicyId, parse_policy_id, parse_uuid
 from tollhouse.base.money import PicoUsd, from_decimal_string
 from tollhouse.catalog.types import CHECK_NAME_PATTERN
-from tollhouse.contract.bounds import ErrorCode, ModelName, Name, StatusFilter
+from tollhouse.contract.bounds import (
+    AttributionDimension,
+    CostsGrouping,
+    ErrorCode,
+    ModelName,
+    Name,
+    StatusFilter,
+)
 from tollhouse.contract.decoding import decode
 
 EXPIRES_IN_DAYS_MAX: Final = 36_500
@@ -38,6 +45,14 @@ class _WithStatus(Struct, frozen=True, kw_only=True):
 
 class _WithErrorCode(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode
+
+
+class _Attributed(Struct, frozen=True, kw_only=True):
+    dimension: AttributionDimension
+
+
+class _Grouped(Struct, frozen=True, kw_only=True):
+    by: CostsGrouping
 
 
 class _Policy(click.ParamType[PolicyId]):
@@ -120,6 +135,8 @@ NAME: Final = _Text(_Named)
 MODEL: Final = _Text(_Modelled)
 STATUS: Final = _Text(_WithStatus)
 ERROR_CODE: Final = _Text(_WithErrorCode)
+ATTRIBUTION: Final = _Text(_Attributed)
+COSTS_GROUPING: Final = _Text(_Grouped)
 POLICY: Final = _Policy()
 INSTANT: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 DAY: Final = click.DateTime(["%Y-%m-%d"])

@@ -72,7 +72,7 @@ COMMANDS: Final = {
     ),
     "attribution": Entry(
         "organizations.attribution:command",
-        "Store what requests are for, and show costs by it.",
+        "Store what requests are for.",
     ),
     "audit": Entry("organizations.audit:command", "Show the latest changes, newest first."),
     "request": Entry(

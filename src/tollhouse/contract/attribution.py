@@ -1,16 +1,14 @@
-"""The wire types of attribution: what is stored, costs by value, and deletion of a value."""
+"""The wire types of attribution: what is stored, and deletion of a value."""
 
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
-from tollhouse.contract.bounds import ATTRIBUTION_PATTERN, NonNegative, ReportInstant
-from tollhouse.contract.money import Money
+from tollhouse.contract.bounds import AttributionDimension, NonNegative
 from tollhouse.contract.origins import extension
 
 DIMENSIONS_MAX = 4
 RETENTION_DAYS_MAX = 400
-AttributionDimension = Annotated[str, Meta(pattern=ATTRIBUTION_PATTERN)]
 
 
 class SetAttribution(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,41 +32,6 @@ class AttributionSettings(Struct, frozen=True, kw_only=True):
     object: Literal["organization.attribution"] = "organization.attribution"
     dimensions: list[str]
     retention_days: int
-
-
-class AttributionQuery(Struct, frozen=True, kw_only=True):
-    """The dimension and the range of costs by value, at most 31 days."""
-
-    mark: ClassVar[Meta] = extension("OQ-240")
-
-    dimension: AttributionDimension
-    start_time: ReportInstant
-    end_time: ReportInstant
-
-
-class AttributedResult(Struct, frozen=True, kw_only=True):
-    """Settled usage and costs of one value. `(unrecorded)` are requests without a stored value."""
-
-    mark: ClassVar[Meta] = extension("OQ-240")
-
-    object: Literal["organization.attribution.result"] = "organization.attribution.result"
-    value: str
-    amount: Money
-    requests: NonNegative
-    input_tokens: NonNegative
-    cached_input_tokens: NonNegative
-    output_tokens: NonNegative
-
-
-class AttributedCosts(Struct, frozen=True, kw_only=True):
-    """Costs by value, the dearest first. `total` is their sum, and that of the cost report."""
-
-    mark: ClassVar[Meta] = extension("OQ-240")
-
-    object: Literal["list"] = "list"
-    dimension: str
-    total: Money
-    data: list[AttributedResult]
 
 
 class DeleteAttributedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

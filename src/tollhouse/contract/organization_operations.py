@@ -78,15 +78,6 @@ SET_ATTRIBUTION = _attribution(
     body=attribution.SetAttribution,
     result=attribution.AttributionSettings,
 )
-REPORT_ATTRIBUTION = _attribution(
-    "reportAttribution",
-    f"GET {_ATTRIBUTION}/costs",
-    "Report settled usage and costs by the values of a dimension",
-    "OQ-240",
-    permission=Permission.BILLING_READ,
-    query=attribution.AttributionQuery,
-    result=attribution.AttributedCosts,
-)
 DELETE_ATTRIBUTED_VALUE = _attribution(
     "deleteAttributedValue",
     f"POST {_ATTRIBUTION}/deletions",

@@ -1,21 +1,21 @@
-"""The wire types of the usage report, which has settled tokens, images and requests."""
+"""The wire types of the usage report: settled tokens, images and requests, and their cost."""
 
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import (
-    COST_GROUPINGS_MAX,
     COST_PAGE_SIZE_DEFAULT,
+    USAGE_GROUPINGS_MAX,
     CostCursor,
     CostFilter,
     CostPageSize,
     NonNegative,
     ReportInstant,
+    UsageGrouping,
 )
+from tollhouse.contract.money import Money
 from tollhouse.contract.origins import extension
-
-UsageGrouping = Literal["project_id", "api_key_id", "model"]
 
 
 class UsageQuery(Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
     bucket_width: Literal["1h", "1d"] = "1d"
     project_ids: CostFilter | UnsetType = UNSET
     api_key_ids: CostFilter | UnsetType = UNSET
-    group_by: Annotated[list[UsageGrouping], Meta(max_length=COST_GROUPINGS_MAX)] | UnsetType = (
+    group_by: Annotated[list[UsageGrouping], Meta(max_length=USAGE_GROUPINGS_MAX)] | UnsetType = (
         UNSET
     )
     limit: CostPageSize = COST_PAGE_SIZE_DEFAULT
@@ -50,11 +50,13 @@ class UsageResult(Struct, frozen=True, kw_only=True):
     """The usage of one group in one bucket. `input_tokens` do not include cached ones.
 
     `estimated_requests` counts requests whose tokens Tollhouse counted, because the engine did not.
+    `attribution` is the value of `user`, `safety_identifier` or `metadata.KEY`, if grouped by it.
     """
 
     mark: ClassVar[Meta] = extension("OQ-172")
 
     object: Literal["organization.usage.result"] = "organization.usage.result"
+    amount: Money
     requests: NonNegative
     estimated_requests: NonNegative
     input_tokens: NonNegative
@@ -64,6 +66,7 @@ class UsageResult(Struct, frozen=True, kw_only=True):
     project_id: str | None
     api_key_id: str | None
     model: str | None
+    attribution: str | None
 
 
 class UsageBucket(Struct, frozen=True, kw_only=True):

@@ -1,21 +1,16 @@
-"""Attribution: what is stored, costs by value, and deletion of a value."""
+"""Attribution: what is stored, and deletion of a value."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
-from tollhouse.api.handlers.reports import ReportReader
-from tollhouse.api.wire import money as money_wire
 from tollhouse.attribution import service
-from tollhouse.attribution.types import AttributedCost, AttributionSetting, ErasedValue
+from tollhouse.attribution.types import AttributionSetting, ErasedValue
 from tollhouse.base.ids import OrganizationId
-from tollhouse.base.money import PicoUsd
 from tollhouse.contract import attribution as wire
 from tollhouse.contract.listing import NoQuery
 from tollhouse.keys.types import Admin
 from tollhouse.observability.log import bounded_text
-from tollhouse.storage.database import Database
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +18,6 @@ class AttributionHandlers:
     """Handlers of the operations on attribution."""
 
     database: AdminDatabase
-    reports: ReportReader
 
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/attribution"""
@@ -42,25 +36,6 @@ class AttributionHandlers:
         async with self.database.mutation_by(call) as tx:
             stored = await service.change(tx, changed)
         return OperationAnswer(body=shown_setting(call.organization_id, stored))
-
-    async def costs(
-        self, call: OperationCall[Admin, None, wire.AttributionQuery]
-    ) -> OperationAnswer:
-        """GET /manage/v1/organization/attribution/costs"""
-        query = call.query
-
-        async def read(database: Database) -> list[AttributedCost]:
-            async with database.transaction() as tx:
-                return await service.costs(
-                    tx,
-                    call.organization_id,
-                    query.dimension,
-                    start=query.start_time,
-                    end=query.end_time,
-                )
-
-        found = await self.reports.reads.run(read)
-        return OperationAnswer(body=shown_costs(query.dimension, found))
 
     async def erase(
         self, call: OperationCall[Admin, wire.DeleteAttributedValue, NoQuery]
@@ -89,23 +64,4 @@ def shown_setting(
         id=str(organization_id),
         dimensions=list(setting.dimensions),
         retention_days=setting.retention_days,
-    )
-
-
-def shown_costs(dimension: str, costs: Sequence[AttributedCost]) -> wire.AttributedCosts:
-    """Return costs by value as the interface shows them."""
-    return wire.AttributedCosts(
-        dimension=dimension,
-        total=money_wire.money(PicoUsd(sum(cost.cost_pico_usd for cost in costs))),
-        data=[
-            wire.AttributedResult(
-                value=cost.value,
-                amount=money_wire.money(cost.cost_pico_usd),
-                requests=cost.requests,
-                input_tokens=cost.input_tokens,
-                cached_input_tokens=cost.cached_input_tokens,
-                output_tokens=cost.output_tokens,
-            )
-            for cost in costs
-        ],
     )

@@ -51,7 +51,7 @@ def routes(
         *_policy_routes(database, reports, publication, trials),
         *_money_routes(database, reports, is_sandbox=is_sandbox),
         *_traffic_routes(database, reports),
-        *_attribution_routes(database, reports),
+        *_attribution_routes(database),
     )
 
 
@@ -133,12 +133,11 @@ def _money_routes(
     )
 
 
-def _attribution_routes(database: AdminDatabase, reports: ReportReader) -> tuple[Route, ...]:
-    attribution = AttributionHandlers(database=database, reports=reports)
+def _attribution_routes(database: AdminDatabase) -> tuple[Route, ...]:
+    attribution = AttributionHandlers(database=database)
     return (
         Route(operation=organization_operations.RETRIEVE_ATTRIBUTION, handler=attribution.retrieve),
         Route(operation=organization_operations.SET_ATTRIBUTION, handler=attribution.change),
-        Route(operation=organization_operations.REPORT_ATTRIBUTION, handler=attribution.costs),
         Route(operation=organization_operations.DELETE_ATTRIBUTED_VALUE, handler=attribution.erase),
     )
 

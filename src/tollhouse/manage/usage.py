@@ -1,12 +1,14 @@
-"""Tokens, images and requests by hour or day, and costs as a file."""
+"""Usage and its cost by hour or day, and costs as a file."""
 
 from dataclasses import dataclass
 
 from tollhouse.api.call import FileAnswer, OperationAnswer, OperationCall
 from tollhouse.api.handlers import reports
 from tollhouse.api.handlers.reports import ReportReader
+from tollhouse.api.wire import money as money_wire
 from tollhouse.contract import usage as usage_wire
 from tollhouse.keys.types import Admin
+from tollhouse.reports import rules
 from tollhouse.reports.types import CostSubject, Used
 
 
@@ -43,6 +45,7 @@ class UsageHandlers:
 def _result(used: Used) -> usage_wire.UsageResult:
     group, sums = used.group, used.sums
     return usage_wire.UsageResult(
+        amount=money_wire.money(rules.total(sums)),
         requests=sums.requests,
         estimated_requests=sums.estimated_requests,
         input_tokens=sums.input_tokens,
@@ -52,4 +55,5 @@ def _result(used: Used) -> usage_wire.UsageResult:
         project_id=None if group.project_id is None else str(group.project_id),
         api_key_id=None if group.api_key_id is None else str(group.api_key_id),
         model=group.model,
+        attribution=group.attribution,
     )

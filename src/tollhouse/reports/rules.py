@@ -91,7 +91,7 @@ def cost_lines(used: Sequence[Used]) -> list[CostLine]:
 def _lines(used: Used) -> Iterator[CostLine]:
     group = used.group
     if group.model is None:
-        yield CostLine(group=group, line_item=None, amount=_total(used.sums))
+        yield CostLine(group=group, line_item=None, amount=total(used.sums))
         return
     prefix = f"{group.model}, "
     for part, _, amount in cost_parts(used):
@@ -120,7 +120,8 @@ def _parts(sums: Sums) -> tuple[tuple[CostPart, int, int], ...]:
     )
 
 
-def _total(sums: Sums) -> PicoUsd:
+def total(sums: Sums) -> PicoUsd:
+    """Return the cost of all parts."""
     return PicoUsd(
         sums.input_pico_usd
         + sums.cached_input_pico_usd
@@ -136,8 +137,14 @@ def _added(left: Sums, right: Sums) -> Sums:
     return Sums(**{name: first + second for name, first, second in values})
 
 
-def _order(group: Group) -> tuple[int, int, int, str]:
-    return group.bucket, _rank(group.project_id), _rank(group.api_key_id), group.model or ""
+def _order(group: Group) -> tuple[int, int, int, str, str]:
+    return (
+        group.bucket,
+        _rank(group.project_id),
+        _rank(group.api_key_id),
+        group.attribution or "",
+        group.model or "",
+    )
 
 
 def _rank(identifier: UUID | None) -> int:
@@ -145,8 +152,8 @@ def _rank(identifier: UUID | None) -> int:
     return 0 if identifier is None else identifier.int
 
 
-def _owner(used: Used) -> tuple[UUID | None, UUID | None]:
-    return used.group.project_id, used.group.api_key_id
+def _owner(used: Used) -> tuple[UUID | None, UUID | None, str | None]:
+    return used.group.project_id, used.group.api_key_id, used.group.attribution
 
 
 def _line_item(line: CostLine) -> str:

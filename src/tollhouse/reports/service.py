@@ -1,8 +1,9 @@
 """Operations on reports: build a filter, and read one page."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, parse_uuid
@@ -10,6 +11,7 @@ from tollhouse.reports import rules, store
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.errors import (
     DetailIsGone,
+    GroupingTooFine,
     HoursAreGone,
     InvalidCursor,
     ReportKeyNotFound,
@@ -20,12 +22,17 @@ from tollhouse.reports.types import (
     CostFilter,
     CostQuery,
     CostReport,
+    Dimension,
     PageCursor,
+    Pieces,
     ReportSpan,
     Used,
     Width,
 )
 from tollhouse.storage.database import Database, Transaction
+
+ENTRY_DAYS_MAX: Final = 31
+"""Days of a page whose sums come from entries."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +61,18 @@ def filter_of(project_ids: Iterable[str] | None, api_key_ids: Iterable[str] | No
     )
 
 
+def grouping_of(names: Collection[str]) -> tuple[frozenset[Dimension], str | None]:
+    """Return the fields to group by, and the dimension of attribution or None.
+
+    Raises `GroupingTooFine` for several dimensions of attribution.
+    """
+    fields = {dimension.value for dimension in Dimension}
+    attributions = {name for name in names if name not in fields}
+    if len(attributions) > 1:
+        raise GroupingTooFine
+    return frozenset(map(Dimension, fields.intersection(names))), next(iter(attributions), None)
+
+
 async def page(
     database: Database,
     cursors: Cursors,
@@ -65,8 +84,11 @@ async def page(
     """Return the page at the cursor, or the first page without a cursor."""
     question = asked.question
     place = _place(cursors, organization_id, asked, now=now)
+    buckets_max = asked.buckets_max
+    if question.attribution is not None:
+        buckets_max = min(buckets_max, ENTRY_DAYS_MAX * Width.DAY // question.width)
     async with database.transaction() as tx:
-        report = await read(tx, organization_id, question, place, buckets_max=asked.buckets_max)
+        report = await read(tx, organization_id, question, place, buckets_max=buckets_max)
         if report.next_start is None:
             return Page(report=report, next_cursor=None)
         master_id = await cursors.writing_id(tx)
@@ -101,7 +123,7 @@ async def read(
     await store.hold_still(tx)
     await _refuse_strangers(tx, organization_id, question.only)
     whole = ReportSpan(start=question.start, end=place.end)
-    await _refuse_lost_detail(tx, whole, question.width)
+    await _refuse_lost_detail(tx, whole, question)
     page_ = rules.page_span(place, question.width, buckets_max=buckets_max)
     found = await _found(tx, organization_id, question, rules.inside(page_, whole))
     return CostReport(
@@ -135,18 +157,20 @@ async def _refuse_strangers(
         raise ReportKeyNotFound(unknown)
 
 
-async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, width: Width) -> None:
+async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, question: CostQuery) -> None:
     """Raise `DetailIsGone` or `HoursAreGone` if a piece needs what its retention removed.
 
     Every page checks the whole range, so that a report fails on its first page.
     """
-    pieces = rules.pieces(span, width)
+    pieces = _pieces(span, question)
     for piece in pieces.entries:
         if await store.is_closed(tx, piece):
-            raise DetailIsGone(param=rules.cut_parameter(span, piece, Width.HOUR))
+            is_named = question.attribution is not None
+            param = "group_by" if is_named else rules.cut_parameter(span, piece, Width.HOUR)
+            raise DetailIsGone(param=param)
     for piece in pieces.hours:
         if await store.are_hours_removed(tx, piece):
-            is_by_hour = width is Width.HOUR
+            is_by_hour = question.width is Width.HOUR
             param = "bucket_width" if is_by_hour else rules.cut_parameter(span, piece, Width.DAY)
             raise HoursAreGone(param=param)
 
@@ -154,7 +178,7 @@ async def _refuse_lost_detail(tx: Transaction, span: ReportSpan, width: Width) -
 async def _found(
     tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
-    pieces = rules.pieces(span, question.width)
+    pieces = _pieces(span, question)
     found: list[Used] = []
     if pieces.days is not None:
         found += await store.days(tx, organization_id, question, pieces.days)
@@ -163,6 +187,13 @@ async def _found(
     for piece in pieces.entries:
         found += await store.entries(tx, organization_id, question, piece)
     return found
+
+
+def _pieces(span: ReportSpan, question: CostQuery) -> Pieces:
+    """Return the sources of the sums of a span. No rollup knows values of attribution."""
+    if question.attribution is None:
+        return rules.pieces(span, question.width)
+    return Pieces(days=None, hours=(), entries=(span,))
 
 
 def _project_id(text: str) -> ProjectId:

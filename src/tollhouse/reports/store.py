@@ -2,12 +2,68 @@
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
+from typing import Final
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
 from tollhouse.base.retention import HOURS_KEPT
-from tollhouse.reports.types import CostQuery, Dimension, Group, ReportSpan, Sums, Used
+from tollhouse.reports.types import (
+    DELETED,
+    UNRECORDED,
+    CostQuery,
+    Dimension,
+    Group,
+    ReportSpan,
+    Sums,
+    Used,
+)
 from tollhouse.storage.database import Row, Transaction
+
+_ENTRY_GROUPS: Final = """
+    SELECT floor(extract(epoch FROM admitted_at))::bigint / $9 * $9 AS bucket,
+           CASE WHEN $6 THEN project_id END AS project_id,
+           CASE WHEN $7 THEN api_key_id END AS api_key_id,
+           CASE WHEN $8 THEN model END AS model,
+"""
+_ENTRY_SUMS: Final = """
+           count(*) AS requests,
+           count(*) FILTER (WHERE is_estimated) AS estimated_requests,
+           sum(input_tokens) AS input_tokens,
+           sum(cached_input_tokens) AS cached_input_tokens,
+           sum(output_tokens) AS output_tokens,
+           sum(images) AS images,
+           sum(input_pico) AS input_pico,
+           sum(cached_input_pico) AS cached_input_pico,
+           sum(output_pico) AS output_pico,
+           sum(image_pico) AS image_pico,
+           sum(request_pico) AS request_pico
+      FROM ledger_entries
+"""
+_ENTRY_FILTERS: Final = """
+     WHERE organization_id = $1
+       AND admitted_day BETWEEN $10 AND $11
+       AND phase = 1
+       AND (kind = 'post' OR posted_pico > 0)
+       AND admitted_at >= $2
+       AND admitted_at < $3
+       AND ($4::uuid[] IS NULL OR project_id = ANY($4))
+       AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
+     GROUP BY 1, 2, 3, 4, attribution
+"""
+_ENTRIES: Final = f"{_ENTRY_GROUPS} NULL AS attribution, {_ENTRY_SUMS} {_ENTRY_FILTERS}"
+# A request has at most one value of a dimension, so every entry counts once.
+_NAMES: Final = """
+      LEFT JOIN (
+            SELECT a.request_id, coalesce(v.value, $14) AS value
+              FROM request_attributions a
+              LEFT JOIN attribution_values v
+                ON v.organization_id = $1 AND v.id = a.value_id
+             WHERE a.organization_id = $1
+               AND a.dimension = $12) named
+        ON named.request_id = reservation_id
+"""
+_NAME: Final = "coalesce(named.value, $13) AS attribution,"
+_NAMED_ENTRIES: Final = f"{_ENTRY_GROUPS} {_NAME} {_ENTRY_SUMS} {_NAMES} {_ENTRY_FILTERS}"
 
 
 async def hold_still(tx: Transaction) -> None:  # all organizations: reads no row
@@ -98,34 +154,7 @@ async def entries(
     tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
     """Return the sums of requests admitted in any span, exact to the second; reads every entry."""
-    rows = await tx.fetch_all(
-        """
-        SELECT floor(extract(epoch FROM admitted_at))::bigint / $9 * $9 AS bucket,
-               CASE WHEN $6 THEN project_id END AS project_id,
-               CASE WHEN $7 THEN api_key_id END AS api_key_id,
-               CASE WHEN $8 THEN model END AS model,
-               count(*) AS requests,
-               count(*) FILTER (WHERE is_estimated) AS estimated_requests,
-               sum(input_tokens) AS input_tokens,
-               sum(cached_input_tokens) AS cached_input_tokens,
-               sum(output_tokens) AS output_tokens,
-               sum(images) AS images,
-               sum(input_pico) AS input_pico,
-               sum(cached_input_pico) AS cached_input_pico,
-               sum(output_pico) AS output_pico,
-               sum(image_pico) AS image_pico,
-               sum(request_pico) AS request_pico
-          FROM ledger_entries
-         WHERE organization_id = $1
-           AND admitted_day BETWEEN $10 AND $11
-           AND phase = 1
-           AND (kind = 'post' OR posted_pico > 0)
-           AND admitted_at >= $2
-           AND admitted_at < $3
-           AND ($4::uuid[] IS NULL OR project_id = ANY($4))
-           AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
-         GROUP BY 1, 2, 3, 4
-        """,
+    asked = (
         organization_id,
         _instant(span.start),
         _instant(span.end),
@@ -133,6 +162,11 @@ async def entries(
         question.width.value,
         *_days_of(span),
     )
+    if question.attribution is None:
+        rows = await tx.fetch_all(_ENTRIES, *asked)
+    else:
+        names = question.attribution, UNRECORDED, DELETED
+        rows = await tx.fetch_all(_NAMED_ENTRIES, *asked, *names)
     return [_used(row) for row in rows]
 
 
@@ -262,6 +296,7 @@ def _used(row: Row) -> Used:
             project_id=row["project_id"],
             api_key_id=row["api_key_id"],
             model=row["model"],
+            attribution=row.get("attribution"),
         ),
         sums=Sums(
             requests=int(row["requests"]),

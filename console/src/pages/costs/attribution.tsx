@@ -2,10 +2,9 @@
 
 import { type FormEvent, useCallback, useState } from "react";
 import { type Api, content } from "../../api/client";
-import type { AttributedResult, AttributionSettings } from "../../api/types";
+import type { AttributionSettings } from "../../api/types";
 import type { Span } from "../../base/days";
 import { namesIn } from "../../base/lists";
-import { picoOf } from "../../base/money";
 import { Confirmation } from "../../ui/confirmation";
 import { Count, Empty, Money, Panel } from "../../ui/data";
 import { Dialog } from "../../ui/dialog";
@@ -14,10 +13,10 @@ import { Loaded, useAct, useLoad } from "../../ui/loading";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
+import { compare } from "./breakdown";
+import { type GroupUsage, readUsage } from "./usage";
 
 const PATH = "/manage/v1/organization/attribution";
-const DAYS_MAX = 31;
-const DAY_SECONDS = 86_400;
 
 export function Attribution({ span }: { span: Span }) {
   const { admin } = useSession();
@@ -63,14 +62,9 @@ function Values({ span, dimensions }: { span: Span; dimensions: readonly string[
   const { admin } = useSession();
   const [dimension, setDimension] = useState(dimensions[0] ?? "");
   const [leaving, setLeaving] = useState<string | null>(null);
-  const isTooLong = span.end - span.start > DAYS_MAX * DAY_SECONDS;
   const load = useCallback(
-    async (signal: AbortSignal) => {
-      if (isTooLong) return null;
-      const query = { dimension, start_time: span.start, end_time: span.end };
-      return content(admin.GET(`${PATH}/costs`, { params: { query }, signal }));
-    },
-    [admin, dimension, span, isTooLong],
+    (signal: AbortSignal) => readUsage(admin, span, dimension, signal),
+    [admin, dimension, span],
   );
   const costs = useLoad(load);
   const erase = async () => {
@@ -86,20 +80,16 @@ function Values({ span, dimensions }: { span: Span; dimensions: readonly string[
         options={dimensions.map((name) => ({ value: name, title: name }))}
         onValue={setDimension}
       />
-      {isTooLong ? (
-        <Empty>Choose a range of at most {DAYS_MAX} days.</Empty>
-      ) : (
-        <Loaded of={costs}>
-          {(value) => (
-            <Table
-              caption={`Costs by ${dimension}`}
-              columns={columns(setLeaving)}
-              rows={value?.data ?? []}
-              keyOf={(row) => row.value}
-            />
-          )}
-        </Loaded>
-      )}
+      <Loaded of={costs}>
+        {(value) => (
+          <Table
+            caption={`Costs by ${dimension}`}
+            columns={columns(setLeaving)}
+            rows={[...value].sort(([, one], [, other]) => compare(other.amount, one.amount))}
+            keyOf={([name]) => name}
+          />
+        )}
+      </Loaded>
       {leaving !== null && (
         <Confirmation
           title={`Delete ${leaving}?`}
@@ -115,14 +105,14 @@ function Values({ span, dimensions }: { span: Span; dimensions: readonly string[
   );
 }
 
-function columns(erase: (value: string) => void): ReadonlyArray<Column<AttributedResult>> {
+function columns(erase: (value: string) => void): ReadonlyArray<Column<[string, GroupUsage]>> {
   return [
-    { title: "Value", cell: ({ value }) => <span className="anywhere">{value}</span> },
-    { title: "Requests", cell: ({ requests }) => <Count of={requests} />, isNumeric: true },
-    { title: "Amount", cell: ({ amount }) => <Money of={picoOf(amount.value)} />, isNumeric: true },
+    { title: "Value", cell: ([value]) => <span className="anywhere">{value}</span> },
+    { title: "Requests", cell: ([, { requests }]) => <Count of={requests} />, isNumeric: true },
+    { title: "Amount", cell: ([, { amount }]) => <Money of={amount} />, isNumeric: true },
     {
       title: "",
-      cell: ({ value }) =>
+      cell: ([value]) =>
         !value.startsWith("(") && (
           <button type="button" className="button button-small" onClick={() => erase(value)}>
             Delete

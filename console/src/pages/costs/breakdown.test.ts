@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { namesFrom } from "../../api/names";
 import type { CostBucket } from "../../api/types";
 import { DAY_SECONDS } from "../../base/days";
-import { decimalOf } from "../../base/money";
+import { decimalOf, picoOf } from "../../base/money";
 import { breakdown, costsAsCsv, gathered } from "./breakdown";
-import { usageByModel } from "./usage";
+import { usageByGroup } from "./usage";
 
 const FIRST = Date.UTC(2026, 10, 1) / 1000;
 const NAMES = namesFrom(
@@ -117,14 +117,16 @@ describe("a breakdown of costs", () => {
 describe("usage by model", () => {
   it("adds up the days of each model", () => {
     const used = { object: "organization.usage.result", estimated_requests: 0, images: 0 } as const;
-    const none = { project_id: null, api_key_id: null };
+    const none = { project_id: null, api_key_id: null, attribution: null };
+    const amount = { value: "0.5", currency: "usd" } as const;
     const tokens = { input_tokens: 10, cached_input_tokens: 2, output_tokens: 5 };
-    const results = [{ ...used, ...none, ...tokens, requests: 3, model: "large" }];
+    const results = [{ ...used, ...none, ...tokens, amount, requests: 3, model: "large" }];
     const bucket = { object: "bucket", start_time: FIRST, end_time: FIRST, results } as const;
 
-    const usage = usageByModel([bucket, { ...bucket, results: [...results, ...results] }]);
+    const usage = usageByGroup([bucket, { ...bucket, results: [...results, ...results] }]);
 
-    expect(usage.get("large")).toEqual({ requests: 9, input: 30, cachedInput: 6, output: 15 });
+    const sums = { requests: 9, input: 30, cachedInput: 6, output: 15, amount: picoOf("1.5") };
+    expect(usage.get("large")).toEqual(sums);
     expect(usage.get("small")).toBeUndefined();
   });
 });

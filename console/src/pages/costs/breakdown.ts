@@ -85,7 +85,8 @@ function wordsFor(
   return { name: api_key_id === null ? "" : names.key(api_key_id), detail: project };
 }
 
-function compare<T extends bigint | string>(one: T, other: T): number {
+/** Order ascending. */
+export function compare<T extends bigint | string>(one: T, other: T): number {
   return one < other ? -1 : Number(one > other);
 }
 

@@ -29,7 +29,7 @@ import {
   type Grouping,
   gathered,
 } from "./breakdown";
-import { type ModelUsage, readUsage } from "./usage";
+import { type GroupUsage, readUsage } from "./usage";
 
 const loadChart = () => import("./chart");
 const Chart = lazy(loadChart);
@@ -97,7 +97,7 @@ interface Costing {
   readonly by: Grouping;
   readonly buckets: readonly CostBucket[];
   /** Requests and tokens, where models are told apart. */
-  readonly usage: ReadonlyMap<string, ModelUsage> | null;
+  readonly usage: ReadonlyMap<string, GroupUsage> | null;
   readonly unsettled: number;
 }
 
@@ -108,7 +108,7 @@ async function readCosts(
   signal: AbortSignal,
 ): Promise<Costing> {
   let unsettled = 0;
-  const used = by === "model" ? readUsage(admin, span, signal) : null;
+  const used = by === "model" ? readUsage(admin, span, by, signal) : null;
   const buckets = await walkReport(async (cursor) => {
     const query = {
       start_time: span.start,
@@ -233,12 +233,12 @@ interface GroupsProperties {
   readonly broken: Breakdown;
   readonly by: Grouping;
   readonly drawn: number;
-  readonly usage: ReadonlyMap<string, ModelUsage> | null;
+  readonly usage: ReadonlyMap<string, GroupUsage> | null;
 }
 
-function usageColumns(usage: ReadonlyMap<string, ModelUsage> | null): ReadonlyArray<Column<Group>> {
+function usageColumns(usage: ReadonlyMap<string, GroupUsage> | null): ReadonlyArray<Column<Group>> {
   if (usage === null) return [];
-  const column = (title: string, field: keyof ModelUsage): Column<Group> => ({
+  const column = (title: string, field: Exclude<keyof GroupUsage, "amount">): Column<Group> => ({
     title,
     cell: ({ id }) => <Count of={usage.get(id)?.[field] ?? 0} />,
     isNumeric: true,

@@ -1,27 +1,30 @@
-/** Requests and tokens of each model, beside what they cost. */
+/** Requests, tokens and costs of each model, or of each value that requests name. */
 
 import { type Api, content } from "../../api/client";
 import type { UsageBucket } from "../../api/types";
 import { walkReport } from "../../api/walking";
 import type { Span } from "../../base/days";
+import { type PicoUsd, picoOf } from "../../base/money";
 
 const BUCKETS_MAX = 180;
 
-export interface ModelUsage {
+export interface GroupUsage {
   readonly requests: number;
   readonly input: number;
   readonly cachedInput: number;
   readonly output: number;
+  readonly amount: PicoUsd;
 }
 
-const NOTHING: ModelUsage = { requests: 0, input: 0, cachedInput: 0, output: 0 };
+const NOTHING: GroupUsage = { requests: 0, input: 0, cachedInput: 0, output: 0, amount: 0n };
 
-/** Read the settled usage of a span of days, by the name of the model. */
+/** Read the settled usage of a span of days by `model`, or by a stored value such as `user`. */
 export async function readUsage(
   admin: Api,
   span: Span,
+  by: string,
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, ModelUsage>> {
+): Promise<ReadonlyMap<string, GroupUsage>> {
   const buckets = await walkReport((cursor) =>
     content(
       admin.GET("/manage/v1/organization/usage", {
@@ -29,7 +32,7 @@ export async function readUsage(
           query: {
             start_time: span.start,
             end_time: span.end,
-            group_by: ["model"],
+            group_by: [by],
             limit: BUCKETS_MAX,
             ...cursor,
           },
@@ -38,19 +41,20 @@ export async function readUsage(
       }),
     ),
   );
-  return usageByModel(buckets);
+  return usageByGroup(buckets);
 }
 
-export function usageByModel(buckets: readonly UsageBucket[]): ReadonlyMap<string, ModelUsage> {
-  const usage = new Map<string, ModelUsage>();
+export function usageByGroup(buckets: readonly UsageBucket[]): ReadonlyMap<string, GroupUsage> {
+  const usage = new Map<string, GroupUsage>();
   for (const result of buckets.flatMap(({ results }) => results)) {
-    const model = result.model ?? "";
-    const before = usage.get(model) ?? NOTHING;
-    usage.set(model, {
+    const group = result.attribution ?? result.model ?? "";
+    const before = usage.get(group) ?? NOTHING;
+    usage.set(group, {
       requests: before.requests + result.requests,
       input: before.input + result.input_tokens,
       cachedInput: before.cachedInput + result.cached_input_tokens,
       output: before.output + result.output_tokens,
+      amount: before.amount + picoOf(result.amount.value),
     });
   }
   return usage;

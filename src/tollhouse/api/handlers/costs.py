@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from msgspec import UNSET, UnsetType
+
 from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.handlers import reports
 from tollhouse.api.handlers.reports import ReportReader
@@ -11,6 +13,12 @@ from tollhouse.contract import costs as costs_wire
 from tollhouse.keys.types import Admin
 from tollhouse.reports import rules
 from tollhouse.reports.types import Bucket, CostLine, CostSubject
+
+
+class AttributedCostResult(costs_wire.CostResult, frozen=True, kw_only=True):
+    """A result with its value of attribution, which `/v1` cannot group by."""
+
+    attribution: str | UnsetType = UNSET
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,9 +54,10 @@ def wire_buckets(buckets: Iterable[Bucket]) -> list[costs_wire.CostBucket]:
 
 def _result(line: CostLine) -> costs_wire.CostResult:
     group = line.group
-    return costs_wire.CostResult(
+    return AttributedCostResult(
         amount=costs_wire.CostAmount(value=to_decimal_string(line.amount)),
         line_item=line.line_item,
         project_id=None if group.project_id is None else str(group.project_id),
         api_key_id=None if group.api_key_id is None else str(group.api_key_id),
+        attribution=UNSET if group.attribution is None else group.attribution,
     )

@@ -14,7 +14,7 @@ from tollhouse.reports import service
 from tollhouse.reports.cursors import Cursors
 from tollhouse.reports.focus_export import FocusExport, FocusRange
 from tollhouse.reports.service import Asked, Page
-from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Dimension, Width
+from tollhouse.reports.types import CostQuery, CostReport, CostSubject, Width
 from tollhouse.storage.replica import ReplicaReads
 
 WIDTHS = {"1h": Width.HOUR, "1d": Width.DAY}
@@ -42,13 +42,15 @@ class ReportReader:
         """Return the page that a call asks for."""
         query = call.query
         costs.check(query)
+        grouping, attribution = service.grouping_of(_sent(query.group_by) or ())
         asked = Asked(
             question=CostQuery(
                 subject=subject,
                 start=query.start_time,
                 width=WIDTHS[query.bucket_width],
                 only=service.filter_of(_sent(query.project_ids), _sent(query.api_key_ids)),
-                grouping=frozenset(map(Dimension, _sent(query.group_by) or ())),
+                grouping=grouping,
+                attribution=attribution,
             ),
             end=_sent(query.end_time),
             cursor=_sent(query.page),

@@ -12,6 +12,7 @@ from tollhouse.base.clock import unix_seconds
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import (
+    COSTS_GROUPING,
     INSTANT,
     LISTED_MAX,
     example,
@@ -63,9 +64,12 @@ class Costs(CostPage, frozen=True, kw_only=True):
 )
 @click.option(
     "--by",
-    type=click.Choice([dimension.value for dimension in DIMENSIONS]),
+    type=COSTS_GROUPING,
     multiple=True,
-    help="Group by this. Can be given several times.",
+    help=(
+        "Group by project_id, api_key_id, line_item, and one of user, safety_identifier and"
+        " metadata.KEY. Can be given several times."
+    ),
 )
 @json_option
 @click.pass_obj
@@ -108,12 +112,14 @@ def _refuse_too_many(cursor: PageCursor) -> None:
 
 
 def _query(since: datetime, by: tuple[str, ...]) -> CostQuery:
+    grouping, attribution = service.grouping_of(by)
     return CostQuery(
         subject=CostSubject.COSTS,
         start=unix_seconds(utc(since)),
         width=Width.DAY,
         only=CostFilter(),
-        grouping=frozenset(map(Dimension, by)),
+        grouping=grouping,
+        attribution=attribution,
     )
 
 
@@ -133,8 +139,9 @@ def _show(report: CostReport, by: tuple[str, ...], *, as_json: bool) -> None:
         return
     by_day = [(_day(bucket), rules.cost_lines(bucket.used)) for bucket in report.buckets]
     amounts = [line.amount for _, lines in by_day for line in lines]
-    columns = ("day", *(name for name in DIMENSIONS if name in by), "usd", "bar")
-    output.show_rows(_rows(by_day, most=max(amounts, default=PicoUsd(0))), columns)
+    fields = [name for name in DIMENSIONS if name in by]
+    columns = ("day", *dict.fromkeys((*fields, *by)), "usd", "bar")
+    output.show_rows(_rows(by_day, columns, most=max(amounts, default=PicoUsd(0))), columns)
     total = PicoUsd(sum(amounts))
     click.echo(f"\nTotal: {to_decimal_string(total)} USD")
     if report.unsettled:
@@ -148,13 +155,18 @@ def _show(report: CostReport, by: tuple[str, ...], *, as_json: bool) -> None:
         )
 
 
-def _rows(by_day: list[tuple[str, list[CostLine]]], *, most: PicoUsd) -> list[dict[str, JsonValue]]:
+def _rows(
+    by_day: list[tuple[str, list[CostLine]]], columns: tuple[str, ...], *, most: PicoUsd
+) -> list[dict[str, JsonValue]]:
     """Return a row for each line. A day without settled usage has a row without an amount."""
     rows: list[dict[str, JsonValue]] = []
     for day, lines in by_day:
-        rows += [_row(day, line, most=most) for line in lines]
+        rows += [
+            dict.fromkeys(columns, line.group.attribution) | _row(day, line, most=most)
+            for line in lines
+        ]
         if not lines:
-            rows.append({"day": day} | dict.fromkeys((*DIMENSIONS, "usd", "bar")))
+            rows.append(dict.fromkeys(columns) | {"day": day})
     return rows
 
 

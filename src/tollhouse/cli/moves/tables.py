@@ -3,6 +3,7 @@
 from typing import Final
 
 from tollhouse.alerts import portable as alerts
+from tollhouse.attribution import portable as attribution
 from tollhouse.keys import portable as keys
 from tollhouse.ledger import portable as ledger
 from tollhouse.limits import portable as limits
@@ -19,6 +20,7 @@ MOVING: Final = (
     *limits.TABLES,
     *ledger.TABLES,
     *alerts.TABLES,
+    *attribution.TABLES,
     *storage.TABLES,
 )
 """In the order of their foreign keys."""
@@ -26,6 +28,5 @@ MOVING: Final = (
 STAYING: Final = (
     *("requests", "request_hours", "evaluations", "policy_decisions", "policy_days"),
     "alert_deliveries",
-    *("attribution_values", "request_attributions"),
 )
 """Records of requests, decisions and alerts, which the operator reads in the old cell."""

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation kills test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -48,6 +48,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
 	$(RECORD) TOLLHOUSE_STREAMS=500 $(LONG) tests/faults/test_open_streams.py
 	$(RECORD) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
+	$(RECORD) TOLLHOUSE_KILLS=1000 $(BIN)/python -m tests.endurance kills
 	$(RECORD) TOLLHOUSE_ALERTS=1000 $(LONG) tests/alerts/test_exactly_once.py
 	$(RECORD) TOLLHOUSE_ARCHIVE_ROUNDS=100 $(LONG) tests/archive/test_killed.py tests/archive/test_exporting.py
 	$(RECORD) TOLLHOUSE_EXPORT_EVENTS=1000000 $(LONG) tests/reports/test_exports_equal_ledger.py
@@ -59,6 +60,9 @@ test-long: ## random tests with their full counts, recorded: hours
 simulation: ## 10,000 more seeds of the simulation, recorded, and every interruption of its scenarios
 	$(BIN)/python -m tests.simulation run --seeds 10000 --processes 2 --record
 	$(BIN)/python -m tests.simulation exhaust --record
+
+kills: ## kill -9 of 1,000 workers under load, in rounds of 5 minutes; goes on where it was interrupted
+	TOLLHOUSE_KILLS=$(or $(TOLLHOUSE_KILLS),1000) $(BIN)/python -m tests.endurance kills
 
 test-alerts: ## 1,000 alerts to a receiver that fails half the time, workers killed in between
 	TOLLHOUSE_ALERTS=1000 $(LONG) -n0 tests/alerts/test_exactly_once.py

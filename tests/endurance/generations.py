@@ -1,0 +1,154 @@
+"""The upstream's own log of what it generated, joined with the entries of the ledger."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import msgspec
+
+from tests.endurance.numbered import CallerAnswer
+from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD
+from tollhouse.storage.database import Database, Row
+from tollhouse.testing.answers import answer_to
+from tollhouse.testing.asked import ChatAsked, last_words, prompt_tokens
+from tollhouse.testing.exchanges import Journal, RecordedExchange
+from tollhouse.testing.scripts import script_in
+
+_ENTRIES = """
+    SELECT hold.reservation_id, hold.instance_id, end_.kind, end_.input_tokens,
+           end_.output_tokens, end_.posted_pico, end_.recorded_at
+      FROM ledger_entries hold
+      LEFT JOIN ledger_entries end_
+        ON end_.organization_id = hold.organization_id
+       AND end_.admitted_day = hold.admitted_day
+       AND end_.reservation_id = hold.reservation_id
+       AND end_.phase = 1
+     WHERE hold.phase = 0 AND hold.organization_id = ANY($1)
+"""
+
+Tokens = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """One answer, with the tokens that it has if it is sent to its end."""
+
+    number: int
+    tokens: Tokens
+    exchange: RecordedExchange
+
+    @property
+    def price_pico_usd(self) -> int:
+        return self.tokens[0] * PROMPT_PICO_USD + self.tokens[1] * COMPLETION_PICO_USD
+
+
+class GenerationLog(Journal):
+    """A journal that keeps every generation, however many there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generations: list[Generation] = []
+
+    def open(
+        self, *, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> RecordedExchange:
+        """Add a request that has arrived."""
+        exchange = super().open(method=method, path=path, headers=headers, body=body)
+        asked = msgspec.json.decode(body, type=ChatAsked)
+        words = last_words(asked.messages)
+        if (script := script_in(words)) is not None:
+            answer = answer_to(asked, script, tokens_default=0)
+            self.generations.append(
+                Generation(
+                    number=int(words.split("\n")[1]),
+                    tokens=(prompt_tokens(asked.messages), answer.choice_tokens),
+                    exchange=exchange,
+                )
+            )
+        return exchange
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What the upstream generated, against what the ledger charged and the callers received.
+
+    A generation is written off only if its worker was killed before the charge was committed.
+    """
+
+    generations: int
+    posted: int
+    voided: int
+    written_off: int
+    answered: int
+    answered_written_off: int
+    difference_pico_usd: int
+    faults: list[str] = field(default_factory=list[str])
+
+
+async def compare(
+    database: Database,
+    organizations: Collection[UUID],
+    log: GenerationLog,
+    answers: Sequence[CallerAnswer],
+    *,
+    killed: Collection[UUID],
+) -> Comparison:
+    """Join both by the tokens, which no two generations share, and by the IDs that callers know."""
+    rows = await database.fetch_all(_ENTRIES, list(organizations))
+    entries = {str(row["reservation_id"]): row for row in rows}
+    posts = [row for row in rows if row["kind"] == "post"]
+    written_off = [row for row in rows if row["kind"] == "write_off"]
+    generated = Counter(each.tokens for each in log.generations)
+    charged = Counter((row["input_tokens"], row["output_tokens"]) for row in posts)
+    uncharged = len(generated - charged)
+    paid = [each for each in log.generations if each.tokens in charged]
+    whole = [answer for answer in answers if answer.is_whole]
+    faults = [f"generated twice: {tokens}" for tokens in generated - Counter(set(generated))]
+    faults += [f"charged and not generated: {tokens}" for tokens in charged - generated]
+    faults += [f"not resolved: {row['reservation_id']}" for row in rows if row["kind"] is None]
+    faults += [
+        f"written off, but its worker lives: {row['reservation_id']}"
+        for row in written_off
+        if row["instance_id"] not in killed
+    ]
+    if uncharged > len(written_off):
+        faults.append(f"{uncharged} generations not charged, {len(written_off)} written off")
+    faults += _answer_faults(answers, entries, {each.number: each for each in log.generations})
+    return Comparison(
+        generations=len(log.generations),
+        posted=len(posts),
+        voided=sum(row["kind"] == "void" for row in rows),
+        written_off=len(written_off),
+        answered=len(whole),
+        answered_written_off=sum(_kind(entries, answer) == "write_off" for answer in whole),
+        difference_pico_usd=sum(int(row["posted_pico"]) for row in rows)
+        - sum(each.price_pico_usd for each in paid),
+        faults=faults,
+    )
+
+
+def _kind(entries: Mapping[str, Row], answer: CallerAnswer) -> str | None:
+    row = entries.get(answer.request_id or "")
+    return None if row is None else row["kind"]
+
+
+def _answer_faults(
+    answers: Sequence[CallerAnswer],
+    entries: Mapping[str, Row],
+    generations: Mapping[int, Generation],
+) -> list[str]:
+    """Every whole answer is charged as generated, or written off; no generation is void."""
+    faults: list[str] = []
+    for answer in answers:
+        row = entries.get(answer.request_id or "")
+        generation = generations.get(answer.number)
+        if answer.is_whole and (row is None or row["kind"] not in ("post", "write_off")):
+            faults.append(f"answered, and {row and row['kind']}: {answer}")
+        elif row is not None and row["kind"] == "post":
+            tokens = row["input_tokens"], row["output_tokens"]
+            if generation is None or generation.tokens != tokens:
+                faults.append(f"charged {tokens} for {generation}: {answer}")
+        elif row is not None and row["kind"] == "void" and generation is not None:
+            faults.append(f"void, but generated: {generation}")
+    return faults

@@ -1,0 +1,126 @@
+"""How long a key takes to be refused says nothing of how near it is to a real one.
+
+As dudect measures: two classes of input in random order, and Welch's t between their times, of all
+and of the faster ones. Beyond 4.5 the classes can be told apart. The form of a key is checked
+without a secret: that time follows from what the caller sent, and is left out here.
+"""
+
+import asyncio
+import gc
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from statistics import fmean, quantiles, variance
+
+import pytest
+import pytest_asyncio
+
+from tests.support import seeds
+from tests.support.credentials import (
+    CHECKSUM_LENGTH,
+    PROJECT_PREFIX,
+    RANDOM_LENGTH,
+    checksum,
+    unknown_key,
+)
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.base.clock import HeldClock
+from tollhouse.base.tasks import Tasks
+from tollhouse.keys.directory import KeyDirectory
+from tollhouse.keys.secrets import Peppers
+from tollhouse.storage.database import Database
+
+MEASURES = int(os.environ.get("TOLLHOUSE_TIMED_KEYS", "40000"))
+T_MAX = 4.5
+KEYS = 2_000
+"""Of each class, drawn anew for each round: two small sets of keys differ by themselves."""
+MEASURES_PER_ROUND = 20_000
+KEPT_PERCENT = (99, 90, 50)
+SHARED = len(PROJECT_PREFIX) + RANDOM_LENGTH - 8
+
+pytestmark = [pytest.mark.clock, pytest.mark.asyncio(loop_scope="module")]
+
+Times = tuple[list[int], list[int]]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def key(org: OrganizationFixture) -> str:
+    return (await org.project_key(await org.project())).value
+
+
+def near_and_far(key: str) -> tuple[list[str], list[str]]:
+    """Sound keys that share 35 of 43 random characters with a real one, and others.
+
+    They are made in turns, so that neither class lies elsewhere in memory.
+    """
+    near: list[str] = []
+    far: list[str] = []
+    for _ in range(KEYS):
+        for keys, shared in ((near, SHARED), (far, len(PROJECT_PREFIX))):
+            body = key[:shared] + unknown_key(PROJECT_PREFIX)[shared:-CHECKSUM_LENGTH]
+            keys.append(body + checksum(body))
+    return near, far
+
+
+def measure(act: Callable[[str], object], classes: Sequence[Sequence[str]], times: Times) -> None:
+    """Add the times that `act` takes with inputs of both classes, in random order."""
+    chance = seeds.chance(len(times[0]))
+    drawn = [chance.randrange(2) for _ in range(MEASURES_PER_ROUND)]
+    inputs = [chance.choice(classes[each]) for each in drawn]
+    clock = time.perf_counter_ns
+    gc.disable()
+    try:
+        for each, value in zip(drawn, inputs, strict=True):
+            begun = clock()
+            act(value)
+            times[each].append(clock() - begun)
+    finally:
+        gc.enable()
+
+
+def largest_t(times: Times) -> float:
+    """Return the largest |t| between the two, of all but the slowest and of the faster ones."""
+    percents = quantiles([*times[0], *times[1]], n=100)
+    return max(abs(welch(*times, bound=percents[kept - 1])) for kept in KEPT_PERCENT)
+
+
+def welch(first: Sequence[int], second: Sequence[int], *, bound: float) -> float:
+    a, b = ([each for each in times if each <= bound] for times in (first, second))
+    return (fmean(a) - fmean(b)) / (variance(a) / len(a) + variance(b) / len(b)) ** 0.5
+
+
+@pytest.mark.guarantee("T21")
+async def test_a_refusal_takes_as_long_near_a_real_key(
+    database: Database, peppers: Peppers, key: str
+) -> None:
+    tasks, times = Tasks(), Times(([], []))
+    clock = HeldClock(datetime.now(UTC))
+    directory = KeyDirectory(database, peppers, clock, tasks, cache_size=10_000)
+
+    def refuse(value: str) -> None:
+        with suppress(StopIteration):
+            directory.find(value).send(None)
+
+    for _ in range(0, MEASURES, MEASURES_PER_ROUND):
+        near, far = near_and_far(key)
+        assert await directory.find(key) is not None
+        unknown = [key for pair in zip(near, far, strict=True) for key in pair]
+        assert not any(await asyncio.gather(*map(directory.find, unknown)))
+        measure(refuse, (near, far), times)
+
+    assert largest_t(times) < T_MAX
+    await tasks.drain(deadline_seconds=5)
+
+
+async def test_a_comparison_that_stops_at_the_first_difference_is_found(key: str) -> None:
+    times = Times(([], []))
+
+    measure(
+        lambda value: all(mine == other for mine, other in zip(value, key, strict=True)),
+        near_and_far(key),
+        times,
+    )
+
+    assert largest_t(times) > 10 * T_MAX

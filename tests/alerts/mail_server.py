@@ -4,7 +4,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -19,6 +19,9 @@ class MailReceiver:
     refused: set[str] = field(default_factory=set[str])
     """Recipients that do not exist."""
     is_busy: bool = False
+    is_slow: bool = False
+    """Whether the answer about a recipient never ends."""
+    abandoned: asyncio.Event = field(default_factory=asyncio.Event)
     messages: list[EmailMessage] = field(default_factory=list[EmailMessage])
     recipients: list[list[str]] = field(default_factory=list[list[str]])
     logins: list[str] = field(default_factory=list[str])
@@ -45,12 +48,11 @@ class MailReceiver:
                 case "MAIL":
                     answer = "451 busy, come again" if self.is_busy else "250 ok"
                 case "RCPT":
-                    address = line.partition("<")[2].partition(">")[0]
-                    if address in self.refused:
-                        answer = "550 no such user"
-                    else:
-                        envelope.append(address)
-                        answer = "250 ok"
+                    if self.is_slow:
+                        await self._answer_slowly(reader, writer)
+                        return
+                    envelope.append(line.partition("<")[2].partition(">")[0])
+                    answer = "550 no such user" if self.refused.issuperset(envelope) else "250 ok"
                 case "DATA":
                     writer.write(b"354 go on\r\n")
                     content = await reader.readuntil(b"\r\n.\r\n")
@@ -65,6 +67,18 @@ class MailReceiver:
                 case _:
                     answer = "250 ok"
             writer.write(f"{answer}\r\n".encode())
+        writer.close()
+
+    async def _answer_slowly(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Go on with one answer until the client has closed the connection."""
+        is_open = True
+        while is_open:
+            writer.write(b"250-ok so far\r\n")
+            with suppress(TimeoutError):
+                is_open = bool(await asyncio.wait_for(reader.read(1), 0.1))
+        self.abandoned.set()
         writer.close()
 
 

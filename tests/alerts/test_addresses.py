@@ -4,14 +4,17 @@ import asyncio
 import ssl
 from ipaddress import ip_network
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from tests.alerts.receiver import Receiver, running_receiver
 from tests.support.certificates import make_certificates
-from tollhouse.alerts import rules, webhook
+from tollhouse.alerts import rules
 from tollhouse.alerts.errors import AlertDestinationRefused
 from tollhouse.alerts.types import DeliveryAttempt
+from tollhouse.alerts.webhook import RESOLVING_PER_ORGANIZATION_MAX, WebhookClient
+from tollhouse.base.ids import OrganizationId, time_ordered_uuid
 
 PRIVATE = (
     *("127.0.0.1", "127.255.255.254", "0.0.0.0", "10.0.0.1", "172.16.0.1", "172.31.255.255"),
@@ -54,14 +57,12 @@ def test_the_operator_allows_networks_also_in_their_mapped_form() -> None:
 async def _post(
     url: str, *, networks: tuple[str, ...] = (), tls: ssl.SSLContext | None = None
 ) -> DeliveryAttempt:
-    return await webhook.post(
-        url,
-        {},
-        b"{}",
+    client = WebhookClient(
         seconds=60,
         networks=tuple(map(ip_network, networks)),
         tls=tls or ssl.create_default_context(),
     )
+    return await client.post(OrganizationId(time_ordered_uuid()), url, {}, b"{}")
 
 
 @pytest.mark.parametrize("host", SPELLINGS)
@@ -116,6 +117,36 @@ async def test_the_certificate_must_be_of_the_host_and_of_a_trusted_authority(
     assert trusted.is_delivered
     assert untrusted.error == other_name.error == "TLS failed: CERTIFICATE_VERIFY_FAILED"
     assert len(receiver.received) == 1
+
+
+async def test_a_name_server_that_never_answers_holds_up_nothing_else() -> None:
+    has_ended = Event()
+    asked: list[str] = []
+
+    def look_up(host: str, *_: object, **__: object) -> list[object]:
+        asked.append(host)
+        if host == "silent.example":
+            has_ended.wait()
+        return [(None, None, None, "", ("10.0.0.1", 443))]
+
+    client = WebhookClient(
+        seconds=0.2, networks=(), tls=ssl.create_default_context(), look_up=look_up
+    )
+    one, other = (OrganizationId(time_ordered_uuid()) for _ in range(2))
+    try:
+        silent = [client.post(one, "https://silent.example/", {}, b"{}") for _ in range(50)]
+        attempts = await asyncio.gather(*silent)
+        more = await client.post(one, "https://silent.example/", {}, b"{}")
+        neighbour = await client.post(other, "https://private.example/", {}, b"{}")
+        await asyncio.get_running_loop().getaddrinfo("localhost", 1)
+    finally:
+        has_ended.set()
+
+    assert not any(attempt.is_delivered for attempt in attempts)
+    assert more.error == "the host name cannot be resolved"
+    assert neighbour.error is not None
+    assert "not public" in neighbour.error
+    assert asked.count("silent.example") == RESOLVING_PER_ORGANIZATION_MAX
 
 
 @pytest.mark.parametrize(

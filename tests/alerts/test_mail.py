@@ -1,5 +1,6 @@
 """Alerts by e-mail, over a mail server with STARTTLS and a login."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ async def receiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
         yield running
 
 
-def server_at(receiver: MailReceiver, host: str = "localhost") -> MailServer:
+def server_at(receiver: MailReceiver, host: str = "localhost", seconds: float = 30) -> MailServer:
     return MailServer(
         host=host,
         port=receiver.port,
@@ -35,7 +36,7 @@ def server_at(receiver: MailReceiver, host: str = "localhost") -> MailServer:
         user="tollhouse",
         password="a password",
         sender="alerts@tollhouse.example",
-        seconds=30,
+        seconds=seconds,
     )
 
 
@@ -84,6 +85,40 @@ async def test_a_busy_server_is_asked_again_with_the_same_message_id(
     assert "busy" in busy.last_error
     assert (delivered.state, delivered.attempts) == (DeliveryState.DELIVERED, 2)
     assert len(receiver.messages) == 1
+
+
+async def test_an_attempt_that_timed_out_ends_its_connection(
+    org: OrganizationFixture, new_deliverer: NewDeliverer, receiver: MailReceiver
+) -> None:
+    await send_test(org)
+    receiver.is_slow = True
+
+    server = server_at(receiver, seconds=2)
+    await new_deliverer(mail_server=server, retry_seconds=60.0).run()
+    await asyncio.wait_for(receiver.abandoned.wait(), 30)
+
+    [delivery] = await outbox(org)
+    assert (delivery.state, receiver.messages) == (DeliveryState.PENDING, [])
+    assert "no answer within 4 s" in (delivery.last_error or "")
+
+
+async def test_a_message_that_cannot_be_written_holds_up_no_other(
+    org: OrganizationFixture, new_deliverer: NewDeliverer, receiver: MailReceiver
+) -> None:
+    await send_test(org)
+    await send_test(org)
+    async with org.database.transaction() as tx:
+        await tx.execute(
+            """
+            UPDATE alert_subscriptions SET emails = ARRAY['a@b.example\nBcc: c@d.example']
+             WHERE id = (SELECT min(id::text)::uuid FROM alert_subscriptions)
+            """
+        )
+
+    await new_deliverer(mail_server=server_at(receiver), attempts_max=1).run()
+
+    states = sorted(delivery.state for delivery in await outbox(org))
+    assert states == [DeliveryState.DELIVERED, DeliveryState.FAILED]
 
 
 async def test_recipients_that_do_not_exist_are_not_tried_again(

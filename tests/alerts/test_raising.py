@@ -236,6 +236,22 @@ async def test_matches_of_one_policy_in_one_hour_are_raised_once(org: Organizati
     assert (alert.type, alert.details["policy_id"]) == (AlertType.POLICY_MATCHES, str(one))
 
 
+async def test_matches_that_are_written_after_their_hour_are_raised_for_it(
+    org: OrganizationFixture,
+) -> None:
+    await subscribe(org, AlertThresholds(policy_matches_per_hour=2))
+    policy = time_ordered_uuid()
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+
+    for at in (hour, hour - timedelta(seconds=1), hour - timedelta(hours=1, seconds=1)):
+        await _match(org, policy, at, "match")
+    assert await outbox(org) == []
+    await _match(org, policy, hour - timedelta(seconds=2), "match")
+
+    [alert] = await outbox(org)
+    assert datetime.fromisoformat(alert.details["hour"]) == hour - timedelta(hours=1)
+
+
 async def test_a_backend_that_stays_down_is_raised_once_for_all_workers(
     org: OrganizationFixture,
 ) -> None:

@@ -66,7 +66,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     rotated = patient.bash(rotate).stdout
 
     assert "whsec_" in subscribed
-    assert made["cap_percents"] == [80, 100]
+    assert made["cap_percents"] == [80, 95]
     assert "This is a test alert." in deliveries
     assert "whsec_" in rotated
     assert "backend_down" in patient.bash(own).stdout

@@ -12,11 +12,12 @@ from typing import Final
 
 import msgspec
 
-from tollhouse.alerts import rules, store, webhook
+from tollhouse.alerts import rules, store
 from tollhouse.alerts.mail import MailServer
 from tollhouse.alerts.rules import Networks
 from tollhouse.alerts.service import REVISION
 from tollhouse.alerts.types import ClaimedDelivery, DeliveryAttempt, DeliveryState
+from tollhouse.alerts.webhook import WebhookClient
 from tollhouse.base.clock import Clock, unix_seconds
 from tollhouse.observability import alert_metrics
 from tollhouse.storage import revisions
@@ -60,12 +61,16 @@ class AlertDeliverer:
         self._sealer = sealer
         self._clock = clock
         self._config = config
-        self._tls = ssl.create_default_context()
+        self._webhooks = WebhookClient(
+            seconds=config.seconds, networks=config.networks, tls=ssl.create_default_context()
+        )
 
     async def run(self) -> None:
         """Attempt all alerts that are due."""
         while claimed := await self._claim():
-            await asyncio.gather(*map(self._deliver, claimed))
+            ended = await asyncio.gather(*map(self._deliver, claimed), return_exceptions=True)
+            for failure in filter(None, ended):
+                raise failure
 
     def jobs(self) -> tuple[LeasedJob, ...]:
         """Return the jobs that deliver, and that delete old deliveries."""
@@ -157,15 +162,7 @@ class AlertDeliverer:
                 [secret.decode() for secret in secrets], str(delivery.id), timestamp, body
             ),
         }
-        config = self._config
-        return await webhook.post(
-            claimed.url,
-            headers,
-            body,
-            seconds=config.seconds,
-            networks=config.networks,
-            tls=self._tls,
-        )
+        return await self._webhooks.post(delivery.organization_id, claimed.url, headers, body)
 
 
 class BackendWatch:

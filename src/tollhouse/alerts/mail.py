@@ -2,16 +2,23 @@
 
 import asyncio
 import smtplib
+import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import format_datetime
+from threading import Event
+from typing import Final
 
 from tollhouse.alerts import rules
 from tollhouse.alerts.types import AlertDelivery, DeliveryAttempt
 
-_PERMANENT_FROM = 500
+THREADS: Final = 4
+"""Messages that are sent at the same time."""
+_PERMANENT_FROM: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,13 +33,27 @@ class MailServer:
     sender: str
     seconds: float
 
+    threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(THREADS, "alert-mail")
+    )
+
     async def send(self, alert: AlertDelivery, recipients: Sequence[str]) -> DeliveryAttempt:
-        """Send one message to all recipients and return its outcome. Never raises."""
-        message = mail_message(alert, self.sender, recipients)
+        """Send one message to all recipients and return its outcome. Never raises.
+
+        When the time is over, the connection is cut: no message is accepted after that.
+        """
+        opened: list[smtplib.SMTP] = []
+        is_over = Event()
         try:
+            message = mail_message(alert, self.sender, recipients)
             async with asyncio.timeout(2 * self.seconds):
-                await asyncio.to_thread(self._send, message)
+                await asyncio.get_running_loop().run_in_executor(
+                    self.threads, self._send, message, opened, is_over
+                )
         except TimeoutError:
+            is_over.set()
+            for server in opened:
+                _cut(server)
             return DeliveryAttempt(error=f"SMTP: no answer within {2 * self.seconds:g} s")
         except smtplib.SMTPResponseException as failure:
             said = failure.smtp_error
@@ -45,12 +66,17 @@ class MailServer:
                 error="SMTP: the recipients were refused",
                 is_final=min(codes) >= _PERMANENT_FROM,
             )
-        except (smtplib.SMTPException, OSError) as failure:
+        except (smtplib.SMTPException, OSError, ValueError) as failure:
             return DeliveryAttempt(error=f"SMTP: {failure}"[:200])
         return DeliveryAttempt()
 
-    def _send(self, message: EmailMessage) -> None:
+    def _send(self, message: EmailMessage, opened: list[smtplib.SMTP], is_over: Event) -> None:
+        if is_over.is_set():
+            return
         with self._connection() as server:
+            opened.append(server)
+            if is_over.is_set():
+                return
             if self.tls == "starttls":
                 server.starttls(context=ssl.create_default_context())
             if self.user is not None:
@@ -62,6 +88,14 @@ class MailServer:
             return smtplib.SMTP(self.host, self.port, timeout=self.seconds)
         context = ssl.create_default_context()
         return smtplib.SMTP_SSL(self.host, self.port, timeout=self.seconds, context=context)
+
+
+def _cut(server: smtplib.SMTP) -> None:
+    """End a connection in use by another thread, which then raises."""
+    if server.sock is not None:
+        with suppress(OSError):
+            # That of an encrypted socket would first go on in plain text.
+            socket.socket.shutdown(server.sock, socket.SHUT_RDWR)
 
 
 def mail_message(alert: AlertDelivery, sender: str, recipients: Sequence[str]) -> EmailMessage:

@@ -1,4 +1,4 @@
-"""Log and count spending alerts, which are inserted as rows when they are raised."""
+"""Log and count spending alerts, which are a queue of rows: inserted when raised, then removed."""
 
 import logging
 
@@ -12,7 +12,7 @@ BATCH_MAX = 100
 
 
 async def notice(database: Database) -> None:
-    """Log and count all alerts that were not logged before, oldest first."""
+    """Log, count and remove all alerts that were not logged before, oldest first."""
     is_full = True
     while is_full:
         async with database.transaction() as tx:
@@ -26,8 +26,7 @@ async def _notice_some(tx: Transaction) -> int:
     """
     rows = await tx.fetch_all(
         """
-        UPDATE spending_alerts
-           SET noticed_at = clock_timestamp()
+        DELETE FROM spending_alerts
          WHERE id = ANY (ARRAY (
                 SELECT id
                   FROM spending_alerts

@@ -16,7 +16,7 @@ const DESTINATIONS = [
 ] as const;
 
 const FIELDS = [
-  { name: "caps", label: "Shares of caps (%)", hint: "Of any cap, such as 50, 80, 100." },
+  { name: "caps", label: "Shares of caps (%)", hint: "Of any cap, such as 50, 80, 95." },
   { name: "credits", label: "Shares of the credit (%)", hint: "Of all credit so far." },
   { name: "below", label: "Credit left (USD)", hint: "At or below this amount." },
   { name: "matches", label: "Policy matches in an hour", hint: "Of one policy." },

@@ -12,7 +12,7 @@ export interface TypedThresholds {
 }
 
 export const NOTHING_TYPED: TypedThresholds = {
-  caps: "80, 100",
+  caps: "80, 95",
   credits: "",
   below: "",
   matches: "",

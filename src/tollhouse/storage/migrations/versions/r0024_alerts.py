@@ -124,14 +124,13 @@ CREATE FUNCTION alert_raise_cap(
 $$
 """
 
-# Past windows keep their counters, and a new limit is copied into these as well.
+# Past windows keep their counters. Their alerts would come too late for anything to be done.
 _ON_COUNTER: Final = """
 CREATE FUNCTION alert_on_counter() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_period text := CASE NEW.window_start WHEN '-infinity' THEN 'lifetime' ELSE 'month' END;
 BEGIN
-    IF NEW.limit_pico IS NOT DISTINCT FROM OLD.limit_pico
-       OR NEW.window_start = alert_window(v_period) THEN
+    IF NEW.window_start = alert_window(v_period) THEN
         PERFORM alert_raise_cap(
             NEW, v_period, NEW.window_start, NEW.limit_pico, NEW.settled_pico,
             coalesce(div(OLD.settled_pico * 100, nullif(OLD.limit_pico, 0)), -1), NULL);
@@ -253,25 +252,27 @@ END
 $$
 """
 
-# Counts no further than the threshold, and not at all once the hour's alert exists.
+# Counts no further than the threshold, and not at all once the hour's alert exists. The hour is
+# that of the evaluation: decisions are written some time after it.
 _ON_MATCH: Final = """
 CREATE FUNCTION alert_on_match() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    v_hour timestamptz := date_trunc('hour', clock_timestamp(), 'UTC');
 BEGIN
     INSERT INTO alert_deliveries (organization_id, id, subscription_id, type, dedup_key, details)
     SELECT s.organization_id, alert_id(), s.id, 'policy.match_rate_reached', k.dedup_key,
-           jsonb_build_object('policy_id', m.policy_id, 'hour', v_hour,
+           jsonb_build_object('policy_id', m.policy_id, 'hour', m.hour,
                               'threshold', s.policy_matches_per_hour,
                               'name', (SELECT p.name FROM policies p
                                         WHERE p.organization_id = s.organization_id
                                           AND p.id = m.policy_id))
-      FROM (SELECT DISTINCT organization_id, policy_id FROM decided WHERE outcome = 'match') m
+      FROM (SELECT DISTINCT organization_id, policy_id,
+                   date_trunc('hour', evaluated_at, 'UTC') AS hour
+              FROM decided
+             WHERE outcome = 'match') m
       JOIN alert_subscriptions s
         ON s.organization_id = m.organization_id
        AND s.policy_matches_per_hour IS NOT NULL
      CROSS JOIN LATERAL (
-            SELECT concat_ws(' ', 'matches', m.policy_id, extract(epoch FROM v_hour)::bigint,
+            SELECT concat_ws(' ', 'matches', m.policy_id, extract(epoch FROM m.hour)::bigint,
                              s.policy_matches_per_hour) AS dedup_key) k
      WHERE NOT EXISTS (
             SELECT FROM alert_deliveries d
@@ -283,9 +284,10 @@ BEGIN
               FROM (SELECT FROM policy_decisions p
                      WHERE p.organization_id = m.organization_id
                        AND p.policy_id = m.policy_id
-                       AND p.day >= (v_hour AT TIME ZONE 'UTC')::date
+                       AND p.day >= (m.hour AT TIME ZONE 'UTC')::date - 1
                        AND p.outcome = 'match'
-                       AND p.evaluated_at >= v_hour
+                       AND p.evaluated_at >= m.hour
+                       AND p.evaluated_at < m.hour + interval '1 hour'
                      LIMIT s.policy_matches_per_hour) matches)
     ON CONFLICT DO NOTHING;
     RETURN NULL;

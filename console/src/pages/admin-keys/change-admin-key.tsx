@@ -5,8 +5,8 @@ import { content } from "../../api/client";
 import type { AdminKey } from "../../api/types";
 import { Confirmation } from "../../ui/confirmation";
 import { Dialog } from "../../ui/dialog";
+import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { PermissionFields } from "./permission-fields";
 import { known } from "./permissions";
@@ -46,19 +46,12 @@ export function NarrowAdminKey({ apiKey, isOwn, onChanged, onClose }: ChangeProp
         </p>
         {isOwn && <OwnKeyNotice />}
         <PermissionFields offered={held} chosen={kept} onChosen={setKept} />
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            className="button button-main"
-            disabled={act.isBusy || kept.length === 0 || kept.length === held.length}
-          >
-            Narrow key
-          </button>
-        </div>
+        <FormEnd
+          act={act}
+          verb="Narrow key"
+          isDisabled={kept.length === 0 || kept.length === held.length}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );

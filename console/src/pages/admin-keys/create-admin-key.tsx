@@ -7,9 +7,9 @@ import { DAY_SECONDS, dayFrom, isoDay } from "../../base/days";
 import { CopyLine } from "../../ui/copying";
 import { Dialog } from "../../ui/dialog";
 import { SelectField, TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
 import { useNow } from "../../ui/now";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { PermissionFields } from "./permission-fields";
 import { PERMISSIONS, PRESETS, type Preset, permissionsOf } from "./permissions";
@@ -111,19 +111,12 @@ function AdminKeyForm({ onValue, onClose }: AdminKeyFormProperties) {
         value={lastDay}
         onValue={setLastDay}
       />
-      {act.failure !== null && <Refusal failure={act.failure} />}
-      <div className="row row-end">
-        <button type="button" className="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button
-          type="submit"
-          className="button button-main"
-          disabled={act.isBusy || permissions.length === 0}
-        >
-          Create key
-        </button>
-      </div>
+      <FormEnd
+        act={act}
+        verb="Create key"
+        isDisabled={permissions.length === 0}
+        onClose={onClose}
+      />
     </form>
   );
 }

@@ -5,8 +5,8 @@ import { content, idempotencyKey } from "../../api/client";
 import { CopyLine } from "../../ui/copying";
 import { Dialog } from "../../ui/dialog";
 import { Choices, TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { isWrong, NOTHING_TYPED, thresholdsOf } from "./thresholds";
 
@@ -81,19 +81,7 @@ export function CreateAlert({ onCreated, onClose }: CreateAlertProperties) {
             onValue={(value) => setForm({ ...form, [field.name]: value })}
           />
         ))}
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            className="button button-main"
-            disabled={act.isBusy || thresholds === null}
-          >
-            Subscribe
-          </button>
-        </div>
+        <FormEnd act={act} verb="Subscribe" isDisabled={thresholds === null} onClose={onClose} />
       </form>
     </Dialog>
   );

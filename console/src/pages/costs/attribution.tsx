@@ -9,8 +9,8 @@ import { Confirmation } from "../../ui/confirmation";
 import { Count, Empty, Money, Panel } from "../../ui/data";
 import { Dialog } from "../../ui/dialog";
 import { Choices, TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { Loaded, useAct, useLoad } from "../../ui/loading";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
 import { compare } from "./breakdown";
@@ -161,15 +161,7 @@ function Change({ admin, known, onChanged, onClose }: ChangeProperties) {
           onValue={setDays}
           required
         />
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="button button-main" disabled={act.isBusy}>
-            Save
-          </button>
-        </div>
+        <FormEnd act={act} verb="Save" onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -5,8 +5,8 @@ import { content, idempotencyKey } from "../../api/client";
 import { typed } from "../../base/money";
 import { Dialog } from "../../ui/dialog";
 import { TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 
 interface TestPaymentProperties {
@@ -47,19 +47,7 @@ export function TestPayment({ onPaid, onClose }: TestPaymentProperties) {
           required
           autoFocus
         />
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            className="button button-main"
-            disabled={act.isBusy || value === null}
-          >
-            Add credit
-          </button>
-        </div>
+        <FormEnd act={act} verb="Add credit" isDisabled={value === null} onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -10,9 +10,9 @@ import { Confirmation } from "../../ui/confirmation";
 import { Empty, Panel } from "../../ui/data";
 import { Dialog } from "../../ui/dialog";
 import { SelectField, TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { Loaded, useAct, useLoad } from "../../ui/loading";
 import { useNames } from "../../ui/names";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { CapMeter, PERIODS } from "./cap-meter";
 import { idsOf, type Scoped, ScopeFields, scopedBy, scopeName } from "./scope";
@@ -164,15 +164,7 @@ function SetCap({ cap, onSet, onClose }: SetCapProperties) {
           onValue={setAlert}
           required
         />
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="button button-main" disabled={act.isBusy || !isSound}>
-            Set cap
-          </button>
-        </div>
+        <FormEnd act={act} verb="Set cap" isDisabled={!isSound} onClose={onClose} />
       </form>
     </Dialog>
   );

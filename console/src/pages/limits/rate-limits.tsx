@@ -8,9 +8,9 @@ import { Confirmation } from "../../ui/confirmation";
 import { Count, Empty, Panel } from "../../ui/data";
 import { Dialog } from "../../ui/dialog";
 import { TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { Loaded, useAct, useLoad } from "../../ui/loading";
 import { useNames } from "../../ui/names";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
 import { idsOf, ScopeFields, scopedBy, scopeName } from "./scope";
@@ -162,15 +162,7 @@ function SetLimit({ limit, onSet, onClose }: SetLimitProperties) {
         <p className="quiet">
           An empty field sets no limit. The new values replace the earlier ones.
         </p>
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="button button-main" disabled={act.isBusy || !isSound}>
-            Set limit
-          </button>
-        </div>
+        <FormEnd act={act} verb="Set limit" isDisabled={!isSound} onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -8,9 +8,9 @@ import { DAY_SECONDS, dayFrom, isoDay } from "../../base/days";
 import { namesIn } from "../../base/lists";
 import { Dialog } from "../../ui/dialog";
 import { CheckField, TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
 import { useNow } from "../../ui/now";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { NewValue } from "./new-value";
 
@@ -109,19 +109,12 @@ function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
         value={models}
         onValue={setModels}
       />
-      {act.failure !== null && <Refusal failure={act.failure} />}
-      <div className="row row-end">
-        <button type="button" className="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button
-          type="submit"
-          className="button button-main"
-          disabled={act.isBusy || permissions.length === 0}
-        >
-          Create key
-        </button>
-      </div>
+      <FormEnd
+        act={act}
+        verb="Create key"
+        isDisabled={permissions.length === 0}
+        onClose={onClose}
+      />
     </form>
   );
 }

@@ -8,8 +8,8 @@ import { linesIn } from "../../base/lists";
 import { Dialog } from "../../ui/dialog";
 import { download } from "../../ui/download";
 import { TextArea } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 
 const NAMES_MAX = 100;
@@ -57,19 +57,12 @@ export function CreateKeys({ projectId, onCreated, onClose }: CreateKeysProperti
           required
           autoFocus
         />
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            className="button button-main"
-            disabled={act.isBusy || names.length === 0 || isTooLong}
-          >
-            Create keys
-          </button>
-        </div>
+        <FormEnd
+          act={act}
+          verb="Create keys"
+          isDisabled={names.length === 0 || isTooLong}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );

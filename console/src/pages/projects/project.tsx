@@ -9,10 +9,10 @@ import { Confirmation } from "../../ui/confirmation";
 import { Badge, When } from "../../ui/data";
 import { Dialog } from "../../ui/dialog";
 import { TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { Loaded, useAct, useLoad } from "../../ui/loading";
 import { Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { Effective } from "./effective";
 import { Keys } from "./keys";
@@ -128,15 +128,7 @@ function Edit({ project, onEdited, onClose }: EditProperties) {
           value={models}
           onValue={setModels}
         />
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="button button-main" disabled={act.isBusy}>
-            Save
-          </button>
-        </div>
+        <FormEnd act={act} verb="Save" onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -8,10 +8,10 @@ import { walkList } from "../../api/walking";
 import { Badge, Empty, Panel, When } from "../../ui/data";
 import { Dialog } from "../../ui/dialog";
 import { TextField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { Loaded, useAct, useLoad } from "../../ui/loading";
 import { go, Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
 
@@ -95,15 +95,7 @@ function CreateProject({ onClose }: { onClose: () => void }) {
           required
           autoFocus
         />
-        {act.failure !== null && <Refusal failure={act.failure} />}
-        <div className="row row-end">
-          <button type="button" className="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="button button-main" disabled={act.isBusy}>
-            Create project
-          </button>
-        </div>
+        <FormEnd act={act} verb="Create project" onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -5,8 +5,8 @@ import { content, idempotencyKey } from "../../api/client";
 import type { ProjectKey } from "../../api/types";
 import { Dialog } from "../../ui/dialog";
 import { type Option, SelectField } from "../../ui/fields";
+import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
-import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { NewValue } from "./new-value";
 
@@ -67,15 +67,7 @@ export function RotateKey({ projectId, apiKey, onRotated, onClose }: RotateKeyPr
             options={OVERLAPS}
             onValue={setOverlap}
           />
-          {act.failure !== null && <Refusal failure={act.failure} />}
-          <div className="row row-end">
-            <button type="button" className="button" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" className="button button-main" disabled={act.isBusy}>
-              Rotate
-            </button>
-          </div>
+          <FormEnd act={act} verb="Rotate" onClose={onClose} />
         </form>
       )}
     </Dialog>

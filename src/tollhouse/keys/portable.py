@@ -9,42 +9,24 @@ from typing import Final
 
 from tollhouse.base.ids import OrganizationId
 from tollhouse.storage.database import Transaction
-from tollhouse.storage.portable import PortableTable
+from tollhouse.storage.portable import PortableTable, portable_table
 
-PROJECT_KEYS: Final = PortableTable(
-    name="project_keys",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM project_keys t
-         WHERE organization_id = $1
-         ORDER BY id
-    """,
-    write="""
-        INSERT INTO project_keys
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::project_keys, line::jsonb) r
-        ON CONFLICT (organization_id, id) DO UPDATE
+PROJECT_KEYS: Final = portable_table(
+    "project_keys",
+    order="id",
+    on_conflict="""
+        (organization_id, id) DO UPDATE
            SET name = EXCLUDED.name, redacted_value = EXCLUDED.redacted_value,
                permissions = EXCLUDED.permissions, allowed_models = EXCLUDED.allowed_models,
                last_used_at = EXCLUDED.last_used_at, expires_at = EXCLUDED.expires_at,
                suspended_at = EXCLUDED.suspended_at, revoked_at = EXCLUDED.revoked_at
     """,
 )
-ADMIN_KEYS: Final = PortableTable(
-    name="admin_keys",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM admin_keys t
-         WHERE organization_id = $1
-         ORDER BY id
-    """,
-    write="""
-        INSERT INTO admin_keys
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::admin_keys, line::jsonb) r
-        ON CONFLICT (organization_id, id) DO UPDATE
+ADMIN_KEYS: Final = portable_table(
+    "admin_keys",
+    order="id",
+    on_conflict="""
+        (organization_id, id) DO UPDATE
            SET name = EXCLUDED.name, redacted_value = EXCLUDED.redacted_value,
                permissions = EXCLUDED.permissions, last_used_at = EXCLUDED.last_used_at,
                expires_at = EXCLUDED.expires_at, revoked_at = EXCLUDED.revoked_at

@@ -6,7 +6,7 @@ are not moved; the closings that replace them are.
 
 from typing import Final
 
-from tollhouse.storage.portable import PortableTable
+from tollhouse.storage.portable import PortableTable, portable_table
 
 ACCOUNTS: Final = PortableTable(
     name="accounts",
@@ -33,53 +33,14 @@ ACCOUNTS: Final = PortableTable(
                is_alerted = EXCLUDED.is_alerted, frozen_until = EXCLUDED.frozen_until
     """,
 )
-GRANTS: Final = PortableTable(
-    name="credit_grants",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM credit_grants t
-         WHERE organization_id = $1
-         ORDER BY id
-    """,
-    write="""
-        INSERT INTO credit_grants
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::credit_grants, line::jsonb) r
-        ON CONFLICT DO NOTHING
-    """,
+GRANTS: Final = portable_table("credit_grants", order="id", on_conflict="DO NOTHING")
+CAPS: Final = portable_table(
+    "spending_caps",
+    order='scope COLLATE "C", scope_id, period COLLATE "C"',
 )
-CAPS: Final = PortableTable(
-    name="spending_caps",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM spending_caps t
-         WHERE organization_id = $1
-         ORDER BY scope COLLATE "C", scope_id, period COLLATE "C"
-    """,
-    remove="DELETE FROM spending_caps WHERE organization_id = $1",
-    write="""
-        INSERT INTO spending_caps
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::spending_caps, line::jsonb) r
-    """,
-)
-COUNTERS: Final = PortableTable(
-    name="spending_counters",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM spending_counters t
-         WHERE organization_id = $1
-         ORDER BY scope COLLATE "C", scope_id, window_start
-    """,
-    remove="DELETE FROM spending_counters WHERE organization_id = $1",
-    write="""
-        INSERT INTO spending_counters
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::spending_counters, line::jsonb) r
-    """,
+COUNTERS: Final = portable_table(
+    "spending_counters",
+    order='scope COLLATE "C", scope_id, window_start',
 )
 # Numbered by each cell for itself; an alert that was noticed is not raised again.
 ALERTS: Final = PortableTable(
@@ -142,85 +103,24 @@ ENTRIES: Final = PortableTable(
         ON CONFLICT DO NOTHING
     """,
 )
-UNSETTLED: Final = PortableTable(
-    name="unsettled_holds",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM unsettled_holds t
-         WHERE organization_id = $1
-         ORDER BY admitted_day, reservation_id
-    """,
-    remove="DELETE FROM unsettled_holds WHERE organization_id = $1",
-    write="""
-        INSERT INTO unsettled_holds
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::unsettled_holds, line::jsonb) r
-    """,
+UNSETTLED: Final = portable_table("unsettled_holds", order="admitted_day, reservation_id")
+DECISIONS: Final = portable_table(
+    "operator_decisions",
+    order="admitted_day, reservation_id",
+    on_conflict="DO NOTHING",
 )
-DECISIONS: Final = PortableTable(
-    name="operator_decisions",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM operator_decisions t
-         WHERE organization_id = $1
-         ORDER BY admitted_day, reservation_id
-    """,
-    write="""
-        INSERT INTO operator_decisions
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::operator_decisions, line::jsonb) r
-        ON CONFLICT DO NOTHING
-    """,
+COST_DAILY: Final = portable_table(
+    "cost_daily",
+    order='day, project_id, api_key_id, model COLLATE "C"',
 )
-COST_DAILY: Final = PortableTable(
-    name="cost_daily",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM cost_daily t
-         WHERE organization_id = $1
-         ORDER BY day, project_id, api_key_id, model COLLATE "C"
-    """,
-    remove="DELETE FROM cost_daily WHERE organization_id = $1",
-    write="""
-        INSERT INTO cost_daily
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::cost_daily, line::jsonb) r
-    """,
+COST_HOURLY: Final = portable_table(
+    "cost_hourly",
+    order='hour, project_id, api_key_id, model COLLATE "C"',
 )
-COST_HOURLY: Final = PortableTable(
-    name="cost_hourly",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM cost_hourly t
-         WHERE organization_id = $1
-         ORDER BY hour, project_id, api_key_id, model COLLATE "C"
-    """,
-    remove="DELETE FROM cost_hourly WHERE organization_id = $1",
-    write="""
-        INSERT INTO cost_hourly
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::cost_hourly, line::jsonb) r
-    """,
-)
-CLOSINGS: Final = PortableTable(
-    name="ledger_closings",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM ledger_closings t
-         WHERE organization_id = $1
-         ORDER BY admitted_day, project_id, api_key_id, model COLLATE "C"
-    """,
-    write="""
-        INSERT INTO ledger_closings
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::ledger_closings, line::jsonb) r
-        ON CONFLICT DO NOTHING
-    """,
+CLOSINGS: Final = portable_table(
+    "ledger_closings",
+    order='admitted_day, project_id, api_key_id, model COLLATE "C"',
+    on_conflict="DO NOTHING",
 )
 
 TABLES: Final = (

@@ -2,23 +2,11 @@
 
 from typing import Final
 
-from tollhouse.storage.portable import PortableTable
+from tollhouse.storage.portable import portable_table
 
-RATE_LIMITS: Final = PortableTable(
-    name="rate_limits",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM rate_limits t
-         WHERE organization_id = $1
-         ORDER BY scope_id, scope COLLATE "C", owner COLLATE "C"
-    """,
-    remove="DELETE FROM rate_limits WHERE organization_id = $1",
-    write="""
-        INSERT INTO rate_limits
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::rate_limits, line::jsonb) r
-    """,
+RATE_LIMITS: Final = portable_table(
+    "rate_limits",
+    order='scope_id, scope COLLATE "C", owner COLLATE "C"',
 )
 
 TABLES: Final = (RATE_LIMITS,)

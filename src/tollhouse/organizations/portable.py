@@ -2,47 +2,32 @@
 
 from typing import Final
 
-from tollhouse.storage.portable import PortableTable
+from tollhouse.storage.portable import PortableTable, portable_table
 
 ORGANIZATION: Final = PortableTable(
     name="organizations",
     read="""
-        SELECT (to_jsonb(t)
-                - '{move_state,move_id,move_cell,frozen_until,attribution}'::text[])::text AS line
+        SELECT (to_jsonb(t) - '{move_state,move_id,move_cell,frozen_until}'::text[])::text AS line
           FROM organizations t
          WHERE id = $1
     """,
     # Until it is activated, the organization is frozen here.
     write="""
         INSERT INTO organizations AS o
-               (id, name, status, policy_version, catalog_version, created_at,
+               (id, name, status, policy_version, catalog_version, created_at, attribution,
                 move_state, frozen_until)
         SELECT r.id, r.name, r.status, r.policy_version, r.catalog_version, r.created_at,
-               'arriving', '9999-12-31 UTC'
+               r.attribution, 'arriving', '9999-12-31 UTC'
           FROM unnest($1::text[]) line
          CROSS JOIN LATERAL jsonb_populate_record(NULL::organizations, line::jsonb) r
         ON CONFLICT (id) DO UPDATE
            SET name = EXCLUDED.name, status = EXCLUDED.status,
                policy_version = EXCLUDED.policy_version,
                catalog_version = EXCLUDED.catalog_version, created_at = EXCLUDED.created_at,
+               attribution = EXCLUDED.attribution,
                move_state = EXCLUDED.move_state, frozen_until = EXCLUDED.frozen_until
     """,
 )
-CHECKS: Final = PortableTable(
-    name="organization_checks",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM organization_checks t
-         WHERE organization_id = $1
-         ORDER BY check_name COLLATE "C"
-    """,
-    remove="DELETE FROM organization_checks WHERE organization_id = $1",
-    write="""
-        INSERT INTO organization_checks
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::organization_checks, line::jsonb) r
-    """,
-)
+CHECKS: Final = portable_table("organization_checks", order='check_name COLLATE "C"')
 
 TABLES: Final = (ORGANIZATION, CHECKS)

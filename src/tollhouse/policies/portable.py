@@ -2,22 +2,13 @@
 
 from typing import Final
 
-from tollhouse.storage.portable import PortableTable
+from tollhouse.storage.portable import portable_table
 
-POLICIES: Final = PortableTable(
-    name="policies",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM policies t
-         WHERE organization_id = $1
-         ORDER BY id
-    """,
-    write="""
-        INSERT INTO policies
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::policies, line::jsonb) r
-        ON CONFLICT (organization_id, id) DO UPDATE
+POLICIES: Final = portable_table(
+    "policies",
+    order="id",
+    on_conflict="""
+        (organization_id, id) DO UPDATE
            SET name = EXCLUDED.name, description = EXCLUDED.description, state = EXCLUDED.state,
                revision = EXCLUDED.revision, rule = EXCLUDED.rule, direction = EXCLUDED.direction,
                mode = EXCLUDED.mode, scope = EXCLUDED.scope, project_ids = EXCLUDED.project_ids,
@@ -26,37 +17,11 @@ POLICIES: Final = PortableTable(
                updated_at = EXCLUDED.updated_at, ends_answer_early = EXCLUDED.ends_answer_early
     """,
 )
-VERSIONS: Final = PortableTable(
-    name="policy_versions",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM policy_versions t
-         WHERE organization_id = $1
-         ORDER BY policy_id, version
-    """,
-    write="""
-        INSERT INTO policy_versions
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::policy_versions, line::jsonb) r
-        ON CONFLICT DO NOTHING
-    """,
+VERSIONS: Final = portable_table(
+    "policy_versions",
+    order="policy_id, version",
+    on_conflict="DO NOTHING",
 )
-TARGETS: Final = PortableTable(
-    name="policy_targets",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM policy_targets t
-         WHERE organization_id = $1
-         ORDER BY policy_id, project_id
-    """,
-    remove="DELETE FROM policy_targets WHERE organization_id = $1",
-    write="""
-        INSERT INTO policy_targets
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::policy_targets, line::jsonb) r
-    """,
-)
+TARGETS: Final = portable_table("policy_targets", order="policy_id, project_id")
 
 TABLES: Final = (POLICIES, VERSIONS, TARGETS)

@@ -2,22 +2,13 @@
 
 from typing import Final
 
-from tollhouse.storage.portable import PortableTable
+from tollhouse.storage.portable import portable_table
 
-PROJECTS: Final = PortableTable(
-    name="projects",
-    read="""
-        SELECT to_jsonb(t)::text AS line
-          FROM projects t
-         WHERE organization_id = $1
-         ORDER BY id
-    """,
-    write="""
-        INSERT INTO projects
-        SELECT r.*
-          FROM unnest($1::text[]) line
-         CROSS JOIN LATERAL jsonb_populate_record(NULL::projects, line::jsonb) r
-        ON CONFLICT (organization_id, id) DO UPDATE
+PROJECTS: Final = portable_table(
+    "projects",
+    order="id",
+    on_conflict="""
+        (organization_id, id) DO UPDATE
            SET name = EXCLUDED.name, archived_at = EXCLUDED.archived_at,
                allowed_models = EXCLUDED.allowed_models
     """,

@@ -34,6 +34,33 @@ class PortableTable:
     remove: LiteralString | None = None
 
 
+def portable_table(
+    name: LiteralString,
+    *,
+    order: LiteralString,
+    without: LiteralString = "",
+    on_conflict: LiteralString | None = None,
+) -> PortableTable:
+    """Return a table whose rows are moved as they are, but for the columns `without`.
+
+    Earlier rows are removed before, or treated as `on_conflict` says.
+    """
+    select = f"SELECT (to_jsonb(t) - '{{{without}}}'::text[])::text AS line FROM {name} t"  # noqa: S608 - literals
+    insert = f"""
+        INSERT INTO {name}
+        SELECT r.*
+          FROM unnest($1::text[]) line
+         CROSS JOIN LATERAL jsonb_populate_record(NULL::{name}, line::jsonb) r
+    """  # noqa: S608 - literals
+    removes = on_conflict is None
+    return PortableTable(
+        name=name,
+        read=f"{select} WHERE organization_id = $1 ORDER BY {order}",
+        write=insert if removes else f"{insert} ON CONFLICT {on_conflict}",
+        remove=f"DELETE FROM {name} WHERE organization_id = $1" if removes else None,  # noqa: S608 - literals
+    )
+
+
 class TableDigest(Struct, frozen=True, kw_only=True):
     """The number of an organization's rows in a table, and the SHA-256 of their lines."""
 

@@ -1,10 +1,13 @@
 """Days in files: each row once, sums equal, and nothing that Tollhouse answers changes."""
 
+import hashlib
 from collections.abc import Generator
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 
+import duckdb
+import msgspec
 import pytest
 
 from tests.activity.records import Customer
@@ -25,7 +28,7 @@ from tollhouse.activity import service as activity
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.archive import service
 from tollhouse.archive.files import ArchiveFiles
-from tollhouse.archive.types import ArchivedTable
+from tollhouse.archive.types import ArchivedTable, DaySums
 from tollhouse.base.clock import SystemClock
 from tollhouse.ledger import partitions as ledger_days
 from tollhouse.reports import service as reports
@@ -167,6 +170,37 @@ async def test_a_closing_that_was_changed_is_found(past: PastDays, directory: Ar
     found = await service.difference(past.database, directory, day)
     assert found is not None
     assert "request_pico" in found
+
+
+async def test_files_of_a_version_without_cache_writes_are_read(
+    past: PastDays, directory: ArchiveFiles, tmp_path: Path
+) -> None:
+    await archive_all(past.database, directory)
+    day = (await archived(past.database))[ArchivedTable.LEDGER_ENTRIES, days_ago(OLD_DAYS[0])]
+    written = {"cache_write_tokens", "cache_write_pico"}
+    (file,) = day.files
+    path = tmp_path / "archive" / "ledger_entries" / f"day={day.day}" / file.name
+    duckdb.execute(
+        f"""
+        COPY (SELECT * EXCLUDE (cache_write_tokens, cache_write_pico)
+                FROM read_parquet('{path}', hive_partitioning = false))
+          TO '{path}.older' (FORMAT parquet)
+        """  # noqa: S608 - our own file
+    )
+    content = path.with_suffix(".parquet.older").rename(path).read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    older = msgspec.structs.replace(
+        day,
+        total=DaySums(
+            rows=day.total.rows,
+            sums={name: each for name, each in day.total.sums.items() if name not in written},
+        ),
+        files=[msgspec.structs.replace(file, size_bytes=len(content), sha256=digest)],
+    )
+
+    assert await service.difference(past.database, directory, older) is None
+    assert directory.total(older, {}) == day.total
+    assert directory.find([older], {}, rows_max=1)[0]["cache_write_pico"] is None
 
 
 async def test_a_record_that_comes_after_the_export_is_dropped_and_not_half_archived(

@@ -1,6 +1,7 @@
 """A backend that speaks Anthropic's Messages, behind every endpoint."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -70,6 +71,27 @@ async def held_of(deployment: Deployment, answer: httpx2.Response) -> int:
         answer.headers["x-request-id"],
     )
     return rows[0]["held_pico"]
+
+
+async def reported_writes(deployment: Deployment) -> tuple[int, str]:
+    """The written tokens in the report of usage, and their line item in that of costs."""
+    since = {"start_time": int(time.time()) - 86_400}
+    async with deployment.administrator() as client:
+        usage = await client.get("/manage/v1/organization/usage", params=since)
+        costs = await client.get(
+            "/v1/organization/costs", params={**since, "group_by": "line_item"}
+        )
+    amounts = {
+        result["line_item"]: result["amount"]["value"]
+        for bucket in costs.json()["data"]
+        for result in bucket["results"]
+    }
+    tokens = sum(
+        result["cache_write_tokens"]
+        for bucket in usage.json()["data"]
+        for result in bucket["results"]
+    )
+    return tokens, amounts[f"{MODEL}, cache write"]
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
@@ -157,7 +179,7 @@ async def test_a_tool_without_its_function_is_refused(
         ("responses", {"input": "Pay the toll.", "prompt_cache_key": "mine"}),
     ],
 )
-async def test_a_cache_write_is_asked_for_and_charged_as_input(
+async def test_a_cache_write_is_asked_for_and_charged_at_its_own_price(
     deployment: Deployment, endpoint: str, fields: dict[str, Any]
 ) -> None:
     deployment.upstream.queue(UpstreamScript(cache_write_tokens=3))
@@ -174,6 +196,7 @@ async def test_a_cache_write_is_asked_for_and_charged_as_input(
         assert (usage["input_tokens"], usage["cache_creation_input_tokens"]) == (1, 3)
     if endpoint == "responses":
         assert usage["input_tokens_details"]["cache_write_tokens"] == 3
+    assert await reported_writes(deployment) == (3, "0.00000375")
 
 
 REFUSED: dict[str, dict[str, Any]] = {

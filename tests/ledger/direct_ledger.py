@@ -66,12 +66,14 @@ class DirectLedger:
         )
         assert {decision and decision.code for decision in result.decisions} == {0}
 
-    async def post(self, hold: Hold, amount: int) -> ResolutionResult | None:
-        """Settle at this amount, half of it input and half output."""
+    async def post(self, hold: Hold, amount: int, *, written: int = 0) -> ResolutionResult | None:
+        """Settle at this amount, half of it input, with the writes to a cache, and half output."""
         charge = Charge(
             input_tokens=3,
+            cache_write_tokens=2 if written else 0,
             output_tokens=5,
             input_pico_usd=PicoUsd(amount // 2),
+            cache_write_pico_usd=PicoUsd(written),
             output_pico_usd=PicoUsd(amount - amount // 2),
         )
         return await self.resolve(hold, ResolutionKind.POST, charge)

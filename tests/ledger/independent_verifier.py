@@ -18,6 +18,7 @@ LIFETIME = date.min
 USED = (
     *("requests", "estimated_requests", "input_tokens", "cached_input_tokens", "output_tokens"),
     *("images", "input_pico", "cached_input_pico", "output_pico", "image_pico", "request_pico"),
+    *("cache_write_tokens", "cache_write_pico"),
 )
 """What the reports add up."""
 PARTS = ("input_pico", "cached_input_pico", "output_pico", "image_pico", "request_pico")

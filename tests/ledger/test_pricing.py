@@ -26,7 +26,7 @@ PRICES = st.builds(
     Prices,
     prompt_token_pico_usd=AMOUNTS,
     cached_input_token_pico_usd=AMOUNTS,
-    cache_write_token_pico_usd=AMOUNTS,
+    cache_write_token_pico_usd=st.none() | AMOUNTS,
     completion_token_pico_usd=AMOUNTS,
     reasoning_token_pico_usd=AMOUNTS,
     image_pico_usd=AMOUNTS,
@@ -151,16 +151,31 @@ def test_each_part_is_charged_at_its_own_price() -> None:
     assert charged.request_pico_usd == 5
 
 
-def test_input_that_is_written_to_a_cache_is_input_at_its_own_price() -> None:
+def test_input_that_is_written_to_a_cache_has_its_own_price() -> None:
     usage = structs.replace(EXAMPLE_USAGE, cache_write_tokens=25)
     too_many = structs.replace(EXAMPLE_USAGE, cache_write_tokens=1_000)
+    without = replace(EXAMPLE_PRICES, cache_write_token_pico_usd=None)
 
     charged, _ = charge(EXAMPLE_PRICES, usage, PicoUsd(10**12))
     absurd, _ = charge(EXAMPLE_PRICES, too_many, PicoUsd(10**12))
+    plain, _ = charge(without, usage, PicoUsd(10**12))
 
     assert (charged.input_tokens, charged.cached_input_tokens) == (60, 40)
+    assert (charged.cache_write_tokens, charged.cache_write_pico_usd) == (25, 25 * 3_750_000)
     assert charged.input_pico_usd == 35 * 3_000_000 + 25 * 3_750_000
-    assert absurd.input_pico_usd == 60 * 3_750_000
+    assert (absurd.cache_write_tokens, absurd.input_pico_usd) == (60, 60 * 3_750_000)
+    assert (plain.cache_write_tokens, plain.input_pico_usd) == (0, 60 * 3_000_000)
+
+
+def test_a_hold_that_is_too_small_pays_other_input_before_cache_writes() -> None:
+    usage = structs.replace(EXAMPLE_USAGE, cache_write_tokens=25)
+    whole, _ = charge(EXAMPLE_PRICES, usage, PicoUsd(10**12))
+    later = whole.output_pico_usd + whole.cached_input_pico_usd
+
+    charged, _ = charge(EXAMPLE_PRICES, usage, PicoUsd(whole.total_pico_usd - later - 1))
+
+    assert charged.cache_write_pico_usd == whole.cache_write_pico_usd - 1
+    assert charged.input_pico_usd == whole.input_pico_usd - 1
 
 
 def test_output_is_cut_first_and_the_request_last() -> None:

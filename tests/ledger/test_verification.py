@@ -85,7 +85,8 @@ async def test_a_sound_ledger_has_no_differences(ledger: DirectLedger) -> None:
                 *("cost_hourly.cached_input_tokens", "cost_hourly.output_tokens"),
                 *("cost_hourly.input_pico", "cost_hourly.cached_input_pico"),
                 *("cost_hourly.output_pico", "cost_hourly.image_pico"),
-                "cost_hourly.request_pico",
+                *("cost_hourly.request_pico", "cost_hourly.cache_write_tokens"),
+                "cost_hourly.cache_write_pico",
             },
         ),
         (

@@ -12,7 +12,8 @@ _SETTLED = """
 SELECT floor(extract(epoch FROM admitted_at))::bigint AS second,
        project_id::text, api_key_id::text, model,
        is_estimated, input_tokens, cached_input_tokens, output_tokens, images,
-       input_pico, cached_input_pico, output_pico, image_pico, request_pico
+       input_pico, cached_input_pico, output_pico, image_pico, request_pico,
+       cache_write_tokens, cache_write_pico
   FROM (SELECT * FROM ledger_entries UNION ALL SELECT * FROM dropped) e
  WHERE organization_id = $1
    AND phase = 1
@@ -37,6 +38,8 @@ class Entry(NamedTuple):
     output_pico: int
     image_pico: int
     request_pico: int
+    cache_write_tokens: int
+    cache_write_pico: int
 
 
 Lines = dict[Group, Any]
@@ -98,8 +101,8 @@ class Entries:
         for bucket, row in self._counted(asked):
             group = (*_owner(row, asked), row.model if "model" in asked.group_by else "")
             tokens = (row.input_tokens, row.cached_input_tokens, row.output_tokens)
-            used = (1, int(row.is_estimated), *tokens, row.images)
-            known = found[bucket].get(group, (0, 0, 0, 0, 0, 0))
+            used = (1, int(row.is_estimated), *tokens, row.images, row.cache_write_tokens)
+            known = found[bucket].get(group, (0,) * len(used))
             found[bucket][group] = tuple(map(sum, zip(known, used, strict=True)))
         return found
 
@@ -126,7 +129,12 @@ def _owner(row: Entry, asked: Asked) -> tuple[str, str]:
 
 def _parts(row: Entry, *, by_line_item: bool) -> list[tuple[str, int]]:
     parts = (
-        ("input", row.input_tokens, row.input_pico),
+        (
+            "input",
+            row.input_tokens - row.cache_write_tokens,
+            row.input_pico - row.cache_write_pico,
+        ),
+        ("cache write", row.cache_write_tokens, row.cache_write_pico),
         ("cached input", row.cached_input_tokens, row.cached_input_pico),
         ("output", row.output_tokens, row.output_pico),
         ("image", row.images, row.image_pico),

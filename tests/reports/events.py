@@ -47,12 +47,14 @@ CREATE TEMPORARY TABLE chosen AS
 SELECT h.organization_id, h.reservation_id, h.admitted_day,
        row_number() OVER (ORDER BY h.admitted_day, h.reservation_id) / $2 AS batch,
        l.kind, l.is_charged AND h.model <> 'example/free' AS is_charged, l.is_charged AS is_used,
-       l.input, l.cached, l.output, l.images
+       l.input, l.written, l.cached, l.output, l.images
   FROM ledger_entries h
  CROSS JOIN LATERAL (SELECT CASE WHEN roll < 85 THEN 'post' WHEN roll < 90 THEN 'void'
                                  WHEN roll < 95 THEN 'write_off' ELSE 'open' END AS kind,
                             roll < 82 OR roll IN (90, 91) AS is_charged,
                             (mixed / 100) % 1000 AS input, (mixed / 100000) % 3 * 77 AS cached,
+                            CASE WHEN mixed % 5 = 0 THEN (mixed / 100) % 1000 / 4 ELSE 0 END
+                                AS written,
                             (mixed / 1000000) % 900 AS output,
                             CASE WHEN mixed % 7 = 0 THEN 2 ELSE 0 END AS images
                        FROM (SELECT mixed % 100 AS roll, mixed
@@ -67,30 +69,21 @@ SELECT h.organization_id, h.reservation_id, h.admitted_day,
 """
 _RESOLVE = """
 SELECT count(*)
-  FROM (SELECT organization_id,
-               array_agg(reservation_id) AS ids, array_agg(admitted_day) AS days,
-               array_agg(kind) AS kinds, array_agg(0::bigint) AS excess,
-               array_agg(CASE WHEN is_used THEN input ELSE 0 END) AS inputs,
-               array_agg(CASE WHEN is_used THEN cached ELSE 0 END) AS cacheds,
-               array_agg(CASE WHEN is_used THEN output ELSE 0 END) AS outputs,
-               array_agg(CASE WHEN is_used THEN images ELSE 0 END::bigint) AS imageses,
-               array_agg(CASE WHEN is_charged THEN input * 37501 ELSE 0 END) AS input_picos,
-               array_agg(CASE WHEN is_charged THEN cached * 3751 ELSE 0 END) AS cached_picos,
-               array_agg(CASE WHEN is_charged THEN output * 150007 ELSE 0 END) AS output_picos,
-               array_agg(CASE WHEN is_charged THEN images * 1000003 ELSE 0 END::bigint)
-                   AS image_picos,
-               array_agg(CASE WHEN is_charged AND images > 0 THEN 13 ELSE 0 END::bigint)
-                   AS requests,
-               array_agg(CASE WHEN is_used THEN output ELSE 0 END) AS delivered,
-               array_agg(is_used AND input % 3 = 0) AS estimated,
-               array_agg(NULL::text) AS payers
-          FROM chosen
-         WHERE batch = $1
-         GROUP BY 1) c
- CROSS JOIN LATERAL ledger_settle(
-        c.organization_id, ids, days, kinds, excess, inputs, cacheds, outputs, imageses,
-        input_picos, cached_picos, output_picos, image_picos, requests,
-        delivered, estimated, payers)
+  FROM (SELECT array_agg(ROW(
+                   organization_id, reservation_id, admitted_day, kind, 0, input, cached, output,
+                   images, price * ((input - written) * 37501 + written * 46877),
+                   price * cached * 3751, price * output * 150007, price * images * 1000003,
+                   CASE WHEN images > 0 THEN price * 13 ELSE 0 END, output,
+                   is_used AND input % 3 = 0, NULL)::ledger_resolution) AS resolutions,
+               array_agg(NULL::text) AS models, array_agg(written) AS writes,
+               array_agg(price * written * 46877) AS write_picos
+          FROM (SELECT organization_id, reservation_id, admitted_day, kind, is_used,
+                       is_charged::int AS price, is_used::int * input AS input,
+                       is_used::int * written AS written, is_used::int * cached AS cached,
+                       is_used::int * output AS output, is_used::int * images AS images
+                  FROM chosen
+                 WHERE batch = $1) used) c
+ CROSS JOIN LATERAL ledger_settle_written(resolutions, models, writes, write_picos, false)
 """
 
 
@@ -180,7 +173,8 @@ async def close_day(connection: asyncpg.Connection, day: date) -> None:
                sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(images),
                sum(input_pico), sum(cached_input_pico), sum(output_pico), sum(image_pico),
                sum(request_pico), sum(excess_pico), sum(unknown_pico),
-               count(*) FILTER (WHERE is_estimated)
+               count(*) FILTER (WHERE is_estimated), sum(cache_write_tokens),
+               sum(cache_write_pico)
           FROM {partition}
          WHERE phase = 1
          GROUP BY 1, 2, 3, 4, 5;

@@ -99,7 +99,7 @@ def _cost_line(result: dict[str, Any]) -> tuple[tuple[str, str, str], int]:
 
 def _usage_line(result: dict[str, Any]) -> tuple[tuple[str, str, str], tuple[int, ...]]:
     tokens = ("input_tokens", "cached_input_tokens", "output_tokens")
-    names = ("requests", "estimated_requests", *tokens, "images")
+    names = ("requests", "estimated_requests", *tokens, "images", "cache_write_tokens")
     group = (result["project_id"], result["api_key_id"], result["model"])
     return _named(group), tuple(result[name] for name in names)
 

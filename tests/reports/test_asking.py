@@ -142,6 +142,7 @@ async def test_a_page_of_usage_is_given_whole(past: Past) -> None:
                         "estimated_requests": 0,
                         "input_tokens": 3,
                         "cached_input_tokens": 0,
+                        "cache_write_tokens": 0,
                         "output_tokens": 0,
                         "images": 0,
                         "project_id": None,

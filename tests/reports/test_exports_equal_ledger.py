@@ -108,7 +108,8 @@ async def test_exported_costs_equal_the_report_by_day_and_line_item(
     past: Past, folder: Path
 ) -> None:
     parts = {
-        "input": ("input_tokens", "input_pico"),
+        "input": ("input_tokens - cache_write_tokens", "input_pico - cache_write_pico"),
+        "cache write": ("cache_write_tokens", "cache_write_pico"),
         "cached input": ("cached_input_tokens", "cached_input_pico"),
         "output": ("output_tokens", "output_pico"),
         "image": ("images", "image_pico"),

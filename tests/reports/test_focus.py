@@ -120,18 +120,30 @@ async def test_a_cut_day_says_which_part_of_it_is_charged(past: Past) -> None:
 
 async def test_quantities_are_those_of_the_usage_report(past: Past) -> None:
     await used(past)
-    parts = {"input": 2, "cached input": 3, "output": 4, "image": 5}
+    parts = {
+        "input": (2, -6),
+        "cached input": (3,),
+        "output": (4,),
+        "image": (5,),
+        "cache write": (6,),
+    }
 
     found = await rows(past, START, END)
 
     usage = await past.usage(Asked(start=START, end=END, group_by=frozenset({"model"})))
-    for part, place in parts.items():
+    for part, places in parts.items():
         exported = sum(
             int(row["ConsumedQuantity"])
             for row in found
             if row["x_LineItem"].rpartition(", ")[2] == part
         )
-        assert exported == sum(sums[place] for lines in usage.values() for sums in lines.values())
+        assert exported == sum(
+            sums[place] if place > 0 else -sums[-place]
+            for lines in usage.values()
+            for sums in lines.values()
+            for place in places
+        )
+        assert exported > 0
 
 
 async def test_filters_choose_whose_costs_are_exported(past: Past) -> None:

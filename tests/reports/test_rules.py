@@ -15,10 +15,12 @@ NOTHING = Sums(
     estimated_requests=0,
     input_tokens=0,
     cached_input_tokens=0,
+    cache_write_tokens=0,
     output_tokens=0,
     images=0,
     input_pico_usd=0,
     cached_input_pico_usd=0,
+    cache_write_pico_usd=0,
     output_pico_usd=0,
     image_pico_usd=0,
     request_pico_usd=0,
@@ -112,6 +114,21 @@ def test_a_part_is_a_line_when_it_was_used_or_cost_something() -> None:
         ("m, image", 3),
         ("m, input", 0),
         ("m, output", 4),
+    ]
+
+
+def test_cache_writes_are_a_line_of_their_own_and_not_part_of_the_input() -> None:
+    both = used("m", input_tokens=5, cache_write_tokens=2, input_pico_usd=9, cache_write_pico_usd=4)
+    all_written = used(
+        "n", input_tokens=5, cache_write_tokens=5, input_pico_usd=9, cache_write_pico_usd=9
+    )
+
+    lines = rules.cost_lines([both, all_written])
+
+    assert [(line.line_item, line.amount) for line in lines] == [
+        ("m, cache write", 4),
+        ("m, input", 5),
+        ("n, cache write", 9),
     ]
 
 

@@ -95,10 +95,20 @@ class ArchiveFiles:
     def sums(self, manifest: DayManifest) -> SumsByOrganization:
         """Read every row of a day, and return the sums by organization.
 
-        Raises `ArchiveDiffers` if a row is there twice.
+        These are of the columns that were summed when the day was written. Raises `ArchiveDiffers`
+        if a row is there twice.
         """
-        folder = self._folder(manifest.table, manifest.day)
-        return self._sums(manifest.table, folder, manifest.files)
+        form, result, last = FORMS[manifest.table], SumsByOrganization(), ""
+        folder, summed = self._folder(manifest.table, manifest.day), [*manifest.total.sums]
+        columns = [*dict.fromkeys((*form.key, *summed))]
+        with self._explained():
+            for file in manifest.files:
+                stored = self._parquet.ParquetFile(f"{folder}/{file.name}", filesystem=self._files)
+                for number in range(stored.num_row_groups):
+                    rows = stored.read_row_group(number, columns=columns)
+                    last = self._check_order(form, rows, last, f"{folder}/{file.name}")
+                    result = rules.merged(result, self._grouped_sums(summed, rows))
+        return result
 
     def find(
         self, manifests: Iterable[DayManifest], equal: Mapping[str, object], *, rows_max: int
@@ -119,7 +129,7 @@ class ArchiveFiles:
         columns = [*dict.fromkeys(("organization_id", *form.summed))]
         with self._explained():
             rows = self._scanner(manifest, equal, columns).to_table()
-        return rules.total(self._grouped_sums(form, rows).values(), summed=form.summed)
+        return rules.total(self._grouped_sums(form.summed, rows).values(), summed=form.summed)
 
     async def _written(
         self, form: TableForm, folder: str, batches: AsyncIterator[Rows]
@@ -205,18 +215,6 @@ class ArchiveFiles:
         ]
         return self._arrow.Table.from_arrays(arrays, schema=schema)
 
-    def _sums(self, table: str, folder: str, files: Iterable[ArchivedFile]) -> SumsByOrganization:
-        form, result, last = FORMS[table], SumsByOrganization(), ""
-        columns = [*dict.fromkeys((*form.key, *form.summed))]
-        with self._explained():
-            for file in files:
-                stored = self._parquet.ParquetFile(f"{folder}/{file.name}", filesystem=self._files)
-                for number in range(stored.num_row_groups):
-                    rows = stored.read_row_group(number, columns=columns)
-                    last = self._check_order(form, rows, last, f"{folder}/{file.name}")
-                    result = rules.merged(result, self._grouped_sums(form, rows))
-        return result
-
     def _check_order(self, form: TableForm, rows: Any, last: str, path: str) -> str:  # noqa: ANN401 - pyarrow's
         """Raise `ArchiveDiffers` unless all keys rise, so that no row is there twice."""
         compute = self._compute
@@ -228,17 +226,17 @@ class ArchiveFiles:
             raise ArchiveDiffers(message)
         return keys[-1].as_py()
 
-    def _grouped_sums(self, form: TableForm, rows: Any) -> SumsByOrganization:  # noqa: ANN401 - pyarrow's
+    def _grouped_sums(self, summed: Sequence[str], rows: Any) -> SumsByOrganization:  # noqa: ANN401 - pyarrow's
         exact = self._arrow.decimal128(_DIGITS, 0)
-        for name in form.summed:
+        for name in summed:
             position = rows.schema.get_field_index(name)
             rows = rows.set_column(position, name, rows[name].cast(exact))
-        wanted: list[Any] = [(name, "sum") for name in form.summed]
+        wanted: list[Any] = [(name, "sum") for name in summed]
         sums = rows.group_by("organization_id").aggregate([*wanted, ([], "count_all")])
         return {
             row["organization_id"]: DaySums(
                 rows=row["count_all"],
-                sums={name: int(row[f"{name}_sum"] or 0) for name in form.summed},
+                sums={name: int(row[f"{name}_sum"] or 0) for name in summed},
             )
             for row in sums.to_pylist()
         }

@@ -28,11 +28,14 @@ def comparable(
 ) -> tuple[SumsByOrganization, SumsByOrganization]:
     """Return closings and entries with only the sums that both have, and no organization of zero.
 
-    An organization whose holds of the day all were voided has no closing.
+    An organization whose holds of the day all were voided has no closing. A sum that files of an
+    earlier version lack is 0.
     """
     names = {name for sums in closings.values() for name in sums.sums}
     cut = {
-        organization_id: DaySums(rows=0, sums={name: sums.sums[name] for name in sorted(names)})
+        organization_id: DaySums(
+            rows=0, sums={name: sums.sums.get(name, 0) for name in sorted(names)}
+        )
         for organization_id, sums in entries.items()
     }
     ordered = {

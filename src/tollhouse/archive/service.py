@@ -87,7 +87,7 @@ async def difference(database: Database, files: ArchiveFiles, day: DayManifest) 
     if (path := files.changed_file(day)) is not None:
         return f"{path} is missing, or has other bytes than were written"
     found = files.sums(day)
-    total = rules.total(found.values(), summed=FORMS[day.table].summed)
+    total = rules.total(found.values(), summed=day.total.sums)
     if total != day.total:
         return rules.difference({"of any ID": day.total}, {"of any ID": total})
     if day.table != ArchivedTable.LEDGER_ENTRIES:

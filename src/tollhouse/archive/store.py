@@ -173,7 +173,7 @@ async def closing_sums(  # all organizations: days are archived as a whole
         SELECT organization_id::text,
                sum(input_pico) AS input_pico, sum(cached_input_pico) AS cached_input_pico,
                sum(output_pico) AS output_pico, sum(image_pico) AS image_pico,
-               sum(request_pico) AS request_pico,
+               sum(request_pico) AS request_pico, sum(cache_write_pico) AS cache_write_pico,
                sum(excess_pico) AS excess_pico, sum(unknown_pico) AS unknown_pico
           FROM ledger_closings
          WHERE admitted_day = $1

@@ -51,8 +51,14 @@ class TableForm:
 
 
 _I, _T, _N = ColumnType.ID, ColumnType.TEXT, ColumnType.INTEGER
-_USED: Final = ("input_tokens", "cached_input_tokens", "output_tokens", "images")
-_COSTS: Final = ("input_pico", "cached_input_pico", "output_pico", "image_pico", "request_pico")
+_USED: Final = (
+    *("input_tokens", "cached_input_tokens", "output_tokens", "images"),
+    "cache_write_tokens",
+)
+_COSTS: Final = (
+    *("input_pico", "cached_input_pico", "output_pico", "image_pico", "request_pico"),
+    "cache_write_pico",
+)
 
 FORMS: Final[Mapping[str, TableForm]] = {
     ArchivedTable.REQUESTS: TableForm(
@@ -123,6 +129,8 @@ FORMS: Final[Mapping[str, TableForm]] = {
             "delivered_tokens": _N,
             "is_estimated": ColumnType.FLAG,
             "operator_pays": _T,
+            "cache_write_tokens": _N,
+            "cache_write_pico": _N,
         },
         key=("organization_id", "reservation_id", "phase"),
         summed=(

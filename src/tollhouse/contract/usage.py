@@ -49,6 +49,8 @@ class FocusQuery(Struct, frozen=True, kw_only=True):
 class UsageResult(Struct, frozen=True, kw_only=True):
     """The usage of one group in one bucket. `input_tokens` do not include cached ones.
 
+    `cache_write_tokens` are the part of `input_tokens` that a model with a price for it wrote to a
+    cache.
     `estimated_requests` counts requests whose tokens Tollhouse counted, because the engine did not.
     `attribution` is the value of `user`, `safety_identifier` or `metadata.KEY`, if grouped by it.
     """
@@ -61,6 +63,7 @@ class UsageResult(Struct, frozen=True, kw_only=True):
     estimated_requests: NonNegative
     input_tokens: NonNegative
     cached_input_tokens: NonNegative
+    cache_write_tokens: NonNegative
     output_tokens: NonNegative
     images: NonNegative
     project_id: str | None

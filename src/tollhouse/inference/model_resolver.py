@@ -199,9 +199,10 @@ def _resolved(
 
 def _prices(model: Model) -> Prices:
     pricing = model.pricing
+    written = pricing.input_cache_write
     return Prices(
         prompt_token_pico_usd=parse_price(pricing.prompt),
-        cache_write_token_pico_usd=parse_price(pricing.input_cache_write or pricing.prompt),
+        cache_write_token_pico_usd=None if written is None else parse_price(written),
         cached_input_token_pico_usd=parse_price(pricing.input_cache_read or pricing.prompt),
         completion_token_pico_usd=parse_price(pricing.completion),
         reasoning_token_pico_usd=parse_price(pricing.reasoning or pricing.completion),

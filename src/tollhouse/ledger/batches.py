@@ -28,6 +28,15 @@ _APPLY_ANSWERED: Final = """
     SELECT verdict, available_pico, held_pico
       FROM ledger_admit_batch($3, $4, $5, $2)
 """
+# Only a catalog with a price for cache writes has them, and a worker with one starts only on
+# revision 0027.
+_APPLY_WRITTEN: Final = """
+    SELECT outcome AS code, NULL::numeric AS available_pico, NULL::numeric AS held_pico
+      FROM ledger_settle_written($1, $6, $7, $8, $2)
+     UNION ALL
+    SELECT verdict, available_pico, held_pico
+      FROM ledger_admit_batch($3, $4, $5, $2)
+"""
 _APPLY_PAIR: Final = """
     SELECT code, available_pico, held_pico FROM ledger_apply_pair($1, $2, $3, $4, $5)
 """
@@ -77,8 +86,15 @@ async def apply(  # all organizations: items of one, or independent items of man
     settled = list(map(_resolution_row, resolutions))
     admitted = list(map(hold_row, holds))
     models = list(map(_model_of, resolutions))
+    written = [resolution.charge.cache_write_tokens for resolution in resolutions]
     rest = instance_id, is_retry
     match len(settled), len(admitted):
+        case _ if any(written):
+            written_pico = [resolution.charge.cache_write_pico_usd for resolution in resolutions]
+            rows = await database.fetch_all(
+                _APPLY_WRITTEN,
+                *(settled, skips_locked, admitted, *rest, models, written, written_pico),
+            )
         case _ if any(models):
             rows = await database.fetch_all(
                 _APPLY_ANSWERED, settled, skips_locked, admitted, *rest, models

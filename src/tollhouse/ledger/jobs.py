@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from tollhouse.ledger import alerts, hour_retention, partitions, reaper, short_windows
+from tollhouse.ledger import alerts, hour_retention, partitions, reaper
 from tollhouse.ledger.verifier import VERIFY_EVERY, Verifier
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
@@ -41,6 +41,7 @@ def jobs(
             run=partial(
                 partitions.remove_old, maintenance, entry_days=entry_days, is_archived=is_archived
             ),
+            needs_revision=partitions.REVISION,
         ),
         LeasedJob(
             name="cost-hour-retention",
@@ -52,6 +53,6 @@ def jobs(
             name="ledger-verification",
             every_seconds=VERIFY_EVERY.total_seconds(),
             run=verifier.run,
-            needs_revision=short_windows.REVISION,
+            needs_revision=partitions.REVISION,
         ),
     )

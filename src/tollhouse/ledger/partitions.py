@@ -13,6 +13,8 @@ from tollhouse.storage.database import Database, Transaction
 from tollhouse.storage.partitions import DailyTable, Partition, PartitionState
 
 CLOSING_SECONDS_MAX: Final = 3600
+REVISION: Final = "0027"
+"""The schema revision of all columns that are closed and verified."""
 
 
 async def remove_old(
@@ -98,7 +100,7 @@ async def _write_closings(tx: Transaction, day: date) -> None:
             organization_id, admitted_day, project_id, api_key_id, model,
             requests, estimated_requests, input_tokens, cached_input_tokens, output_tokens, images,
             input_pico, cached_input_pico, output_pico, image_pico, request_pico,
-            excess_pico, unknown_pico)
+            cache_write_tokens, cache_write_pico, excess_pico, unknown_pico)
         SELECT organization_id, admitted_day, project_id, api_key_id, model,
                count(*) FILTER (WHERE is_cost), count(*) FILTER (WHERE is_cost AND is_estimated),
                coalesce(sum(input_tokens) FILTER (WHERE is_cost), 0),
@@ -106,7 +108,9 @@ async def _write_closings(tx: Transaction, day: date) -> None:
                coalesce(sum(output_tokens) FILTER (WHERE is_cost), 0),
                coalesce(sum(images) FILTER (WHERE is_cost), 0),
                sum(input_pico), sum(cached_input_pico), sum(output_pico), sum(image_pico),
-               sum(request_pico), sum(excess_pico), sum(unknown_pico)
+               sum(request_pico),
+               coalesce(sum(cache_write_tokens) FILTER (WHERE is_cost), 0),
+               sum(cache_write_pico), sum(excess_pico), sum(unknown_pico)
           FROM (SELECT *, kind = 'post' OR posted_pico > 0 AS is_cost
                   FROM ledger_entries
                  WHERE admitted_day = $1

@@ -18,11 +18,14 @@ HOLD_PICO_USD_MAX = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prices:
-    """The price of one unit of each kind."""
+    """The price of one unit of each kind.
+
+    `cache_write_token_pico_usd` is None if writes cost what input costs, and make no line item.
+    """
 
     prompt_token_pico_usd: PicoUsd
     cached_input_token_pico_usd: PicoUsd
-    cache_write_token_pico_usd: PicoUsd
+    cache_write_token_pico_usd: PicoUsd | None
     completion_token_pico_usd: PicoUsd
     reasoning_token_pico_usd: PicoUsd
     image_pico_usd: PicoUsd
@@ -74,7 +77,7 @@ def reserve(prices: Prices, bound: TokenBound) -> PicoUsd:
     input_price = max(
         prices.prompt_token_pico_usd,
         prices.cached_input_token_pico_usd,
-        prices.cache_write_token_pico_usd,
+        prices.cache_write_token_pico_usd or 0,
     )
     output_price = max(prices.completion_token_pico_usd, prices.reasoning_token_pico_usd)
     amount_pico_usd = (
@@ -114,19 +117,21 @@ def charge(
 ) -> tuple[Charge, PicoUsd]:
     """Return the charge, which is at most `held`, and the excess cost that is not charged.
 
-    The hold pays for the request, images, input, cached input and output, in this order: if it is
-    too small, output is cut first. `used` is the usage that the backend bills, if that is more than
-    `usage`; its cost beyond the charge is excess.
+    The hold pays for the request, images, input, cache writes, cached input and output, in this
+    order: if it is too small, output is cut first. `used` is the usage that the backend bills, if
+    that is more than `usage`; its cost beyond the charge is excess.
     """
     costs = _costs(prices, usage)
-    request, images, input_, cached_input, output = _paid(costs, held)
+    request, images, read, written, cached_input, output = _paid(costs, held)
     cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
     charged = Charge(
         input_tokens=usage.prompt_tokens - cached_tokens,
+        cache_write_tokens=_written_tokens(prices, usage),
         cached_input_tokens=cached_tokens,
         output_tokens=usage.completion_tokens,
         images=usage.images,
-        input_pico_usd=input_,
+        input_pico_usd=PicoUsd(read + written),
+        cache_write_pico_usd=written,
         cached_input_pico_usd=cached_input,
         output_pico_usd=output,
         image_pico_usd=images,
@@ -138,20 +143,24 @@ def charge(
 
 
 def _costs(prices: Prices, usage: Usage) -> tuple[int, ...]:
-    """Return the costs of request, images, input, cached input and output.
-
-    Input that was written to a cache is part of the input, at its own price (decision 0027).
-    """
+    """Return the costs of request, images, other input, cache writes, cached input and output."""
     cached_tokens = min(usage.cached_tokens, usage.prompt_tokens)
-    written_tokens = min(usage.cache_write_tokens, usage.prompt_tokens - cached_tokens)
+    written_tokens = _written_tokens(prices, usage)
     return (
         prices.request_pico_usd,
         usage.images * prices.image_pico_usd,
-        (usage.prompt_tokens - cached_tokens - written_tokens) * prices.prompt_token_pico_usd
-        + written_tokens * prices.cache_write_token_pico_usd,
+        (usage.prompt_tokens - cached_tokens - written_tokens) * prices.prompt_token_pico_usd,
+        written_tokens * (prices.cache_write_token_pico_usd or 0),
         cached_tokens * prices.cached_input_token_pico_usd,
         _output_cost(prices, usage),
     )
+
+
+def _written_tokens(prices: Prices, usage: Usage) -> int:
+    """Return the tokens that are charged as cache writes."""
+    if not usage.cache_write_tokens or prices.cache_write_token_pico_usd is None:
+        return 0
+    return max(0, min(usage.cache_write_tokens, usage.prompt_tokens - usage.cached_tokens))
 
 
 def _output_cost(prices: Prices, usage: Usage) -> int:

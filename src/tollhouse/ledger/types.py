@@ -101,13 +101,18 @@ class Hold:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Charge:
-    """The usage of a request and the cost of each part. Input does not include cached input."""
+    """The usage of a request and the cost of each part.
+
+    Input does not include cached input, but cache writes, which are also counted of their own.
+    """
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
     output_tokens: int = 0
     images: int = 0
     input_pico_usd: PicoUsd = ZERO
+    cache_write_pico_usd: PicoUsd = ZERO
     cached_input_pico_usd: PicoUsd = ZERO
     output_pico_usd: PicoUsd = ZERO
     image_pico_usd: PicoUsd = ZERO
@@ -116,7 +121,7 @@ class Charge:
     @property
     def total_pico_usd(self) -> PicoUsd:
         """The sum of all parts."""
-        return PicoUsd(
+        return PicoUsd(  # cache writes are part of the input
             self.input_pico_usd
             + self.cached_input_pico_usd
             + self.output_pico_usd

@@ -58,6 +58,8 @@ _SUMS: Final = """
                sum(input_pico) AS input_pico, sum(cached_input_pico) AS cached_input_pico,
                sum(output_pico) AS output_pico, sum(image_pico) AS image_pico,
                sum(request_pico) AS request_pico,
+               coalesce(sum(cache_write_tokens) FILTER (WHERE is_cost), 0) AS cache_write_tokens,
+               sum(cache_write_pico) AS cache_write_pico,
                sum(excess_pico) AS excess_pico, sum(unknown_pico) AS unknown_pico,
                sum(CASE phase WHEN 0 THEN held_pico ELSE -held_pico END) AS reserved_pico
           FROM (SELECT *, phase = 1 AND (kind = 'post' OR posted_pico > 0) AS is_cost
@@ -75,6 +77,8 @@ _SUMS: Final = """
                sum(input_pico) AS input_pico, sum(cached_input_pico) AS cached_input_pico,
                sum(output_pico) AS output_pico, sum(image_pico) AS image_pico,
                sum(request_pico) AS request_pico,
+               sum(cache_write_tokens) AS cache_write_tokens,
+               sum(cache_write_pico) AS cache_write_pico,
                sum(excess_pico) AS excess_pico, sum(unknown_pico) AS unknown_pico,
                sum(reserved_pico) AS reserved_pico, false AS is_closed
           FROM hours
@@ -84,6 +88,7 @@ _SUMS: Final = """
                requests, estimated_requests,
                input_tokens, cached_input_tokens, output_tokens, images,
                input_pico, cached_input_pico, output_pico, image_pico, request_pico,
+               cache_write_tokens, cache_write_pico,
                excess_pico, unknown_pico, 0, true
           FROM ledger_closings
          WHERE organization_id = $1
@@ -92,6 +97,7 @@ _SUMS: Final = """
                requests, estimated_requests,
                input_tokens, cached_input_tokens, output_tokens, images,
                input_pico, cached_input_pico, output_pico, image_pico, request_pico,
+               cache_write_tokens, cache_write_pico,
                0, 0, 0, false
           FROM cost_daily
          WHERE organization_id = $1
@@ -140,14 +146,16 @@ _SUMS: Final = """
         SELECT hour AS bucket, project_id, api_key_id, model,
                requests, estimated_requests,
                input_tokens, cached_input_tokens, output_tokens, images,
-               input_pico, cached_input_pico, output_pico, image_pico, request_pico
+               input_pico, cached_input_pico, output_pico, image_pico, request_pico,
+               cache_write_tokens, cache_write_pico
           FROM hours
          WHERE requests > 0
          UNION ALL
         SELECT day::timestamp AT TIME ZONE 'UTC', project_id, api_key_id, model,
                requests, estimated_requests,
                input_tokens, cached_input_tokens, output_tokens, images,
-               input_pico, cached_input_pico, output_pico, image_pico, request_pico
+               input_pico, cached_input_pico, output_pico, image_pico, request_pico,
+               cache_write_tokens, cache_write_pico
           FROM days
          WHERE is_closed
            AND day >= (clock_timestamp() AT TIME ZONE 'UTC' - $6::interval)::date
@@ -162,7 +170,9 @@ _SUMS: Final = """
                sum(output_tokens) AS output_tokens, sum(images) AS images,
                sum(input_pico) AS input_pico, sum(cached_input_pico) AS cached_input_pico,
                sum(output_pico) AS output_pico, sum(image_pico) AS image_pico,
-               sum(request_pico) AS request_pico
+               sum(request_pico) AS request_pico,
+               sum(cache_write_tokens) AS cache_write_tokens,
+               sum(cache_write_pico) AS cache_write_pico
           FROM cost_hourly
           LEFT JOIN closed_days ON closed_days.day = (hour AT TIME ZONE 'UTC')::date
          WHERE organization_id = $1
@@ -251,7 +261,9 @@ _SUMS: Final = """
             ('cached_input_pico', e.cached_input_pico, f.cached_input_pico),
             ('output_pico', e.output_pico, f.output_pico),
             ('image_pico', e.image_pico, f.image_pico),
-            ('request_pico', e.request_pico, f.request_pico)
+            ('request_pico', e.request_pico, f.request_pico),
+            ('cache_write_tokens', e.cache_write_tokens, f.cache_write_tokens),
+            ('cache_write_pico', e.cache_write_pico, f.cache_write_pico)
           ) v (part, expected, found)
      WHERE v.expected IS DISTINCT FROM v.found
      UNION ALL
@@ -270,7 +282,9 @@ _SUMS: Final = """
             ('cached_input_pico', e.cached_input_pico, f.cached_input_pico),
             ('output_pico', e.output_pico, f.output_pico),
             ('image_pico', e.image_pico, f.image_pico),
-            ('request_pico', e.request_pico, f.request_pico)
+            ('request_pico', e.request_pico, f.request_pico),
+            ('cache_write_tokens', e.cache_write_tokens, f.cache_write_tokens),
+            ('cache_write_pico', e.cache_write_pico, f.cache_write_pico)
           ) v (part, expected, found)
      WHERE v.expected IS DISTINCT FROM v.found
 """

@@ -59,6 +59,7 @@ NOTHING_VERIFIED: Final = VerifiedDays(
     days=(), other_days=None, excess_pico=PicoUsd(0), unknown_pico=PicoUsd(0)
 )
 
+# Rows without cache writes have the line that they had before the revision with these columns.
 _DIGESTS: Final = """
     SELECT day,
            encode(sha256(convert_to(string_agg(line, chr(10) ORDER BY line COLLATE "C"), 'UTF8')),
@@ -67,7 +68,10 @@ _DIGESTS: Final = """
                    concat_ws(' ', 'day', project_id, api_key_id, model, requests,
                              estimated_requests, input_tokens, cached_input_tokens, output_tokens,
                              images, input_pico, cached_input_pico, output_pico, image_pico,
-                             request_pico) AS line
+                             request_pico,
+                             CASE WHEN (cache_write_tokens, cache_write_pico) <> (0, 0)
+                                  THEN concat('writes ', cache_write_tokens, ' ', cache_write_pico)
+                                  END) AS line
               FROM cost_daily
              WHERE organization_id = $1
                AND day <= $2
@@ -76,7 +80,10 @@ _DIGESTS: Final = """
                    concat_ws(' ', extract(epoch FROM hour), project_id, api_key_id, model, requests,
                              estimated_requests, input_tokens, cached_input_tokens, output_tokens,
                              images, input_pico, cached_input_pico, output_pico, image_pico,
-                             request_pico)
+                             request_pico,
+                             CASE WHEN (cache_write_tokens, cache_write_pico) <> (0, 0)
+                                  THEN concat('writes ', cache_write_tokens, ' ', cache_write_pico)
+                                  END)
               FROM cost_hourly
              WHERE organization_id = $1
                AND hour < ($2::date + 1)::timestamp AT TIME ZONE 'UTC') lines

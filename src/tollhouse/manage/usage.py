@@ -50,6 +50,7 @@ def _result(used: Used) -> usage_wire.UsageResult:
         estimated_requests=sums.estimated_requests,
         input_tokens=sums.input_tokens,
         cached_input_tokens=sums.cached_input_tokens,
+        cache_write_tokens=sums.cache_write_tokens,
         output_tokens=sums.output_tokens,
         images=sums.images,
         project_id=None if group.project_id is None else str(group.project_id),

@@ -29,6 +29,7 @@ COLUMNS: Final = (
 _UNITS: Final = {
     CostPart.INPUT: "Tokens",
     CostPart.CACHED_INPUT: "Tokens",
+    CostPart.CACHE_WRITE: "Tokens",
     CostPart.OUTPUT: "Tokens",
     CostPart.REQUEST: "Requests",
     CostPart.IMAGE: "Images",

@@ -111,8 +111,10 @@ def _parts(sums: Sums) -> tuple[tuple[CostPart, int, int], ...]:
 
     The quantity of requests is 0 here, so that only their price makes a line.
     """
+    written, written_pico_usd = sums.cache_write_tokens, sums.cache_write_pico_usd
     return (
-        (CostPart.INPUT, sums.input_tokens, sums.input_pico_usd),
+        (CostPart.INPUT, sums.input_tokens - written, sums.input_pico_usd - written_pico_usd),
+        (CostPart.CACHE_WRITE, written, written_pico_usd),
         (CostPart.CACHED_INPUT, sums.cached_input_tokens, sums.cached_input_pico_usd),
         (CostPart.OUTPUT, sums.output_tokens, sums.output_pico_usd),
         (CostPart.REQUEST, 0, sums.request_pico_usd),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
@@ -19,6 +19,12 @@ from tollhouse.reports.types import (
 )
 from tollhouse.storage.database import Row, Transaction
 
+_HAS_CACHE_WRITES: Final = "SELECT to_regproc('ledger_settle_written') IS NOT NULL"
+_LAST_SUM: Final = "sum(request_pico) AS request_pico"
+_CACHE_WRITES: Final = """,
+               sum(cache_write_tokens) AS cache_write_tokens,
+               sum(cache_write_pico) AS cache_write_pico
+"""
 _ENTRY_GROUPS: Final = """
     SELECT floor(extract(epoch FROM admitted_at))::bigint / $9 * $9 AS bucket,
            CASE WHEN $6 THEN project_id END AS project_id,
@@ -79,7 +85,8 @@ async def days(
     tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
     """Return the sums of whole days."""
-    rows = await tx.fetch_all(
+    return await _sums(
+        tx,
         """
         SELECT extract(epoch FROM day)::bigint AS bucket,
                CASE WHEN $6 THEN project_id END AS project_id,
@@ -109,14 +116,14 @@ async def days(
         _day(span.end),
         *_chosen(question),
     )
-    return [_used(row) for row in rows]
 
 
 async def hours(
     tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
 ) -> list[Used]:
     """Return the sums of whole hours."""
-    rows = await tx.fetch_all(
+    return await _sums(
+        tx,
         """
         SELECT extract(epoch FROM hour)::bigint / $9 * $9 AS bucket,
                CASE WHEN $6 THEN project_id END AS project_id,
@@ -147,7 +154,6 @@ async def hours(
         *_chosen(question),
         question.width.value,
     )
-    return [_used(row) for row in rows]
 
 
 async def entries(
@@ -163,11 +169,15 @@ async def entries(
         *_days_of(span),
     )
     if question.attribution is None:
-        rows = await tx.fetch_all(_ENTRIES, *asked)
-    else:
-        names = question.attribution, UNRECORDED, DELETED
-        rows = await tx.fetch_all(_NAMED_ENTRIES, *asked, *names)
-    return [_used(row) for row in rows]
+        return await _sums(tx, _ENTRIES, *asked)
+    return await _sums(tx, _NAMED_ENTRIES, *asked, question.attribution, UNRECORDED, DELETED)
+
+
+async def _sums(tx: Transaction, statement: LiteralString, *arguments: object) -> list[Used]:
+    """Return what a statement sums, with cache writes if the schema has them."""
+    if await tx.fetch_value(_HAS_CACHE_WRITES):
+        statement = statement.replace(_LAST_SUM, _LAST_SUM + _CACHE_WRITES)
+    return [_used(row) for row in await tx.fetch_all(statement, *arguments)]
 
 
 async def is_closed(tx: Transaction, span: ReportSpan) -> bool:  # all organizations: shared days
@@ -303,10 +313,12 @@ def _used(row: Row) -> Used:
             estimated_requests=int(row["estimated_requests"]),
             input_tokens=int(row["input_tokens"]),
             cached_input_tokens=int(row["cached_input_tokens"]),
+            cache_write_tokens=int(row.get("cache_write_tokens", 0)),
             output_tokens=int(row["output_tokens"]),
             images=int(row["images"]),
             input_pico_usd=int(row["input_pico"]),
             cached_input_pico_usd=int(row["cached_input_pico"]),
+            cache_write_pico_usd=int(row.get("cache_write_pico", 0)),
             output_pico_usd=int(row["output_pico"]),
             image_pico_usd=int(row["image_pico"]),
             request_pico_usd=int(row["request_pico"]),

@@ -40,6 +40,7 @@ class CostPart(StrEnum):
 
     INPUT = "input"
     CACHED_INPUT = "cached input"
+    CACHE_WRITE = "cache write"
     OUTPUT = "output"
     REQUEST = "request"
     IMAGE = "image"
@@ -104,7 +105,9 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sums:
-    """Settled usage and its cost by part. Input does not include cached input.
+    """Settled usage and its cost by part.
+
+    Input does not include cached input, but cache writes, which are also counted of their own.
 
     Estimated requests are those whose usage Tollhouse counted, because the engine reported none.
     """
@@ -113,10 +116,12 @@ class Sums:
     estimated_requests: int
     input_tokens: int
     cached_input_tokens: int
+    cache_write_tokens: int
     output_tokens: int
     images: int
     input_pico_usd: int
     cached_input_pico_usd: int
+    cache_write_pico_usd: int
     output_pico_usd: int
     image_pico_usd: int
     request_pico_usd: int

@@ -14,7 +14,7 @@ from tollhouse.cli.session import Session
 from tollhouse.settings import Settings
 from tollhouse.storage import revisions
 
-NEEDED_REVISION: Final = "0020"
+NEEDED_REVISION: Final = "0027"
 
 
 def range_options(command: F) -> F:

@@ -12,7 +12,7 @@ from tollhouse.base.ids import OrganizationId
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
-from tollhouse.ledger import short_windows, verification
+from tollhouse.ledger import partitions, verification
 from tollhouse.ledger.verification import Difference
 from tollhouse.organizations import service as organizations
 from tollhouse.storage import revisions
@@ -80,7 +80,7 @@ async def _verify(
     *,
     is_full: bool,
 ) -> LedgerVerification:
-    await revisions.require(operator.database, short_windows.REVISION)
+    await revisions.require(operator.database, partitions.REVISION)
     chosen = await _chosen(operator, organization)
 
     async def verify_all(database: Database) -> list[Difference]:

@@ -19,7 +19,7 @@ from tollhouse.cli.moves.routes import RENDERERS, KeyRoute
 from tollhouse.cli.moves.steps import MoveStep
 from tollhouse.cli.session import Session
 from tollhouse.keys import portable as keys
-from tollhouse.ledger import short_windows
+from tollhouse.ledger import partitions
 from tollhouse.organizations import moves
 from tollhouse.settings import CELL_PATTERN
 from tollhouse.storage import revisions
@@ -93,7 +93,7 @@ def export(
     """
 
     async def work(operator: Session) -> ShownMove:
-        await revisions.require(operator.database, short_windows.REVISION)
+        await revisions.require(operator.database, partitions.REVISION)
         owner = await operator.organization(organization)
         manifest = await leaving.export(
             operator,
@@ -117,7 +117,7 @@ def import_(settings_path: Path, *, folder: Path, as_json: bool) -> None:
     """Store an exported organization in this cell, still frozen, and write a receipt."""
 
     async def work(operator: Session) -> ShownMove:
-        await revisions.require(operator.database, short_windows.REVISION)
+        await revisions.require(operator.database, partitions.REVISION)
         receipt = await arriving.receive(operator, MoveFolder(folder), _announce)
         rows = sum(table.rows for table in receipt.tables)
         return _shown(receipt.move_id, receipt.organization_id, "arriving", None, rows=rows)
@@ -174,7 +174,7 @@ def cancel_move(settings_path: Path, *, organization: UUID, as_json: bool) -> No
     """
 
     async def work(operator: Session) -> ShownMove:
-        await revisions.require(operator.database, short_windows.REVISION)
+        await revisions.require(operator.database, partitions.REVISION)
         owner = await operator.organization(organization)
         move = await leaving.cancel(operator, owner.id)
         if move is None:
@@ -201,7 +201,7 @@ def routes(settings_path: Path, *, proxy: str, as_json: bool) -> None:
     """
 
     async def work(operator: Session) -> list[KeyRoute]:
-        await revisions.require(operator.database, short_windows.REVISION)
+        await revisions.require(operator.database, partitions.REVISION)
         async with operator.database.transaction() as tx:
             return [
                 KeyRoute(key=key, cell=cell)

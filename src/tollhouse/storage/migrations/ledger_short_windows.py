@@ -265,6 +265,8 @@ _SETTLE_BATCH: Final = changed(
     ),
 )
 
+SETTLE_ANSWERED: Final = changed(ledger_resolution.answered(_SETTLE_BATCH))
+
 FUNCTIONS: Final = (
     *HELPERS,
     _ADMIT_EACH,
@@ -272,7 +274,7 @@ FUNCTIONS: Final = (
     _ADMIT_BATCH,
     _SETTLE_ONE,
     _SETTLE_BATCH,
-    changed(ledger_resolution.answered(_SETTLE_BATCH)),
+    SETTLE_ANSWERED,
     # A replaced function loses its settings.
     *(
         f"ALTER FUNCTION {function} SET plan_cache_mode = force_generic_plan"

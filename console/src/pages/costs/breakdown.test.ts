@@ -119,7 +119,12 @@ describe("usage by model", () => {
     const used = { object: "organization.usage.result", estimated_requests: 0, images: 0 } as const;
     const none = { project_id: null, api_key_id: null, attribution: null };
     const amount = { value: "0.5", currency: "usd" } as const;
-    const tokens = { input_tokens: 10, cached_input_tokens: 2, output_tokens: 5 };
+    const tokens = {
+      input_tokens: 10,
+      cached_input_tokens: 2,
+      cache_write_tokens: 0,
+      output_tokens: 5,
+    };
     const results = [{ ...used, ...none, ...tokens, amount, requests: 3, model: "large" }];
     const bucket = { object: "bucket", start_time: FIRST, end_time: FIRST, results } as const;
 

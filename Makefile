@@ -33,7 +33,9 @@ test-long: ## random tests with their full counts, recorded: hours
 		tests/policies/test_state_machine.py tests/policies/test_races.py
 	$(RECORD) TOLLHOUSE_ROUNDS=200 $(LONG) tests/identity/test_revocation.py
 	$(RECORD) TOLLHOUSE_SCANNED_STRINGS=1000000 $(LONG) tests/identity/test_scanning.py
-	$(RECORD) TOLLHOUSE_TIMED_KEYS=1000000 $(LONG) tests/identity/test_timing.py
+	$(RECORD) TOLLHOUSE_HOSTILE_TEXTS=30 $(LONG) tests/identity/test_hostile_text.py
+	$(RECORD) TOLLHOUSE_SIMILAR_KEYS=1000000 $(LONG) tests/identity/test_common_beginnings.py
+	$(RECORD) TOLLHOUSE_TIMED_KEYS=1000000 TOLLHOUSE_FOREIGN_TIMINGS=1000 $(LONG) tests/identity/test_timing.py
 	$(RECORD) TOLLHOUSE_CASES=10000 $(LONG) tests/contract/test_schemathesis.py
 	$(RECORD) TOLLHOUSE_SEEDS=100 $(LONG) tests/ledger/test_stampede.py
 	$(RECORD) TOLLHOUSE_EVENTS=1000000 $(LONG) tests/reports/test_reports_equal_entries.py

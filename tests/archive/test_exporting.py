@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from tests.support.organization_fixture import OrganizationFixture
 from tollhouse import nightly_export
 from tollhouse.archive.errors import ExportNotConfigured
 from tollhouse.archive.exporting import ExportRange
-from tollhouse.archive.files import ArchiveFiles
+from tollhouse.archive.files import ArchiveFiles, Rows
 from tollhouse.archive.types import ExportedTable
 from tollhouse.settings import ExportSettings
 
@@ -170,6 +170,42 @@ async def test_a_range_is_compared_and_written_at_once(
 
     assert [(day.table, day.day) for day in written] == [(ExportedTable.COSTS, old)]
     assert sums(str(tmp_path), "costs", "posted_pico")[1] == COST + AMOUNT
+
+
+async def test_a_day_whose_files_were_lost_is_written_again(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    ledger = await finished_days(org, database_url)
+    settings, database = settings_with(database_url, tmp_path.as_uri()), ledger.org.database
+    first = await export(database, settings)
+    lost, without_manifest, *_ = [day for day in first if day.table == ExportedTable.COSTS]
+    (tmp_path / f"costs/day={lost.day}/part-00000.parquet").unlink()
+    (tmp_path / f"costs/day={without_manifest.day}/manifest.json").unlink()
+
+    written = await nightly_export.export(
+        database, None, settings, ExportRange(first=lost.day, last=without_manifest.day)
+    )
+
+    assert [day for day in written if day.total.rows] == [lost, without_manifest]
+    assert all(ArchiveFiles(tmp_path.as_uri()).is_published(day) for day in first)
+
+
+async def test_a_day_has_no_manifest_while_it_is_written_again(
+    org: OrganizationFixture, database_url: str, tmp_path: Path
+) -> None:
+    ledger = await finished_days(org, database_url)
+    (day, *_) = await export(ledger.org.database, settings_with(database_url, tmp_path.as_uri()))
+    manifest = tmp_path / day.table / f"day={day.day}" / "manifest.json"
+    seen: list[bool] = []
+
+    async def no_rows() -> AsyncIterator[Rows]:
+        seen.append(manifest.exists())
+        return
+        yield
+
+    await ArchiveFiles(tmp_path.as_uri()).write(day.table, day.day, no_rows())
+
+    assert seen == [False]
 
 
 async def test_the_job_exports_in_a_process_of_its_own(

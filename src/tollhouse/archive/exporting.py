@@ -32,6 +32,11 @@ class ExportRange:
     last: date
 
 
+ReadDay = Callable[
+    [Callable[[Database], Awaitable[DayManifest | None]]], Awaitable[DayManifest | None]
+]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _DueDay:
     table: ExportedTable
@@ -52,7 +57,7 @@ class DayExporter:
         files: ArchiveFiles,
         *,
         is_final: Callable[[date], Awaitable[bool]],
-        read: Callable[[Callable[[Database], Awaitable[DayManifest]]], Awaitable[DayManifest]],
+        read: ReadDay,
     ) -> None:
         self._database = database
         self._files = files
@@ -69,8 +74,7 @@ class DayExporter:
         for due in await self._due(chosen):
             if not await self._is_final(due.partition.day):
                 continue
-            manifest = await self._export(due)
-            if manifest != due.known:
+            if (manifest := await self._export(due)) is not None:
                 written.append(manifest)
         return written
 
@@ -102,17 +106,17 @@ class DayExporter:
             )
         ]
 
-    async def _export(self, due: _DueDay) -> DayManifest:
-        """Write a day unless its files have the sums of the database, and record the result."""
-        table, day, files = due.table, due.partition.day, self._files
+    async def _export(self, due: _DueDay) -> DayManifest | None:
+        """Write and record a day; None if its files are there and have the database's sums."""
+        table, day, files, known = due.table, due.partition.day, self._files, due.known
         name = partitions.table_of(due.partition)
 
-        async def write(source: Database) -> DayManifest:
+        async def write(source: Database) -> DayManifest | None:
             async with source.snapshot(statement_seconds=EXPORT_SECONDS_MAX) as tx:
                 expected = await store.sums_of(tx, table, name)
                 total = rules.total(expected.values(), summed=FORMS[table].summed)
-                if due.known is not None and due.known.total == total:
-                    return due.known
+                if known is not None and known.total == total and files.is_published(known):
+                    return None
                 written = await files.write(table, day, store.rows_of(tx, table, name))
             manifest = DayManifest(table=table, day=day, total=total, files=written)
             if (words := rules.difference(expected, files.sums(manifest))) is not None:
@@ -121,8 +125,10 @@ class DayExporter:
             return manifest
 
         manifest = await self._read(write)
-        if manifest != due.known:
+        if manifest is not None:
             files.publish(manifest)
+        recorded = manifest or known
+        assert recorded is not None, "a day is written unless it is known"
         async with self._database.transaction() as tx:
-            await store.record_exported(tx, manifest, location=files.url)
+            await store.record_exported(tx, recorded, location=files.url)
         return manifest

@@ -57,12 +57,15 @@ class ArchiveFiles:
     ) -> list[ArchivedFile]:
         """Write a day, replacing what an earlier attempt left of it, and return its files.
 
-        It has no manifest yet: `publish` writes that once the files were compared.
+        It has no manifest meanwhile: `publish` writes one once the files were compared.
         """
         form, folder = FORMS[table], self._folder(table, day)
+        manifest = f"{folder}/{MANIFEST}"
         with self._explained():
             if self._is_local:
                 self._files.create_dir(folder, recursive=True)
+            if self._files.get_file_info(manifest).is_file:
+                self._files.delete_file(manifest)
             files = [file async for file in self._written(form, folder, batches)]
             self._remove_others(folder, {file.name for file in files})
         return files
@@ -80,6 +83,18 @@ class ArchiveFiles:
             self._files.open_input_stream(f"{self._folder(table, day)}/{MANIFEST}") as stream,
         ):
             return msgspec.json.decode(stream.read(), type=DayManifest)
+
+    def is_published(self, manifest: DayManifest) -> bool:
+        """Return whether this manifest and its files are stored. The files are not read."""
+        folder = self._folder(manifest.table, manifest.day)
+        paths = [f"{folder}/{name}" for name in (MANIFEST, *(file.name for file in manifest.files))]
+        with self._explained():
+            stored, *files = self._files.get_file_info(paths)
+        return (
+            stored.is_file
+            and [file.size for file in files] == [file.size_bytes for file in manifest.files]
+            and self.manifest(manifest.table, manifest.day) == manifest
+        )
 
     def changed_file(self, manifest: DayManifest) -> str | None:
         """Return the name of the first file of a day that is missing or changed, or None."""

@@ -2,12 +2,14 @@
 
 import csv
 import os
+from datetime import timedelta
 from pathlib import Path
 
 from tests.activity.records import days_ago
 from tests.cli.commands import Operator
 from tests.cli.documents import read, scripts
 from tests.cli.test_archive import with_usage
+from tollhouse.cli.session import Session
 
 GUIDE = "docs/guides/exports.md"
 
@@ -41,6 +43,31 @@ def test_a_focus_file_has_the_costs_of_its_range(patient: Operator, tmp_path: Pa
     assert (row["BilledCost"], row["ChargePeriodStart"]) == ("12.5", f"{day}T00:00:00Z")
     printed = patient.run("export", "focus", "-", "--from", day).stdout
     assert printed.splitlines() == file.read_text().splitlines()
+
+
+def test_an_export_that_fails_on_the_way_keeps_the_file_before_it(
+    patient: Operator, tmp_path: Path
+) -> None:
+    with_usage(patient)
+    file = tmp_path / "costs.csv"
+    file.write_text("of last month")
+    day = days_ago(40).date()
+    # A whole day is read from one table, and a part of the next one from another.
+    patient.do(_without_hours)
+
+    failed = patient.run(
+        *("export", "focus", os.fspath(file), "--from", day.isoformat()),
+        *("--to", f"{day + timedelta(days=1)}T12:00:00"),
+        exit_code=1,
+    )
+
+    assert "UndefinedTable" in failed.stderr
+    assert [each.read_text() for each in tmp_path.glob("costs.csv*")] == ["of last month"]
+
+
+async def _without_hours(session: Session) -> None:
+    async with session.database.transaction() as tx:
+        await tx.execute("ALTER TABLE cost_hourly RENAME TO lost")
 
 
 def test_an_export_without_an_address_says_what_to_set(patient: Operator) -> None:

@@ -1,8 +1,10 @@
 """`tollhouse export`: costs in the FOCUS format, and days of costs and records as Parquet."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import IO, Final, Literal
 from uuid import UUID
 
 import click
@@ -21,6 +23,8 @@ from tollhouse.reports.focus_export import FocusExport, FocusRange
 from tollhouse.reports.types import CostFilter
 from tollhouse.storage.replica import ReplicaReads
 
+STANDARD_OUTPUT: Final = Path("-")
+
 
 class WrittenFile(Struct, frozen=True, kw_only=True):
     """A file of costs. `unsettled_requests` have no final cost yet, and are not in the file."""
@@ -37,7 +41,7 @@ def command() -> None:
 
 
 @command.command(epilog=example("tollhouse export focus costs.csv --from 2026-08-01"))
-@click.argument("file", type=click.File("wb", atomic=True))
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @organization_option
 @click.option("--from", "since", type=INSTANT, help="Start, in UTC. When left out, 30 days ago.")
 @click.option("--to", "until", type=INSTANT, help="End, in UTC. When left out, now.")
@@ -46,7 +50,7 @@ def command() -> None:
 def focus(
     settings_path: Path,
     *,
-    file: BinaryIO,
+    file: Path,
     organization: UUID | None,
     since: datetime | None,
     until: datetime | None,
@@ -56,7 +60,6 @@ def focus(
 
     Days that the range cuts contain the requests that were admitted within it.
     """
-    name = getattr(file, "name", "-")
 
     async def write(operator: Session) -> WrittenFile:
         owner = await operator.organization(organization)
@@ -76,19 +79,36 @@ def focus(
             now=now,
         )
         lines = 0
-        async for piece in export.pieces():
-            file.write(piece)
-            lines += piece.count(b"\r\n")
-        return WrittenFile(file=name, rows=lines - 1, unsettled_requests=export.unsettled)
+        with _complete(file) as opened:
+            async for piece in export.pieces():
+                opened.write(piece)
+                lines += piece.count(b"\r\n")
+        return WrittenFile(file=str(file), rows=lines - 1, unsettled_requests=export.unsettled)
 
     written = session.run(settings_path, write)
-    if as_json and name not in ("-", "<stdout>"):
+    if as_json and file != STANDARD_OUTPUT:
         output.show(written, as_json=True)
         return
     output.note(f"Wrote {output.counted(written.rows, 'row', 'rows')} to {written.file}.")
     if written.unsettled_requests:
         requests = output.counted(written.unsettled_requests, "request has", "requests have")
         output.note(f"{requests} no final cost yet, and no row.")
+
+
+@contextmanager
+def _complete(path: Path) -> Generator[IO[bytes]]:
+    """Open a file that replaces the one at `path` once the block has written all of it."""
+    if path == STANDARD_OUTPUT or (path.exists() and not path.is_file()):
+        with click.open_file(str(path), "wb") as stream:
+            yield stream
+        return
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 @command.command(epilog=example("tollhouse export run"))

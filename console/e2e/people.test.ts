@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, inject, it } from "vitest";
-import { arrive, type Visitor, withBrowser } from "./visitor";
+import { arrive, enter, type Visitor, withBrowser } from "./visitor";
 
 const browser = withBrowser();
 
@@ -121,6 +121,7 @@ describe("people", () => {
     const { page } = visitor;
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.waitForURL(`${inject("told").issuer}/session/end**`);
+    expect(new URL(page.url()).searchParams.get("id_token_hint")).toMatch(/^ey/);
     await page.locator("button[value=yes]").click();
     await page.waitForURL(`${inject("told").people_base_url}/console`);
 
@@ -134,12 +135,71 @@ describe("people", () => {
     const visitor = await enterAs("alice");
     const { page } = visitor;
     await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
-    await page.waitForFunction(() => !document.querySelector('.waiting, [aria-busy="true"]'));
+    await isSettled(page);
     await page.evaluate(() => fetch("/console/session", { method: "DELETE" }));
 
-    await page.getByRole("navigation").getByRole("link", { name: "Costs", exact: true }).click();
-
-    await page.getByRole("alert").getByText("Your session has ended. Sign in again.").waitFor();
-    await visitor.leave();
+    await isAskedAgain(visitor);
   });
 });
+
+describe("a session of an Admin key", () => {
+  it("ends when the key is revoked", async () => {
+    const { id, value } = await newKey({});
+    const visitor = await enter(browser(), { key: value });
+    await isSettled(visitor.page);
+
+    await send("DELETE", `/v1/organization/admin_api_keys/${id}`);
+
+    await isAskedAgain(visitor);
+  });
+
+  it("ends when its time is over, and a reload does not bring it back", async () => {
+    const endsAt = Math.ceil(Date.now() / 1000) + 10;
+    const { value } = await newKey({ expires_at: endsAt });
+    const visitor = await enter(browser(), { key: value });
+    await isSettled(visitor.page);
+
+    await visitor.page.waitForFunction((end) => Date.now() > end, endsAt * 1000);
+
+    await isAskedAgain(visitor, async (page) => {
+      await page.reload();
+      await page.getByLabel("Admin API key").waitFor();
+    });
+  });
+});
+
+/** The next page that needs the gateway shows the door, and what has happened. */
+async function isAskedAgain(
+  visitor: Visitor,
+  afterwards: (page: Page) => Promise<void> = async () => {},
+): Promise<void> {
+  const { page } = visitor;
+  await page.getByRole("navigation").getByRole("link", { name: "Costs", exact: true }).click();
+  await page.getByRole("alert").getByText("Your session has ended. Sign in again.").waitFor();
+  await afterwards(page);
+  await visitor.leave();
+}
+
+async function isSettled(page: Page): Promise<void> {
+  await page.waitForFunction(() => !document.querySelector('.waiting, [aria-busy="true"]'));
+}
+
+function newKey(body: object): Promise<{ id: string; value: string }> {
+  const named = { name: "of a session", ...body };
+  return send("POST", "/manage/v1/organization/admin_api_keys", named);
+}
+
+async function send<T>(method: string, path: string, body?: object): Promise<T> {
+  const { admin_key: key, base_url: baseUrl } = inject("told");
+  const answer = await fetch(baseUrl + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      "idempotency-key": crypto.randomUUID(),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  expect(answer.ok).toBe(true);
+  return (await answer.json()) as T;
+}

@@ -88,19 +88,23 @@ class ConsoleAccess:
             Signer(self._masters, "sign-in"),
             self._clock,
             cookie=self._cookie("tollhouse_sign_in", CALLBACK, "Lax"),
+            hint_cookie=self._cookie("tollhouse_sign_out_hint", ROOT, "Strict"),
         )
 
     def _cookie(self, name: str, path: bytes, same_site: Literal["Strict", "Lax"]) -> BrowserCookie:
         public = urlsplit(self._settings.server.public_url or "")
         return BrowserCookie(
             plain_name=name,
-            path=public.path.rstrip("/") + path.decode(),
+            path=path.decode(),
             is_secure=public.scheme == "https",
             same_site=same_site,
         )
 
 
 def _grants(oidc: OidcSettings) -> tuple[GroupGrant, ...]:
+    """Return the grants; none without a provider, also if some are still configured."""
+    if oidc.issuer is None:
+        return ()
     return tuple(
         GroupGrant(
             group=grant.group,

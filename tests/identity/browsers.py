@@ -8,6 +8,7 @@ from tests.support.gateway import Gateway
 
 SESSION = "/console/session"
 COOKIE = "tollhouse_session"
+HINT_COOKIE = "tollhouse_sign_out_hint"
 PROJECTS = "/manage/v1/organization/projects"
 
 
@@ -34,9 +35,12 @@ class BrowserSession:
         assert state is not None, "signed in"
         return str(state["token"])
 
-    async def sign_out(self) -> httpx2.Response:
+    async def sign_out(self, *, hint: str | None = None) -> httpx2.Response:
+        headers = self.cookies
+        if hint is not None:
+            headers["cookie"] += f"; {HINT_COOKIE}={hint}"
         async with self.gateway.client() as client:
-            return await client.delete(SESSION, headers=self.cookies)
+            return await client.delete(SESSION, headers=headers)
 
 
 async def sign_in(gateway: Gateway, key: str) -> tuple[BrowserSession, httpx2.Response]:
@@ -46,11 +50,11 @@ async def sign_in(gateway: Gateway, key: str) -> tuple[BrowserSession, httpx2.Re
     return BrowserSession(gateway, cookie_of(answer)), answer
 
 
-def cookie_of(answer: httpx2.Response) -> str:
+def cookie_of(answer: httpx2.Response, wanted: str = COOKIE) -> str:
     """Return the value of the session cookie that an answer sets; empty without one."""
     for header in answer.headers.get_list("set-cookie"):
         name, _, value = header.partition(";")[0].partition("=")
-        if name.removeprefix("__Secure-") == COOKIE:
+        if name.removeprefix("__Secure-") == wanted:
             return value
     return ""
 

@@ -7,8 +7,16 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 import pytest_asyncio
+from joserfc import jwt
 
-from tests.identity.browsers import PROJECTS, BrowserSession, cookie_of, sign_in, use
+from tests.identity.browsers import (
+    HINT_COOKIE,
+    PROJECTS,
+    BrowserSession,
+    cookie_of,
+    sign_in,
+    use,
+)
 from tests.identity.creations import START, create
 from tests.identity.people import PUBLIC_URL, SignInScene, sign_in_scene
 from tests.support.gateway import Gateway, running_gateway
@@ -18,7 +26,7 @@ from tollhouse.base.clock import HeldClock
 from tollhouse.console import provider as console_provider
 from tollhouse.console.id_tokens import CLOCK_SKEW_SECONDS
 from tollhouse.organizations.types import OrganizationStatus
-from tollhouse.settings import GroupGrantSettings, Settings
+from tollhouse.settings import GroupGrantSettings, OidcSettings, Settings
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -224,16 +232,56 @@ async def test_signing_out_leads_to_the_provider_only_for_people(
     assert (await by_key.sign_out()).json() == {"sign_out_url": None}
 
 
+async def test_the_provider_is_told_whose_session_ends(scene: SignInScene) -> None:
+    answer = await scene.sign_in()
+    hint = cookie_of(answer, HINT_COOKIE)
+    (header,) = [each for each in answer.headers.get_list("set-cookie") if hint in each]
+    assert "Path=/console/session; Max-Age=43200; HttpOnly; SameSite=Strict" in header
+
+    signed_out = await BrowserSession(scene.gateway, cookie_of(answer)).sign_out(hint=hint)
+
+    url = str(signed_out.json()["sign_out_url"])
+    assert parse_qs(urlsplit(url).query)["id_token_hint"] == [hint]
+    assert [each.partition(";")[0] for each in signed_out.headers.get_list("set-cookie")] == [
+        "tollhouse_session=",
+        f"{HINT_COOKIE}=",
+    ]
+    assert jwt.decode(hint, scene.provider.key).claims["sub"] == scene.provider.subject
+
+
+async def test_an_id_token_that_no_cookie_can_hold_is_not_kept(scene: SignInScene) -> None:
+    scene.provider.claims = {"groups": ["admins", "x" * 4_000]}
+
+    answer = await scene.sign_in()
+
+    assert cookie_of(answer)
+    assert cookie_of(answer, HINT_COOKIE) == ""
+
+
+async def test_grants_without_a_provider_give_nothing(scene: SignInScene) -> None:
+    browser = await scene.browser()
+    token = await browser.token()
+    oidc = OidcSettings(grants=scene.settings.oidc.grants)
+
+    async with running_gateway(
+        msgspec.structs.replace(scene.settings, oidc=oidc), scene.clock
+    ) as without_provider:
+        assert await BrowserSession(without_provider, browser.cookie).state() is None
+        assert (await use(without_provider, token)).status_code == 401
+
+
 async def test_cookies_are_secure_behind_https(
     settings: Settings, org: OrganizationFixture
 ) -> None:
-    server = msgspec.structs.replace(settings.server, public_url="https://gateway.example")
+    server = msgspec.structs.replace(settings.server, public_url="https://gateway.example/llm")
     secure = msgspec.structs.replace(settings, server=server)
     async with running_gateway(secure) as gateway:
         _, answer = await sign_in(gateway, (await org.admin_key()).value)
     (cookie,) = answer.headers.get_list("set-cookie")
     assert cookie.startswith("__Secure-tollhouse_session=")
     assert cookie.endswith("; Secure")
+    # The console is at the root of its host, whatever path the proxy puts before the API.
+    assert "; Path=/console/session; " in cookie
 
 
 async def test_without_a_provider_there_is_no_way_to_one(gateway: Gateway) -> None:

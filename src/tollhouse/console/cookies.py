@@ -1,4 +1,4 @@
-"""The cookies of the console: both are for one path, and no script can read them."""
+"""The cookies of the console: each is for one path, and no script can read them."""
 
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -123,21 +123,25 @@ class OpenIdProvider:
         }
         return _with_query((await self.metadata()).authorization_endpoint, query)
 
-    async def sign_out_url(self) -> str | None:
-        """Return where the browser ends the session at the provider, if it has such an address."""
+    async def sign_out_url(self, id_token: str | None) -> str | None:
+        """Return where the browser ends the session at the provider, if it has such an address.
+
+        Some providers demand the ID token of the session; others ask the person without it.
+        """
         endpoint = (await self.metadata()).end_session_endpoint
         if endpoint is None:
             return None
         query = {
             "client_id": self.config.client_id,
             "post_logout_redirect_uri": self.config.signed_out_uri,
+            **({} if id_token is None else {"id_token_hint": id_token}),
         }
         return _with_query(endpoint, query)
 
     async def claims_for(
         self, code: str, *, verifier: str, nonce: str, now: datetime
-    ) -> JsonObject:
-        """Exchange a code for the claims of the person.
+    ) -> tuple[JsonObject, str]:
+        """Exchange a code for the claims of the person; return them with the ID token.
 
         The provider is asked for what the ID token lacks of name and groups.
 
@@ -156,8 +160,9 @@ class OpenIdProvider:
             claims = verified_claims(tokens.id_token, keys, expected, now=now)
         is_named = self.config.name_claim in claims
         if is_named and groups_in(claims, self.config.groups_claim) is not None:
-            return claims
-        return {**await self._user_info(metadata, tokens, claims), **claims}
+            return claims, tokens.id_token
+        told = await self._user_info(metadata, tokens, claims)
+        return {**told, **claims}, tokens.id_token
 
     async def _exchange(self, metadata: ProviderMetadata, code: str, verifier: str) -> _TokenAnswer:
         form = {

@@ -212,10 +212,14 @@ class SessionSite(StaticSite):
             session = await self._session_of(tx, head, now=now)
         if session is not None:
             await service.end(self._database, session, now=now, request_id=request_id)
+        if self._people is None:
+            return _json_answer(SignedOut(sign_out_url=None), self._cookie.deleting_header())
         url = None
-        if session is not None and session.person_name is not None and self._people is not None:
-            url = await self._people.sign_out_url()
-        return _json_answer(SignedOut(sign_out_url=url), self._cookie.deleting_header())
+        if session is not None and session.person_name is not None:
+            url = await self._people.sign_out_url(head)
+        cookies = (self._cookie, self._people.hint_cookie)
+        deleting = (cookie.deleting_header() for cookie in cookies)
+        return _json_answer(SignedOut(sign_out_url=url), *deleting)
 
     async def _session_of(
         self, tx: Transaction, head: Head, *, now: datetime

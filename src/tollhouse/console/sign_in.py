@@ -39,6 +39,8 @@ STARTED_LIFETIME: Final = timedelta(minutes=10)
 COMPLETED_AT_ONCE_MAX: Final = 8
 """Sign-ins of one worker that wait for the provider; further ones are refused."""
 NAME_LENGTH_MAX: Final = 200
+HINT_LENGTH_MAX: Final = 3_500
+"""Browsers refuse a cookie of more than 4,096 bytes. A longer ID token is not kept."""
 _SECRET_BYTES: Final = 32
 _START_PAGE: Final = "/console"
 _OWN_PAGE: Final = re.compile(r"/console(?:/[A-Za-z0-9._~%/-]*)?(?:\?[A-Za-z0-9._~%&=+:,-]*)?")
@@ -107,6 +109,7 @@ class PersonSignIn:
         clock: Clock,
         *,
         cookie: BrowserCookie,
+        hint_cookie: BrowserCookie,
     ) -> None:
         self._provider = provider
         self._database = database
@@ -114,6 +117,7 @@ class PersonSignIn:
         self._signer = signer
         self._clock = clock
         self._cookie = cookie
+        self.hint_cookie = hint_cookie
         self._permits = asyncio.Semaphore(COMPLETED_AT_ONCE_MAX)
 
     async def start(self, query_string: bytes) -> StaticAnswer:
@@ -152,7 +156,7 @@ class PersonSignIn:
         try:
             started = self._started(head)
             code = await self._code(started, _parameters(query_string))
-            session = await self._session(started, code)
+            session, id_token = await self._session(started, code)
             secret = await service.begin(
                 self._database,
                 session,
@@ -167,13 +171,17 @@ class PersonSignIn:
         except GatewayError as failure:
             unavailable = SignInRefused(SignInFailure.UNAVAILABLE, failure.code)
             return _failed(unavailable, self._cookie.deleting_header())
-        set_cookie = session_cookie.header(secret, seconds=int(rules.LIFETIME.total_seconds()))
-        return _redirect(started.return_to, set_cookie, self._cookie.deleting_header())
+        seconds = int(rules.LIFETIME.total_seconds())
+        hint = self.hint_cookie.deleting_header()
+        if len(id_token) <= HINT_LENGTH_MAX:
+            hint = self.hint_cookie.header(id_token, seconds=seconds)
+        set_cookie = session_cookie.header(secret, seconds=seconds)
+        return _redirect(started.return_to, set_cookie, hint, self._cookie.deleting_header())
 
-    async def sign_out_url(self) -> str | None:
+    async def sign_out_url(self, head: Head) -> str | None:
         """Return where the session at the provider is ended; None if there is no such address."""
         try:
-            return await self._provider.sign_out_url()
+            return await self._provider.sign_out_url(self.hint_cookie.read(head))
         except ProviderUnavailable:
             return None
 
@@ -201,14 +209,14 @@ class PersonSignIn:
             raise SignInRefused(SignInFailure.DENIED, "the provider gave no code")
         return parameters["code"]
 
-    async def _session(self, started: StartedSignIn, code: str) -> ConsoleSession:
-        """Return the session of the person, in the organizations where their groups may act."""
+    async def _session(self, started: StartedSignIn, code: str) -> tuple[ConsoleSession, str]:
+        """Return the session of the person where their groups may act, and the ID token."""
         now = self._clock.now()
         if self._permits.locked():
             raise SignInRefused(SignInFailure.UNAVAILABLE, "too many sign-ins at once")
         try:
             async with self._permits:
-                claims = await self._provider.claims_for(
+                claims, id_token = await self._provider.claims_for(
                     code, verifier=started.verifier, nonce=started.nonce, now=now
                 )
         except (CodeRefused, InvalidIdToken) as failure:
@@ -232,7 +240,7 @@ class PersonSignIn:
             acting = await self._access.acting_organizations(tx, session, now=now)
         if not acting:
             raise SignInRefused(SignInFailure.NOT_PERMITTED, "no grant fits the person's groups")
-        return replace(session, organization_ids=tuple(acting))
+        return replace(session, organization_ids=tuple(acting)), id_token
 
 
 def person_id(issuer: str, subject: str) -> UUID:

@@ -83,10 +83,15 @@ class OidcSettings(Section, frozen=True, kw_only=True):
 
 
 def check_public_url(oidc: OidcSettings, public_url: str | None) -> None:
-    """Raise unless the address is known to which the provider leads people back."""
-    if oidc.issuer is not None and public_url is None:
+    """Raise unless the provider can lead people back to the console over TLS."""
+    if oidc.issuer is None:
+        return
+    parts = urlsplit(public_url or "")
+    is_protected = parts.scheme == "https" or parts.hostname in _LOOPBACK
+    if not is_protected or parts.path.strip("/"):
         message = (
-            "oidc.issuer: set server.public_url too. The provider leads people back to its "
-            "/console/session/callback, which must be registered there."
+            "oidc.issuer: set server.public_url too, to https://HOST without a path. The provider "
+            "leads people back to its /console/session/callback, which must be registered there. "
+            "http is accepted for this machine only."
         )
         raise InvalidSettings(message)

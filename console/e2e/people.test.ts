@@ -55,13 +55,15 @@ describe("people", () => {
     await page.reload();
     await page.getByText("Signed in as alice@example.com").waitFor();
 
+    const protectedCookie = { httpOnly: true, sameSite: "Strict", path: "/console/session" };
     const cookies = await page.context().cookies(inject("told").people_base_url);
     const session = await page
       .context()
       .cookies(`${inject("told").people_base_url}/console/session`);
     expect(cookies.filter(({ name }) => name.startsWith("tollhouse"))).toEqual([]);
     expect(session.filter(({ name }) => name.startsWith("tollhouse"))).toMatchObject([
-      { name: "tollhouse_session", httpOnly: true, sameSite: "Strict", path: "/console/session" },
+      { name: "tollhouse_session", ...protectedCookie },
+      { name: "tollhouse_sign_out_hint", ...protectedCookie },
     ]);
     expect(page.url()).not.toContain("code=");
     expect(faultsOf(visitor)).toEqual([]);
@@ -105,6 +107,14 @@ describe("people", () => {
 
     await visitor.go("Admin keys");
     await page.getByText("You lack the permission").waitFor();
+    await visitor.leave();
+  });
+
+  it("see where they act, also if they may not read the organization", async () => {
+    const visitor = await enterAs("dora", "/console/costs");
+
+    await visitor.page.getByText("Total").first().waitFor();
+    expect(await visitor.page.locator(".organization").textContent()).toBe("Example Ltd");
     await visitor.leave();
   });
 

@@ -1,4 +1,4 @@
-/** A real OpenID provider, with the groups of three people. Whoever names one is that one. */
+/** A real OpenID provider, with the groups of four people. Whoever names one is that one. */
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -9,6 +9,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   alice: ["admins"],
   bob: ["readers"],
   carol: ["visitors"],
+  dora: ["accountants"],
 };
 
 export interface RunningProvider {

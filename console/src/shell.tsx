@@ -154,12 +154,12 @@ function OrganizationName() {
   const { opened } = useSession();
   const organization = useOrganization();
   const isChosen = opened.organizations.length > 1;
+  // Not every group may read the organization; the session names it to people all the same.
+  const name = organization?.name ?? opened.organizations[0]?.name;
   return (
     <div className="organization">
       {isChosen && <Chooser />}
-      {!isChosen && organization !== null && (
-        <strong title={organization.name}>{organization.name}</strong>
-      )}
+      {!isChosen && name !== undefined && <strong title={name}>{name}</strong>}
       {organization?.is_sandbox && (
         <span>
           <Badge tone="warn">sandbox</Badge>

@@ -90,6 +90,8 @@ async def gateway_of_people(
         {"group": "readers", "organization": str(org.organization_id), "permissions": READ},
         {"group": "readers", "organization": str(other.organization_id), "permissions": READ},
     ]
+    accounting = {"group": "accountants", "permissions": ["billing:read"]}
+    grants.append({**accounting, "organization": str(org.organization_id)})
     oidc = {
         "issuer": os.environ["TOLLHOUSE_TEST_ISSUER"],
         "client_id": "tollhouse",

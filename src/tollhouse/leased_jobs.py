@@ -55,7 +55,11 @@ def leased_jobs(
         ),
         decisions.retention_job(maintenance, clock, decision_days=settings.policies.decision_days),
         attribution.retention_job(maintenance),
-        *(() if settings.exports.url is None else (export_job(settings),)),
+        *(
+            ()
+            if (url := settings.exports.url) is None
+            else (export_job(settings, maintenance, url),)
+        ),
         *AlertDeliverer(maintenance, sealer, clock, _delivery_config(settings.alerts)).jobs(),
     )
 

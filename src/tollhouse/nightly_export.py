@@ -16,12 +16,12 @@ import msgspec
 
 from tollhouse import pools
 from tollhouse.archive.errors import ExportNotConfigured
-from tollhouse.archive.exporting import REVISION, DayExporter, ExportRange
+from tollhouse.archive.exporting import REVISION, DayExporter, ExportRange, exported_until
 from tollhouse.archive.files import ArchiveFiles
 from tollhouse.archive.types import DayManifest
 from tollhouse.base.errors import DeploymentError
 from tollhouse.ledger import partitions as ledger_days
-from tollhouse.observability import log
+from tollhouse.observability import ledger_metrics, log
 from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
@@ -40,10 +40,15 @@ class ExportFailed(DeploymentError):
     code = "export_failed"
 
 
-def export_job(settings: Settings) -> LeasedJob:
+def export_job(settings: Settings, database: Database, url: str) -> LeasedJob:
     """Return the job that exports finished days. It does nothing on most of its hourly runs."""
 
+    async def measure() -> None:
+        ledger_metrics.exported(until_seconds=await exported_until(database, url))
+
     async def run() -> None:
+        # Before as well: a process that never ends must not keep the age of the export unknown.
+        await measure()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "tollhouse.nightly_export"),
             stdin=asyncio.subprocess.PIPE,
@@ -57,6 +62,7 @@ def export_job(settings: Settings) -> LeasedJob:
         if process.returncode != 0:
             message = f"The nightly export ended with the code {process.returncode}."
             raise ExportFailed(message)
+        await measure()
 
     return LeasedJob(
         name="nightly-export", every_seconds=RUN_EVERY_SECONDS, run=run, needs_revision=REVISION

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Generator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from tollhouse.archive.errors import ExportNotConfigured
 from tollhouse.archive.exporting import ExportRange
 from tollhouse.archive.files import ArchiveFiles, Rows
 from tollhouse.archive.types import ExportedTable
+from tollhouse.observability import registry
 from tollhouse.settings import ExportSettings
 
 ROUNDS = int(os.environ.get("TOLLHOUSE_ARCHIVE_ROUNDS", "1"))
@@ -212,14 +214,21 @@ async def test_the_job_exports_in_a_process_of_its_own(
     org: OrganizationFixture, database_url: str, tmp_path: Path
 ) -> None:
     await finished_days(org, database_url)
+    settings, url = settings_with(database_url, tmp_path.as_uri()), tmp_path.as_uri()
 
-    await nightly_export.export_job(settings_with(database_url, tmp_path.as_uri())).run()
+    await nightly_export.export_job(settings, org.database, url).run()
 
     assert sums(str(tmp_path), "costs", "posted_pico") == (2 * len(DAYS), COST)
+    newest = max(day.name for day in (tmp_path / "costs").iterdir()).removeprefix("day=")
+    end = datetime.fromisoformat(f"{newest}T00:00:00Z") + timedelta(days=1)
+    lines = registry.exposition(None).decode().splitlines()
+    (value,) = [line.split()[1] for line in lines if line.startswith("tollhouse_exported_until_")]
+    assert float(value) == end.timestamp()
 
 
 async def test_a_job_that_fails_says_so(org: OrganizationFixture, database_url: str) -> None:
-    job = nightly_export.export_job(settings_with(database_url, "file:///proc/no/such/place"))
+    url = "file:///proc/no/such/place"
+    job = nightly_export.export_job(settings_with(database_url, url), org.database, url)
     await finished_days(org, database_url)
 
     with pytest.raises(nightly_export.ExportFailed, match="code 1"):

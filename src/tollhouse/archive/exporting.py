@@ -132,3 +132,9 @@ class DayExporter:
         async with self._database.transaction() as tx:
             await store.record_exported(tx, recorded, location=files.url)
         return manifest
+
+
+async def exported_until(database: Database, url: str) -> int:
+    """Return the end of the newest day whose costs are at an address, in Unix time, or 0."""
+    async with database.transaction() as tx:
+        return await store.exported_until(tx, url, ExportedTable.COSTS)

@@ -126,6 +126,22 @@ async def exported(  # all organizations: days are exported as a whole
     return {row["day"]: _manifest(table, row) for row in rows}
 
 
+async def exported_until(  # all organizations: days are exported as a whole
+    tx: Transaction, location: str, table: str
+) -> int:
+    """Return the end of the newest day of a table at a location, in Unix time; 0 without one."""
+    return await tx.fetch_value(
+        """
+        SELECT coalesce(extract(epoch FROM max(day) + 1), 0)::bigint
+          FROM exported_days
+         WHERE location = $1
+           AND exported_table = $2
+        """,
+        location,
+        table,
+    )
+
+
 async def checked_today(  # all organizations: days are exported as a whole
     tx: Transaction, location: str
 ) -> set[tuple[str, date]]:

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation kills test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation kills soak test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -54,6 +54,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_STREAMS=500 $(LONG) tests/faults/test_open_streams.py
 	$(RECORD) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py
 	$(RECORD) TOLLHOUSE_KILLS=1000 $(BIN)/python -m tests.endurance kills
+	$(RECORD) TOLLHOUSE_SOAK_MINUTES=60 $(BIN)/python -m tests.endurance soak
 	$(RECORD) TOLLHOUSE_ALERTS=1000 $(LONG) tests/alerts/test_exactly_once.py
 	$(RECORD) TOLLHOUSE_ARCHIVE_ROUNDS=100 $(LONG) tests/archive/test_killed.py tests/archive/test_exporting.py
 	$(RECORD) TOLLHOUSE_EXPORT_EVENTS=1000000 $(LONG) tests/reports/test_exports_equal_ledger.py
@@ -68,6 +69,9 @@ simulation: ## 10,000 more seeds of the simulation, recorded, and every interrup
 
 kills: ## kill -9 of 1,000 workers under load, in rounds of 5 minutes; goes on where it was interrupted
 	TOLLHOUSE_KILLS=$(or $(TOLLHOUSE_KILLS),1000) $(BIN)/python -m tests.endurance kills
+
+soak: ## an hour of mixed traffic at half of capacity, with restarts of Redis, engine and PostgreSQL
+	TOLLHOUSE_SOAK_MINUTES=$(or $(TOLLHOUSE_SOAK_MINUTES),60) $(BIN)/python -m tests.endurance soak
 
 test-alerts: ## 1,000 alerts to a receiver that fails half the time, workers killed in between
 	TOLLHOUSE_ALERTS=1000 $(LONG) -n0 tests/alerts/test_exactly_once.py

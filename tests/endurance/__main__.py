@@ -1,32 +1,53 @@
-"""`python -m tests.endurance kills`: long runs, whose figures are kept in docs/evidence."""
+"""`python -m tests.endurance kills|soak`: long runs, whose figures are kept in docs/evidence."""
 
 import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tests.endurance import kills
+from tests.endurance import kills, soak
+from tests.endurance.stage import running_stage
 from tests.support import seeds
 
 EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
 
 
+async def run_kills() -> Mapping[str, object]:
+    """Run what is left of the kills, and return the figures of all rounds."""
+    count = int(os.environ["TOLLHOUSE_KILLS"])
+    rounds = await kills.run(EVIDENCE / "kills.jsonl", kills=count, chance=seeds.chance())
+    return kills.summary(rounds)
+
+
+async def run_soak() -> Mapping[str, object]:
+    """Run the mixed traffic, and return its figures."""
+    seconds = 60 * int(os.environ["TOLLHOUSE_SOAK_MINUTES"])
+    with TemporaryDirectory(prefix="tollhouse-soak-") as folder:
+        async with running_stage(Path(folder), **soak.SERVICE) as stage:
+            result = await soak.soak(
+                stage,
+                Path(folder),
+                seeds.chance(),
+                seconds=seconds,
+                saturate_seconds=soak.SATURATE_SECONDS,
+                restart_seconds=soak.RESTART_SECONDS,
+            )
+    with (EVIDENCE / "soak.jsonl").open("ab") as kept:
+        kept.write(msgspec.json.encode(result) + b"\n")
+    return soak.summary(result)
+
+
 def main() -> int:
     """Run what the first word says; the last line is one JSON object. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.endurance", description=__doc__)
-    parser.add_argument("what", choices=["kills"])
-    parser.parse_args()
-    rounds = asyncio.run(
-        kills.run(
-            EVIDENCE / "kills.jsonl",
-            kills=int(os.environ["TOLLHOUSE_KILLS"]),
-            chance=seeds.chance(),
-        )
-    )
-    found = kills.summary(rounds)
+    runs = {"kills": run_kills, "soak": run_soak}
+    parser.add_argument("what", choices=sorted(runs))
+    found = asyncio.run(runs[parser.parse_args().what]())
     sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
     return 1 if found["faults"] else 0
 

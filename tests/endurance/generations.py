@@ -36,7 +36,6 @@ class Generation:
 
     number: int
     tokens: Tokens
-    exchange: RecordedExchange
 
     @property
     def price_pico_usd(self) -> int:
@@ -63,7 +62,6 @@ class GenerationLog(Journal):
                 Generation(
                     number=int(words.split("\n")[1]),
                     tokens=(prompt_tokens(asked.messages), answer.choice_tokens),
-                    exchange=exchange,
                 )
             )
         return exchange
@@ -114,7 +112,13 @@ async def compare(
     ]
     if uncharged > len(written_off):
         faults.append(f"{uncharged} generations not charged, {len(written_off)} written off")
-    faults += _answer_faults(answers, entries, {each.number: each for each in log.generations})
+    generations = {each.number: each for each in log.generations}
+    faults += _answer_faults(answers, entries, generations, allowed=("post", "write_off"))
+    faults += [
+        f"void, but generated: {answer}"
+        for answer in answers
+        if _kind(entries, answer) == "void" and answer.number in generations
+    ]
     return Comparison(
         generations=len(log.generations),
         posted=len(posts),
@@ -137,18 +141,58 @@ def _answer_faults(
     answers: Sequence[CallerAnswer],
     entries: Mapping[str, Row],
     generations: Mapping[int, Generation],
+    *,
+    allowed: Collection[str],
 ) -> list[str]:
-    """Every whole answer is charged as generated, or written off; no generation is void."""
+    """A whole answer is charged as generated, or has another allowed end; no other costs more."""
     faults: list[str] = []
     for answer in answers:
         row = entries.get(answer.request_id or "")
         generation = generations.get(answer.number)
-        if answer.is_whole and (row is None or row["kind"] not in ("post", "write_off")):
+        if answer.is_whole and (row is None or row["kind"] not in allowed):
             faults.append(f"answered, and {row and row['kind']}: {answer}")
         elif row is not None and row["kind"] == "post":
             tokens = row["input_tokens"], row["output_tokens"]
-            if generation is None or generation.tokens != tokens:
+            most = (0, 0) if generation is None else generation.tokens
+            if tokens != most and (answer.is_whole or tokens[1] > most[1]):
                 faults.append(f"charged {tokens} for {generation}: {answer}")
-        elif row is not None and row["kind"] == "void" and generation is not None:
-            faults.append(f"void, but generated: {generation}")
     return faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settlement:
+    """How the requests of a run ended in which no worker was killed, but servers were."""
+
+    generations: int
+    answered: int
+    posted: int
+    voided: int
+    written_off: int
+    """Their admission or settlement was under way when the database stopped."""
+    faults: list[str] = field(default_factory=list[str])
+
+
+async def settlement(
+    database: Database,
+    organizations: Collection[UUID],
+    log: GenerationLog,
+    answers: Sequence[CallerAnswer],
+) -> Settlement:
+    """Join by the IDs that callers know: every whole answer is charged as the upstream says."""
+    rows = await database.fetch_all(_ENTRIES, list(organizations))
+    entries = {str(row["reservation_id"]): row for row in rows}
+    kinds = Counter(row["kind"] for row in rows)
+    generations = {each.number: each for each in log.generations}
+    faults = _answer_faults(answers, entries, generations, allowed=("post",))
+    if kinds[None]:
+        faults.append(f"{kinds[None]} holds are not resolved")
+    if kinds["post"] > len(log.generations):
+        faults.append(f"{kinds['post']} charges for {len(log.generations)} generations")
+    return Settlement(
+        generations=len(log.generations),
+        answered=sum(answer.is_whole for answer in answers),
+        posted=kinds["post"],
+        voided=kinds["void"],
+        written_off=kinds["write_off"],
+        faults=faults,
+    )

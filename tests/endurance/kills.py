@@ -9,8 +9,8 @@ import os
 import signal
 import statistics
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,24 +21,16 @@ from uuid import UUID
 
 import msgspec
 
-from tests.endurance.generations import Comparison, GenerationLog, compare
+from tests.endurance.generations import Comparison, compare
 from tests.endurance.numbered import NumberedCallers
-from tests.faults.server import own_server
+from tests.endurance.stage import UNRESOLVED, EnduranceStage, running_stage
 from tests.hostile.customers import Customer, new_customer
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
-from tests.support.deployment import MODEL, TAKES, model
-from tests.support.gateway import settings_for
-from tests.support.judge import ScriptedJudge, running_judge
-from tests.support.judged_deployment import judged_by
-from tests.support.processes import Service, running_service
-from tests.support.upstream import running_upstream
-from tollhouse.app import connect
+from tests.support.processes import Service
 from tollhouse.base.policies import Mode
 from tollhouse.ledger.rules import UNANSWERED_GRACE
-from tollhouse.settings import DatabaseSettings, Settings
 from tollhouse.storage.database import Database
-from tollhouse.testing.upstream import ScriptedUpstream
 from tools import long_runs
 
 WORKERS: Final = 4
@@ -49,18 +41,11 @@ PHASE_SECONDS: Final = 0.05
 """A kill comes up to so much later than an answer, so that it meets every phase of a request."""
 IN_FLIGHT: Final = timedelta(seconds=0.25)
 """What a worker sent before its death may be carried out by the database so much later."""
-TOTAL_SECONDS: Final = 5.0
-JUDGE_SECONDS: Final = 3.0
 LOOK_EVERY_SECONDS: Final = 0.5
 RESOLVED_SECONDS_MAX: Final = 240.0
 UNSETTLED_SECONDS_MAX: Final = 60.0
 
 _UNSETTLED = "SELECT reservation_id, unsettled_at FROM unsettled_holds"
-_UNRESOLVED = """
-    SELECT count(*) FILTER (WHERE phase = 0) - count(*) FILTER (WHERE phase = 1)
-      FROM ledger_entries
-     WHERE organization_id = ANY($1)
-"""
 _HOLDS = """
     SELECT e.instance_id, e.reservation_id, e.deadline_at, end_.recorded_at AS resolved_at,
            (SELECT max(last.recorded_at) FROM ledger_entries last
@@ -99,52 +84,6 @@ class KillRound:
         return wrong + self.comparison.faults
 
 
-@dataclass(frozen=True, kw_only=True)
-class KillStage:
-    """A service with several workers, and everything that it needs."""
-
-    service: Service
-    settings: Settings
-    database: Database
-    upstream: ScriptedUpstream
-    log: GenerationLog
-
-    def workers(self) -> list[int]:
-        """Return the process IDs of the workers that live."""
-        supervisor = self.service.process.pid
-        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text("ascii")
-        return [int(pid) for pid in children.split()]
-
-
-@asynccontextmanager
-async def kill_stage(folder: Path, *, workers: int = WORKERS) -> AsyncGenerator[KillStage]:
-    """Yield a service that is ready, with a database server of its own."""
-    async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(own_server())
-        upstream = await stack.enter_async_context(running_upstream())
-        upstream.seen = log = GenerationLog()
-        judge = await stack.enter_async_context(running_judge(ScriptedJudge()))
-        backend = {
-            "replicas": [upstream.base_url], "takes": TAKES, "total_seconds": TOTAL_SECONDS
-        }  # fmt: skip
-        settings = msgspec.structs.replace(
-            settings_for(cluster.url, workers=workers),
-            database=DatabaseSettings(url=cluster.url, pool_size=5, admin_pool_size=2),
-            backends={"scripted": backend},
-            models={MODEL: model()},
-        )
-        settings = judged_by(settings, judge.base_url, deadline_seconds=JUDGE_SECONDS)
-        database = await connect(settings)
-        stack.push_async_callback(database.close)
-        yield KillStage(
-            service=await stack.enter_async_context(running_service(settings, folder)),
-            settings=settings,
-            database=database,
-            upstream=upstream,
-            log=log,
-        )
-
-
 async def killed_instances(database: Database, living: int) -> set[UUID]:
     """Return the instances that are gone; those that live have the newest heartbeats."""
     rows = await database.fetch_all("SELECT id FROM instances ORDER BY heartbeat_at DESC")
@@ -154,7 +93,7 @@ async def killed_instances(database: Database, living: int) -> set[UUID]:
 class KillLoad:
     """One round: callers, kills between their answers, and what is left of it."""
 
-    def __init__(self, stage: KillStage, chance: Random) -> None:
+    def __init__(self, stage: EnduranceStage, chance: Random) -> None:
         self._stage = stage
         self._chance = chance
         self._kills: list[datetime] = []
@@ -221,7 +160,7 @@ class KillLoad:
 
     async def is_resolved(self) -> bool:
         """Return whether every hold of the round has its end."""
-        rows = await self._stage.database.fetch_all(_UNRESOLVED, self.organizations)
+        rows = await self._stage.database.fetch_all(UNRESOLVED, self.organizations)
         return rows[0][0] == 0
 
     async def resolved(self) -> None:
@@ -275,7 +214,7 @@ async def run(
         rounds = []
     name = rounds[0].run if rounds else _now()
     with TemporaryDirectory(prefix="tollhouse-kills-") as folder:
-        async with kill_stage(Path(folder)) as stage:
+        async with running_stage(Path(folder), workers=WORKERS) as stage:
             while (left := kills - sum(each.kills for each in rounds)) > 0:
                 load = KillLoad(stage, chance)
                 await load.run(min(left, kills_per_round))

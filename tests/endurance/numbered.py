@@ -7,7 +7,7 @@ ones, take turns.
 import asyncio
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,6 +22,8 @@ from tollhouse.base.policies import Mode
 TOKENS: Final = 24
 """So many numbers have the same words in their prompt and differ in the tokens of their answer."""
 TOKENS_MIN: Final = 4
+WORDS_MAX: Final = 1_000
+"""After 24,000 requests tokens repeat."""
 EVENT_MS: Final = 20
 HEAD_MS: Final = 40
 BLOCKED_EVERY: Final = 7
@@ -41,8 +43,10 @@ class NumberedRequest:
     path: str
     is_stream: bool
 
-    def body(self) -> dict[str, Any]:
+    def body(self, **other: object) -> dict[str, Any]:
         """Return the body; its first line is a script for the upstream, its second the number.
+
+        `other` replaces parts of the script.
 
         Policies block some of the requests, and some of the answers.
         """
@@ -54,8 +58,8 @@ class NumberedRequest:
             script["text"] = FORBIDDEN + " and" * (tokens - 1)
         else:
             script["tokens"] = tokens
-        words = "w " * (self.number // TOKENS)
-        line = json.dumps({"script": script})
+        words = "w " * (self.number // TOKENS % WORDS_MAX)
+        line = json.dumps({"script": script | other})
         if self.number // (2 * BLOCKED_EVERY) % 2:
             line = line.replace(FORBIDDEN, ESCAPED)
         content = f"{line}\n{self.number}\n{words}"
@@ -82,10 +86,15 @@ class CallerAnswer:
 class NumberedCallers:
     """Callers that ask without a pause until they are stopped. They never leave by themselves."""
 
-    def __init__(self, base_url: str, customers: Mapping[Mode | None, Customer]) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        customers: Mapping[Mode | None, Customer],
+        numbers: Iterator[int] | None = None,
+    ) -> None:
         self._base_url = base_url
         self._customers = customers
-        self._numbers = itertools.count()
+        self._numbers = numbers or itertools.count()
         self._is_over = False
         self._news = asyncio.Condition()
         self.answers: list[CallerAnswer] = []
@@ -108,27 +117,40 @@ class NumberedCallers:
 
     async def _call(self, session: aiohttp.ClientSession) -> None:
         while not self._is_over:
-            answer = await self._ask(session, numbered(next(self._numbers)))
-            self.answers.append(answer)
+            asked = numbered(next(self._numbers))
+            self.answers.append(await ask(session, self._customers[asked.mode].key, asked))
             async with self._news:
                 self._news.notify_all()
 
-    async def _ask(self, session: aiohttp.ClientSession, asked: NumberedRequest) -> CallerAnswer:
-        headers = {"authorization": f"Bearer {self._customers[asked.mode].key}"}
-        status, request_id, body = None, None, b""
-        is_ended = False
-        try:
-            async with session.post(asked.path, json=asked.body(), headers=headers) as answer:
-                status, request_id = answer.status, answer.headers.get("x-request-id")
+
+async def ask(
+    session: aiohttp.ClientSession,
+    key: str,
+    asked: NumberedRequest,
+    *,
+    leave_after_bytes: int | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> CallerAnswer:
+    """Send a request, and read its answer to the end or leave before."""
+    sent = {"authorization": f"Bearer {key}", **(headers or {})}
+    status, request_id, body = None, None, b""
+    is_ended = False
+    try:
+        async with session.post(asked.path, json=asked.body(), headers=sent) as answer:
+            status, request_id = answer.status, answer.headers.get("x-request-id")
+            if leave_after_bytes is None:
                 body = await answer.read()
                 is_ended = True
-        except aiohttp.ClientError:
-            pass
-        is_whole = is_ended and (not asked.is_stream or LAST_EVENTS[asked.path] in body)
-        return CallerAnswer(
-            number=asked.number,
-            status=status,
-            request_id=request_id,
-            is_whole=status == 200 and is_whole,
-            ended_at=datetime.now(UTC),
-        )
+            else:
+                await answer.content.read(leave_after_bytes)
+                answer.close()
+    except (aiohttp.ClientError, TimeoutError):
+        pass
+    is_whole = is_ended and (not asked.is_stream or LAST_EVENTS[asked.path] in body)
+    return CallerAnswer(
+        number=asked.number,
+        status=status,
+        request_id=request_id,
+        is_whole=status == 200 and is_whole,
+        ended_at=datetime.now(UTC),
+    )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.endurance.kills import KillLoad, assert_only_kills, kill_stage, killed_instances
+from tests.endurance.kills import KillLoad, assert_only_kills, killed_instances
+from tests.endurance.stage import running_stage
 from tests.faults.test_many_kills import decide, reap
 from tests.support import seeds
 
@@ -18,7 +19,7 @@ WORKERS = 3
 
 @pytest.mark.guarantee("T2")
 async def test_after_random_kills_ledger_upstream_and_callers_agree(tmp_path: Path) -> None:
-    async with kill_stage(tmp_path, workers=WORKERS) as stage:
+    async with running_stage(tmp_path, workers=WORKERS) as stage:
         load = KillLoad(stage, seeds.chance())
         await load.run(KILLS, is_hurried=True)
         assert_only_kills(stage.service)

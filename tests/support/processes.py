@@ -15,6 +15,7 @@ import httpx2
 import msgspec
 
 from tests.support.gateway import TIMEOUT_SECONDS
+from tollhouse.serving.worker import DEFAULT_APPLICATION
 from tollhouse.settings import Settings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from tollhouse.serving.supervisor import run
-sys.exit(run(Path(sys.argv[1])))
+sys.exit(run(Path(sys.argv[1]), application=sys.argv[2]))
 """
 
 
@@ -84,12 +85,17 @@ async def running_service(
     *,
     program: str = sys.executable,
     environment: Mapping[str, str] | None = None,
+    application: str = DEFAULT_APPLICATION,
 ) -> AsyncGenerator[Service]:
     """Yields when the first worker is ready. Whatever still runs at the end is killed."""
     configuration = folder / "tollhouse.toml"
     configuration.write_text(as_toml(settings), encoding="utf-8")
     async with running_configuration(
-        configuration, folder / "log.jsonl", program=program, environment=environment
+        configuration,
+        folder / "log.jsonl",
+        program=program,
+        environment=environment,
+        application=application,
     ) as service:
         yield service
 
@@ -101,11 +107,12 @@ async def running_configuration(
     *,
     program: str = sys.executable,
     environment: Mapping[str, str] | None = None,
+    application: str = DEFAULT_APPLICATION,
 ) -> AsyncGenerator[Service]:
     """The same of a configuration that is already written."""
     with log_path.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *(program, "-c", SERVE, str(configuration)),
+            *(program, "-c", SERVE, str(configuration), application),
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
             env=environment or {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},

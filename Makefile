@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation kills soak test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation kills soak overload test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -67,11 +67,15 @@ simulation: ## 10,000 more seeds of the simulation, recorded, and every interrup
 	$(BIN)/python -m tests.simulation run --seeds 10000 --processes 2 --record
 	$(BIN)/python -m tests.simulation exhaust --record
 
-kills: ## kill -9 of 1,000 workers under load, in rounds of 5 minutes; goes on where it was interrupted
+kills: ## kill -9 of 1,000 workers under load, in rounds of 50; goes on where it was interrupted
 	TOLLHOUSE_KILLS=$(or $(TOLLHOUSE_KILLS),1000) $(BIN)/python -m tests.endurance kills
 
 soak: ## an hour of mixed traffic at half of capacity, with restarts of Redis, engine and PostgreSQL
 	TOLLHOUSE_SOAK_MINUTES=$(or $(TOLLHOUSE_SOAK_MINUTES),60) $(BIN)/python -m tests.endurance soak
+
+overload: ## ten minutes with 5 times the requests that a worker can handle, recorded minute by minute
+	$(BENCH).overload --json --seconds 60 --rounds $(or $(TOLLHOUSE_OVERLOAD_MINUTES),10) \
+		--record docs/evidence/overload.jsonl
 
 test-alerts: ## 1,000 alerts to a receiver that fails half the time, workers killed in between
 	TOLLHOUSE_ALERTS=1000 $(LONG) -n0 tests/alerts/test_exactly_once.py

@@ -35,7 +35,7 @@ from tools import long_runs
 
 WORKERS: Final = 4
 CALLERS: Final = 12
-KILLS_PER_ROUND: Final = 100
+KILLS_PER_ROUND: Final = 50
 ANSWERS_BETWEEN: Final = 40
 PHASE_SECONDS: Final = 0.05
 """A kill comes up to so much later than an answer, so that it meets every phase of a request."""

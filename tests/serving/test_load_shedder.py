@@ -16,6 +16,7 @@ from tests.serving.test_protocol import Running, serving
 from tollhouse.api.body import ADMITTED
 from tollhouse.base.clock import HeldClock
 from tollhouse.serving.load_shedder import (
+    ADMIN_RESERVE,
     BURST_SECONDS,
     CALM_SECONDS,
     PENDING_MAX,
@@ -34,10 +35,12 @@ class VirtualShedder:
         self._clock = HeldClock(datetime(2026, 1, 1, tzinfo=UTC))
         self.shedder = LoadShedder(self._clock, OverloadRefusals(documentation_url=None))
 
-    def sheds(self, *, pending: int, after_seconds: float = 0.0) -> bool:
+    def sheds(
+        self, *, pending: int, after_seconds: float = 0.0, path: str = "/v1/chat/completions"
+    ) -> bool:
         self._clock.advance(timedelta(seconds=after_seconds))
         self.shedder.pending = pending
-        return self.shedder.must_shed()
+        return self.shedder.must_shed(path)
 
 
 def test_fewer_than_the_target_are_always_accepted() -> None:
@@ -53,6 +56,18 @@ def test_a_burst_passes() -> None:
 
     assert not worker.sheds(pending=PENDING_TARGET)
     assert not worker.sheds(pending=PENDING_MAX - 1, after_seconds=BURST_SECONDS / 2)
+
+
+@pytest.mark.guarantee("T46")
+@pytest.mark.parametrize("path", ["/manage/v1/organization", "/v1/organization/costs"])
+def test_administration_has_a_small_reserve_while_other_requests_are_shed(path: str) -> None:
+    worker = VirtualShedder()
+    worker.sheds(pending=PENDING_TARGET)
+
+    assert worker.sheds(pending=PENDING_TARGET, after_seconds=BURST_SECONDS)
+    assert not worker.sheds(pending=PENDING_TARGET + ADMIN_RESERVE - 1, path=path)
+    assert worker.sheds(pending=PENDING_TARGET + ADMIN_RESERVE, path=path)
+    assert worker.sheds(pending=PENDING_TARGET + ADMIN_RESERVE, path="/v1/organizations")
 
 
 def test_no_burst_is_larger_than_the_maximum() -> None:

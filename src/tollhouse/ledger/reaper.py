@@ -18,7 +18,8 @@ from tollhouse.observability import metrics
 from tollhouse.storage.database import Database
 from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
-REAP_EVERY: Final = timedelta(seconds=10)
+REAP_EVERY: Final = timedelta(seconds=5)
+"""Often enough that a dead worker's holds are marked within 60 s even if a reaper dies as well."""
 OVERDUE_AFTER: Final = timedelta(seconds=60)
 STALLED_MAX: Final = timedelta(seconds=120)
 """How long a commit may stall and its hold still be found by its deadline."""

@@ -21,6 +21,12 @@ PENDING_MAX: Final = 256
 """With this many, every new request is refused. More would occupy the event loop for so long that
 refusals were late too."""
 
+ADMIN_RESERVE: Final = 16
+"""So many more may be pending before a request of administration is refused: an operator must be
+able to act on an overload. Key and route are not known yet, so that the reserve has to be small."""
+
+ADMIN_PATHS: Final = ("/manage/", "/v1/organization/")
+
 BURST_SECONDS: Final = 0.1
 """How long a burst may keep `PENDING_TARGET` requests or more pending."""
 
@@ -49,9 +55,11 @@ class LoadShedder:
         """Whether enough requests are pending to occupy the worker."""
         return self.pending >= PENDING_TARGET
 
-    def must_shed(self) -> bool:
+    def must_shed(self, path: str) -> bool:
         """Return whether to refuse a request whose head has arrived now. Counts it if so."""
         if self.pending < PENDING_TARGET:
+            return False
+        if self.pending < PENDING_TARGET + ADMIN_RESERVE and path.startswith(ADMIN_PATHS):
             return False
         now_seconds = self._clock.monotonic_seconds()
         if now_seconds - self._was_full_seconds >= CALM_SECONDS:

@@ -163,7 +163,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._input = Input.CHUNKS if is_chunked else Input.BODY
         self._head_bytes = 0
         self._framing_bytes_left = connections.FRAMING_BYTES_MAX
-        if not self._is_answering() and self._shedder.must_shed():
+        if not self._is_answering() and self._shedder.must_shed(self.scope["path"]):
             self.cycle = SHED
             return
         # Trailers go to a new list that is never read; the request keeps the old one.

@@ -67,6 +67,18 @@ describe("alerts", () => {
     await visitor.isContent();
   });
 
+  it("are changed", async () => {
+    const { page } = visitor;
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Edit Finance" }).click();
+    await dialog.getByLabel("Shares of caps (%)").fill("95");
+    await visitor.isContent();
+    await dialog.getByRole("button", { name: "Save" }).click();
+
+    await page.getByRole("row", { name: /Finance .* caps at 95 %; 1000 requests/ }).waitFor();
+    await visitor.isContent();
+  });
+
   it("get another secret, and end", async () => {
     const { page } = visitor;
     const dialog = page.getByRole("dialog");

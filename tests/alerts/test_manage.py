@@ -7,7 +7,7 @@ import httpx2
 import msgspec
 import pytest
 
-from tests.alerts.receiver import running_receiver
+from tests.alerts.receiver import accept, running_receiver
 from tests.support.gateway import Gateway, run_jobs, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import AlertSettings, QuotaSettings, Settings
@@ -96,6 +96,26 @@ async def test_a_test_alert_is_delivered_and_its_state_is_shown(
     assert sent["status"] == "pending"
     assert again["id"] == sent["id"] == delivery["id"] == receiver.received[0].id
     assert (delivery["status"], delivery["last_status_code"]) == ("delivered", 204)
+
+
+async def test_what_has_failed_is_attempted_again(
+    gateway: Gateway, client: httpx2.AsyncClient
+) -> None:
+    answers = iter([b"HTTP/1.1 410 Gone\r\n\r\n"])
+    async with running_receiver(lambda got: next(answers, accept(got))) as receiver:
+        created = (await create(client, url=receiver.url, credit_below=None)).json()
+        path = f"{SUBSCRIPTIONS}/{created['id']}"
+        await client.post(f"{path}/test")
+        await run_jobs(gateway.application, "alert-delivery")
+        [failed] = (await client.get(DELIVERIES)).json()["data"]
+
+        retried = await client.post(f"{path}/retry")
+        await run_jobs(gateway.application, "alert-delivery")
+
+    [delivered] = (await client.get(DELIVERIES)).json()["data"]
+    assert (failed["status"], retried.json()["id"]) == ("failed", created["id"])
+    assert (delivered["status"], delivered["attempts"]) == ("delivered", 1)
+    assert len({got.id for got in receiver.received}) == 1
 
 
 async def test_a_rotated_secret_is_shown_once_and_the_previous_one_ends(

@@ -27,6 +27,7 @@ def test_a_subscription_is_made_listed_tested_rotated_and_deleted(operator: Oper
     sent = operator.json("alerts", "test", made["id"])
     shown = operator.json("alerts", "deliveries")["data"]
     rotated = operator.json("alerts", "rotate-secret", made["id"])
+    edited = operator.json("alerts", "edit", made["id"], "others", "--url", URL, *thresholds[2:4])
 
     assert made["secret"].startswith("whsec_")
     assert (made["cap_percents"], made["credit_below"]["value"]) == ([80], "12.5")
@@ -34,6 +35,9 @@ def test_a_subscription_is_made_listed_tested_rotated_and_deleted(operator: Oper
     assert (sent["status"], sent["type"]) == ("pending", "test")
     assert sent["id"] in [each["id"] for each in shown]
     assert rotated["secret"] != made["secret"]
+    assert (edited["name"], edited["backend_down"]) == ("others", False)
+    assert (edited["cap_percents"], edited["credit_below"]["value"]) == ([], "12.5")
+    assert operator.json("alerts", "retry", made["id"])["id"] == made["id"]
     assert operator.json("alerts", "delete", made["id"], "--yes")["deleted"] is True
     assert operator.failure_code("alerts", "test", made["id"]) == "alert_subscription_not_found"
 

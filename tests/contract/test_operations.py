@@ -109,6 +109,7 @@ EXTENSION_TABLE = [
     ("DELETE", f"{ALERTS}/{{alert_subscription_id}}", "alerts:write"),
     ("POST", f"{ALERTS}/{{alert_subscription_id}}/rotate_secret", "alerts:write"),
     ("POST", f"{ALERTS}/{{alert_subscription_id}}/test", "alerts:write"),
+    ("POST", f"{ALERTS}/{{alert_subscription_id}}/retry", "alerts:write"),
     ("GET", "/manage/v1/organization/alert_deliveries", "alerts:read"),
 ]
 ALL_GUARDS = frozenset(Guard)

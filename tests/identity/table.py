@@ -217,6 +217,7 @@ ROWS = (
     Row("deleteAlertSubscription", "DELETE", _ALERT, "admin", "alerts:write"),
     Row("rotateAlertSecret", "POST", f"{_ALERT}/rotate_secret", "admin", "alerts:write"),
     Row("testAlertSubscription", "POST", f"{_ALERT}/test", "admin", "alerts:write"),
+    Row("retryAlertDeliveries", "POST", f"{_ALERT}/retry", "admin", "alerts:write"),
     Row(
         "listAlertDeliveries",
         "GET",

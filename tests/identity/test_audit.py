@@ -64,7 +64,7 @@ ACTIONS = {
     "setAttribution": ("attribution.change", "organization"),
     "deleteAttributedValue": ("attribution.delete_value", "organization"),
 }
-SENDING = {"testAlertSubscription"}
+SENDING = {"testAlertSubscription", "retryAlertDeliveries"}
 """Operations that change nothing, and leave a row each time."""
 CHANGING = [
     row for row in ROWS if row.method != "GET" and row.id not in ASKING and row.id not in SENDING

@@ -53,13 +53,18 @@ async def create(tx: Mutation, subscription: AlertSubscription, *, sealed: bytes
     await _audit(tx, "alert_subscription.create", before=None, after=subscription)
 
 
-async def edit(tx: Mutation, edited: AlertSubscription) -> AlertSubscription:
-    """Replace all fields but the secret and `backend_down`; raise what is due by the new ones."""
+async def edit(
+    tx: Mutation, edited: AlertSubscription, *, by_operator: bool = False
+) -> AlertSubscription:
+    """Replace all fields but the secret; raise what is due by the new ones.
+
+    Only the operator changes `backend_down`.
+    """
     found = await retrieve(tx, tx.organization_id, edited.id)
-    backend_down = found.thresholds.backend_down
+    thresholds = edited.thresholds if by_operator else found.thresholds
     edited = replace(
         edited,
-        thresholds=replace(edited.thresholds, backend_down=backend_down),
+        thresholds=replace(edited.thresholds, backend_down=thresholds.backend_down),
         previous_secret_until=found.previous_secret_until,
         created_at=found.created_at,
     )
@@ -105,6 +110,14 @@ async def send_test(tx: Mutation, subscription_id: AlertSubscriptionId) -> Alert
     assert sent is not None, "it was inserted in this transaction"
     await _audit(tx, "alert_subscription.test", before=found, after=found)
     return sent
+
+
+async def retry(tx: Mutation, subscription_id: AlertSubscriptionId) -> AlertSubscription:
+    """Make the failed deliveries of a subscription pending again."""
+    found = await retrieve(tx, tx.organization_id, subscription_id)
+    await store.retry_failed(tx, tx.organization_id, subscription_id)
+    await _audit(tx, "alert_subscription.retry", before=found, after=found)
+    return found
 
 
 async def retrieve(

@@ -288,6 +288,23 @@ async def finish(
     )
 
 
+async def retry_failed(
+    tx: Mutation, organization_id: OrganizationId, subscription_id: AlertSubscriptionId
+) -> None:
+    """Make failed deliveries due now, with all their attempts."""
+    await tx.execute(
+        """
+        UPDATE alert_deliveries
+           SET state = 'pending', attempts = 0, next_attempt_at = clock_timestamp()
+         WHERE organization_id = $1
+           AND subscription_id = $2
+           AND state = 'failed'
+        """,
+        organization_id,
+        subscription_id,
+    )
+
+
 async def purge(  # all organizations: by age
     tx: Transaction, *, days: int, rows_max: int
 ) -> int:

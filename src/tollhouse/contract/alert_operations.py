@@ -67,6 +67,13 @@ TEST_ALERT_SUBSCRIPTION = _write(
     "OQ-143",
     result=alerts.AlertDelivery,
 )
+RETRY_ALERT_DELIVERIES = _write(
+    "retryAlertDeliveries",
+    f"POST {_SUBSCRIPTION}/retry",
+    "Attempt the failed deliveries of a subscription again",
+    "OQ-143",
+    result=alerts.AlertSubscription,
+)
 LIST_ALERT_DELIVERIES = _read(
     "listAlertDeliveries",
     "GET /manage/v1/organization/alert_deliveries",

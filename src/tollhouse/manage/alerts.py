@@ -1,4 +1,4 @@
-"""Alert subscriptions: list, read, create, edit, delete, rotate, test; and their deliveries."""
+"""Alert subscriptions: read, create, edit, delete, rotate, test, retry; and their deliveries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -148,6 +148,13 @@ class AlertHandlers:
             await service.require_schema(tx)
             sent = await service.send_test(tx, _subscription_id(call.path))
         return OperationAnswer(body=alerts_wire.delivery(sent))
+
+    async def retry(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
+        """POST /manage/v1/organization/alert_subscriptions/{alert_subscription_id}/retry"""
+        async with self.database.mutation_by(call) as tx:
+            await service.require_schema(tx)
+            found = await service.retry(tx, _subscription_id(call.path))
+        return OperationAnswer(body=alerts_wire.subscription(found))
 
     async def page_of_deliveries(
         self, call: OperationCall[Admin, None, ListQuery]

@@ -166,5 +166,6 @@ def alert_routes(database: AdminDatabase, destinations: AlertDestinations) -> tu
         Route(operation=alert_operations.DELETE_ALERT_SUBSCRIPTION, handler=alerts.delete),
         Route(operation=alert_operations.ROTATE_ALERT_SECRET, handler=alerts.rotate_secret),
         Route(operation=alert_operations.TEST_ALERT_SUBSCRIPTION, handler=alerts.test),
+        Route(operation=alert_operations.RETRY_ALERT_DELIVERIES, handler=alerts.retry),
         Route(operation=alert_operations.LIST_ALERT_DELIVERIES, handler=alerts.page_of_deliveries),
     )

@@ -12,14 +12,16 @@ import { Paged } from "../../ui/paged";
 import { Refusal } from "../../ui/refusal";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
-import { CreateAlert, NewSecret } from "./create-alert";
+import { NewSecret, SetAlert } from "./set-alert";
 import { phrasesOf } from "./thresholds";
 
 const SUBSCRIPTION = "/manage/v1/organization/alert_subscriptions/{alert_subscription_id}";
 
+const TITLES = { edit: "Edit", rotate: "New secret for", delete: "Delete" } as const;
+
 type Asked =
   | { readonly verb: "create" }
-  | { readonly verb: "delete" | "rotate"; readonly subscription: AlertSubscription }
+  | { readonly verb: "edit" | "delete" | "rotate"; readonly subscription: AlertSubscription }
   | { readonly verb: "show"; readonly secret: string };
 
 export function Alerts() {
@@ -92,7 +94,10 @@ export function Alerts() {
         </Loaded>
       </Panel>
       <Deliveries key={tests} />
-      {asked?.verb === "create" && <CreateAlert onCreated={subscriptions.reload} onClose={close} />}
+      {asked?.verb === "create" && <SetAlert onSaved={subscriptions.reload} onClose={close} />}
+      {asked?.verb === "edit" && (
+        <SetAlert known={asked.subscription} onSaved={subscriptions.reload} onClose={close} />
+      )}
       {asked?.verb === "show" && <NewSecret secret={asked.secret} onClose={close} />}
       {asked?.verb === "delete" && (
         <Confirmation
@@ -160,17 +165,17 @@ function subscriptionColumns(
           >
             Test
           </button>
-          {(["rotate", "delete"] as const)
-            .filter((verb) => verb === "delete" || subscription.url !== null)
+          {(["edit", "rotate", "delete"] as const)
+            .filter((verb) => verb !== "rotate" || subscription.url !== null)
             .map((verb) => (
               <button
                 key={verb}
                 type="button"
                 className="button button-plain"
-                aria-label={`${verb === "rotate" ? "New secret for" : "Delete"} ${subscription.name}`}
+                aria-label={`${TITLES[verb]} ${subscription.name}`}
                 onClick={() => ask({ verb, subscription })}
               >
-                {verb === "rotate" ? "New secret" : "Delete"}
+                {verb === "rotate" ? "New secret" : TITLES[verb]}
               </button>
             ))}
         </div>
@@ -181,7 +186,10 @@ function subscriptionColumns(
 
 const TONES = { pending: "warn", delivered: "good", failed: "bad" } as const;
 
-const DELIVERY_COLUMNS: ReadonlyArray<Column<AlertDelivery>> = [
+const deliveryColumns = (
+  isBusy: boolean,
+  retry: (delivery: AlertDelivery) => void,
+): ReadonlyArray<Column<AlertDelivery>> => [
   { title: "Alert", cell: ({ text }) => <span className="anywhere">{text}</span> },
   { title: "Raised", cell: ({ created_at }) => <When at={created_at} /> },
   {
@@ -195,11 +203,32 @@ const DELIVERY_COLUMNS: ReadonlyArray<Column<AlertDelivery>> = [
   },
   { title: "Attempts", cell: ({ attempts }) => attempts, isNumeric: true },
   { title: "Next attempt", cell: ({ next_attempt_at }) => <When at={next_attempt_at} /> },
+  {
+    title: "",
+    cell: (delivery) =>
+      delivery.status === "failed" && (
+        <button
+          type="button"
+          className="button button-plain"
+          disabled={isBusy}
+          onClick={() => retry(delivery)}
+        >
+          Try again
+        </button>
+      ),
+  },
 ];
 
 function Deliveries() {
   const { admin } = useSession();
   const [reads, setReads] = useState(0);
+  const act = useAct();
+  const retry = ({ subscription_id }: AlertDelivery) =>
+    act.run(async () => {
+      const params = { path: { alert_subscription_id: subscription_id } };
+      await content(admin.POST(`${SUBSCRIPTION}/retry`, { params }));
+      setReads(reads + 1);
+    });
   // biome-ignore lint/correctness/useExhaustiveDependencies: a refresh reads again.
   const read = useCallback(
     (after: string | null, signal?: AbortSignal) =>
@@ -220,6 +249,7 @@ function Deliveries() {
         </button>
       }
     >
+      {act.failure !== null && <Refusal failure={act.failure} />}
       <Paged read={read}>
         {(rows) =>
           rows.length === 0 ? (
@@ -227,7 +257,7 @@ function Deliveries() {
           ) : (
             <Table
               caption="Deliveries"
-              columns={DELIVERY_COLUMNS}
+              columns={deliveryColumns(act.isBusy, retry)}
               rows={rows}
               keyOf={({ id }) => id}
             />

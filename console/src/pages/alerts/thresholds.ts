@@ -19,6 +19,17 @@ export const NOTHING_TYPED: TypedThresholds = {
   unsettled: "",
 };
 
+/** Return the thresholds of a subscription as they are typed. */
+export function typedOf(subscription: AlertSubscription): TypedThresholds {
+  return {
+    caps: subscription.cap_percents.join(", "),
+    credits: subscription.credit_percents.join(", "),
+    below: subscription.credit_below?.value ?? "",
+    matches: String(subscription.policy_matches_per_hour ?? ""),
+    unsettled: String(subscription.unsettled_requests ?? ""),
+  };
+}
+
 /** Return the percents of a list such as "50, 80", or null if it is not one. */
 export function percentsOf(text: string): number[] | null {
   const parts = text.split(",").map((part) => part.trim());

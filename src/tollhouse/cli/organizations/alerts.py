@@ -1,8 +1,9 @@
 """`tollhouse alerts`: who is told about caps, credit, policies, holds and backends."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 from uuid import UUID
 
 import click
@@ -48,6 +49,40 @@ DELIVERY_COLUMNS: Final = ("id", "created_at", "text", "status", "attempts", "la
 PERCENT: Final = click.IntRange(1, ALERT_PERCENT_MAX)
 COUNT: Final = click.IntRange(1, ALERT_COUNT_MAX)
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Given(TypedDict):
+    url: str | None
+    emails: tuple[str, ...]
+    cap_percents: tuple[int, ...]
+    credit_percents: tuple[int, ...]
+    credit_below: PicoUsd | None
+    policy_matches_per_hour: int | None
+    unsettled_requests: int | None
+    backend_down: bool
+
+
+def _subscription_options(function: F) -> F:
+    """Add the options of `_Given`."""
+    for add in (
+        click.option("--backend-down", is_flag=True, help="A backend without a replica."),
+        click.option("--unsettled-requests", type=COUNT, help="Requests without a final cost."),
+        click.option("--policy-matches-per-hour", type=COUNT, help="Matches of one policy."),
+        click.option("--credit-below", type=USD, help="Credit that is left, in US dollars."),
+        _percents("--credit-percent", "Share of the credit."),
+        _percents("--cap-percent", "Share of a cap."),
+        click.option("--email", "emails", multiple=True, help="Send e-mail to this address."),
+        click.option("--url", help="Send signed webhooks to this URL."),
+    ):
+        function = add(function)
+    return function
+
+
+def _percents(name: str, about: str) -> Callable[[F], F]:
+    variable = name.strip("-").replace("-", "_") + "s"
+    return click.option(name, variable, multiple=True, type=PERCENT, help=about)
+
 
 @click.group("alerts", epilog=example("tollhouse alerts list"))
 def command() -> None:
@@ -59,66 +94,63 @@ def command() -> None:
 )
 @click.argument("name", type=NAME)
 @organization_option
-@click.option("--url", help="Send signed webhooks to this URL.")
-@click.option("--email", "emails", multiple=True, help="Send e-mail to this address.")
-@click.option("--cap-percent", "cap_percents", multiple=True, type=PERCENT, help="Share of a cap.")
-@click.option(
-    "--credit-percent", "credit_percents", multiple=True, type=PERCENT, help="Share of the credit."
-)
-@click.option("--credit-below", type=USD, help="Credit that is left, in US dollars.")
-@click.option("--policy-matches-per-hour", type=COUNT, help="Matches of one policy.")
-@click.option("--unsettled-requests", type=COUNT, help="Requests without a final cost.")
-@click.option("--backend-down", is_flag=True, help="A backend without an available replica.")
+@_subscription_options
 @json_option
 @click.pass_obj
-def create(  # noqa: PLR0913 - one for each option
+def create(
     settings_path: Path,
     *,
     name: str,
     organization: UUID | None,
-    url: str | None,
-    emails: tuple[str, ...],
-    cap_percents: tuple[int, ...],
-    credit_percents: tuple[int, ...],
-    credit_below: PicoUsd | None,
-    policy_matches_per_hour: int | None,
-    unsettled_requests: int | None,
-    backend_down: bool,
     as_json: bool,
+    **given: Unpack[_Given],
 ) -> None:
     """Subscribe a URL or e-mail addresses to alerts. The secret of a URL is shown only now."""
-    thresholds = AlertThresholds(
-        cap_percents=tuple(sorted(set(cap_percents))),
-        credit_percents=tuple(sorted(set(credit_percents))),
-        credit_below_pico_usd=credit_below,
-        policy_matches_per_hour=policy_matches_per_hour,
-        unsettled_requests=unsettled_requests,
-        backend_down=backend_down,
-    )
-    _check_emails(emails)
-    if (url is None) == (not emails) or thresholds == AlertThresholds():
-        message = "Give --url or --email, and at least one threshold such as --cap-percent 80."
-        raise click.UsageError(message)
+    subscription_id = AlertSubscriptionId(time_ordered_uuid())
 
     async def make(operator: Session) -> tuple[AlertSubscription, str | None]:
-        owner = await operator.organization(organization)
-        return await _subscribe(
-            operator,
-            AlertSubscription(
-                organization_id=owner.id,
-                id=AlertSubscriptionId(time_ordered_uuid()),
-                name=name,
-                url=url,
-                emails=emails,
-                thresholds=thresholds,
-                created_at=operator.clock.now(),
-            ),
-        )
+        made = await _described(operator, organization, subscription_id, name, given)
+        secret, sealed = None, None
+        if made.url is not None:
+            secret, sealed = await service.mint_secret(_sealer(operator), made.id)
+        async with operator.creation(made.organization_id) as tx:
+            await service.create(tx, made, sealed=sealed)
+        return made, secret
 
     made, secret = session.run(settings_path, make)
     output.show(alerts_wire.subscription(made, secret=secret), as_json=as_json)
     if secret is not None:
         output.note(output.SHOWN_ONCE)
+
+
+@command.command(
+    epilog=example(f"tollhouse alerts edit {_ID} finance --email a@b.example --cap-percent 95")
+)
+@click.argument("subscription", type=IDENTIFIER)
+@click.argument("name", type=NAME)
+@organization_option
+@_subscription_options
+@json_option
+@click.pass_obj
+def edit(
+    settings_path: Path,
+    *,
+    subscription: UUID,
+    name: str,
+    organization: UUID | None,
+    as_json: bool,
+    **given: Unpack[_Given],
+) -> None:
+    """Replace a subscription by what is given. Its secret stays."""
+
+    async def change(operator: Session) -> AlertSubscription:
+        subscription_id = AlertSubscriptionId(subscription)
+        edited = await _described(operator, organization, subscription_id, name, given)
+        async with operator.database.mutation(operator.authority(edited.organization_id)) as tx:
+            return await service.edit(tx, edited, by_operator=True)
+
+    edited = session.run(settings_path, change)
+    output.show(alerts_wire.subscription(edited), as_json=as_json)
 
 
 @command.command("list", epilog=example("tollhouse alerts list --json"))
@@ -166,6 +198,23 @@ def test(
         lambda tx: service.send_test(tx, AlertSubscriptionId(subscription)),
     )
     output.show(alerts_wire.delivery(sent), as_json=as_json)
+
+
+@command.command(epilog=example(f"tollhouse alerts retry {_ID}"))
+@click.argument("subscription", type=IDENTIFIER)
+@organization_option
+@json_option
+@click.pass_obj
+def retry(
+    settings_path: Path, *, subscription: UUID, organization: UUID | None, as_json: bool
+) -> None:
+    """Attempt the failed deliveries of a subscription again."""
+    found = session.change(
+        settings_path,
+        organization,
+        lambda tx: service.retry(tx, AlertSubscriptionId(subscription)),
+    )
+    output.show(alerts_wire.subscription(found), as_json=as_json)
 
 
 @command.command("rotate-secret", epilog=example(f"tollhouse alerts rotate-secret {_ID}"))
@@ -229,29 +278,45 @@ def delete(
     output.show(AlertSubscriptionDeleted(id=str(subscription), deleted=True), as_json=as_json)
 
 
-def _check_emails(emails: tuple[str, ...]) -> None:
+async def _described(
+    operator: Session,
+    organization: UUID | None,
+    subscription_id: AlertSubscriptionId,
+    name: str,
+    given: _Given,
+) -> AlertSubscription:
+    """Return what the options describe. Raises if it is incomplete or cannot be delivered."""
+    thresholds = AlertThresholds(
+        cap_percents=tuple(sorted(set(given["cap_percents"]))),
+        credit_percents=tuple(sorted(set(given["credit_percents"]))),
+        credit_below_pico_usd=given["credit_below"],
+        policy_matches_per_hour=given["policy_matches_per_hour"],
+        unsettled_requests=given["unsettled_requests"],
+        backend_down=given["backend_down"],
+    )
+    url, emails = given["url"], given["emails"]
     try:
         msgspec.convert(list(emails), AlertEmails)
     except msgspec.ValidationError:
         message = f"--email takes up to {ALERT_EMAILS_MAX} addresses such as a@b.example."
         raise click.UsageError(message) from None
-
-
-async def _subscribe(
-    operator: Session, made: AlertSubscription
-) -> tuple[AlertSubscription, str | None]:
-    """Create the subscription, and return it with the secret of a URL."""
+    if (url is None) == (not emails) or thresholds == AlertThresholds():
+        message = "Give --url or --email, and at least one threshold such as --cap-percent 80."
+        raise click.UsageError(message)
     settings = operator.settings.alerts
     await revisions.require(operator.database, service.REVISION)
-    secret, sealed = None, None
-    if made.url is not None:
-        rules.check_url(made.url, settings.networks())
-        secret, sealed = await service.mint_secret(_sealer(operator), made.id)
-    sends_email = settings.smtp_host is not None
-    rules.check_emails(made.emails, settings.email_domains, sends_email=sends_email)
-    async with operator.creation(made.organization_id) as tx:
-        await service.create(tx, made, sealed=sealed)
-    return made, secret
+    if url is not None:
+        rules.check_url(url, settings.networks())
+    rules.check_emails(emails, settings.email_domains, sends_email=settings.smtp_host is not None)
+    return AlertSubscription(
+        organization_id=(await operator.organization(organization)).id,
+        id=subscription_id,
+        name=name,
+        url=url,
+        emails=emails,
+        thresholds=thresholds,
+        created_at=operator.clock.now(),
+    )
 
 
 def _sealer(operator: Session) -> Sealer:

@@ -1,15 +1,17 @@
-/** A new subscription: where alerts go and about what, and its secret, which is shown once. */
+/** A subscription: where alerts go and about what, and its secret, which is shown once. */
 
 import { type FormEvent, useState } from "react";
 import { content, idempotencyKey } from "../../api/client";
+import type { AlertSubscription } from "../../api/types";
 import { CopyLine } from "../../ui/copying";
 import { Dialog } from "../../ui/dialog";
 import { Choices, TextField } from "../../ui/fields";
 import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
 import { useSession } from "../../ui/session";
-import { isWrong, NOTHING_TYPED, thresholdsOf } from "./thresholds";
+import { isWrong, NOTHING_TYPED, thresholdsOf, typedOf } from "./thresholds";
 
+const PATH = "/manage/v1/organization/alert_subscriptions";
 const DESTINATIONS = [
   { value: "url", title: "Webhook" },
   { value: "emails", title: "E-mail" },
@@ -23,41 +25,47 @@ const FIELDS = [
   { name: "unsettled", label: "Unsettled requests", hint: "Requests without a final cost." },
 ] as const;
 
-interface CreateAlertProperties {
-  readonly onCreated: () => void;
+interface SetAlertProperties {
+  /** The subscription to change, or none for a new one. */
+  readonly known?: AlertSubscription;
+  readonly onSaved: () => void;
   readonly onClose: () => void;
 }
 
-export function CreateAlert({ onCreated, onClose }: CreateAlertProperties) {
+export function SetAlert({ known, onSaved, onClose }: SetAlertProperties) {
   const { admin } = useSession();
-  const [name, setName] = useState("");
-  const [kind, setKind] = useState<"url" | "emails">("url");
-  const [destination, setDestination] = useState("");
-  const [form, setForm] = useState(NOTHING_TYPED);
+  const [name, setName] = useState(known?.name ?? "");
+  const [kind, setKind] = useState<"url" | "emails">(known?.emails.length ? "emails" : "url");
+  const [destination, setDestination] = useState(known?.url ?? known?.emails.join(", ") ?? "");
+  const [form, setForm] = useState(known === undefined ? NOTHING_TYPED : typedOf(known));
   const [secret, setSecret] = useState<string | null>(null);
   const [key] = useState(idempotencyKey);
   const act = useAct();
   const thresholds = thresholdsOf(form);
-  const create = (event: FormEvent) => {
+  const save = (event: FormEvent) => {
     event.preventDefault();
     if (thresholds === null) return;
     act.run(async () => {
       const emails = destination.split(",").map((email) => email.trim());
-      const created = await content(
-        admin.POST("/manage/v1/organization/alert_subscriptions", {
-          params: { header: { "Idempotency-Key": key } },
-          body: { name, ...thresholds, ...(kind === "url" ? { url: destination } : { emails }) },
-        }),
+      const to = kind === "url" ? { url: destination } : { emails };
+      const body = { name, ...thresholds, ...to };
+      const saved = await content(
+        known === undefined
+          ? admin.POST(PATH, { params: { header: { "Idempotency-Key": key } }, body })
+          : admin.PUT(`${PATH}/{alert_subscription_id}`, {
+              params: { path: { alert_subscription_id: known.id } },
+              body,
+            }),
       );
-      onCreated();
-      if (created.secret) setSecret(created.secret);
+      onSaved();
+      if (saved.secret) setSecret(saved.secret);
       else onClose();
     });
   };
   if (secret !== null) return <NewSecret secret={secret} onClose={onClose} />;
   return (
-    <Dialog title="New subscription" isWide onClose={onClose}>
-      <form className="form" onSubmit={create}>
+    <Dialog title={known?.name ?? "New subscription"} isWide onClose={onClose}>
+      <form className="form" onSubmit={save}>
         <TextField label="Name" value={name} onValue={setName} required />
         <Choices label="Send by" value={kind} options={DESTINATIONS} onValue={setKind} />
         <TextField
@@ -81,7 +89,12 @@ export function CreateAlert({ onCreated, onClose }: CreateAlertProperties) {
             onValue={(value) => setForm({ ...form, [field.name]: value })}
           />
         ))}
-        <FormEnd act={act} verb="Subscribe" isDisabled={thresholds === null} onClose={onClose} />
+        <FormEnd
+          act={act}
+          verb={known === undefined ? "Subscribe" : "Save"}
+          isDisabled={thresholds === null}
+          onClose={onClose}
+        />
       </form>
     </Dialog>
   );

@@ -161,5 +161,6 @@ async def test_a_foreign_id_takes_as_long_as_an_unknown_one(
 
     async with connected(gateway.host, gateway.port) as connection:
         ratios = [await ratio(connection) for _ in range(ROUNDS)]
-    # What another process does to one round, it does not do to all.
-    assert min(abs(each - 1) for each in ratios) < 0.05, ratios
+    # A leak has one sign in every round; what other processes do to the machine has not.
+    assert min(ratios) < 1.05
+    assert max(ratios) > 0.95

@@ -50,6 +50,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_FAULTS=10000 $(LONG) \
 		tests/backends/test_transport.py tests/faults/test_upstream_faults.py
 	$(RECORD) TOLLHOUSE_DISCONNECTS=1000 $(LONG) tests/faults/test_disconnects.py
+	$(RECORD) TOLLHOUSE_STAMPEDES=100 $(LONG) tests/faults/test_stampede.py
 	$(RECORD) TOLLHOUSE_JOINED_REQUESTS=900 $(LONG) tests/faults/test_backend_log.py
 	$(RECORD) TOLLHOUSE_STREAMS=500 $(LONG) tests/faults/test_open_streams.py
 	$(RECORD) TOLLHOUSE_KILLS=1000 $(LONG) tests/faults/test_many_kills.py

@@ -112,7 +112,7 @@ async def new_tenant(org: OrganizationFixture, url: str) -> Tenant:
 
 
 async def _subscribed(org: OrganizationFixture) -> tuple[AlertSubscription, AlertDelivery]:
-    """Somebody is told about the credit, and was sent a test."""
+    """Somebody is told about the credit, and was sent a test after one that failed."""
     thresholds = AlertThresholds(credit_below_pico_usd=PicoUsd(2 * CREDIT))
     subscription, _ = await subscribe(org, thresholds)
     async with org.database.mutation(org.authority()) as tx:
@@ -121,7 +121,17 @@ async def _subscribed(org: OrganizationFixture) -> tuple[AlertSubscription, Aler
             "DELETE FROM alert_deliveries WHERE organization_id = $1", org.organization_id
         )
         await alerts.send_test(tx, subscription.id)
-    return subscription, (await outbox(org))[0]
+    async with org.database.mutation(org.authority()) as tx:
+        await tx.execute(
+            """
+            UPDATE alert_deliveries
+               SET state = 'failed', dedup_key = 'earlier'
+             WHERE organization_id = $1
+            """,
+            org.organization_id,
+        )
+        await alerts.send_test(tx, subscription.id)
+    return subscription, (await outbox(org))[-1]
 
 
 async def _verified(org: OrganizationFixture) -> None:

@@ -1,4 +1,4 @@
-"""Keys that begin alike are never taken for each other, however many there are."""
+"""Many keys: those that begin alike are never taken for each other, and none has a metric."""
 
 import asyncio
 import os
@@ -8,13 +8,16 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
+from tests.identity.raw import bearer, connected
 from tests.support import seeds
-from tests.support.credentials import ALPHABET, PROJECT_PREFIX, RANDOM_LENGTH, checksum
+from tests.support.credentials import ALPHABET, PROJECT_PREFIX, RANDOM_LENGTH, checksum, unknown_key
+from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.secrets import Peppers
+from tollhouse.observability import registry
 from tollhouse.storage.database import Database
 
 KEYS = int(os.environ.get("TOLLHOUSE_SIMILAR_KEYS", "4000"))
@@ -81,3 +84,25 @@ async def test_keys_with_a_common_beginning_are_told_apart(
         assert not any(await asyncio.gather(*map(directory.find, twins)))
     await connection.close()
     await tasks.drain(deadline_seconds=5)
+
+
+@pytest.mark.guarantee("T39")
+async def test_a_thousand_keys_make_no_series_of_their_own(
+    gateway: Gateway, database_url: str, peppers: Peppers, org: OrganizationFixture
+) -> None:
+    held = await org.project_key(await org.project())
+    keys = {each: uuid4() for each in (unknown_key(PROJECT_PREFIX) for _ in range(1_000))}
+    connection = await asyncpg.connect(database_url)
+    await insert(connection, held.key.id, keys, peppers)
+    await connection.close()
+
+    async def ask(key: str) -> None:
+        assert (await caller.ask("GET", "/v1/models", [bearer(key)])).status == 200
+
+    async with connected(gateway.host, gateway.port) as caller:
+        await ask(held.value)
+        lines_before = registry.exposition(None).count(b"\n")
+        for key in keys:
+            await ask(key)
+
+    assert registry.exposition(None).count(b"\n") == lines_before < 10_000

@@ -76,6 +76,7 @@ def test_the_databases_clock_is_the_machines_until_it_is_corrected() -> None:
     assert clock.monotonic_seconds() == machine.monotonic_seconds()
 
 
+@pytest.mark.guarantee("T8")
 @given(st.floats(-600, 600))
 def test_a_corrected_clock_goes_on_from_the_databases_time(offset_seconds: float) -> None:
     machine = HeldClock(NEW_YEAR)

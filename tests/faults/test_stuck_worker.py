@@ -5,6 +5,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.faults.recovery import decide, reap
 from tests.faults.test_open_streams import BODIES, serving
 from tests.support.deployment import chat, customer_of
@@ -15,6 +17,7 @@ from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 
+@pytest.mark.guarantee("I9")
 async def test_the_hold_of_a_stuck_worker_is_decided_after_it_was_killed(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:

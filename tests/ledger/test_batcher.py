@@ -159,6 +159,7 @@ async def test_of_two_ends_in_one_batch_the_first_counts_and_the_second_is_told_
     assert await balance(database, payer) == (25, 0)
 
 
+@pytest.mark.guarantee("T8")
 async def test_a_hold_of_a_wrong_clock_or_past_its_deadline_is_refused(
     database: Database, batcher: Batcher
 ) -> None:

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation kills soak overload test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check test test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -77,6 +77,9 @@ soak: ## an hour of mixed traffic at half of capacity, with restarts of Redis, e
 overload: ## ten minutes with 5 times the requests that a worker can handle, recorded minute by minute
 	$(BENCH).overload --json --seconds 60 --rounds $(or $(TOLLHOUSE_OVERLOAD_MINUTES),10) \
 		--record docs/evidence/overload.jsonl
+
+plots: ## draw the recorded runs of kills, soak and overload into docs/availability.md
+	$(BIN)/python -m tests.endurance plots
 
 test-alerts: ## 1,000 alerts to a receiver that fails half the time, workers killed in between
 	TOLLHOUSE_ALERTS=1000 $(LONG) -n0 tests/alerts/test_exactly_once.py

@@ -108,13 +108,16 @@ class Administrator:
         """Ask until cancelled."""
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(load.Connection, "127.0.0.1", self._port)
-        while True:
-            begun_seconds = loop.time()
-            while not (await connection.answer(self._request)).startswith(load.STARTED):
-                self._refused += 1
+        try:
+            while True:
+                begun_seconds = loop.time()
+                while not (await connection.answer(self._request)).startswith(load.STARTED):
+                    self._refused += 1
+                    await asyncio.sleep(ADMIN_PAUSE_SECONDS)
+                self._waited_ms.append((loop.time() - begun_seconds) * 1000)
                 await asyncio.sleep(ADMIN_PAUSE_SECONDS)
-            self._waited_ms.append((loop.time() - begun_seconds) * 1000)
-            await asyncio.sleep(ADMIN_PAUSE_SECONDS)
+        finally:
+            connection.close()
 
     @property
     def is_served(self) -> bool:

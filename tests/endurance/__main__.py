@@ -1,4 +1,4 @@
-"""`python -m tests.endurance kills|soak`: long runs, whose figures are kept in docs/evidence."""
+"""`python -m tests.endurance`: long runs, with figures kept in docs/evidence, and their plots."""
 
 import argparse
 import asyncio
@@ -10,11 +10,10 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tests.endurance import kills, soak
+from tests.endurance import kills, plots, soak
+from tests.endurance.plots import EVIDENCE
 from tests.endurance.stage import running_stage
 from tests.support import seeds
-
-EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
 
 
 async def run_kills() -> Mapping[str, object]:
@@ -43,11 +42,15 @@ async def run_soak() -> Mapping[str, object]:
 
 
 def main() -> int:
-    """Run what the first word says; the last line is one JSON object. Returns the exit status."""
+    """Run what the first word says; a run's last line is one JSON object. Returns the status."""
     parser = argparse.ArgumentParser(prog="python -m tests.endurance", description=__doc__)
     runs = {"kills": run_kills, "soak": run_soak}
-    parser.add_argument("what", choices=sorted(runs))
-    found = asyncio.run(runs[parser.parse_args().what]())
+    parser.add_argument("what", choices=[*sorted(runs), "plots"])
+    what = parser.parse_args().what
+    if what == "plots":
+        plots.write()
+        return 0
+    found = asyncio.run(runs[what]())
     sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
     return 1 if found["faults"] else 0
 

@@ -45,4 +45,4 @@ def test_a_promise_without_a_test_and_a_mark_without_a_promise_are_problems(
 def test_a_count_has_the_size_of_ci_and_the_full_one() -> None:
     page = guarantees.page()
 
-    assert "`TOLLHOUSE_DISCONNECTS` 60 → 1,000 |" in page
+    assert "`TOLLHOUSE_DISCONNECTS` 60 → 1,000" in page

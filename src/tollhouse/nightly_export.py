@@ -23,6 +23,7 @@ from tollhouse.base.errors import DeploymentError
 from tollhouse.ledger import partitions as ledger_days
 from tollhouse.observability import ledger_metrics, log
 from tollhouse.settings import Settings
+from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.replica import DatabaseReplica, ReplicaReads
@@ -77,10 +78,12 @@ async def export(
 ) -> list[DayManifest]:
     """Export the days that are due, or the days of a range; return those that were written.
 
-    Raises `ExportNotConfigured`, `ArchivePackagesMissing`, `ArchiveUnreachable`, `ArchiveDiffers`.
+    Raises `ExportNotConfigured`, `ArchivePackagesMissing`, `ArchiveUnreachable`, `ArchiveDiffers`
+    and `SchemaMismatch`.
     """
     if settings.exports.url is None:
         raise ExportNotConfigured
+    await revisions.require(database, REVISION)
 
     async def is_final(day: date) -> bool:
         async with database.transaction(statement_seconds=OPEN_HOLD_SECONDS_MAX) as tx:

@@ -3,7 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { enter, type Visitor, withBrowser } from "./visitor";
 
 const { TOLLHOUSE_PICTURES: FOLDER = "" } = process.env;
@@ -47,6 +47,26 @@ async function converse(page: Page): Promise<void> {
   await page.getByRole("log").getByText("$").waitFor();
 }
 
+/** Somebody is told about caps; at the second time this changes nothing. */
+async function subscribe(): Promise<void> {
+  const { admin_key: key, base_url: baseUrl } = inject("told");
+  const answer = await fetch(`${baseUrl}/manage/v1/organization/alert_subscriptions`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      "idempotency-key": "of the pictures",
+    },
+    body: JSON.stringify({
+      name: "Finance",
+      url: "https://alerts.example.com/tollhouse",
+      cap_percents: [50, 80],
+      unsettled_requests: 100,
+    }),
+  });
+  expect(answer.ok).toBe(true);
+}
+
 describe.skipIf(FOLDER === "").each([
   ["light", "", { colorScheme: "light" as const, viewport: WIDE }],
   ["dark", "-dark", { colorScheme: "dark" as const, viewport: WIDE }],
@@ -57,6 +77,7 @@ describe.skipIf(FOLDER === "").each([
   let visitor: Visitor;
 
   beforeAll(async () => {
+    await subscribe();
     visitor = await enter(browser(), options);
   });
   afterAll(() => visitor.leave());

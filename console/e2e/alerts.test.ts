@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { enter, type Visitor, withBrowser } from "./visitor";
 
 const browser = withBrowser();
@@ -33,6 +33,8 @@ describe("alerts", () => {
     await page
       .getByRole("row", { name: /Finance .* caps at 100 %; 1000 requests without a final cost/ })
       .waitFor();
+    const name = page.getByRole("rowheader", { name: "Finance" }).locator("span");
+    expect(await name.evaluate((element) => element.getClientRects().length)).toBe(1);
     await visitor.isContent();
   });
 

@@ -47,6 +47,8 @@ from tools import long_runs
 SATURATE_SECONDS: Final = 20.0
 RESTART_SECONDS: Final = 60.0
 SATURATING_CALLERS: Final = 150
+OFFERED_MIN: Final = 1.0
+"""A machine that stands still may answer nothing while its capacity is measured."""
 WAITING_MAX: Final = 500
 """Callers at once; one more is not sent, and counted."""
 PROBE_EVERY, READ_EVERY, LEAVE_EVERY = 10, 7, 11
@@ -288,6 +290,7 @@ async def soak(
     customers = await soak_customers(stage)
     traffic, restarts = SoakTraffic(stage, customers, chance), Restarts(stage)
     capacity = await traffic.saturate(saturate_seconds)
+    offered = max(capacity / 2, OFFERED_MIN)
     begun_at = time.time()
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(stage.service.base_url, connector=connector) as session:
@@ -295,7 +298,7 @@ async def soak(
             Administrator(session, lambda: insisted_customer(stage)) for _ in range(ADMINISTRATORS)
         ]
         async with beside(
-            traffic.offer(session, capacity / 2),
+            traffic.offer(session, offered),
             traffic.stall(),
             restarts.run(restart_seconds),
             forgetting(stage),
@@ -320,7 +323,7 @@ async def soak(
         wanted_seconds=seconds,
         seconds=round(time.time() - begun_at),
         capacity_per_second=round(capacity, 1),
-        offered_per_second=round(capacity / 2, 1),
+        offered_per_second=round(offered, 1),
         statuses=dict(traffic.statuses),
         administration=dict(administration),
         administration_cycles=sum(each.cycles for each in administrators),

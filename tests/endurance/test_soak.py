@@ -12,6 +12,7 @@ from tests.support import seeds
 SECONDS = 6.0
 
 
+@pytest.mark.clock
 @pytest.mark.guarantee("T44")
 async def test_mixed_traffic_over_restarts_is_settled_exactly(tmp_path: Path) -> None:
     async with running_stage(tmp_path, **SERVICE) as stage:

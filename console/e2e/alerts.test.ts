@@ -33,8 +33,11 @@ describe("alerts", () => {
     await page
       .getByRole("row", { name: /Finance .* caps at 100 %; 1000 requests without a final cost/ })
       .waitFor();
+    const size = page.viewportSize();
+    await page.setViewportSize({ width: 900, height: 800 });
     const name = page.getByRole("rowheader", { name: "Finance" }).locator("span");
     expect(await name.evaluate((element) => element.getClientRects().length)).toBe(1);
+    if (size !== null) await page.setViewportSize(size);
     await visitor.isContent();
   });
 

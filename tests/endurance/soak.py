@@ -221,15 +221,25 @@ class Restarts:
 
     def __init__(self, stage: EnduranceStage) -> None:
         self._stage = stage
+        self._turn: asyncio.Task[None] | None = None
         self.done: Counter[str] = Counter()
+        self.are_all_done = asyncio.Event()
+
+    async def finish(self) -> None:
+        """Wait for the restart that was under way, so that no server stays away."""
+        if self._turn is not None:
+            await self._turn
 
     async def run(self, every_seconds: float) -> None:
         """Restart one after another until cancelled."""
         turns = {"redis": self._redis, "engine": self._engine, "postgresql": self._postgresql}
         for name, restart in itertools.cycle(turns.items()):
             await asyncio.sleep(every_seconds)
-            await restart()
+            self._turn = asyncio.create_task(restart())
+            await asyncio.shield(self._turn)
             self.done[name] += 1
+            if len(self.done) == len(turns):
+                self.are_all_done.set()
 
     async def _redis(self) -> None:
         await asyncio.to_thread(self._stage.redis.kill)
@@ -306,6 +316,9 @@ async def soak(
         ):
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), seconds)
+            if is_hurried:
+                await restarts.are_all_done.wait()
+        await restarts.finish()
         await traffic.finish()
     organizations = [each.org.organization_id for each in customers.values()]
     if is_hurried:

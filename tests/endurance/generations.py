@@ -120,7 +120,10 @@ async def compare(
     faults += [
         f"void, but generated: {answer}"
         for answer in answers
-        if _kind(entries, answer) == "void" and answer.number in generations
+        if _kind(entries, answer) == "void"
+        and answer.number in generations
+        # An answer that failed before any output, such as by its deadline, costs nothing.
+        and (answer.status or 0) < 500
     ]
     return Comparison(
         generations=len(log.generations),

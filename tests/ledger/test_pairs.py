@@ -19,6 +19,7 @@ PLANNED_ONCE = {
     "ledger_settle_one",
     "ledger_settle_batch",
     "ledger_settle_answered",
+    "ledger_settle_written",
 }
 
 

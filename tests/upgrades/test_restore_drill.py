@@ -12,7 +12,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from tests.cli.commands import Operator, environment, install
+from tests.cli.commands import Operator, environment, free_port, install
 from tests.cli.documents import read, scripts
 from tests.hostile.customers import Customer, new_customer
 from tests.identity.waiting import until
@@ -69,17 +69,12 @@ class Drill:
         return path.read_text(encoding="utf-8")[-2_000:] if path.exists() else "not started"
 
 
-def restored_port(port: int) -> int:
-    """A port that is free as long as the first server's is taken."""
-    return port + 1 if port < 65_535 else port - 1
-
-
 @asynccontextmanager
 async def archived_server() -> AsyncGenerator[Drill]:
     """Yield a migrated server whose archive and base backup the guide's commands made."""
     async with running_cluster() as cluster:
         programs = next(iter(DEBIAN_PROGRAMS.glob("*/bin")))
-        port = restored_port(cluster.port)
+        port = free_port()
         drill = Drill(
             cluster=cluster,
             variables={

@@ -143,7 +143,7 @@ async def test_a_name_server_that_never_answers_holds_up_nothing_else() -> None:
         has_ended.set()
 
     assert not any(attempt.is_delivered for attempt in attempts)
-    assert more.error == "the host name cannot be resolved"
+    assert more.error == "no answer within 0.2 s"
     assert neighbour.error is not None
     assert "not public" in neighbour.error
     assert asked.count("silent.example") == RESOLVING_PER_ORGANIZATION_MAX
@@ -169,3 +169,26 @@ async def test_a_name_server_that_never_answers_holds_up_nothing_else() -> None:
 def test_a_url_that_can_never_work_is_refused_at_once(url: str) -> None:
     with pytest.raises(AlertDestinationRefused):
         rules.check_url(url, ())
+
+
+async def test_deliveries_of_one_organization_wait_for_their_turn_to_resolve() -> None:
+    """The first names are resolved only when as many are asked for as may be at a time."""
+    asked: list[str] = []
+    are_all_asked = Event()
+
+    def look_up(host: str, *_: object, **__: object) -> list[object]:
+        asked.append(host)
+        if len(asked) == RESOLVING_PER_ORGANIZATION_MAX:
+            are_all_asked.set()
+        are_all_asked.wait()
+        return [(None, None, None, "", ("10.0.0.1", 443))]
+
+    client = WebhookClient(
+        seconds=60, networks=(), tls=ssl.create_default_context(), look_up=look_up
+    )
+    owner = OrganizationId(time_ordered_uuid())
+    posts = [client.post(owner, "https://a.example/", {}, b"{}") for _ in range(8)]
+
+    attempts = await asyncio.gather(*posts)
+
+    assert ["not public" in str(attempt.error) for attempt in attempts] == [True] * 8

@@ -6,9 +6,9 @@ import ssl
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Semaphore
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -46,8 +46,10 @@ class WebhookClient:
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(RESOLVING_MAX, "alert-names")
     )
-    _room: defaultdict[OrganizationId, Semaphore] = field(
-        default_factory=lambda: defaultdict(partial(Semaphore, RESOLVING_PER_ORGANIZATION_MAX))
+    _room: defaultdict[OrganizationId, asyncio.Semaphore] = field(
+        default_factory=lambda: defaultdict(
+            partial(asyncio.Semaphore, RESOLVING_PER_ORGANIZATION_MAX)
+        )
     )
 
     async def post(
@@ -105,15 +107,20 @@ class WebhookClient:
             writer.close()
 
     async def _resolve(self, organization_id: OrganizationId, host: str, port: int) -> list[str]:
-        """Return the addresses of a host. The thread may outlive the caller, and counts till then.
+        """Return the addresses of a host, after waiting for room among those of the organization.
 
-        Raises `socket.gaierror` also if too many names of the organization are being resolved.
+        The thread may outlive the caller, and takes its room until it ends.
         """
-        room = self._room[organization_id]
-        if not room.acquire(blocking=False):
-            raise socket.gaierror
+        room, loop = self._room[organization_id], asyncio.get_running_loop()
+
+        def release(_: object) -> None:
+            # After the end of the loop, no caller waits for room.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(room.release)
+
+        await room.acquire()
         looking = self._threads.submit(self.look_up, host, port, type=socket.SOCK_STREAM)
-        looking.add_done_callback(lambda _: room.release())
+        looking.add_done_callback(release)
         found = await asyncio.wrap_future(looking)
         return [str(address[0]) for *_, address in found]
 

@@ -20,29 +20,29 @@ from tollhouse.reports.types import (
 from tollhouse.storage.database import Row, Transaction
 
 _HAS_CACHE_WRITES: Final = "SELECT to_regproc('ledger_settle_written') IS NOT NULL"
-_LAST_SUM: Final = "sum(request_pico) AS request_pico"
-_CACHE_WRITES: Final = """,
+_SUMS: Final = """
+               sum(input_tokens) AS input_tokens,
+               sum(cached_input_tokens) AS cached_input_tokens,
+               sum(output_tokens) AS output_tokens,
+               sum(images) AS images,
+               sum(input_pico) AS input_pico,
+               sum(cached_input_pico) AS cached_input_pico,
+               sum(output_pico) AS output_pico,
+               sum(image_pico) AS image_pico,
+               sum(request_pico) AS request_pico"""
+_SUMS_WITH_CACHE_WRITES: Final = f"""{_SUMS},
                sum(cache_write_tokens) AS cache_write_tokens,
-               sum(cache_write_pico) AS cache_write_pico
-"""
+               sum(cache_write_pico) AS cache_write_pico"""
 _ENTRY_GROUPS: Final = """
     SELECT floor(extract(epoch FROM admitted_at))::bigint / $9 * $9 AS bucket,
            CASE WHEN $6 THEN project_id END AS project_id,
            CASE WHEN $7 THEN api_key_id END AS api_key_id,
            CASE WHEN $8 THEN model END AS model,
 """
-_ENTRY_SUMS: Final = """
+_ENTRY_SUMS: Final = f"""
            count(*) AS requests,
            count(*) FILTER (WHERE is_estimated) AS estimated_requests,
-           sum(input_tokens) AS input_tokens,
-           sum(cached_input_tokens) AS cached_input_tokens,
-           sum(output_tokens) AS output_tokens,
-           sum(images) AS images,
-           sum(input_pico) AS input_pico,
-           sum(cached_input_pico) AS cached_input_pico,
-           sum(output_pico) AS output_pico,
-           sum(image_pico) AS image_pico,
-           sum(request_pico) AS request_pico
+           {_SUMS}
       FROM ledger_entries
 """
 _ENTRY_FILTERS: Final = """
@@ -87,22 +87,14 @@ async def days(
     """Return the sums of whole days."""
     return await _sums(
         tx,
-        """
+        f"""
         SELECT extract(epoch FROM day)::bigint AS bucket,
                CASE WHEN $6 THEN project_id END AS project_id,
                CASE WHEN $7 THEN api_key_id END AS api_key_id,
                CASE WHEN $8 THEN model END AS model,
                sum(requests) AS requests,
                sum(estimated_requests) AS estimated_requests,
-               sum(input_tokens) AS input_tokens,
-               sum(cached_input_tokens) AS cached_input_tokens,
-               sum(output_tokens) AS output_tokens,
-               sum(images) AS images,
-               sum(input_pico) AS input_pico,
-               sum(cached_input_pico) AS cached_input_pico,
-               sum(output_pico) AS output_pico,
-               sum(image_pico) AS image_pico,
-               sum(request_pico) AS request_pico
+               {_SUMS}
           FROM cost_daily
          WHERE organization_id = $1
            AND day >= $2
@@ -110,7 +102,7 @@ async def days(
            AND ($4::uuid[] IS NULL OR project_id = ANY($4))
            AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
          GROUP BY 1, 2, 3, 4
-        """,
+        """,  # noqa: S608 - composed of constants
         organization_id,
         _day(span.start),
         _day(span.end),
@@ -124,22 +116,14 @@ async def hours(
     """Return the sums of whole hours."""
     return await _sums(
         tx,
-        """
+        f"""
         SELECT extract(epoch FROM hour)::bigint / $9 * $9 AS bucket,
                CASE WHEN $6 THEN project_id END AS project_id,
                CASE WHEN $7 THEN api_key_id END AS api_key_id,
                CASE WHEN $8 THEN model END AS model,
                sum(requests) AS requests,
                sum(estimated_requests) AS estimated_requests,
-               sum(input_tokens) AS input_tokens,
-               sum(cached_input_tokens) AS cached_input_tokens,
-               sum(output_tokens) AS output_tokens,
-               sum(images) AS images,
-               sum(input_pico) AS input_pico,
-               sum(cached_input_pico) AS cached_input_pico,
-               sum(output_pico) AS output_pico,
-               sum(image_pico) AS image_pico,
-               sum(request_pico) AS request_pico
+               {_SUMS}
           FROM cost_hourly
          WHERE organization_id = $1
            AND hour >= $2
@@ -147,7 +131,7 @@ async def hours(
            AND ($4::uuid[] IS NULL OR project_id = ANY($4))
            AND ($5::uuid[] IS NULL OR api_key_id = ANY($5))
          GROUP BY 1, 2, 3, 4
-        """,
+        """,  # noqa: S608 - composed of constants
         organization_id,
         _instant(span.start),
         _instant(span.end),
@@ -176,7 +160,7 @@ async def entries(
 async def _sums(tx: Transaction, statement: LiteralString, *arguments: object) -> list[Used]:
     """Return what a statement sums, with cache writes if the schema has them."""
     if await tx.fetch_value(_HAS_CACHE_WRITES):
-        statement = statement.replace(_LAST_SUM, _LAST_SUM + _CACHE_WRITES)
+        statement = statement.replace(_SUMS, _SUMS_WITH_CACHE_WRITES)
     return [_used(row) for row in await tx.fetch_all(statement, *arguments)]
 
 

@@ -1,19 +1,21 @@
 """Identifiers: how they are minted, and which texts are taken for one."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from uuid import RFC_4122, UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollhouse.base.ids import parse_uuid, time_ordered_uuid
+from tollhouse.base.ids import ID_CLOCK, IdClock, parse_uuid, time_ordered_uuid
 
 CANONICAL = "0192f3a4-5b6c-7d8e-9fa0-b1c2d3e4f506"
 
 
 def test_a_minted_id_is_a_uuid_of_version_7_that_holds_the_present_millisecond() -> None:
-    before = time.time_ns() // 1_000_000
+    ID_CLOCK.set(datetime.now(UTC))
+    before = time.time_ns() // 1_000_000 - 1
     minted = [time_ordered_uuid() for _ in range(1_000)]
     after = time.time_ns() // 1_000_000
 
@@ -28,6 +30,18 @@ def test_ids_are_in_the_order_of_their_minting() -> None:
 
     assert sorted(instants) == instants
     assert len(set(instants)) > len(instants) // 2
+
+
+def test_ids_follow_the_time_that_was_set() -> None:
+    clock, instant = IdClock(), datetime(2031, 5, 4, 23, 59, 59, 999_999, tzinfo=UTC)
+    microsecond = timedelta(microseconds=1)
+
+    clock.set(instant)
+    at = clock.nanoseconds() // 1_000
+    later = clock.nanoseconds() // 1_000
+
+    since_epoch = (instant - datetime(1970, 1, 1, tzinfo=UTC)) // microsecond
+    assert since_epoch <= at <= later < since_epoch + timedelta(minutes=10) // microsecond
 
 
 def test_all_of_the_62_random_bits_vary() -> None:

@@ -1,12 +1,16 @@
 """`tollhouse key` and `tollhouse admin-key`. The guide to keys shows the tables of the former."""
 
+import json
+import time
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
 import pytest
 
 from tests.cli.commands import SECONDS_MAX, Operator, call, new_project, refusal
+from tests.support.wrong_clocks import wrong_clock
+from tollhouse.base.ids import minted_at
 from tollhouse.keys.pepper_versions import PepperMismatch
 
 NARROW = ("--permission", "models:read", "--model", "a", "--model", "b", "--expires-in-days", "2")
@@ -36,6 +40,25 @@ def test_a_key_lives_from_creation_to_revocation(operator: Operator, project: st
     assert operator.json("key", "resume", made)["status"] == "active"
     assert operator.json("key", "revoke", made, "--yes")["status"] == "revoked"
     assert operator.failure_code("key", "suspend", made) == "api_key_state_conflict"
+
+
+@pytest.mark.guarantee("T8")
+@pytest.mark.parametrize("offset", ["+1h", "-1h"])
+def test_a_wrong_clock_of_the_operator_changes_no_time_of_a_key(
+    operator: Operator, project: str, offset: str
+) -> None:
+    create = ["key", "create", "--project", project, "production", "--expires-in-days", "1"]
+    began = int(time.time())
+
+    finished = operator.shell([operator.tollhouse, *create, "--json"], wrong_clock(offset))
+
+    created = json.loads(finished.stdout)
+    at = minted_at(UUID(created["id"]))
+    assert at is not None
+    assert began <= created["created_at"] <= time.time()
+    assert abs(at.timestamp() - created["created_at"]) < 60
+    assert created["expires_at"] - created["created_at"] == 86_400
+    assert created["status"] == "active"
 
 
 def test_a_key_of_an_archived_project_is_not_made(patient: Operator) -> None:

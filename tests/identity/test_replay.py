@@ -90,7 +90,7 @@ async def test_the_value_of_an_expired_key_is_not_replayed(
     assert replay.json() == _without_value(first) | {"status": "expired"}
 
 
-@pytest.mark.guarantee("T10")
+@pytest.mark.guarantee("T10", "I10")
 @pytest.mark.parametrize(
     ("age", "is_shown"),
     [

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings,
 
 TIMEOUT_SECONDS = 120.0
 """What a machine that stands still for a while must not exceed: no test waits for it to pass."""
+
+NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For clients that use no TLS: each would spend 90 ms of CPU on reading certificates."""
 
 SERVER: dict[str, object] = {
     "port": 0,
@@ -59,7 +63,11 @@ class Gateway:
     def client(self, key: str | None = None) -> httpx2.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         return httpx2.AsyncClient(
-            base_url=self.base_url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
+            base_url=self.base_url,
+            headers=headers,
+            timeout=TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=NO_AUTHORITIES,
         )
 
 

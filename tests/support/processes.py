@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from tests.support.gateway import TIMEOUT_SECONDS
+from tests.support.gateway import NO_AUTHORITIES, TIMEOUT_SECONDS
 from tollhouse.serving.worker import DEFAULT_APPLICATION
 from tollhouse.settings import Settings
 
@@ -38,7 +38,11 @@ class Service:
     def client(self, key: str | None = None) -> httpx2.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         return httpx2.AsyncClient(
-            base_url=self.base_url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
+            base_url=self.base_url,
+            headers=headers,
+            timeout=TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=NO_AUTHORITIES,
         )
 
     @property
@@ -69,7 +73,9 @@ class Service:
         os.kill(self.started_workers()[-1], signal.SIGKILL)
 
     async def metrics(self) -> str:
-        async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+        async with httpx2.AsyncClient(
+            timeout=TIMEOUT_SECONDS, trust_env=False, verify=NO_AUTHORITIES
+        ) as client:
             return (await client.get(f"{self.probe_url}/metrics")).text
 
     async def stop(self) -> int:

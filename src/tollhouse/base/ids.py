@@ -4,7 +4,7 @@ import os
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
-from typing import NewType
+from typing import Final, NewType
 from uuid import UUID
 
 OrganizationId = NewType("OrganizationId", UUID)
@@ -29,13 +29,37 @@ _UUID_HEX_LENGTH = 36
 _POLICY_ID = re.compile(r"pol_([0-9a-f]{32})")
 
 
+class IdClock:
+    """The time that new IDs contain: what was last set, and what the process measured since.
+
+    It starts with the machine's time. A process with a database sets it to the database's, so that
+    the IDs of all workers have one order and fall into the days of the database.
+    """
+
+    def __init__(self) -> None:
+        self._started_nanoseconds = time.time_ns() - time.monotonic_ns()
+
+    def set(self, now: datetime) -> None:
+        """Continue from this instant."""
+        since_epoch = (now - _EPOCH) // timedelta(microseconds=1) * 1_000
+        self._started_nanoseconds = since_epoch - time.monotonic_ns()
+
+    def nanoseconds(self) -> int:
+        """Return the Unix time."""
+        return self._started_nanoseconds + time.monotonic_ns()
+
+
+ID_CLOCK: Final = IdClock()
+"""One per process, as the machine's clock is: IDs are made in many places, and without a wait."""
+
+
 def time_ordered_uuid() -> UUID:
     """Return a new UUIDv7 (RFC 9562): 60 bits of Unix time, then 62 random bits.
 
     The order of IDs is the order of creation, so that a list of rows needs no second index. The
     12 bits after the milliseconds hold their fraction, which orders the rows of one request.
     """
-    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    milliseconds, nanoseconds = divmod(ID_CLOCK.nanoseconds(), 1_000_000)
     part = (nanoseconds << 12) // 1_000_000
     random_bits = int.from_bytes(os.urandom(8)) & _RANDOM_BITS_MASK
     return UUID(int=milliseconds << 80 | 0x7 << 76 | part << 64 | 0b10 << 62 | random_bits)

@@ -12,9 +12,9 @@ import click
 
 from tollhouse import pools
 from tollhouse import settings as configuration
-from tollhouse.base.clock import Clock, SystemClock
+from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.errors import GatewayError, Kind
-from tollhouse.base.ids import OrganizationId
+from tollhouse.base.ids import ID_CLOCK, OrganizationId
 from tollhouse.cli import output
 from tollhouse.cli.connecting import connected
 from tollhouse.keys import service as keys
@@ -153,6 +153,7 @@ def change(
 async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
     """Open a session without checking the schema."""
     async with connected(settings.database) as database:
+        clock = await _database_clock(database)
         replica = pools.replica_of(database, settings)
         try:
             yield Session(
@@ -160,9 +161,20 @@ async def opened(settings: Settings) -> AsyncGenerator[Session, None]:
                 database=database,
                 peppers=Peppers(settings.secrets.pepper_bytes(), cell=settings.keys.cell),
                 masters=MasterSecrets(settings.secrets.master_bytes()),
-                clock=SystemClock(),
+                clock=clock,
                 replica=replica,
             )
         finally:
             if replica is not None:
                 await replica.close()
+
+
+async def _database_clock(database: Database) -> DatabaseClock:
+    """Return the database's clock, and let new IDs follow it: the operator's may be wrong."""
+    clock = DatabaseClock()
+    asked_seconds = clock.monotonic_seconds()
+    async with database.transaction() as tx:
+        database_now = await tx.fetch_value("SELECT clock_timestamp()")
+    clock.correct(database_now, asked_seconds=asked_seconds)
+    ID_CLOCK.set(clock.now())
+    return clock

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tollhouse.base.clock import DatabaseClock
-from tollhouse.base.ids import InstanceId
+from tollhouse.base.ids import ID_CLOCK, InstanceId
 from tollhouse.storage import instances
 from tollhouse.storage.database import Database, Transaction
 
@@ -41,7 +41,7 @@ class Heartbeat:
             raise
 
     async def record(self, tx: Transaction) -> None:
-        """Record a heartbeat, and correct the clock by the database's time."""
+        """Record a heartbeat, and correct the clock and that of new IDs by the database's time."""
         asked_seconds = self._clock.monotonic_seconds()
         database_now = await instances.heartbeat(
             tx,
@@ -50,6 +50,7 @@ class Heartbeat:
             master_ids=self._master_ids,
         )
         self._clock.correct(database_now, asked_seconds=asked_seconds)
+        ID_CLOCK.set(self._clock.now())
         self.is_alive = True
 
     async def leave(self) -> None:

@@ -115,7 +115,7 @@ async def _database_findings(settings: Settings) -> AsyncIterator[Finding]:
         yield ok("database", "reachable")
         yield await database.pooling(settings.database)
         yield await database.version(connected)
-        for finding in await database.server(connected, operator.clock):
+        for finding in await database.server(connected):
             yield finding
         yield await database.replica(operator)
         yield await database.connections(connected, settings)

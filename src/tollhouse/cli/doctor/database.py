@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tollhouse.base.clock import Clock
+from tollhouse.base.clock import SystemClock
 from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.cli.connecting import DIRECT, connected
 from tollhouse.cli.session import Session
@@ -44,9 +44,9 @@ async def pooling(settings: DatabaseSettings) -> Finding:
     return ok("pooling", mode)
 
 
-async def server(database: Database, clock: Clock) -> list[Finding]:
+async def server(database: Database) -> list[Finding]:
     """Check the server itself: its role, standbys, durability, clock, snapshots and disk."""
-    return server_checks.findings(await read_health(database, clock))
+    return server_checks.findings(await read_health(database, SystemClock()))
 
 
 async def replica(operator: Session) -> Finding:

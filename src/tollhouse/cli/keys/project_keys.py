@@ -1,7 +1,7 @@
 """`tollhouse key`: project keys, and the peppers of all keys."""
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,6 @@ from uuid import UUID
 import click
 
 from tollhouse.api.wire import resources as wire
-from tollhouse.base.clock import SystemClock
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, time_ordered_uuid
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import (
@@ -36,7 +35,7 @@ from tollhouse.contract.keys import ProjectKeyList
 from tollhouse.keys import rules, service
 from tollhouse.keys.types import KeyKind, NewSecret, ProjectKey
 from tollhouse.projects import service as projects
-from tollhouse.storage.database import Mutation, Transaction
+from tollhouse.storage.database import Mutation
 
 COLUMNS: Final = ("id", "name", "status", "redacted_value", "last_used_at", "expires_at")
 
@@ -113,9 +112,9 @@ def create(
         message = f"{len(models)} models are too many. A key can be limited to at most "
         raise click.UsageError(f"{message}{ALLOWED_MODELS_MAX}.")
 
-    async def work(operator: Session) -> tuple[ProjectKey, NewSecret]:
+    async def work(operator: Session) -> tuple[ProjectKey, datetime, NewSecret]:
         owner = await operator.organization(organization)
-        return await create_project_key(
+        key, secret = await create_project_key(
             operator,
             owner.id,
             ProjectId(project),
@@ -124,6 +123,7 @@ def create(
             models=models,
             expires_in_days=expires_in_days,
         )
+        return key, operator.clock.now(), secret
 
     _show_with_value(*session.run(settings_path, work), as_json=as_json)
 
@@ -136,14 +136,17 @@ def create(
 def list_(settings_path: Path, *, organization: UUID | None, project: UUID, as_json: bool) -> None:
     """List a project's keys in every state."""
 
-    async def query(tx: Transaction, owner: OrganizationId) -> list[ProjectKey]:
-        found = await projects.retrieve(tx, owner, ProjectId(project))
-        return await service.page_of_project_keys(
-            tx, owner, found.id, after=None, limit=LISTED_MAX + 1
-        )
+    async def work(operator: Session) -> tuple[list[ProjectKey], datetime]:
+        owner = await operator.organization(organization)
+        async with operator.database.transaction() as tx:
+            of = await projects.retrieve(tx, owner.id, ProjectId(project))
+            found = await service.page_of_project_keys(
+                tx, owner.id, of.id, after=None, limit=LISTED_MAX + 1
+            )
+        return found, operator.clock.now()
 
-    found = session.read(settings_path, organization, query)
-    show_one = partial(wire.managed_project_key, now=SystemClock().now())
+    found, now = session.run(settings_path, work)
+    show_one = partial(wire.managed_project_key, now=now)
     page = wire.page(ProjectKeyList, found, LISTED_MAX, show_one)
     output.show_list(page, COLUMNS, as_json=as_json)
 
@@ -155,12 +158,14 @@ def list_(settings_path: Path, *, organization: UUID | None, project: UUID, as_j
 @click.pass_obj
 def show(settings_path: Path, *, key: UUID, organization: UUID | None, as_json: bool) -> None:
     """Show one key, without its value."""
-    found = session.read(
-        settings_path,
-        organization,
-        lambda tx, owner: service.find_project_key(tx, owner, ProjectKeyId(key)),
-    )
-    _show(found, as_json=as_json)
+
+    async def work(operator: Session) -> tuple[ProjectKey, datetime]:
+        owner = await operator.organization(organization)
+        async with operator.database.transaction() as tx:
+            found = await service.find_project_key(tx, owner.id, ProjectKeyId(key))
+        return found, operator.clock.now()
+
+    _show(*session.run(settings_path, work), as_json=as_json)
 
 
 @command.command(epilog=example("tollhouse key rotate KEY_ID --overlap-seconds 3600"))
@@ -184,7 +189,7 @@ def rotate(
 ) -> None:
     """Give a key a new value. Its ID, permissions and history stay."""
 
-    async def work(operator: Session) -> tuple[ProjectKey, NewSecret]:
+    async def work(operator: Session) -> tuple[ProjectKey, datetime, NewSecret]:
         owner = await operator.organization(organization)
         async with operator.database.transaction() as tx:
             found = await service.find_project_key(tx, owner.id, ProjectKeyId(key))
@@ -199,7 +204,7 @@ def rotate(
                 overlap=timedelta(seconds=overlap_seconds),
                 rotator=None,
             )
-        return rotated, secret
+        return rotated, operator.clock.now(), secret
 
     _show_with_value(*session.run(settings_path, work), as_json=as_json)
 
@@ -245,18 +250,17 @@ command.add_command(peppers.retire)
 def _change(
     settings_path: Path, organization: UUID | None, key: UUID, change: Change, *, as_json: bool
 ) -> None:
-    async def mutate(tx: Mutation) -> ProjectKey:
+    async def mutate(tx: Mutation) -> tuple[ProjectKey, datetime]:
         found = await service.find_project_key(tx, tx.organization_id, ProjectKeyId(key))
-        return await change(tx, found.project_id, found.id)
+        return await change(tx, found.project_id, found.id), tx.now
 
-    _show(session.change(settings_path, organization, mutate), as_json=as_json)
-
-
-def _show(key: ProjectKey, *, as_json: bool) -> None:
-    output.show(wire.managed_project_key(key, now=SystemClock().now()), as_json=as_json)
+    _show(*session.change(settings_path, organization, mutate), as_json=as_json)
 
 
-def _show_with_value(key: ProjectKey, secret: NewSecret, *, as_json: bool) -> None:
-    now = SystemClock().now()
+def _show(key: ProjectKey, now: datetime, *, as_json: bool) -> None:
+    output.show(wire.managed_project_key(key, now=now), as_json=as_json)
+
+
+def _show_with_value(key: ProjectKey, now: datetime, secret: NewSecret, *, as_json: bool) -> None:
     output.show(wire.managed_project_key(key, now=now, value=secret.value), as_json=as_json)
     output.say(output.SHOWN_ONCE, as_json=as_json)

@@ -1,0 +1,70 @@
+"""Processes whose machine's clock is wrong, and a database whose clock a test moves."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import asyncpg
+
+from tests.support.processes import REPOSITORY
+
+LIBRARIES = Path("/usr/lib")
+LIBRARY = "*/faketime/libfaketimeMT.so.1"
+
+
+def wrong_clock(offset: str) -> dict[str, str]:
+    """Return the variables of a process whose clock is off by, say, `+1h`.
+
+    Its monotonic clock stays right, as that of a machine whose clock is set wrong does.
+    """
+    (library,) = LIBRARIES.glob(LIBRARY)
+    return {
+        "LD_PRELOAD": str(library),
+        "FAKETIME": offset,
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+def environment_with(offset: str) -> dict[str, str]:
+    """Return the environment of this process with a wrong clock."""
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), **wrong_clock(offset)}
+
+
+class MovedClock:
+    """The clock of a database: a function that is found before the server's and runs beside it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def install(self) -> None:
+        connection = await asyncpg.connect(self._url)
+        await connection.execute("CREATE SCHEMA moved_clock")
+        await connection.execute("CREATE TABLE moved_clock.moved (ahead interval)")
+        await connection.execute("INSERT INTO moved_clock.moved VALUES ('0')")
+        await connection.execute(
+            "CREATE FUNCTION moved_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS"
+            " 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved_clock.moved'"
+        )
+        name = await connection.fetchval("SELECT current_database()")
+        await connection.execute(
+            f'ALTER DATABASE "{name}" SET search_path = moved_clock, pg_catalog, public'
+        )
+        await connection.close()
+
+    async def set(self, at: datetime) -> None:
+        """Set the clock, which goes on from there."""
+        await self._execute("UPDATE moved_clock.moved SET ahead = $1", at - datetime.now(UTC))
+
+    async def advance(self, by: timedelta) -> None:
+        await self._execute("UPDATE moved_clock.moved SET ahead = ahead + $1", by)
+
+    async def now(self) -> datetime:
+        connection = await asyncpg.connect(self._url)
+        now: datetime = await connection.fetchval("SELECT clock_timestamp()")
+        await connection.close()
+        return now
+
+    async def _execute(self, statement: str, argument: timedelta) -> None:
+        connection = await asyncpg.connect(self._url)
+        await connection.execute(statement, argument)
+        await connection.close()

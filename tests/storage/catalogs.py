@@ -53,7 +53,7 @@ _CONSTRAINTS = f"""
       FROM pg_constraint k
       JOIN pg_class c ON c.oid = k.conrelid
      WHERE c.relname IN ({_TABLES}) AND c.relnamespace = 'public'::regnamespace
-       AND k.contype <> 'n'
+       AND k.contype NOT IN ('n', 't')
 """  # noqa: S608 - constants
 _TRIGGERS = f"""
     SELECT c.relname || '.' || t.tgname AS name, pg_get_triggerdef(t.oid) AS type

@@ -74,6 +74,17 @@ _JUDGED: Row = {
 }
 
 
+_AUDITED: Row = {
+    **_OWNER,
+    "occurred_at": AT,
+    "actor_type": "operator",
+    "action": "project.create",
+    "resource_type": "project",
+    "resource_id": "p",
+    "changes": {"name": ["", "p"]},
+}
+
+
 def _entry(reservation: str, phase: int, kind: str, **more: int) -> tuple[str, Row]:
     row = {**_ENTRY, "reservation_id": reservation, "phase": phase, "kind": kind, **more}
     return "ledger_entries", row
@@ -137,19 +148,7 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
                 "pepper_versions": [1],
             },
         ),
-        (
-            "audit_log",
-            {
-                **_OWNER,
-                "id": _id(20),
-                "occurred_at": AT,
-                "actor_type": "operator",
-                "action": "project.create",
-                "resource_type": "project",
-                "resource_id": "p",
-                "changes": {"name": ["", "p"]},
-            },
-        ),
+        ("audit_log", {**_AUDITED, "id": _id(20)}),
         (
             "idempotency_records",
             {
@@ -490,5 +489,7 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
             },
         ),
     ),
+    # A trigger writes its rows of the chain.
+    "0028": (("audit_log", {**_AUDITED, "id": _id(21)}),),
 }
 """What each revision's release would have written into the tables that the revision adds."""

@@ -25,8 +25,8 @@ _TABLES_OF = {
     "projects": ("projects",),
     "sessions": ("console_sessions",),
     "storage": (
-        *("audit_log", "data_keys", "idempotency_records", "instances", "job_leases"),
-        *("schema_expansions",),
+        *("audit_chain", "audit_heads", "audit_log", "data_keys", "idempotency_records"),
+        *("instances", "job_leases", "schema_expansions"),
     ),
 }
 OWNERS = {table: package for package, tables in _TABLES_OF.items() for table in tables}

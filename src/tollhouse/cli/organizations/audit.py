@@ -1,4 +1,4 @@
-"""`tollhouse audit`: the changes of an organization, with who made them."""
+"""`tollhouse audit`: the changes of an organization, with who made them, and their chain."""
 
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ from msgspec import Struct
 from tollhouse.api.wire import resources as wire
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import example, json_option, organization_option
+from tollhouse.cli.organizations.audit_verify import verify
 from tollhouse.contract.audit import AuditActor, AuditList, AuditResource
 from tollhouse.contract.bounds import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 from tollhouse.contract.listing import ListPage
@@ -38,7 +39,7 @@ class AuditRows(ListPage, frozen=True, kw_only=True):
     data: list[AuditRow]
 
 
-@click.command("audit", epilog=example("tollhouse audit --limit 50"))
+@click.group("audit", invoke_without_command=True, epilog=example("tollhouse audit --limit 50"))
 @organization_option
 @click.option(
     "--limit",
@@ -47,9 +48,14 @@ class AuditRows(ListPage, frozen=True, kw_only=True):
     help="The most entries to show.",
 )
 @json_option
-@click.pass_obj
-def command(settings_path: Path, *, organization: UUID | None, limit: int, as_json: bool) -> None:
+@click.pass_context
+def command(
+    context: click.Context, *, organization: UUID | None, limit: int, as_json: bool
+) -> None:
     """Show the latest changes, newest first. --json shows the changed values as well."""
+    if context.invoked_subcommand is not None:
+        return
+    settings_path: Path = context.obj
     found = session.read(
         settings_path,
         organization,
@@ -60,6 +66,9 @@ def command(settings_path: Path, *, organization: UUID | None, limit: int, as_js
         output.show_list(page, COLUMNS, as_json=True)
     else:
         output.show_list(wire.page(AuditRows, found, limit, _row), COLUMNS, as_json=False)
+
+
+command.add_command(verify)
 
 
 def _row(entry: AuditEntry) -> AuditRow:

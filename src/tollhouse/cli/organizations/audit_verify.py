@@ -1,0 +1,201 @@
+"""`tollhouse audit verify`: recompute the hash chain of every audit row."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Literal
+from uuid import UUID
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tollhouse.base.ids import OrganizationId
+from tollhouse.cli import output, session
+from tollhouse.cli.arguments import IDENTIFIER, example, json_option
+from tollhouse.cli.session import Session
+from tollhouse.storage import audit_verification, revisions
+from tollhouse.storage.audit_chain import ChainHead, FirstFault
+from tollhouse.storage.audit_verification import VerifiedChain
+from tollhouse.storage.database import Database
+
+COLUMNS: Final = ("organization_id", "fault", "number", "audit_id")
+PAGE_SIZE: Final = 1_000
+READING_SECONDS_MAX: Final = 3_600
+
+StoredHeads = Mapping[OrganizationId, ChainHead]
+
+
+class ShownFault(Struct, frozen=True, kw_only=True):
+    """The first wrong row of an organization's chain."""
+
+    organization_id: str
+    fault: str
+    number: int | None
+    audit_id: str | None
+
+
+class ShownHead(Struct, frozen=True, kw_only=True):
+    """The last row of an organization's chain, to be kept outside of the database."""
+
+    organization_id: UUID
+    number: int
+    sha256: str
+
+
+class AuditVerification(Struct, frozen=True, kw_only=True):
+    """The result of a verification; `sound` means that no fault was found.
+
+    `unchained_rows` are older than the chains. `heads` are those of sound chains.
+    """
+
+    object: Literal["audit.verification"] = "audit.verification"
+    sound: bool
+    organizations: int
+    rows: int
+    unchained_rows: int
+    data: list[ShownFault]
+    heads: list[ShownHead]
+
+
+class _HeadsFile(Struct, frozen=True, kw_only=True):
+    heads: list[ShownHead]
+
+
+def _stored(
+    context: click.Context, parameter: click.Parameter, path: Path | None
+) -> StoredHeads | None:
+    """Return the heads in a file that an earlier verification wrote."""
+    if path is None:
+        return None
+    try:
+        heads = msgspec.json.decode(path.read_bytes(), type=_HeadsFile).heads
+        return {
+            OrganizationId(head.organization_id): ChainHead(
+                organization_id=OrganizationId(head.organization_id),
+                number=head.number,
+                hash=bytes.fromhex(head.sha256),
+            )
+            for head in heads
+        }
+    except (ValueError, msgspec.MsgspecError) as error:
+        message = f"{path} is not the output of `tollhouse audit verify --json`: {error}"
+        raise click.BadParameter(message, context, parameter) from None
+
+
+@click.command(epilog=example("tollhouse audit verify --json > heads.json"))
+@click.option(
+    "--org", "organization", type=IDENTIFIER, help="The organization's ID. When left out, all."
+)
+@click.option(
+    "--heads",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=_stored,
+    help="The output of an earlier verification with --json, kept outside of the database.",
+)
+@json_option
+@click.pass_context
+def verify(
+    context: click.Context,
+    *,
+    organization: UUID | None,
+    heads: StoredHeads | None,
+    as_json: bool,
+) -> None:
+    """Recompute the hash of every audit row, and show the first wrong row of each organization.
+
+    Changes nothing. The exit code is 1 if a row was changed, removed, added or moved. Only --heads
+    finds that a whole chain was written again.
+    """
+    path: Path = context.obj
+    with output.progress_bars(as_json=as_json) as bars:
+        task = bars.add_task("verifying", total=None)
+
+        def update(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        found = session.run(
+            path, lambda operator: _verify(operator, organization, heads or {}, update)
+        )
+    if found.sound and not as_json:
+        verified = output.counted(found.organizations, "organization", "organizations")
+        rows = output.counted(found.rows, "audit row", "audit rows")
+        click.echo(f"Verified {verified}. The chain of {rows} is whole.")
+        if found.unchained_rows:
+            older = output.counted(found.unchained_rows, "row is", "rows are")
+            click.echo(f"{older} older than the chain and not protected by it.")
+    else:
+        output.show_list(found, COLUMNS, as_json=as_json)
+    context.exit(0 if found.sound else 1)
+
+
+async def _verify(
+    operator: Session,
+    organization: UUID | None,
+    stored: StoredHeads,
+    update: Callable[[int, int], None],
+) -> AuditVerification:
+    await revisions.require(operator.database, audit_verification.REVISION)
+    chosen = await _chosen(operator, organization, stored)
+
+    async def verify_all(database: Database) -> list[VerifiedChain]:
+        chains: list[VerifiedChain] = []
+        for done, organization_id in enumerate(chosen):
+            update(done, len(chosen))
+            chain = await _verified(database, organization_id, stored)
+            if chain.fault is not None and database is not operator.database:
+                # A standby may be late, so only the primary can tell that a row is missing.
+                chain = await _verified(operator.database, organization_id, stored)
+            chains.append(chain)
+        return chains
+
+    chains = await operator.read(verify_all)
+    faults = [chain.fault for chain in chains if chain.fault is not None]
+    return AuditVerification(
+        sound=not faults,
+        organizations=len(chains),
+        rows=sum(chain.head.number for chain in chains),
+        unchained_rows=sum(chain.unchained_rows for chain in chains),
+        data=[_shown(fault) for fault in faults],
+        heads=[_shown_head(c.head) for c in chains if c.fault is None and c.head.number > 0],
+    )
+
+
+async def _verified(
+    database: Database, organization_id: OrganizationId, stored: StoredHeads
+) -> VerifiedChain:
+    async with database.snapshot(statement_seconds=READING_SECONDS_MAX) as tx:
+        return await audit_verification.verify(
+            tx, organization_id, stored=stored.get(organization_id)
+        )
+
+
+async def _chosen(
+    operator: Session, organization: UUID | None, stored: StoredHeads
+) -> list[OrganizationId]:
+    """Return the organization, or all of them, also those that only have a stored head."""
+    if organization is not None:
+        return [(await operator.organization(organization)).id]
+    chosen: list[OrganizationId] = []
+    while True:
+        async with operator.database.transaction() as tx:
+            page = await audit_verification.page(
+                tx, after=chosen[-1] if chosen else None, limit=PAGE_SIZE
+            )
+        if not page:
+            return [*chosen, *sorted(stored.keys() - set(chosen))]
+        chosen += page
+
+
+def _shown(fault: FirstFault) -> ShownFault:
+    return ShownFault(
+        organization_id=str(fault.organization_id),
+        fault=fault.fault,
+        number=fault.number,
+        audit_id=None if fault.audit_id is None else str(fault.audit_id),
+    )
+
+
+def _shown_head(head: ChainHead) -> ShownHead:
+    return ShownHead(
+        organization_id=head.organization_id, number=head.number, sha256=head.hash.hex()
+    )

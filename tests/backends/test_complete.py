@@ -185,6 +185,7 @@ async def test_an_answer_of_any_size_is_bounded(backend: OpenAiBackend, upstream
     await upstream.no_answer_under_way()
 
 
+@pytest.mark.guarantee("T30")
 @pytest.mark.parametrize(
     ("said", "heard"),
     [

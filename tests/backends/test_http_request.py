@@ -60,6 +60,7 @@ def test_a_value_cannot_begin_another_line(bad: str) -> None:
     assert bad not in str(caught.value)
 
 
+@pytest.mark.guarantee("T30")
 @pytest.mark.parametrize("name", ["", "a b", "a:", "a\r\nb", "\u00e4", "Host", "content-length"])
 def test_a_name_cannot_change_the_framing(name: str) -> None:
     with pytest.raises(NotSendable):

@@ -15,9 +15,12 @@ import pytest
 
 from tests.faults.upstream_faults import (
     ANSWERED,
+    BACKEND,
     BROKEN,
+    BUSY,
     FAULTS,
     IMPATIENT_MODEL,
+    LATE,
     Fault,
     Refusal,
 )
@@ -48,6 +51,7 @@ PATHS = {
     "responses": "/v1/responses",
     "messages": "/compat/anthropic/v1/messages",
 }
+COUNTING = "/v1/messages/count_tokens"
 
 
 DIALECTS = pytest.mark.parametrize("dialect", ["openai", "anthropic"])
@@ -63,7 +67,11 @@ async def deployment(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, dialect: str
 ) -> AsyncIterator[Deployment]:
     lanes = range(LANES)
-    shared: dict[str, Any] = {"replicas": [upstream.base_url], "dialect": dialect}
+    shared: dict[str, Any] = {
+        "replicas": [upstream.base_url],
+        "dialect": dialect,
+        "counts_tokens_by": "messages",
+    }
     patient = shared | ({"takes": TAKES} if dialect == "openai" else {})
     impatient = shared | {"first_event_seconds": 0.2, "total_seconds": 0.5}
     abilities: dict[str, Any] = MESSAGES_MODEL if dialect == "anthropic" else {}
@@ -142,6 +150,39 @@ async def test_each_fault_ends_as_it_should_and_blames_whom_it_should(
 
 
 @pytest.mark.guarantee("T41")
+@DIALECTS
+async def test_tokens_are_estimated_where_a_fault_keeps_the_backend_from_counting(
+    deployment: Deployment,
+) -> None:
+    tasks_before, sockets_before = running_tasks(), open_sockets()
+    async with deployment.customer() as client:
+        for name, fault in FAULTS.items():
+            answer = await count(client, fault.model, json.dumps({"script": fault.script}))
+            if fault.whole in (ANSWERED, BACKEND, BUSY, LATE):
+                assert answer.is_success, name
+                is_counted = answer.json()["input_tokens"] == words_in(answer)
+                assert is_counted is (fault.whole == ANSWERED), name
+            else:
+                assert ending(answer) == fault.whole, name
+            sound = await count(client, MODEL, "Hi there")
+            assert sound.json()["input_tokens"] == words_in(sound)
+
+    assert await deployment.admitted() == 0
+    await until(lambda: nothing_is_left(tasks_before, sockets_before))
+
+
+async def count(client: httpx2.AsyncClient, model_id: str, content: str) -> httpx2.Response:
+    said = [{"role": "user", "content": content}]
+    return await client.post(COUNTING, json={"model": in_lane(model_id, 0), "messages": said})
+
+
+def words_in(answer: httpx2.Response) -> int:
+    """Return what the upstream counts in a request of one message."""
+    (message,) = json.loads(answer.request.content)["messages"]
+    return 1 + len(message["content"].split())
+
+
+@pytest.mark.guarantee("T41")
 async def test_many_faults_leave_no_task_socket_or_hold_behind(deployment: Deployment) -> None:
     waiting = many_faults()
     tasks_before, sockets_before = running_tasks(), open_sockets()
@@ -178,10 +219,10 @@ async def nothing_is_left(tasks: Counter[str], sockets: int) -> bool:
 
 
 def running_tasks() -> Counter[str]:
-    """By name, without the number that asyncio gives to those without one."""
+    """By name; those that asyncio has numbered count as one."""
     current = asyncio.current_task()
     names = (task.get_name() for task in asyncio.all_tasks() if task is not current)
-    return Counter(name for name in names if not name.startswith("Task-"))
+    return Counter("Task" if name.startswith("Task-") else name for name in names)
 
 
 def open_sockets() -> int:

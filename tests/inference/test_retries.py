@@ -118,6 +118,7 @@ async def test_a_stream_that_pauses_longer_than_the_timeout_is_read_and_paid_onc
     assert await paid(deployment, 1) == ONE_ANSWER
 
 
+@pytest.mark.guarantee("T32")
 async def test_a_timeout_above_the_backends_deadline_is_answered_once_and_costs_nothing(
     deployment: Deployment,
 ) -> None:
@@ -152,6 +153,7 @@ async def test_a_stream_that_fails_after_output_is_paid_so_far_and_not_tried_aga
     assert 0 < await paid(deployment, 1) < ONE_ANSWER
 
 
+@pytest.mark.guarantee("T32")
 async def test_a_refusal_for_want_of_credit_is_not_tried_again(deployment: Deployment) -> None:
     await deployment.leave_credit(1)
 

@@ -27,8 +27,8 @@ HEALTH_FAILURES_MAX = 2
 ATTEMPTS_MAX = 3
 LOAD_FACTOR = 1.25
 """Affinity may load a replica up to this multiple of the mean load."""
-RETRY_COST = 5
-"""Calls that pay for one retry: at most a fifth of all calls are retried, ..."""
+RETRY_COST = 10
+"""Calls that pay for one retry: at most a tenth of all calls are retried (OQ-244), ..."""
 RETRIES_SAVED_MAX = 10
 """... plus this many that quiet times have saved."""
 _SAVED_MAX = RETRY_COST * RETRIES_SAVED_MAX
@@ -70,7 +70,7 @@ CLOSED = Breaker()
 
 @dataclass(slots=True)
 class RetryBudget:
-    """Keeps retries below a fifth of all calls, so that an outage does not multiply the load."""
+    """Keeps retries below a tenth of all calls, so that an outage does not multiply the load."""
 
     saved: int = _SAVED_MAX
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.serving.applications import Echo, Receive, Send, answer, settings
 from tests.serving.client import Client, ask_once
-from tests.serving.corpus import chunked, get, padded, post, sized
+from tests.serving.corpus import HEADER_BYTES_MAX, chunked, get, padded, post, sized
 from tests.serving.raw import exchange, parse
 from tests.serving.servers import supervised
 from tollhouse.serving.connections import LINGER_SECONDS
@@ -266,6 +266,7 @@ async def test_a_drained_connection_that_stays_idle_is_closed() -> None:
     assert rest == b""
 
 
+@pytest.mark.guarantee("T30")
 async def test_a_trailer_never_becomes_a_header() -> None:
     body = b"5\r\nhello\r\n0\r\nAuthorization: Bearer stolen\r\n\r\n"
     async with serving() as running:
@@ -289,7 +290,7 @@ async def test_oversized_heads_take_no_memory(tmp_path: Path) -> None:
     """T25: 20 MB of head are refused, and the worker grows by less than 5 MB."""
     async with supervised(tmp_path, "workers = 1") as server:
         process_id = (await ask_once(server.address))["pid"]
-        await exchange(server.address, padded(20_000_000))
+        await exchange(server.address, padded(HEADER_BYTES_MAX + 1))
         before_kilobytes = _peak_kilobytes(process_id)
         for _ in range(5):
             seen = await exchange(server.address, padded(20_000_000))

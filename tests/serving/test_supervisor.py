@@ -258,6 +258,7 @@ async def test_an_unsound_catalog_changes_nothing(pair: Server) -> None:
     assert await _workers(pair, 2) == old
 
 
+@pytest.mark.guarantee("T45")
 async def test_a_worker_that_dies_after_unsound_settings_starts_with_the_last_sound_ones(
     single: Server,
 ) -> None:
@@ -271,6 +272,7 @@ async def test_a_worker_that_dies_after_unsound_settings_starts_with_the_last_so
     assert await _workers(single, 1, other_than=frozenset({killed}))
 
 
+@pytest.mark.guarantee("T45")
 async def test_a_replacement_that_does_not_start_leaves_the_old_workers(tmp_path: Path) -> None:
     picky = "tests.serving.applications:StartsUnlessAsked"
     async with supervised(tmp_path, TWO_WORKERS, application=picky) as server:

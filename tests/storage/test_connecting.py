@@ -1,9 +1,12 @@
 """Several hosts in the database's URL: frozen, dead, standing by, demoted; the primary is found."""
 
 import asyncio
+import gc
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
@@ -13,6 +16,7 @@ from tollhouse.storage import schema
 from tollhouse.storage.connecting import (
     Connector,
     DatabaseHost,
+    HostFailure,
     NoUsableHost,
     SessionConnection,
     hosts_of,
@@ -21,6 +25,7 @@ from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
 BACK_SECONDS_MAX = 5.0
+ATTEMPTS = 20
 ACQUIRE_SECONDS = 5.0
 STATEMENT_SECONDS = 60.0
 """Longer than any test may take: no statement here is ended by its own timeout."""
@@ -113,6 +118,40 @@ async def server_ports(database: Database) -> set[int]:
     """The port of the server behind every connection of the pool."""
     asked = (database.fetch_all("SELECT inet_server_port(), pg_sleep(0.1)") for _ in range(3))
     return {rows[0][0] for rows in await asyncio.gather(*asked)}
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def tls_contexts() -> int:
+    return sum(isinstance(held, ssl.SSLContext) for held in gc.get_objects())
+
+
+@pytest.mark.usefixtures("no_collection")
+async def test_failed_attempts_keep_nothing_in_memory_until_a_collection(
+    dead: DatabaseHost,
+) -> None:
+    opened, before = connector(dead), tls_contexts()
+
+    for _ in range(ATTEMPTS):
+        with suppress(NoUsableHost):
+            await opened.connect()
+
+    # Others in this process may open one meanwhile.
+    assert tls_contexts() < before + ATTEMPTS // 2
+
+
+async def test_the_reason_of_a_failed_attempt_refers_to_no_frame(dead: DatabaseHost) -> None:
+    attempt = await connector(dead).try_host(dead)
+
+    assert isinstance(attempt, HostFailure)
+    assert attempt.error.__traceback__ is None
+    assert attempt.error.__context__ is None
 
 
 @pytest.mark.clock

@@ -277,8 +277,9 @@ class Deadline:
         self._until_seconds = inf
 
     def cancel(self) -> None:
-        """Stop the timer for good."""
+        """Stop the timer for good, and release the owner of the call, which refers to this."""
         self._until_seconds = self._timer_seconds = inf
+        self._on_expiry = _ended
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -290,3 +291,7 @@ class Deadline:
             self._on_expiry()
         elif self._until_seconds < inf:
             self.set(self._until_seconds)
+
+
+def _ended() -> None:
+    """Stand for what a deadline would do that is cancelled."""

@@ -32,6 +32,10 @@ STATUS_SECONDS: Final = 1.0
 STALL_TICK_SECONDS: Final = 0.05
 METRICS_SECONDS: Final = 0.25
 """How often counts are written, so that the supervisor can show them."""
+GARBAGE_SECONDS: Final = 300.0
+"""How often all garbage is collected. An old connection that has ended is a cycle, and would stay
+in memory until 100 million objects more are made than freed, by the thresholds below. A collection
+beside 100,000 cached verdicts took 40 ms."""
 SETTINGS_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -89,6 +93,8 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
     settings = msgspec.json.decode(await reader.readline(), type=Settings)
     tasks.start("supervisor_watch", _end_with_supervisor(reader))
     application = _factory(application_name)(settings)
+    gc.collect()
+    gc.freeze()
     server = http_server(
         await application.startup(),
         settings.server,
@@ -100,6 +106,7 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
     tasks.start("status", _report(application, server, writer))
     tasks.start("stalls", _measure_stalls(SystemClock()))
     tasks.start("metrics", repeated("metrics", _write_metrics, every_seconds=METRICS_SECONDS))
+    tasks.start("garbage", repeated("garbage", _collect_garbage, every_seconds=GARBAGE_SECONDS))
     await server.serve(sockets=[listener])
     await application.shutdown()
     await tasks.drain(deadline_seconds=0)
@@ -114,7 +121,6 @@ def _reduce_stalls() -> None:
     """
     sys.setswitchinterval(0.0005)
     gc.set_threshold(50_000, 20, 100)
-    gc.freeze()
 
 
 def _factory(name: str) -> Callable[[Settings], ServedApplication]:
@@ -153,6 +159,10 @@ async def _measure_stalls(clock: Clock) -> None:
         if late_seconds > longest_seconds:
             longest_seconds = late_seconds
             metrics.longest_stall(longest_seconds)
+
+
+async def _collect_garbage() -> None:
+    gc.collect()
 
 
 async def _write_metrics() -> None:

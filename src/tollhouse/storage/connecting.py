@@ -181,7 +181,7 @@ class Connector:
         except _FAILURES as error:
             return HostFailure(
                 host=host,
-                error=error,
+                error=_without_frames(error),
                 seconds_max=self._seconds_max,
                 wants_standby=self._wants_standby,
             )
@@ -196,6 +196,12 @@ class Connector:
     def _move(self, host: DatabaseHost, *, to_front: bool) -> None:
         self._hosts.remove(host)
         self._hosts.insert(0 if to_front else len(self._hosts), host)
+
+
+def _without_frames(error: Exception) -> Exception:
+    """Drop what the driver's frames refer to: they refer to the error, and keep a TLS context."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 async def _refuse_other_role(connection: SessionConnection, *, wants_standby: bool) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -64,6 +65,12 @@ async def database_work_of(url: str, *, since: DatabaseWork, transactions: int) 
         transactions=now.transactions - since.transactions,
         active_ms=now.active_ms - since.active_ms,
     )
+
+
+def processor_seconds(process_id: int) -> float:
+    """The processor time that the first thread of a process has used, to the nanosecond."""
+    schedule = Path(f"/proc/{process_id}/schedstat").read_text(encoding="ascii")
+    return int(schedule.split()[0]) / 1e9
 
 
 def show(capsys: pytest.CaptureFixture[str], figures: str) -> None:

@@ -19,7 +19,8 @@ _BODY_LENGTH: Final = 43
 _CHECKSUM_LENGTH: Final = 6
 _RANDOM_BITS: Final = 256
 _SHOWN_CHARACTERS: Final = 4
-_FORM: Final = re.compile(r"(th[ap]_(?:([a-z][a-z0-9]{0,15})_)?)[0-9A-Za-z]{49}")
+# The body is tried first: if a cell were, a body in lower case would be read twice.
+_FORM: Final = re.compile(r"th[ap]_(?:[0-9A-Za-z]{49}|([a-z][a-z0-9]{0,15})_[0-9A-Za-z]{49})")
 
 
 class Peppers:
@@ -57,7 +58,7 @@ def is_well_formed(value: str) -> bool:
 def cell_of(value: str) -> str | None:
     """Return the cell that a well-formed key names, or None."""
     form = _FORM.fullmatch(value)
-    return form.group(2) if form is not None and is_well_formed(value) else None
+    return form.group(1) if form is not None and is_well_formed(value) else None
 
 
 def mint(kind: KeyKind, peppers: Peppers, version: int) -> NewSecret:

@@ -13,8 +13,10 @@ UPGRADES := TOLLHOUSE_UPGRADE_REQUESTS=500 TOLLHOUSE_RESTORE_REQUESTS=500 \
 	TOLLHOUSE_UPGRADE_KILLS=4 $(LONG) tests/upgrades
 # Whoever starts without compiled files measures the compiler.
 BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
+# A version that was published in the last 7 days is not locked: a stolen one may not be known yet.
 COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
-	--no-header --no-emit-index-url pyproject.toml
+	--no-header --no-emit-index-url --exclude-newer "7 days"
+NPM_LOCK := npm install --silent --ignore-scripts --package-lock-only --min-release-age 7
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +38,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_HOSTILE_TEXTS=30 $(LONG) tests/identity/test_hostile_text.py
 	$(RECORD) TOLLHOUSE_SIMILAR_KEYS=1000000 $(LONG) tests/identity/test_common_beginnings.py
 	$(RECORD) TOLLHOUSE_TIMED_KEYS=1000000 TOLLHOUSE_FOREIGN_TIMINGS=1000 $(LONG) tests/identity/test_timing.py
+	$(RECORD) TOLLHOUSE_TIMED_PROMPTS=500 $(LONG) tests/tenancy/test_cache_timing.py
 	$(RECORD) TOLLHOUSE_CASES=10000 $(LONG) tests/contract/test_schemathesis.py
 	$(RECORD) TOLLHOUSE_SEEDS=100 $(LONG) tests/ledger/test_stampede.py
 	$(RECORD) TOLLHOUSE_EVENTS=1000000 $(LONG) tests/reports/test_reports_equal_entries.py
@@ -68,7 +71,7 @@ simulation: ## 10,000 more seeds of the simulation, recorded, and every interrup
 	$(BIN)/python -m tests.simulation run --seeds 10000 --processes 2 --record
 	$(BIN)/python -m tests.simulation exhaust --record
 
-kills: ## kill -9 of 1,000 workers under load, in rounds of 50; goes on where it was interrupted
+kills: ## kill -9 of 1,000 workers under load, in rounds of 100; goes on where it was interrupted
 	TOLLHOUSE_KILLS=$(or $(TOLLHOUSE_KILLS),1000) $(BIN)/python -m tests.endurance kills
 
 soak: ## an hour of mixed traffic at half of capacity, with restarts of Redis, engine and PostgreSQL
@@ -140,26 +143,23 @@ types: ## pyright, strict
 	$(BIN)/pyright
 
 lock: ## resolve requirements/*.txt anew; versions that still fit stay
-	$(COMPILE) --output-file requirements/runtime.txt
-	$(COMPILE) --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 
 lock-sdks: ## resolve the SDKs in requirements/sdks anew
 	set -e; for lock in requirements/sdks/*.txt; do sdk=$$(basename $$lock .txt); \
-		echo "$${sdk%-*}==$${sdk##*-}" | uv pip compile --quiet --generate-hashes --universal \
-		--python-version 3.11 --no-header --no-emit-index-url --output-file $$lock -; done
+		echo "$${sdk%-*}==$${sdk##*-}" | $(COMPILE) --output-file $$lock -; done
 
 lock-peers: ## resolve the gateways that bench.peers measures, and Patroni, anew
 	set -e; for pin in requirements/peers/*.in requirements/cluster/*.in; do \
-		uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header \
-		--no-emit-index-url --output-file $${pin%.in}.txt $$pin; done
-	npm install --silent --ignore-scripts --package-lock-only --prefix requirements/peers/portkey
+		$(COMPILE) --output-file $${pin%.in}.txt $$pin; done
+	$(NPM_LOCK) --prefix requirements/peers/portkey
 
 lock-clients: ## resolve the clients in requirements/clients anew
 	set -e; for pin in requirements/clients/*/requirements.in; do \
-		uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header \
-		--no-emit-index-url --output-file $${pin%.in}.txt $$pin; done
+		$(COMPILE) --output-file $${pin%.in}.txt $$pin; done
 	set -e; for package in requirements/clients/*/package.json; do \
-		npm install --silent --ignore-scripts --package-lock-only --prefix $$(dirname $$package); done
+		$(NPM_LOCK) --prefix $$(dirname $$package); done
 
 reference: ## write docs/reference and docs/llms.txt from the program
 	$(BIN)/python -m tools.reference

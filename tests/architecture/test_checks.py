@@ -29,6 +29,7 @@ def source(text: str, module: str = "api/example") -> Source:
     return Source.parse(f"src/tollhouse/{module}.py", dedent(text))
 
 
+@pytest.mark.guarantee("I11")
 @pytest.mark.parametrize(
     "text",
     [
@@ -72,6 +73,7 @@ def test_what_is_not_about_money_may_be_a_float(text: str) -> None:
     assert list(money.check(source(text))) == []
 
 
+@pytest.mark.guarantee("I11")
 @pytest.mark.parametrize(
     "module", ["base/money", "ledger/rules", "reports/store", "catalog/prices"]
 )
@@ -83,6 +85,7 @@ def test_the_rest_of_the_catalog_may_hold_floats() -> None:
     assert list(money.check(source("temperature_max = 2.0", "catalog/rules"))) == []
 
 
+@pytest.mark.guarantee("T16")
 @pytest.mark.parametrize(
     "statement",
     [
@@ -124,6 +127,7 @@ def test_sql_that_is_a_literal_passes(statement: str) -> None:
     assert list(statements.check(source(text))) == []
 
 
+@pytest.mark.guarantee("T16")
 def test_a_stream_of_rows_that_is_built_is_found_and_another_stream_passes() -> None:
     text = """
     async def get(tx: Transaction, statement: str) -> None:

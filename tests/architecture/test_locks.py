@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.architecture.test_make import commands
 from tools import locks
 
 LOCK = """\
@@ -52,3 +53,16 @@ def test_tests_run_on_the_versions_that_are_shipped() -> None:
 def test_the_wheel_is_built_by_a_locked_version(asked: str, count: int) -> None:
     project = {"build-system": {"requires": [asked]}}
     assert len(list(locks.build_faults(project, LOCK))) == count
+
+
+@pytest.mark.guarantee("T47")
+@pytest.mark.parametrize(
+    ("target", "resolvers"),
+    [("lock", 2), ("lock-sdks", 1), ("lock-peers", 2), ("lock-clients", 2)],
+)
+def test_no_version_of_the_last_7_days_is_locked(target: str, resolvers: int) -> None:
+    run = commands(target).replace("\\\n", " ")
+
+    assert run.count("uv pip compile") + run.count("npm install") == resolvers
+    assert run.count('--exclude-newer "7 days"') == run.count("uv pip compile")
+    assert run.count("--min-release-age 7 ") == run.count("npm install")

@@ -7,12 +7,14 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
 from tests.activity.records import Customer, customer_of, make_days
+from tests.identity.waiting import until
 from tests.storage.cluster import Cluster, running_cluster
 from tests.support.gateway import settings_for
 from tests.support.organization_fixture import new_organization_fixture
@@ -108,10 +110,14 @@ async def _filled(cluster: Cluster, database: Database, customers: list[Customer
     await connection.execute("ALTER SYSTEM SET auto_explain.log_analyze = on")
     await connection.execute("SELECT pg_reload_conf()")
     await connection.close()
-    # Sessions hear of it when they next are idle.
-    for _ in range(3):
-        await database.fetch_all("SELECT 1")
+    await until(partial(_logs_rows, database))
     return Archive(cluster, database, customers, records)
+
+
+async def _logs_rows(database: Database) -> bool:
+    """Whether the session of the pool has heard of the setting."""
+    rows = await database.fetch_all("SHOW auto_explain.log_analyze")
+    return rows[0][0] == "on"
 
 
 class Log:

@@ -105,7 +105,7 @@ def _forms(text: str) -> Iterator[str]:
     yield quote(text, safe="")
 
 
-def _found(texts: dict[str, str], place: str) -> list[str]:
+def found_in(texts: dict[str, str], place: str) -> list[str]:
     """Which of them stand there, in any form and in any case."""
     lowered = place.lower()
     return [
@@ -128,27 +128,27 @@ async def test_every_way_to_fail_was_taken(evidence: Evidence) -> None:
 
 @pytest.mark.guarantee("T39")
 async def test_no_secret_is_in_the_log(evidence: Evidence) -> None:
-    assert _found(evidence.run.secrets | evidence.run.sent, evidence.log) == []
+    assert found_in(evidence.run.secrets | evidence.run.sent, evidence.log) == []
 
 
 @pytest.mark.guarantee("T39")
 async def test_no_secret_is_in_the_metrics(evidence: Evidence) -> None:
-    assert _found(evidence.run.secrets | evidence.run.sent, evidence.metrics) == []
+    assert found_in(evidence.run.secrets | evidence.run.sent, evidence.metrics) == []
 
 
 @pytest.mark.guarantee("T39")
 async def test_no_secret_is_in_the_body_or_the_headers_of_a_failure(evidence: Evidence) -> None:
     """The name of an unknown field is told to who sent it: that is what the answer is for."""
-    assert _found(evidence.run.secrets, evidence.failures) == []
+    assert found_in(evidence.run.secrets, evidence.failures) == []
 
 
 @pytest.mark.guarantee("T39")
 async def test_no_secret_is_in_the_audit_log(evidence: Evidence) -> None:
-    assert _found(evidence.run.secrets | evidence.run.sent, evidence.audit) == []
+    assert found_in(evidence.run.secrets | evidence.run.sent, evidence.audit) == []
 
 
 @pytest.mark.guarantee("T39")
 async def test_no_secret_is_in_a_dump_of_the_database(evidence: Evidence) -> None:
     """An idempotency key that was used is data, like the name of a resource."""
-    assert _found(evidence.run.secrets, evidence.dump) == []
-    assert _found(evidence.run.sent, evidence.dump) == ["idempotency key"]
+    assert found_in(evidence.run.secrets, evidence.dump) == []
+    assert found_in(evidence.run.sent, evidence.dump) == ["idempotency key"]

@@ -8,59 +8,26 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from tests.activity.records import Customer
 from tests.identity.raw import Answer, Connection, bearer, connected
+from tests.identity.sides import (
+    GIVEN,
+    KEY_OPERATIONS,
+    MANAGE,
+    POLICY_OPERATIONS,
+    PROJECT_OPERATIONS,
+    Side,
+    new_cap,
+    new_entry,
+    new_limit,
+    new_request,
+    new_side,
+)
 from tests.support.gateway import Gateway
-from tests.support.limits import set_limit
-from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
-from tests.support.policies import new_policy
-from tollhouse.activity.recorder import RequestRecorder
-from tollhouse.base.ids import GrantId, policy_id_text, time_ordered_uuid
-from tollhouse.base.money import PicoUsd
-from tollhouse.base.traffic import TrafficLimits
-from tollhouse.ledger import service as ledger
-from tollhouse.ledger.types import CapId, CapScope, GrantKind, Period
-from tollhouse.projects.types import Project
+from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.base.ids import time_ordered_uuid
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-GIVEN = "/v1/organization"
-MANAGE = "/manage/v1/organization"
-
-Operations = dict[str, tuple[str, str, Mapping[str, object] | None]]
-
-PROJECT_OPERATIONS: Operations = {
-    "createProjectKey": ("POST", GIVEN + "/projects/{id}/api_keys", {"name": "a key"}),
-    "archiveProject": ("POST", GIVEN + "/projects/{id}/archive", None),
-    "listEffectivePolicies": ("GET", GIVEN + "/projects/{id}/effective_policies", None),
-    "retrieveProject": ("GET", MANAGE + "/projects/{id}", None),
-    "editProject": ("PATCH", MANAGE + "/projects/{id}", {"name": "taken over"}),
-    "listProjectKeys": ("GET", MANAGE + "/projects/{id}/api_keys", None),
-    "createManagedProjectKey": ("POST", MANAGE + "/projects/{id}/api_keys", {"name": "a key"}),
-}
-KEY_OPERATIONS: Operations = {
-    "retrieveProjectKey": ("GET", "", None),
-    "rotateProjectKey": ("POST", "/rotate", {"overlap_seconds": 0}),
-    "suspendProjectKey": ("POST", "/suspend", None),
-    "resumeProjectKey": ("POST", "/resume", None),
-    "revokeProjectKey": ("POST", "/revoke", None),
-}
-POLICY_OPERATIONS: Operations = {
-    "retrievePolicy": ("GET", GIVEN + "/policies/{id}", None),
-    "editPolicy": ("PATCH", GIVEN + "/policies/{id}", {"revision": 2, "name": "taken over"}),
-    "pausePolicy": ("POST", GIVEN + "/policies/{id}/pause", {"revision": 2}),
-    "listPolicyVersions": ("GET", MANAGE + "/policies/{id}/versions", None),
-    "listPolicyDecisions": ("GET", MANAGE + "/policies/{id}/decisions", None),
-    "reportPolicy": ("GET", MANAGE + "/policies/{id}/rollups?start_time=0&end_time=1", None),
-    "retrievePolicyVersion": ("GET", MANAGE + "/policies/{id}/versions/1", None),
-    "publishPolicy": ("POST", MANAGE + "/policies/{id}/publish", {"revision": 2}),
-    "resumePolicy": ("POST", MANAGE + "/policies/{id}/resume", {"revision": 2}),
-    "rollBackPolicy": ("POST", MANAGE + "/policies/{id}/rollback", {"revision": 2, "version": 1}),
-    "retrieveManagedPolicy": ("GET", MANAGE + "/policies/{id}", None),
-    "editManagedPolicy": ("PATCH", MANAGE + "/policies/{id}", {"revision": 2, "name": "mine"}),
-    "lintPolicy": ("POST", MANAGE + "/policies/{id}/lint", {}),
-    "testPolicy": ("POST", MANAGE + "/policies/{id}/test", {"text": "Some text."}),
-}
 NO_IDS = {
     "a word": "production",
     "a UUID without dashes": uuid4().hex,
@@ -77,74 +44,14 @@ NO_IDS = {
 }
 
 
-@dataclass(frozen=True)
-class Side:
-    """What one organization has."""
-
-    org: OrganizationFixture
-    project: Project
-    key: HeldProjectKey
-    admin: HeldAdminKey
-    policy_id: str
-
-    async def audit_rows(self) -> int:
-        async with self.org.database.transaction() as tx:
-            return await tx.fetch_value(
-                "SELECT count(*) FROM audit_log WHERE organization_id = $1",
-                self.org.organization_id,
-            )
-
-
-async def _side(org: OrganizationFixture) -> Side:
-    project, policy = await org.project(), await new_policy(org, ["publish"])
-    key, admin = await org.project_key(project), await org.admin_key()
-    return Side(org, project, key, admin, policy_id_text(policy.id))
-
-
-async def _entry(org: OrganizationFixture) -> str:
-    """The ID of an entry of the organization's credit."""
-    async with org.database.mutation(org.authority()) as tx:
-        grant = await ledger.grant(
-            tx,
-            grant_id=GrantId(time_ordered_uuid()),
-            kind=GrantKind.SANDBOX,
-            amount=PicoUsd(1),
-            reason="a test",
-        )
-    return str(grant.id)
-
-
-async def _limit(org: OrganizationFixture) -> str:
-    """The ID of the organization's own rate limit."""
-    return (await set_limit(org, TrafficLimits(requests_per_minute=1))).place.text
-
-
-async def _cap(org: OrganizationFixture) -> str:
-    """The ID of the organization's own spending limit."""
-    place = CapId(scope=CapScope.ORGANIZATION, scope_id=org.organization_id, period=Period.MONTH)
-    async with org.database.mutation(org.authority()) as tx:
-        use = await ledger.set_cap(tx, place, limit_pico_usd=PicoUsd(1), alert_percent=80)
-    return use.cap.place.text
-
-
-async def _request(side: Side) -> str:
-    """The ID of a request with the organization's key."""
-    customer = Customer(side.org.organization_id, side.project.id, side.key.key.id)
-    record = customer.record()
-    recorder = RequestRecorder(side.org.database, waiting_records_max=1)
-    recorder.record(record)
-    await recorder.write()
-    return str(record.request_id)
-
-
 @pytest_asyncio.fixture(loop_scope="module")
 async def ours(org: OrganizationFixture) -> Side:
-    return await _side(org)
+    return await new_side(org)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def theirs(other_org: OrganizationFixture) -> Side:
-    return await _side(other_org)
+    return await new_side(other_org)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -340,10 +247,10 @@ async def test_a_foreign_cursor_is_an_unknown_cursor(
             *(f"{theirs.policy_id}_v1", f"{ours.policy_id}_v2", f"{ours.policy_id}_v01"),
             *(ours.policy_id, "1", f"{ours.policy_id}_v{10**40}"),
         ],
-        f"{MANAGE}/credits/entries": [await _entry(theirs.org), ours.project.id],
-        f"{MANAGE}/spending_limits": [await _cap(theirs.org), ours.project.id],
-        f"{MANAGE}/rate_limits": [await _limit(theirs.org), ours.project.id],
-        f"{MANAGE}/requests": [await _request(theirs), ours.project.id],
+        f"{MANAGE}/credits/entries": [await new_entry(theirs.org), ours.project.id],
+        f"{MANAGE}/spending_limits": [await new_cap(theirs.org), ours.project.id],
+        f"{MANAGE}/rate_limits": [await new_limit(theirs.org), ours.project.id],
+        f"{MANAGE}/requests": [await new_request(theirs), ours.project.id],
     }
     for path, cursors in lists.items():
         unknown = await caller.ask("GET", f"{path}?after={time_ordered_uuid()}")
@@ -369,10 +276,10 @@ async def test_lists_show_nothing_of_another_organization(
         )
     }
     for side in (ours, theirs):
-        await _entry(side.org)
-        await _cap(side.org)
-        await _limit(side.org)
-        await _request(side)
+        await new_entry(side.org)
+        await new_cap(side.org)
+        await new_limit(side.org)
+        await new_request(side)
     paths = (
         f"{MANAGE}/requests",
         f"{MANAGE}/credits/entries",

@@ -135,6 +135,7 @@ def test_a_key_grants_no_more_than_it_holds(wanted: tuple[str, ...] | None) -> N
         rules.granted(ADMIN, wanted)
 
 
+@pytest.mark.guarantee("T14")
 @pytest.mark.parametrize(
     ("creator_until", "until", "refusal"),
     [

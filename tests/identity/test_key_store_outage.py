@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import httpx2
@@ -16,11 +17,13 @@ from tests.identity.proxy import Proxy, proxied
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.base.clock import Clock, HeldClock
 from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIST = "/v1/organization/admin_api_keys"
+KEYS = 20
 OUTAGE_SECONDS = 2.0
 RECOVERY_SECONDS_MAX = 5.0
 BELIEVED_SECONDS = 0.8
@@ -36,13 +39,16 @@ def _impatient(settings: Settings) -> Settings:
 
 
 @asynccontextmanager
-async def _behind_proxy(settings: Settings) -> AsyncGenerator[tuple[Gateway, Proxy]]:
+async def _behind_proxy(
+    settings: Settings, clock: Clock | None = None
+) -> AsyncGenerator[tuple[Gateway, Proxy]]:
     server = urlsplit(settings.database.url)
     assert server.hostname is not None
     async with proxied(server.hostname, server.port or 5432) as proxy:
         url = f"postgresql://{server.username}@127.0.0.1:{proxy.port}{server.path}?{server.query}"
         database = replace(settings.database, url=url)
-        async with running_gateway(replace(settings, database=database)) as gateway:
+        chosen = replace(settings, database=database)
+        async with running_gateway(chosen, clock) as gateway:
             yield gateway, proxy
 
 
@@ -91,6 +97,38 @@ async def test_a_cut_key_store_is_503_and_served_again_within_five_seconds(
     measures.show(capsys, f"served {recovery_seconds * 1000:.0f} ms after the key store was back")
 
 
+@pytest.mark.guarantee("T18")
+@pytest.mark.clock
+async def test_ten_requests_of_every_key_at_once_are_one_lookup_per_key_after_an_outage(
+    settings: Settings, org: OrganizationFixture
+) -> None:
+    """The clock stands still, so that an answer is believed from then on."""
+    values = [(await org.admin_key()).value for _ in range(KEYS)]
+
+    async def ask_at_once(client: httpx2.AsyncClient) -> list[httpx2.Response]:
+        headers = [{"authorization": f"Bearer {value}"} for value in 10 * values]
+        return await asyncio.gather(*(client.get(LIST, headers=each) for each in headers))
+
+    held = HeldClock(datetime.now(UTC))
+    async with _behind_proxy(settings, held) as (gateway, proxy), gateway.client() as client:
+        await proxy.cut()
+        refused = await ask_at_once(client)
+        found = measures.lookups("found")
+        await proxy.open()
+        began = time.monotonic()
+        answers = await ask_at_once(client)
+        while again := [answer for answer in answers if answer.status_code != 200]:
+            refused += again
+            assert time.monotonic() - began < 2 * RECOVERY_SECONDS_MAX
+            answers = await ask_at_once(client)
+        recovery_seconds = time.monotonic() - began
+
+    _assert_only_unavailable(refused)
+    assert measures.lookups("found") - found == KEYS
+    assert recovery_seconds < RECOVERY_SECONDS_MAX
+
+
+@pytest.mark.guarantee("T18")
 @pytest.mark.clock
 async def test_a_key_store_that_falls_silent_is_503_within_its_bounds(
     settings: Settings, org: OrganizationFixture
@@ -131,6 +169,7 @@ async def test_an_unknown_key_is_not_refused_while_nobody_can_know(
     assert garbage.status_code == 401
 
 
+@pytest.mark.guarantee("T42")
 async def test_a_request_does_not_wait_for_a_connection_without_end(
     settings: Settings, org: OrganizationFixture, database_url: str
 ) -> None:

@@ -91,6 +91,7 @@ async def test_no_key_outlives_the_admin_key_that_made_it(
         assert {error["param"] for error in errors} == {"expires_at"}
 
 
+@pytest.mark.guarantee("T14")
 async def test_an_admin_key_that_expires_makes_no_key_that_never_does(
     held: Gateway, org: OrganizationFixture, project: Project
 ) -> None:
@@ -210,6 +211,7 @@ async def test_an_admin_key_grants_at_most_what_it_holds(
         assert answer.json()["error"]["param"] == "permissions"
 
 
+@pytest.mark.guarantee("T14")
 async def test_only_a_key_with_all_grants_all(
     held: Gateway, client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
@@ -238,6 +240,7 @@ async def test_an_admin_key_cannot_hold_what_is_no_admin_permission(
     assert answer.json()["error"]["param"] == "permissions[0]"
 
 
+@pytest.mark.guarantee("T14")
 async def test_a_project_key_cannot_hold_an_admin_permission(
     client: httpx2.AsyncClient, project: Project
 ) -> None:
@@ -261,6 +264,7 @@ async def test_a_key_may_revoke_itself(
     assert after.status_code == 401
 
 
+@pytest.mark.guarantee("T14")
 @pytest.mark.parametrize(
     ("seconds_ahead", "status"),
     [(CREATOR_SECONDS - 1, 200), (CREATOR_SECONDS, 200), (CREATOR_SECONDS + 1, 403), (None, 403)],

@@ -36,6 +36,13 @@ async def _last_used(
         )
 
 
+async def _version(org: OrganizationFixture, held: HeldProjectKey) -> int:
+    async with org.database.transaction() as tx:
+        return await tx.fetch_value(
+            "SELECT xmin::text::bigint FROM project_keys WHERE id = $1", held.key.id
+        )
+
+
 def _customer(org: OrganizationFixture, project: Project, held: HeldProjectKey) -> Customer:
     return Customer(
         organization_id=org.organization_id,
@@ -71,6 +78,26 @@ async def test_the_last_use_is_kept_to_the_minute(
     later = START + RESOLUTION
     assert written == [(START, START), (START, START), (later, later)]
     assert await _last_used(org, unused) is None
+
+
+@pytest.mark.guarantee("T22")
+async def test_a_thousand_uses_per_second_on_two_workers_write_once_a_minute(
+    org: OrganizationFixture, project: Project
+) -> None:
+    """Each version of a row has a transaction of its own."""
+    held = await org.project_key(project)
+    customer = _customer(org, project, held)
+    workers = (LastUsed(), LastUsed())
+    versions = {await _version(org, held)}
+    for second in range(120):
+        for number in range(1_000):
+            at = START + timedelta(seconds=second, milliseconds=number)
+            workers[number % 2].mark(customer, at)
+        for uses in workers:
+            await uses.flush(org.database)
+            versions.add(await _version(org, held))
+
+    assert len(versions) == 1 + 2
 
 
 async def test_an_older_mark_of_another_worker_does_not_turn_time_back(

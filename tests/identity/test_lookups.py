@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from statistics import quantiles
+from pathlib import Path
+from statistics import median, quantiles
 
 import pytest
 import pytest_asyncio
@@ -15,6 +16,7 @@ from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.support.credentials import ADMIN_PREFIX, PROJECT_PREFIX, malformed_keys, unknown_key
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.processes import running_service
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.directory import BATCH_KEYS_MAX, WAITING_NEW_KEYS_MAX, KeyDirectory
@@ -29,6 +31,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLOOD = 10_000
 CONNECTIONS = 100
 """Fewer than the pending requests from which on a worker refuses new ones."""
+ROUNDS = 5
+RATE = 10_000
+WORKER_RATE = 1_000
 ROUTE = ("GET", "/v1/models")
 LET_IN = 200
 
@@ -37,11 +42,11 @@ LOCK_DIRECTORY = "LOCK TABLE key_directory IN ACCESS EXCLUSIVE MODE"
 """Lookups wait as long as this is held."""
 
 
-async def _flood(gateway: Gateway, keys: list[str]) -> list[Answer]:
+async def _flood(host: str, port: int, keys: list[str]) -> list[Answer]:
     """Send one request per key, over many connections at once."""
 
     async def send(share: Iterable[str]) -> list[Answer]:
-        async with connected(gateway.host, gateway.port) as connection:
+        async with connected(host, port) as connection:
             return [await connection.ask(*ROUTE, [bearer(key)]) for key in share]
 
     shares = [keys[start::CONNECTIONS] for start in range(CONNECTIONS)]
@@ -64,7 +69,7 @@ async def test_ten_thousand_malformed_keys_cost_no_query(
     before = await measures.database_work(database_url)
     began = time.monotonic()
 
-    answers = await _flood(gateway, keys)
+    answers = await _flood(gateway.host, gateway.port, keys)
 
     after = await measures.database_work(database_url)
     transactions, seconds = after.transactions - before.transactions, time.monotonic() - began
@@ -77,19 +82,64 @@ async def test_ten_thousand_malformed_keys_cost_no_query(
 @pytest.mark.guarantee("T19")
 @pytest.mark.clock
 async def test_a_malformed_key_is_refused_within_a_millisecond(gateway: Gateway) -> None:
-    """Of processor time, its caller's included: another process may use the machine meanwhile."""
+    """Of processor time, its caller's included: another process may use the machine meanwhile.
+
+    The p99 of a round is two requests of it, which one interruption can spoil: the median counts.
+    """
     keys = list(malformed_keys(PROJECT_PREFIX).values())
-    answered: list[float] = []
-
+    p99_seconds: list[float] = []
     async with connected(gateway.host, gateway.port) as connection:
-        for number in range(FLOOD // 10):
-            began = time.thread_time()
-            answer = await connection.ask(*ROUTE, [bearer(keys[number % len(keys)])])
-            answered.append(time.thread_time() - began)
-            assert answer.status == 401
+        for _ in range(1 + ROUNDS):
+            answered: list[float] = []
+            for number in range(FLOOD // 50):
+                began = time.thread_time()
+                answer = await connection.ask(*ROUTE, [bearer(keys[number % len(keys)])])
+                answered.append(time.thread_time() - began)
+                assert answer.status == 401
+            p99_seconds.append(quantiles(answered, n=100)[-1])
 
-    warmed_up = answered[FLOOD // 100 :]
-    assert quantiles(warmed_up, n=100)[-1] < 0.001
+    assert median(p99_seconds[1:]) < 0.001
+
+
+@pytest.mark.guarantee("T19")
+@pytest.mark.clock
+async def test_the_check_refuses_ten_thousand_malformed_keys_a_second(
+    directory: KeyDirectory, record_property: Callable[[str, object], None]
+) -> None:
+    """Of one processor, and without a query."""
+    kinds = list(malformed_keys(PROJECT_PREFIX).values())
+    keys = [kinds[number % len(kinds)] for number in range(FLOOD)]
+    batches = measures.counted(measures.BATCHES)
+    taken: list[float] = []
+    for key in keys:
+        began = time.thread_time()
+        assert await directory.find(key) is None
+        taken.append(time.thread_time() - began)
+
+    record_property("keys_per_second", round(FLOOD / sum(taken)))
+    assert sum(taken) < FLOOD / RATE
+    assert quantiles(taken, n=100)[-1] < 0.001
+    assert measures.counted(measures.BATCHES) == batches
+
+
+@pytest.mark.guarantee("T19")
+@pytest.mark.clock
+async def test_a_worker_refuses_thousands_of_malformed_keys_a_second(
+    settings: Settings, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Of one processor, over HTTP, by what its process has used."""
+    keys = list(malformed_keys(PROJECT_PREFIX).values())
+    async with running_service(settings, tmp_path) as service:
+        (worker,) = service.started_workers()
+        rates: list[float] = []
+        for _ in range(1 + ROUNDS):
+            before = measures.processor_seconds(worker)
+            answers = await _flood(*service.address, [keys[0]] * (FLOOD // 10))
+            rates.append(len(answers) / (measures.processor_seconds(worker) - before))
+            assert {answer.status for answer in answers} == {401}
+
+    record_property("requests_per_second", round(median(rates[1:])))
+    assert median(rates[1:]) > WORKER_RATE
 
 
 async def test_ten_thousand_unknown_keys_are_looked_up_in_batches(
@@ -100,7 +150,7 @@ async def test_ten_thousand_unknown_keys_are_looked_up_in_batches(
     before = await measures.database_work(database_url)
     began = time.monotonic()
 
-    answers = await _flood(gateway, keys)
+    answers = await _flood(gateway.host, gateway.port, keys)
 
     seconds = time.monotonic() - began
     batches = measures.counted(measures.BATCHES) - batches
@@ -124,7 +174,7 @@ async def test_five_hundred_first_requests_of_one_key_are_one_lookup(
     async with running_gateway(settings, HeldClock(datetime.now(UTC))) as gateway:
         batches, found = measures.counted(measures.BATCHES), measures.lookups("found")
         async with holding(database_url, LOCK_DIRECTORY):
-            flood = asyncio.ensure_future(_flood(gateway, 500 * [key]))
+            flood = asyncio.ensure_future(_flood(gateway.host, gateway.port, 500 * [key]))
             await until_a_lock_is_awaited(database_url)
         answers = await flood
 

@@ -123,6 +123,12 @@ async def _ask(
 
 
 @pytest.mark.guarantee("T12")
+async def test_the_matrix_has_140_cells_or_more() -> None:
+    assert len(set(CREDENTIALS)) >= 10
+    assert len({row.id for row in ROWS}) * len(set(CREDENTIALS)) >= 140
+
+
+@pytest.mark.guarantee("T12")
 @pytest.mark.parametrize("credential", CREDENTIALS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 async def test_a_cell_of_the_matrix(

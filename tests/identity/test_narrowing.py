@@ -40,6 +40,7 @@ async def test_a_narrowed_key_keeps_its_value_and_loses_the_rest_within_a_second
         assert (await owner.get(LIST_ADMIN_KEYS)).status_code == 403
 
 
+@pytest.mark.guarantee("T14")
 async def test_narrowing_gives_no_permission(
     client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
@@ -81,6 +82,7 @@ async def test_an_unknown_key_and_an_empty_list_are_refused(
     assert empty.status_code == 400
 
 
+@pytest.mark.guarantee("T14")
 async def test_a_key_that_was_narrowed_meanwhile_creates_none_with_what_it_lost(
     held: Gateway, client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:

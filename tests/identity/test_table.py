@@ -45,6 +45,7 @@ def test_the_router_serves_every_operation_once_and_nothing_else() -> None:
     assert sorted(_row(route.operation) for route in ROUTES) == sorted(_expected())
 
 
+@pytest.mark.guarantee("T11")
 def test_every_operation_has_somebody_who_serves_it() -> None:
     served = {route.operation.id for route in ROUTES if route.handler or route.endpoint}
 

@@ -1,8 +1,10 @@
 """`python -m tests.fuzz.child TARGET ARGUMENTS`: libFuzzer calls a target until it is told to stop.
 
-The arguments are libFuzzer's. It ends the process itself.
+The arguments are libFuzzer's. It ends the process itself. To merge inputs, it starts what is called
+its program in a shell, with other arguments.
 """
 
+import shlex
 import sys
 from importlib import import_module
 
@@ -13,5 +15,6 @@ if __name__ == "__main__":
         include=["tollhouse"]
     ):
         module = import_module(f"tests.fuzz.{sys.argv[1]}")
-    atheris.Setup(["fuzz", *sys.argv[2:]], module.check)
+    program = f"{shlex.quote(sys.executable)} -m tests.fuzz.child {sys.argv[1]}"
+    atheris.Setup([program, *sys.argv[2:]], module.check)
     atheris.Fuzz()

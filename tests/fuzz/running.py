@@ -65,8 +65,12 @@ def fuzz(target: str, *, seconds: int, is_kept: bool = False) -> FuzzResult:
 def _merged(target: str, folder: str, inputs: Path) -> list[bytes]:
     """Return the fewest inputs that reach the same code."""
     merged = _folder(folder, "merged")
-    _child(target, folder, "-merge=1", str(merged), str(inputs), seconds=EXIT_SECONDS_MAX)
-    return [path.read_bytes() for path in merged.iterdir()]
+    ended = _child(target, folder, "-merge=1", str(merged), str(inputs), seconds=EXIT_SECONDS_MAX)
+    found = [path.read_bytes() for path in merged.iterdir()]
+    # libFuzzer says nothing by its status if the processes that it starts fail.
+    if not found:
+        raise RuntimeError(f"{target}: no input was merged: {ended.stderr[-2_000:]}")
+    return found
 
 
 def _child(

@@ -16,6 +16,7 @@ pytest.importorskip("atheris", reason="atheris has no wheel for this machine")
 SECONDS = int(os.environ.get("TOLLHOUSE_FUZZ_SECONDS", "20"))
 
 
+@pytest.mark.guarantee("T27", "T31")
 @pytest.mark.parametrize("target", corpus.TARGETS)
 def test_kept_inputs_hold(target: str) -> None:
     check = import_module(f"tests.fuzz.{target}").check
@@ -24,7 +25,7 @@ def test_kept_inputs_hold(target: str) -> None:
         check(data)
 
 
-@pytest.mark.guarantee("T31")
+@pytest.mark.guarantee("T27", "T31")
 @pytest.mark.parametrize("target", corpus.TARGETS)
 def test_a_short_run_finds_nothing(target: str) -> None:
     result = fuzz(target, seconds=SECONDS)

@@ -189,11 +189,13 @@ async def measure(arguments: argparse.Namespace) -> None:
     with TemporaryDirectory(prefix="tollhouse-bench-") as name:
         folder = Path(name)
         async with prepared(folder) as setup:
+            run = _now()
             for _ in range(arguments.rounds):
                 found = await measure_overload(setup, folder, seconds=arguments.seconds)
                 found["interpreter"] = setup.interpreter.description
                 if arguments.record is not None:
-                    kept = {"ended_at": _now(), "commit": long_runs.current_commit(), **found}
+                    commit = long_runs.current_commit()
+                    kept = {"run": run, "ended_at": _now(), "commit": commit, **found}
                     await asyncio.to_thread(_append, arguments.record, json.dumps(kept))
                 sys.stdout.write(json.dumps(found, indent=None if arguments.json else 2) + "\n")
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,14 @@ from tests.support import seeds
 
 
 async def run_kills() -> Mapping[str, object]:
-    """Run what is left of the kills, and return the figures of all rounds."""
+    """Run what is left of the kills, and return the figures of all rounds.
+
+    SIGTERM and SIGINT end the round, and the servers that it started.
+    """
+    running = asyncio.current_task()
+    assert running is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
     count = int(os.environ["TOLLHOUSE_KILLS"])
     rounds = await kills.run(EVIDENCE / "kills.jsonl", kills=count, chance=seeds.chance())
     return kills.summary(rounds)

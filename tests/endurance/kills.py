@@ -11,7 +11,7 @@ import statistics
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -23,6 +23,7 @@ import msgspec
 
 from tests.endurance.generations import Comparison, compare
 from tests.endurance.numbered import NumberedCallers
+from tests.endurance.observed_holds import HoldObserver
 from tests.endurance.stage import UNRESOLVED, EnduranceStage, running_stage
 from tests.hostile.customers import Customer, new_customer
 from tests.identity.waiting import until
@@ -35,7 +36,7 @@ from tools import long_runs
 
 WORKERS: Final = 4
 CALLERS: Final = 12
-KILLS_PER_ROUND: Final = 50
+KILLS_PER_ROUND: Final = 100
 ANSWERS_BETWEEN: Final = 40
 PHASE_SECONDS: Final = 0.05
 """A kill comes up to so much later than an answer, so that it meets every phase of a request."""
@@ -74,11 +75,15 @@ class KillRound:
     """From the deadline of each of them until it was resolved."""
     statuses: dict[str, int]
     comparison: Comparison
+    looks: int = 0
+    """How often all holds were read at a random moment; rounds before had no such reader."""
+    astray: list[str] = field(default_factory=list[str])
+    """Which of these found a hold without a live worker that was not unsettled in time."""
 
     @property
     def faults(self) -> list[str]:
         late = [s for s in self.unsettled_seconds if s > UNSETTLED_SECONDS_MAX]
-        wrong = [f"unsettled only {seconds} s after the kill" for seconds in late]
+        wrong = self.astray + [f"unsettled only {seconds} s after the kill" for seconds in late]
         if self.comparison.difference_pico_usd:
             wrong.append(f"difference of {self.comparison.difference_pico_usd} pico-USD")
         return wrong + self.comparison.faults
@@ -100,6 +105,7 @@ class KillLoad:
         self._unsettled: dict[UUID, datetime] = {}
         self._customers: dict[Mode | None, Customer] = {}
         self._instances = 0
+        self.observer = HoldObserver(stage.database, chance)
         self.callers: NumberedCallers
 
     @property
@@ -119,7 +125,7 @@ class KillLoad:
         await until(self._are_all_there)
         self._instances = await self._count_instances()
         calling = asyncio.create_task(self.callers.run(CALLERS))
-        looking = asyncio.create_task(self._look())
+        looking = asyncio.gather(self._look(), self.observer.run())
         for _ in range(kills):
             await self.callers.has_answers(self._chance.randrange(1, ANSWERS_BETWEEN))
             # Not a wait for anything: the phase of a request at which the kill comes.
@@ -139,6 +145,22 @@ class KillLoad:
                 self._kills.append(datetime.now(UTC))
                 return True
         return False
+
+    async def dead_instances(self) -> set[UUID]:
+        """Wait until all workers that live have said so since the last kill; return the others."""
+        dead: set[UUID] = set()
+
+        async def are_known() -> bool:
+            rows = await self._stage.database.fetch_all(
+                "SELECT id, heartbeat_at > $1 AS is_alive FROM instances", self._kills[-1]
+            )
+            dead.update(row["id"] for row in rows)
+            living = {row["id"] for row in rows if row["is_alive"]}
+            dead.difference_update(living)
+            return len(living) == self._stage.settings.server.workers
+
+        await until(are_known)
+        return dead
 
     async def _is_replaced(self) -> bool:
         """Return whether a new worker has said that it lives: the dead are not forgotten."""
@@ -169,9 +191,15 @@ class KillLoad:
             while not await self.is_resolved():  # noqa: ASYNC110 - nothing announces it
                 await asyncio.sleep(LOOK_EVERY_SECONDS)
 
+    async def stop_looking(self) -> None:
+        """Read no holds any more."""
+        self._looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._looking
+
     async def compared(self, killed: Collection[UUID]) -> Comparison:
         """Verify the ledger, and join it with the upstream's log."""
-        self._looking.cancel()
+        await self.stop_looking()
         await assert_conserved(self._stage.database)
         return await compare(
             self._stage.database,
@@ -234,6 +262,8 @@ async def run(
                         resolved_seconds=resolved,
                         statuses=load.statuses(),
                         comparison=comparison,
+                        looks=load.observer.looks,
+                        astray=load.observer.faults,
                     )
                 )
                 with path.open("ab") as kept:

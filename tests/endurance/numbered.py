@@ -22,8 +22,8 @@ from tollhouse.base.policies import Mode
 TOKENS: Final = 24
 """So many numbers have the same words in their prompt and differ in the tokens of their answer."""
 TOKENS_MIN: Final = 4
-WORDS_MAX: Final = 1_000
-"""After 24,000 requests tokens repeat."""
+WORDS_MAX: Final = 2_000
+"""After 48,000 requests tokens repeat."""
 EVENT_MS: Final = 20
 HEAD_MS: Final = 40
 BLOCKED_EVERY: Final = 7

@@ -7,6 +7,7 @@ readers that stall. At the end the samples of the workers must be flat, and mone
 import asyncio
 import itertools
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping
@@ -320,6 +321,10 @@ async def soak(
                 await restarts.are_all_done.wait()
         await restarts.finish()
         await traffic.finish()
+    # Written at once: what follows reads every entry, and may fail.
+    workers = worker_figures(folder, since=begun_at, until=begun_at + seconds)
+    for worker in workers:
+        sys.stdout.write(msgspec.json.encode(worker.slopes).decode() + "\n")
     organizations = [each.org.organization_id for each in customers.values()]
     if is_hurried:
         assert await stage.service.stop() == 0
@@ -343,7 +348,7 @@ async def soak(
         stalled_readers=traffic.stalled_readers,
         not_sent=traffic.not_sent,
         restarts=dict(restarts.done),
-        workers=worker_figures(folder, since=begun_at, until=begun_at + seconds),
+        workers=workers,
         settlement=await settlement(stage.database, organizations, stage.log, traffic.answers),
         workers_died=stage.service.log().count('"worker_died"'),
     )

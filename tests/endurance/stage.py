@@ -27,6 +27,7 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 TOTAL_SECONDS: Final = 5.0
 JUDGE_SECONDS: Final = 3.0
+VERIFY_SECONDS_MAX: Final = 600.0
 SAMPLES: Final = "ENDURANCE_SAMPLES"
 """The environment variable that names the folder for samples of the workers."""
 
@@ -69,6 +70,12 @@ def _settings(cluster: Cluster, redis: RedisServer, upstream: str, **server: obj
     )
 
 
+def _patient(settings: Settings) -> Settings:
+    """Return settings for statements that verify the entries of hours."""
+    database = msgspec.structs.replace(settings.database, statement_seconds=VERIFY_SECONDS_MAX)
+    return msgspec.structs.replace(settings, database=database)
+
+
 @asynccontextmanager
 async def running_stage(
     folder: Path, *, application: str = DEFAULT_APPLICATION, **server: object
@@ -82,7 +89,7 @@ async def running_stage(
         judge = await stack.enter_async_context(running_judge(ScriptedJudge()))
         settings = _settings(cluster, redis, upstream.base_url, **server)
         settings = judged_by(settings, judge.base_url, deadline_seconds=JUDGE_SECONDS)
-        database = await connect(settings)
+        database = await connect(_patient(settings))
         stack.push_async_callback(database.close)
         environment = {
             **os.environ,

@@ -4,7 +4,10 @@ The clock is not waited for: heartbeats and deadlines of the dead are set back.
 """
 
 import os
+from collections.abc import Collection
+from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -14,14 +17,16 @@ from tests.endurance.kills import (
     assert_only_kills,
     killed_instances,
 )
-from tests.endurance.stage import running_stage
+from tests.endurance.stage import EnduranceStage, running_stage
 from tests.faults.test_many_kills import decide, reap
+from tests.identity.waiting import until
 from tests.support import seeds
 from tollhouse.ledger.reaper import REAP_EVERY
 from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
 KILLS = int(os.environ.get("TOLLHOUSE_KILLS", "5"))
 WORKERS = 3
+SKIPPED = timedelta(seconds=25)
 
 
 @pytest.mark.guarantee("T2")
@@ -40,6 +45,44 @@ async def test_after_random_kills_ledger_upstream_and_callers_agree(tmp_path: Pa
         assert comparison.faults == []
         assert comparison.difference_pico_usd == 0
         assert comparison.answered > 0
+
+
+@pytest.mark.clock
+@pytest.mark.guarantee("I9")
+async def test_at_any_moment_a_hold_has_a_live_worker_or_is_unsettled(tmp_path: Path) -> None:
+    """The workers' own reaper marks and decides; half a minute of its time is skipped."""
+    async with running_stage(tmp_path, workers=WORKERS) as stage:
+        load = KillLoad(stage, seeds.chance())
+        await load.run(KILLS, is_hurried=True)
+        await set_heartbeats_back(stage, await load.dead_instances())
+        observer = load.observer
+
+        async def are_marked() -> bool:
+            return observer.open_now == observer.unsettled_now or bool(observer.faults)
+
+        await until(are_marked)
+        await stage.database.fetch_all(
+            "UPDATE unsettled_holds SET decide_at = clock_timestamp() RETURNING 1"
+        )
+
+        async def are_resolved() -> bool:
+            return await load.is_resolved() or bool(observer.faults)
+
+        await until(are_resolved)
+        await load.stop_looking()
+        assert_only_kills(stage.service)
+
+    assert observer.faults == []
+    assert observer.unsettled_max > 0, "a kill left holds behind"
+
+
+async def set_heartbeats_back(stage: EnduranceStage, dead: Collection[UUID]) -> None:
+    await stage.database.fetch_all(
+        "UPDATE instances SET heartbeat_at = heartbeat_at - $2::interval"
+        " WHERE id = ANY($1) RETURNING 1",
+        list(dead),
+        SKIPPED,
+    )
 
 
 def test_a_reaper_that_dies_as_well_leaves_time_for_the_next_one() -> None:

@@ -15,6 +15,7 @@ import pytest_asyncio
 from tests.support.deployment import MODEL, chat
 from tests.support.judge import Fault
 from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
+from tollhouse.backends.call import UpstreamCall
 from tollhouse.testing.scripts import Cut, UpstreamScript
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -132,6 +133,11 @@ def unreleased() -> list[str]:
         ]
 
 
+def unended_calls() -> list[UpstreamCall]:
+    """Calls to engines and judges that are still in memory."""
+    return [held for held in gc.get_objects() if isinstance(held, UpstreamCall)]
+
+
 def _is_gateways(holder: object) -> bool:
     """The test's own client and engines are in this process too."""
     if isinstance(holder, FrameType):
@@ -167,6 +173,7 @@ async def test_what_has_ended_releases_its_body(judged: JudgedDeployment, name: 
     answer = await send(judged, case)
 
     assert answer.status_code == case.status, answer.text
+    assert unended_calls() == []
     assert unreleased() == []
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
 from typing import Any
@@ -33,6 +34,7 @@ DISCONNECTS = int(os.environ.get("TOLLHOUSE_DISCONNECTS", "60"))
 """Over all tests here; the full run has a thousand."""
 DISCONNECTS_EACH = DISCONNECTS // 6
 """Of the tests that have a part; the first one has the rest."""
+REQUEST_ID = re.compile(rb"x-request-id: ([0-9a-f-]{36})\r\n", re.IGNORECASE)
 AT_ONCE = 8
 TOKENS = 40
 DRAINING = "example/draining"
@@ -88,25 +90,32 @@ async def ask(deployment: Deployment, body: dict[str, Any]) -> tuple[StreamReade
     return reader, writer
 
 
-async def leave(deployment: Deployment, body: dict[str, Any], *, after_bytes: int) -> None:
-    """Ask, read so much of the answer, and cut the connection."""
+async def leave(deployment: Deployment, body: dict[str, Any], *, after_bytes: int) -> bytes:
+    """Ask, read so much of the answer, cut the connection, and return what was read."""
     reader, writer = await ask(deployment, body)
-    left_bytes = after_bytes
-    while left_bytes > 0 and (piece := await reader.read(left_bytes)):
-        left_bytes -= len(piece)
+    read = b""
+    while len(read) < after_bytes and (piece := await reader.read(after_bytes - len(read))):
+        read += piece
     writer.transport.abort()
+    return read
 
 
-async def crowd(deployment: Deployment, body: dict[str, Any], count: int) -> None:
+async def crowd(deployment: Deployment, body: dict[str, Any], count: int) -> list[bytes]:
     """So many callers, each leaving after a random number of bytes of the answer."""
     choices = seeds.chance()
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(after_bytes: int) -> None:
+    async def one(after_bytes: int) -> bytes:
         async with room:
-            await leave(deployment, body, after_bytes=after_bytes)
+            return await leave(deployment, body, after_bytes=after_bytes)
 
-    await asyncio.gather(*(one(choices.randrange(1, 9_000)) for _ in range(count)))
+    return await asyncio.gather(*(one(choices.randrange(1, 9_000)) for _ in range(count)))
+
+
+def delivered(read: list[bytes]) -> dict[str, int]:
+    """Tokens that each caller has read, by the ID of its request; who read no ID is left out."""
+    found = ((REQUEST_ID.search(each), each.count(b'"content":"')) for each in read)
+    return {each[1].decode(): tokens - 1 for each, tokens in found if each and tokens}
 
 
 async def charges(deployment: Deployment) -> list[tuple[int, int, int]]:
@@ -123,10 +132,22 @@ async def charges(deployment: Deployment) -> list[tuple[int, int, int]]:
     return [(row["input"], row["output_tokens"], int(row["cost"])) for row in rows]
 
 
+async def output_tokens(deployment: Deployment) -> dict[str, int]:
+    """What was charged for, by the ID of the request."""
+    rows = await deployment.org.database.fetch_all(
+        """
+        SELECT reservation_id::text AS id, output_tokens FROM ledger_entries
+         WHERE organization_id = $1 AND phase = 1
+        """,
+        deployment.org.organization_id,
+    )
+    return {row["id"]: row["output_tokens"] for row in rows}
+
+
 @pytest.mark.guarantee("T3")
 async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployment) -> None:
     count = DISCONNECTS - 4 * DISCONNECTS_EACH
-    await crowd(deployment, chat(stream=True), count)
+    read = delivered(await crowd(deployment, chat(stream=True), count))
 
     await deployment.settled(count)
     paid = await charges(deployment)
@@ -135,6 +156,9 @@ async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployme
         assert prompt > 0
         assert completion <= TOKENS
         assert cost == prompt * PROMPT_PICO_USD + completion * COMPLETION_PICO_USD
+    charged = await output_tokens(deployment)
+    assert max(read.values()) > 0
+    assert {each: tokens for each, tokens in read.items() if charged[each] < tokens} == {}
 
 
 @pytest.mark.guarantee("T3")

@@ -23,6 +23,8 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 STREAMS = int(os.environ.get("TOLLHOUSE_STREAMS", "60"))
 """Across a rolling restart; the full run has five hundred."""
+OPENED_AT_ONCE = 50
+"""Fewer than a worker takes for an overload."""
 ENDED_BY_STOP = 10
 DRAIN_SECONDS_LONG = 600.0
 STALL = json.dumps({"script": {"cut": {"how": "stall", "after": 5}}})
@@ -44,10 +46,14 @@ async def serving(
 
 async def opened(service: Service, deployment: Deployment, count: int) -> list[Stream]:
     """So many that stand in the middle of their answers, on both surfaces in turns."""
+    turns = asyncio.Semaphore(OPENED_AT_ONCE)
+
+    async def open_one(path: str) -> Stream:
+        async with turns:
+            return await open_stream(service.address, deployment.key.value, path, BODIES[path])
+
     paths = [(CHAT, RESPONSES)[number % 2] for number in range(count)]
-    streams = await asyncio.gather(
-        *(open_stream(service.address, deployment.key.value, path, BODIES[path]) for path in paths)
-    )
+    streams = await asyncio.gather(*map(open_one, paths))
     assert {stream.status for stream in streams} == {200}
     async with asyncio.timeout(TIMEOUT_SECONDS):
         await asyncio.gather(*(exchange.stall() for exchange in deployment.upstream.seen))

@@ -68,6 +68,11 @@ class Neighbour:
         self.line.send((REQUESTS, PAUSE_SECONDS))
         return asyncio.create_task(self._p50_ms())
 
+    async def ask(self, count: int, pause_seconds: float) -> list[float]:
+        """Ask so often; return what each request took in ms."""
+        self.line.send((count, pause_seconds))
+        return msgspec.convert(await next_word(self.line), list[float])
+
     async def _p50_ms(self) -> float:
         taken = await next_word(self.line)
         return median(msgspec.convert(taken, list[float]))

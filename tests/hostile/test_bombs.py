@@ -90,6 +90,7 @@ async def cpu_milliseconds(
     return (cpu_seconds(deployment.worker) - before) / BOMBS * 1000, statuses
 
 
+@pytest.mark.guarantee("T27")
 @pytest.mark.parametrize("name", BOMBS_BY_NAME)
 async def test_a_body_that_is_dear_to_read_is_refused_cheaply(
     deployment: Deployment, name: str, record_property: Callable[[str, object], None]
@@ -133,6 +134,7 @@ async def test_large_bodies_that_are_refused_do_not_stay_in_memory(
     assert await customer.admitted() == 0
 
 
+@pytest.mark.guarantee("T26")
 async def test_a_compressed_body_is_refused_unread(
     deployment: Deployment, record_property: Callable[[str, object], None]
 ) -> None:

@@ -1,12 +1,14 @@
 """Numbers, sizes and nesting that nobody means: refused by a real worker before they cost it."""
 
+import asyncio
+import json
 from pathlib import Path
 from statistics import median
 
 import httpx2
 import pytest
 
-from tests.support.deployment import MODEL, offering
+from tests.support.deployment import COMPLETION_PICO_USD, MODEL, Deployment, chat, offering
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import Service, running_service
 from tollhouse.settings import Settings
@@ -14,9 +16,13 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 PATH = "/v1/chat/completions"
 CPU_MS_MAX = 10.0
+CHOICES_CPU_MS_MAX = 5.0
+CHOICES_KILOBYTES_MAX = 1_000
 ROUNDS = 7
 ABOVE, BELOW = "integer_above_max_value", "integer_below_min_value"
 NO_JSON = ("invalid_json", None)
+TOO_LONG_USER = ("string_above_max_length", "user")
+MEMBERS = 1_000_000
 
 ABSURD: dict[str, tuple[bytes, tuple[str, str | None]]] = {
     "n 129": (b'"n":129', (ABOVE, "n")),
@@ -61,12 +67,12 @@ ABSURD: dict[str, tuple[bytes, tuple[str, str | None]]] = {
     ),
     "a user of 200000 characters": (
         b'"user":"%b"' % (b"x" * 200_000),
-        ("string_above_max_length", "user"),
+        TOO_LONG_USER,
     ),
 }
 
 
-@pytest.mark.guarantee("T4", "T27")
+@pytest.mark.guarantee("T27")
 async def test_what_is_absurd_is_refused_in_under_10_ms_of_cpu(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
 ) -> None:
@@ -82,6 +88,67 @@ async def test_what_is_absurd_is_refused_in_under_10_ms_of_cpu(
 
     assert {name: cost for name, cost in costs_ms.items() if cost >= CPU_MS_MAX} == {}
     assert len(upstream.seen) == 0
+
+
+@pytest.mark.guarantee("T27")
+async def test_a_million_members_cost_10_ms_more_than_a_text_of_their_size(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
+) -> None:
+    key = await org.project_key(await org.project())
+    members = b",".join(b'"%d":0' % number for number in range(MEMBERS))
+    text = b'"user":"%b"' % (b"x" * len(members))
+    async with (
+        running_service(offering(settings, upstream.base_url), tmp_path) as service,
+        service.client(key.value) as client,
+    ):
+        text_ms = await refused_cpu_ms(service, client, text, TOO_LONG_USER)
+        members_ms = await refused_cpu_ms(service, client, members, NO_JSON)
+        assert await service.stop() == 0
+
+    assert members_ms < text_ms + CPU_MS_MAX
+
+
+@pytest.mark.guarantee("T4")
+async def test_too_many_choices_are_refused_in_under_5_ms_of_cpu_and_1_mb(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path
+) -> None:
+    key = await org.project_key(await org.project())
+    async with (
+        running_service(offering(settings, upstream.base_url), tmp_path) as service,
+        service.client(key.value) as client,
+    ):
+        (worker,) = service.started_workers()
+        await refused_cpu_ms(service, client, *ABSURD["n 0"])
+        before_kilobytes = peak_kilobytes(worker)
+        costs_ms = [
+            await refused_cpu_ms(service, client, *ABSURD[name])
+            for name in ("n 129", "n 10^30", "n -10^30")
+        ]
+        grown_kilobytes = peak_kilobytes(worker) - before_kilobytes
+        assert await service.stop() == 0
+
+    assert max(costs_ms) < CHOICES_CPU_MS_MAX
+    assert grown_kilobytes < CHOICES_KILOBYTES_MAX
+
+
+@pytest.mark.guarantee("T4")
+async def test_128_choices_hold_128_times_the_output(deployment: Deployment) -> None:
+    script = json.dumps({"script": {"cut": {"how": "stall", "after": "request"}}})
+    held: list[int] = []
+    async with deployment.customer() as client:
+        for number, choices in enumerate((1, 128), start=1):
+            body = chat(script, n=choices, max_completion_tokens=10)
+            asked = asyncio.create_task(client.post(PATH, json=body))
+            exchange = await deployment.upstream.seen.arrival(nth=number)
+            await exchange.stall()
+            held.append((await deployment.credit()).reserved_pico_usd)
+            exchange.release()
+            assert (await asked).is_success
+            await deployment.settled(number)
+
+    output_pico_usd = 10 * COMPLETION_PICO_USD
+    assert held[0] > output_pico_usd
+    assert held[1] - held[0] == 127 * output_pico_usd
 
 
 async def refused_cpu_ms(
@@ -103,6 +170,11 @@ async def refused_cpu_ms(
         before_ms, used_ms = used_ms, cpu_ms(worker)
         taken_ms.append(used_ms - before_ms)
     return median(taken_ms)
+
+
+def peak_kilobytes(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def cpu_ms(process: int) -> float:

@@ -185,6 +185,7 @@ def test_only_plain_http_addresses_are_fetched(url: str, is_address: bool) -> No
     assert is_http_address(url) is is_address
 
 
+@pytest.mark.guarantee("T33")
 @pytest.mark.parametrize(
     ("part", "member"),
     [

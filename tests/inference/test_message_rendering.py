@@ -21,6 +21,12 @@ USAGE = {
 }
 
 
+EVENT_NAMES = {
+    *("message_start", "content_block_start", "content_block_delta", "content_block_stop"),
+    *("message_delta", "message_stop"),
+}
+
+
 def encoder(**fields: object) -> MessagesEncoder:
     user = {"role": "user", "content": "Hi"}
     body = {"model": "example/model-a", "max_tokens": 9, "messages": [user], **fields}
@@ -53,6 +59,16 @@ def outline(told: list[dict[str, Any]]) -> list[tuple[str, int | None]]:
 def whole(answer: MessagesEncoder, **choice: object) -> dict[str, Any]:
     completion = msgspec.convert({"choices": [choice]}, UpstreamCompletion)
     return json.loads(answer.complete(completion, FINISH))
+
+
+@pytest.mark.guarantee("T31")
+def test_text_that_looks_like_framing_stays_text() -> None:
+    text = "a\n\nevent: x\ndata: [DONE]\r\n\u2028\u2029\x00"
+    told = streamed(encoder(), said(text))
+
+    deltas = [event["delta"]["text"] for event in told if event["type"] == "content_block_delta"]
+    assert "".join(deltas) == text
+    assert {event["type"] for event in told} == EVENT_NAMES
 
 
 def test_text_is_one_block_whatever_its_pieces() -> None:

@@ -89,6 +89,7 @@ async def test_data_of_another_kind_is_answered_501_with_its_media_type(
     assert not len(deployment.upstream.seen)
 
 
+@pytest.mark.guarantee("T33")
 @pytest.mark.parametrize(
     ("path", "part"),
     [

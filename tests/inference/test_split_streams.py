@@ -77,6 +77,7 @@ async def test_a_stream_cut_at_every_byte_gives_the_same_events(deployment: Depl
     assert len(set(exchanges)) == 1
 
 
+@pytest.mark.guarantee("T31")
 async def test_a_response_byte_by_byte_gives_the_same_events(deployment: Deployment) -> None:
     told: list[list[tuple[str, Any]]] = []
     async with deployment.customer() as client:

@@ -78,11 +78,15 @@ RESPONSE_PLACES: list[Body] = [
 ]
 
 
-MESSAGES = samples.of(MessageRequest)
-
-
 def _said(role: str, content: object) -> list[Body]:
     return [{"role": role, "content": content}]
+
+
+MESSAGES = [
+    (path, body if path[0] == "messages" else body | {"messages": _said("user", "Hi")})
+    for path, body in samples.of(MessageRequest)
+]
+"""A message that is as small as its type allows would be refused whatever stands beside it."""
 
 
 _DOCUMENT: Body = {"type": "document", "source": {"type": "text", "data": "Hi"}}
@@ -166,6 +170,7 @@ def test_every_text_of_a_response_request_is_judged_or_stays_here(path: Path, bo
         assert is_judged(lambda: request_content(translated))
 
 
+@pytest.mark.guarantee("T35")
 @pytest.mark.parametrize("place", RESPONSE_PLACES)
 def test_the_places_of_a_response_request_that_a_model_reads_are_judged(place: Body) -> None:
     body = {"model": "m", "input": "Hi", **place}
@@ -205,6 +210,7 @@ def test_a_signature_that_could_be_text_is_not_forwarded() -> None:
     assert MARKER not in told.decode()
 
 
+@pytest.mark.guarantee("T35")
 @pytest.mark.parametrize("place", MESSAGE_PLACES)
 def test_the_places_of_a_message_request_that_a_model_reads_are_judged(place: Body) -> None:
     body = {"model": "m", "max_tokens": 1, "messages": _said("user", "Hi"), **place}
@@ -241,6 +247,7 @@ def test_every_text_of_a_streamed_answer_is_judged(
     assert not is_missed_in_answer(path, told, accumulator.content)
 
 
+@pytest.mark.guarantee("T35")
 def test_whatever_a_caller_can_be_told_comes_from_what_is_judged() -> None:
     told = {*wire.CompletionMessage.__struct_fields__, *wire.Delta.__struct_fields__}
 
@@ -254,6 +261,26 @@ def test_exceptions_name_fields_that_exist() -> None:
 
     assert known >= UNJUDGED_OF_REQUEST.keys()
     assert set(ChatMessage.__struct_fields__) >= UNJUDGED_OF_MESSAGE.keys()
+
+
+def _is_taken(body: Body, type_: type[ResponseRequest | MessageRequest]) -> bool:
+    try:
+        request = msgspec.convert(body, type_)
+        if isinstance(request, ResponseRequest):
+            check(request)
+            translate(request)
+        else:
+            check_message(request)
+            translate_message(request)
+    except GatewayError:
+        return False
+    return True
+
+
+def test_the_walk_gets_past_the_checks() -> None:
+    """A walk whose requests are all refused would prove nothing."""
+    assert sum(_is_taken(body, ResponseRequest) for _, body in RESPONSES) >= 15
+    assert sum(_is_taken(body, MessageRequest) for _, body in MESSAGES) >= 30
 
 
 def test_the_walk_sees_what_matters() -> None:

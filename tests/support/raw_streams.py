@@ -35,6 +35,15 @@ class Stream:
         lines = body.decode().split("\n")
         return [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
 
+    async def whole_body(self) -> bytes:
+        """Read a body that is not chunked, such as that of an error."""
+        size = next(
+            int(line.removeprefix("content-length:"))
+            for line in self.head.splitlines()
+            if line.startswith("content-length:")
+        )
+        return await self.reader.readexactly(size)
+
     async def _chunk(self) -> bytes | None:
         size = int(await self.reader.readuntil(b"\r\n"), 16)
         data = await self.reader.readexactly(size + 2)

@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 
 from tests.support import catalogs, databases
-from tests.support.gateway import Gateway, running_gateway, settings_for
+from tests.support.gateway import NO_AUTHORITIES, Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
@@ -46,6 +46,7 @@ class Served:
             headers={"authorization": f"Bearer {key}"},
             timeout=60,
             trust_env=False,
+            verify=NO_AUTHORITIES,
         )
 
 

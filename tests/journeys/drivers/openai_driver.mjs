@@ -146,21 +146,37 @@ const failures = [
     ...[500, "InternalServerError", "server_error", asking("Hi", policies)],
     ...[{ apiKey: stage.keys.broken, baseURL: `${stage.broken_base_url}/v1`, maxRetries: 1 }, 2],
   ],
-  [501, "InternalServerError", "unsupported_parameter", asking("Hi", { model: stage.plain_model, seed: 1 })],
+  [501, "InternalServerError", "unsupported_parameter", asking("Hi", { model: stage.plain_model, temperature: 0.5 })],
   [502, "InternalServerError", "backend_error", asking(scripted({ status: 500 })), { maxRetries: 1 }, 2],
   [503, "InternalServerError", "server_is_overloaded", asking(scripted({ status: 429 })), { maxRetries: 1 }, 2],
   [504, "InternalServerError", "deadline_exceeded", asking(scripted({ cut: stall }), { model: stage.hasty_model })],
 ];
-for (const [status, kind, code, asked, options = {}, expected = 1] of failures) {
-  checks[`chat.${status}`] = async () => {
-    const failing = client({ maxRetries: 2, ...options }).chat.completions.create(asked);
-    await assert.rejects(failing, (error) => {
+const surfaces = {
+  chat: (opened, asked) => opened.chat.completions.create(asked),
+  responses: (opened, { messages, ...rest }) =>
+    opened.responses.create({ input: messages[0].content, ...rest }),
+};
+
+// Streams are refused before the first byte; waiting for retries is proved without them.
+function fails(surface, stream, [status, kind, code, asked, options = {}, expected = 1]) {
+  return async () => {
+    const opened = client({ maxRetries: 2, ...options, ...(stream ? { maxRetries: 0 } : {}) });
+    await assert.rejects(surfaces[surface](opened, { ...asked, stream }), (error) => {
       assert.deepEqual([error.status, error.constructor.name, error.code], [status, kind, code]);
       assert.equal(error.requestID, error.error.request_id);
       return true;
     });
-    requests = expected;
+    requests = stream ? 1 : expected;
   };
+}
+
+for (const surface of Object.keys(surfaces)) {
+  for (const stream of [false, true]) {
+    for (const failure of failures) {
+      const name = `${surface}.${stream ? "stream." : ""}${failure[0]}`;
+      checks[name] = fails(surface, stream, failure);
+    }
+  }
 }
 
 for (const [name, run] of Object.entries(checks)) {

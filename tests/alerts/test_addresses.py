@@ -32,8 +32,28 @@ SPELLINGS = (
     *("[::1]", "[::ffff:127.0.0.1]", "[::]", "[64:ff9b::7f00:1]"),
 )
 """Loopback, as resolvers understand it."""
+REFUSED_URLS = (
+    "http://receiver.example/",
+    "https:///path",
+    "https://user:password@receiver.example/",
+    "https://user@receiver.example/",
+    "https://receiver.example:99999/",
+    "https://receiver.example:port/",
+    "https://[::1/",
+    "https://receiver.example/ x",
+    "https://receiver.example/\r\nx: y",
+    "https://réceiver.example/",
+    "ftp://receiver.example/",
+    "receiver.example",
+)
 
 
+@pytest.mark.guarantee("T33")
+def test_60_addresses_or_more_are_refused() -> None:
+    assert len({*PRIVATE, *SPELLINGS, *REFUSED_URLS}) >= 60
+
+
+@pytest.mark.guarantee("T33")
 @pytest.mark.parametrize("address", PRIVATE)
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
     assert not rules.is_public(address)
@@ -65,6 +85,7 @@ async def _post(
     return await client.post(OrganizationId(time_ordered_uuid()), url, {}, b"{}")
 
 
+@pytest.mark.guarantee("T33")
 @pytest.mark.parametrize("host", SPELLINGS)
 async def test_no_spelling_of_loopback_is_connected_to(host: str) -> None:
     async with running_receiver() as receiver:
@@ -76,6 +97,31 @@ async def test_no_spelling_of_loopback_is_connected_to(host: str) -> None:
     assert receiver.received == []
 
 
+@pytest.mark.guarantee("T33")
+async def test_a_name_that_changes_its_address_is_connected_to_where_it_was_checked() -> None:
+    """Each delivery asks the name server once, and connects to what it answered."""
+    answers = ["127.0.0.1", "127.0.0.2"]
+
+    def look_up(*_: object, **__: object) -> list[object]:
+        return [(None, None, None, "", (answers.pop(0), 0))]
+
+    async with running_receiver() as receiver:
+        client = WebhookClient(
+            seconds=60,
+            networks=(ip_network("127.0.0.1/32"),),
+            tls=ssl.create_default_context(),
+            look_up=look_up,
+        )
+        owner, url = OrganizationId(time_ordered_uuid()), f"http://a.example:{receiver.port}/"
+        first = await client.post(owner, url, {}, b"{}")
+        second = await client.post(owner, url, {}, b"{}")
+
+    assert first.is_delivered
+    assert "not public" in str(second.error)
+    assert len(receiver.received) == 1
+
+
+@pytest.mark.guarantee("T33")
 async def test_plain_http_stays_inside_of_allowed_networks() -> None:
     async with running_receiver() as receiver:
         allowed = await _post(receiver.url, networks=("127.0.0.0/8",))
@@ -86,6 +132,7 @@ async def test_plain_http_stays_inside_of_allowed_networks() -> None:
     assert "not public" in refused.error
 
 
+@pytest.mark.guarantee("T33")
 async def test_a_host_with_one_private_address_among_several_is_refused() -> None:
     """Of localhost one address is allowed and another is not, if the machine has both."""
     async with running_receiver() as receiver:
@@ -149,23 +196,8 @@ async def test_a_name_server_that_never_answers_holds_up_nothing_else() -> None:
     assert asked.count("silent.example") == RESOLVING_PER_ORGANIZATION_MAX
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://receiver.example/",
-        "https:///path",
-        "https://user:password@receiver.example/",
-        "https://user@receiver.example/",
-        "https://receiver.example:99999/",
-        "https://receiver.example:port/",
-        "https://[::1/",
-        "https://receiver.example/ x",
-        "https://receiver.example/\r\nx: y",
-        "https://réceiver.example/",
-        "ftp://receiver.example/",
-        "receiver.example",
-    ],
-)
+@pytest.mark.guarantee("T33")
+@pytest.mark.parametrize("url", REFUSED_URLS)
 def test_a_url_that_can_never_work_is_refused_at_once(url: str) -> None:
     with pytest.raises(AlertDestinationRefused):
         rules.check_url(url, ())

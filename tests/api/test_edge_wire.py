@@ -199,11 +199,13 @@ async def test_a_host_is_a_name_or_an_address(stage: Stage) -> None:
     taken = await send_all(stage, sound)
     refused = await send_all(stage, malformed)
 
+    assert len({*SOUND_HOSTS, *MALFORMED_HOSTS}) >= 40
     assert dict(zip(SOUND_HOSTS, taken, strict=True)) == dict.fromkeys(SOUND_HOSTS, (200, None))
     expected = dict.fromkeys(MALFORMED_HOSTS, (400, "malformed_request"))
     assert dict(zip(MALFORMED_HOSTS, refused, strict=True)) == expected
 
 
+@pytest.mark.guarantee("T29")
 async def test_there_is_exactly_one_host_except_before_http_1_1(stage: Stage) -> None:
     none = stage.head("GET", PROJECTS)
     two = stage.head("GET", PROJECTS, b"Host: localhost", b"Host: localhost")
@@ -216,6 +218,7 @@ async def test_there_is_exactly_one_host_except_before_http_1_1(stage: Stage) ->
     assert answers == [refused, refused, (200, None), refused]
 
 
+@pytest.mark.guarantee("T29")
 async def test_a_whole_address_in_the_request_line_leads_to_its_path(stage: Stage) -> None:
     target = f"http://elsewhere.example{PROJECTS}"
 
@@ -231,12 +234,14 @@ async def test_a_path_is_taken_as_it_is_and_nobody_is_sent_elsewhere(stage: Stag
     unknown_urls = await send_all(stage, [stage.head("GET", path, host) for path in NO_ROUTE])
     unknown_projects = await send_all(stage, [stage.head("GET", path, host) for path in NO_PROJECT])
 
+    assert len({*NO_ROUTE, *NO_PROJECT}) >= 30
     expected = dict.fromkeys(NO_ROUTE, (404, "unknown_url"))
     assert dict(zip(NO_ROUTE, unknown_urls, strict=True)) == expected
     expected = dict.fromkeys(NO_PROJECT, (404, "project_not_found"))
     assert dict(zip(NO_PROJECT, unknown_projects, strict=True)) == expected
 
 
+@pytest.mark.guarantee("T29")
 async def test_only_a_parameter_may_be_percent_encoded(
     stage: Stage, org: OrganizationFixture
 ) -> None:
@@ -268,6 +273,7 @@ async def test_a_caller_who_waits_to_be_asked_for_the_body_is_not_waited_for(sta
         assert observation.is_closed, expected
 
 
+@pytest.mark.guarantee("T29")
 async def test_a_path_of_other_bytes_than_ascii_is_malformed(stage: Stage) -> None:
     request = stage.head("GET", "/PATH", b"Host: localhost").replace(b"PATH", b"\xc3\xa4")
 
@@ -284,6 +290,7 @@ async def test_a_declared_size_above_the_limit_is_refused_before_a_byte_is_sent(
     assert observation.responses[0].headers["connection"] == "close"
 
 
+@pytest.mark.guarantee("T26")
 async def test_a_body_may_be_as_large_as_the_limit_and_not_a_byte_larger(stage: Stage) -> None:
     whole, larger = CREATION.ljust(BODY_BYTES_MAX), CREATION.ljust(BODY_BYTES_MAX + 1)
     chunked = b"Transfer-Encoding: chunked"

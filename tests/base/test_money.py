@@ -16,6 +16,7 @@ AMOUNTS = st.integers(-LARGEST, LARGEST)
 PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]{0,11}[1-9])?", re.ASCII)
 
 
+@pytest.mark.guarantee("I11")
 @given(AMOUNTS)
 @example(0)
 @example(1)

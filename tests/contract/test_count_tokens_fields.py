@@ -29,6 +29,7 @@ REQUEST = Table(
 )
 
 
+@pytest.mark.guarantee("T15")
 @pytest.mark.parametrize(("type_", "body", "outcome"), cases(REQUEST))
 def test_each_field_of_token_counting_keeps_its_line_of_the_table(
     type_: type[msgspec.Struct], body: dict[str, Any], outcome: tuple[str, str | None]

@@ -5,8 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from tests.contract.cases import outcome_of
+from tests.identity.table import BODIES
 from tollhouse.base.permissions import Permission
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.manage_operations import LIST_PROJECTS
@@ -16,6 +19,7 @@ from tollhouse.contract.operation import (
     Exemption,
     Guard,
     MisdeclaredOperation,
+    Operation,
 )
 from tollhouse.contract.operations import (
     CREATE_CHAT_COMPLETION,
@@ -205,6 +209,7 @@ def test_every_question_that_is_named_stands_in_the_register() -> None:
     assert named <= register
 
 
+@pytest.mark.guarantee("T11")
 @pytest.mark.parametrize(
     ("original", "changes"),
     [
@@ -224,6 +229,7 @@ def test_a_row_that_contradicts_itself_cannot_be_made(original: Any, changes: An
         replace(original, **changes)
 
 
+@pytest.mark.guarantee("T11")
 @pytest.mark.parametrize(
     ("credential", "permission"),
     [
@@ -244,3 +250,31 @@ def test_a_permission_of_the_other_kind_of_key_cannot_be_demanded(
 def test_an_exemption_without_a_reason_cannot_be_made(reason: str) -> None:
     with pytest.raises(MisdeclaredOperation):
         Exemption(guard=Guard.POLICIES, reason=reason)
+
+
+def names_of(type_: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(type_)}
+
+
+READ_ONLY = [
+    (row, name)
+    for row in OPERATIONS
+    if row.body is not None and row.result is not None
+    for name in sorted(names_of(row.result) - names_of(row.body))
+]
+
+
+@pytest.mark.guarantee("T15")
+@pytest.mark.parametrize(
+    ("row", "name"), READ_ONLY, ids=[f"{row.id}-{name}" for row, name in READ_ONLY]
+)
+def test_a_field_that_is_only_answered_cannot_be_sent(row: Operation, name: str) -> None:
+    assert row.body is not None
+
+    assert outcome_of(row.body, {**BODIES.get(row.id, {}), name: 1}) == ("unknown_parameter", name)
+
+
+@pytest.mark.guarantee("T15")
+def test_every_operation_with_a_body_answers_fields_that_cannot_be_sent() -> None:
+    assert {row.id for row, _ in READ_ONLY} == {row.id for row in OPERATIONS if row.body}
+    assert {"id", "created_at", "status", "usage"} <= {name for _, name in READ_ONLY}

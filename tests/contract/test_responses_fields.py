@@ -123,6 +123,7 @@ def not_served(param: str) -> tuple[str, str]:
     return "501 unsupported_parameter", param
 
 
+@pytest.mark.guarantee("T15")
 @pytest.mark.parametrize(
     ("type_", "body", "outcome"), cases(REQUEST, REASONING, TEXT, TEXT_FORMAT, STREAM_OPTIONS)
 )

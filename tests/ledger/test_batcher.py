@@ -139,6 +139,7 @@ async def test_a_hold_ends_once_however_often_it_is_resolved(
     assert await batcher.resolve(voided(payer.hold(1))) is ResolutionResult.NO_HOLD
 
 
+@pytest.mark.guarantee("I3")
 async def test_of_two_ends_in_one_batch_the_first_counts_and_the_second_is_told_so(
     database: Database, batcher: Batcher
 ) -> None:

@@ -109,6 +109,7 @@ async def test_what_exceeds_the_hold_is_not_charged(ledger: DirectLedger, unsett
     await assert_conserved(ledger.org.database)
 
 
+@pytest.mark.guarantee("I5")
 @pytest.mark.parametrize("excess", [1, 30])
 async def test_what_the_house_bears_is_told_and_counted(
     ledger: DirectLedger, unsettled: Hold, caplog: pytest.LogCaptureFixture, excess: int

@@ -78,6 +78,7 @@ def test_a_charge_never_exceeds_its_hold(prices: Prices, usage: Usage, held: Pic
     assert excess >= 0
 
 
+@pytest.mark.guarantee("I5")
 @given(PRICES, USAGES, HOLDS)
 def test_charge_and_excess_are_the_actual_cost(prices: Prices, usage: Usage, held: PicoUsd) -> None:
     actual, none = charge(prices, usage, PicoUsd(HOLD_PICO_USD_MAX))

@@ -20,7 +20,7 @@ async def differences(ledger: DirectLedger) -> dict[str, tuple[int | None, int |
     return {difference.name: (difference.expected, difference.found) for difference in found}
 
 
-@pytest.mark.guarantee("I2")
+@pytest.mark.guarantee("I2", "I7")
 async def test_a_sound_ledger_has_no_differences(ledger: DirectLedger) -> None:
     await assert_conserved(ledger.org.database)
 

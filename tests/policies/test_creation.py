@@ -72,6 +72,7 @@ async def test_members_in_another_order_are_the_same_body(
     assert await policies_of(org) == 1
 
 
+@pytest.mark.guarantee("T10")
 @pytest.mark.parametrize(
     "body",
     [
@@ -140,6 +141,7 @@ async def test_a_twin_that_runs_on_is_reported(
     assert (await create(policies.client, PATH, "creation-1", BODY)).status_code == 200
 
 
+@pytest.mark.guarantee("T10")
 async def test_organizations_do_not_share_idempotency_keys(
     gateway: Gateway, org: OrganizationFixture, other_org: OrganizationFixture
 ) -> None:

@@ -246,6 +246,7 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
         load(tmp_path, {})
 
 
+@pytest.mark.guarantee("T45")
 def test_a_huge_file_is_refused_for_its_size(tmp_path: Path) -> None:
     path = tmp_path / "tollhouse.toml"
     with path.open("wb") as file:

@@ -1,10 +1,12 @@
 """Secrets have no default, and one that could be guessed is refused before anything listens."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import tollhouse
 from tollhouse.settings import InvalidSettings, Settings, load
 
 GOOD = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
@@ -26,6 +28,22 @@ WEAK = {
     "all hexadecimal digits repeated": "0123456789abcdef" * 2,
     "a good half repeated": GOOD[:16] * 2,
 }
+
+
+SOURCE = Path(tollhouse.__file__).parent
+KEYED = re.compile(r"\bhmac\.(?:digest|new)\(|\b(?:AESGCM|HKDF)\(|\bblake2[bs]\(.*key=")
+SOURCES_OF_KEYS = {
+    "alerts/rules.py": "32 random bytes",
+    "evaluation/judge/request_keys.py": "master",
+    "inference/upstream_request.py": "master",
+    "keys/directory.py": "64 random bytes",
+    "keys/secrets.py": "peppers",
+    "reports/cursors.py": "master",
+    "sessions/tokens.py": "master",
+    "storage/master_secrets.py": "master",
+    "storage/sealing.py": "master, and 32 random bytes per day",
+}
+"""Where each module that signs, hashes with a key or encrypts has its keys from."""
 
 
 def load_secrets(
@@ -58,6 +76,18 @@ def test_a_weak_master_secret_is_refused_without_being_shown(tmp_path: Path, wea
     assert len(weak) < 8 or weak not in str(refused.value)
 
 
+@pytest.mark.guarantee("T48")
+def test_every_key_comes_from_a_checked_secret_or_is_drawn() -> None:
+    """A module that is new here needs a secret that the tests of this file refuse if it is weak."""
+    modules = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if KEYED.search(path.read_text("utf-8"))
+    }
+
+    assert modules == SOURCES_OF_KEYS.keys()
+
+
 def test_previous_master_secrets_are_accepted_after_the_newest(tmp_path: Path) -> None:
     peppers = {"1": OTHER}
     previous = (GOOD[::-1], OTHER[::-1])
@@ -67,6 +97,7 @@ def test_previous_master_secrets_are_accepted_after_the_newest(tmp_path: Path) -
     assert settings.secrets.master_bytes() == [text.encode() for text in (GOOD, *previous)]
 
 
+@pytest.mark.guarantee("T48")
 @pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
 def test_a_weak_previous_master_secret_is_refused_without_being_shown(
     tmp_path: Path, weak: str
@@ -247,6 +278,7 @@ def test_a_malformed_address_of_redis_is_refused_without_being_shown(
     assert "22" not in str(refused.value)
 
 
+@pytest.mark.guarantee("T45")
 def test_a_missing_secret_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tollhouse.toml"
     path.write_text(f'{DATABASE}[secrets]\npeppers = {{ 1 = "{OTHER}" }}\n', encoding="utf-8")

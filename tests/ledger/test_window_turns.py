@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, time, timedelta
 from random import Random
 
-import asyncpg
 import pytest
 
 from tests.ledger.invariants import assert_conserved
@@ -16,6 +15,7 @@ from tests.support import databases, seeds
 from tests.support.gateway import settings_for
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tests.support.spending import Spender, spender_of
+from tests.support.wrong_clocks import MovedClock
 from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.secrets import Peppers
@@ -33,43 +33,16 @@ TICKS = 24
 HOLDS_PER_TICK = 12
 
 
-class HeldClock:
-    """The clock of a database, which a test sets: a function that is found before the server's."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    async def install(self) -> None:
-        connection = await asyncpg.connect(self._url)
-        await connection.execute("CREATE SCHEMA held_clock")
-        await connection.execute("CREATE TABLE held_clock.held (at timestamptz)")
-        await connection.execute("INSERT INTO held_clock.held VALUES (clock_timestamp())")
-        await connection.execute(
-            "CREATE FUNCTION held_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS"
-            " 'SELECT at FROM held_clock.held'"
-        )
-        name = await connection.fetchval("SELECT current_database()")
-        await connection.execute(
-            f'ALTER DATABASE "{name}" SET search_path = held_clock, pg_catalog, public'
-        )
-        await connection.close()
-
-    async def set(self, at: datetime) -> None:
-        connection = await asyncpg.connect(self._url)
-        await connection.execute("UPDATE held_clock.held SET at = $1", at)
-        await connection.close()
-
-
 @pytest.fixture
 async def database_url(migrated_template: str) -> AsyncIterator[str]:
     async with databases.temporary(template=migrated_template) as url:
-        await HeldClock(url).install()
+        await MovedClock(url).install()
         yield url
 
 
 @pytest.fixture
-def clock(database_url: str) -> HeldClock:
-    return HeldClock(database_url)
+def clock(database_url: str) -> MovedClock:
+    return MovedClock(database_url)
 
 
 @pytest.fixture
@@ -150,7 +123,7 @@ class Crowd:
 @pytest.mark.parametrize(("scope", "period"), SHORT)
 async def test_a_window_that_turns_under_load_is_never_crossed(
     database: Database,
-    clock: HeldClock,
+    clock: MovedClock,
     spender: Spender,
     monday: datetime,
     scope: CapScope,
@@ -159,7 +132,7 @@ async def test_a_window_that_turns_under_load_is_never_crossed(
     random = seeds.chance("window turns", f"{scope} {period}")
     limit = random.randrange(900, 1_500)
     begin = monday - timedelta(seconds=4)
-    await clock.set(begin)
+    await clock.hold(begin)
     place = spender.place(scope, period)
     await spender.set_cap(place, limit, now=begin)
     tasks = Tasks()
@@ -168,7 +141,7 @@ async def test_a_window_that_turns_under_load_is_never_crossed(
 
     for number in range(TICKS):
         now = begin + timedelta(seconds=number / 3)
-        await clock.set(now)
+        await clock.hold(now)
         await crowd.tick(payer_of(spender), now)
         assert max(
             amount for (of, _), amount in (await used(database)).items() if of is period
@@ -201,14 +174,14 @@ async def assert_the_rest_fits(
 
 @pytest.mark.guarantee("T8")
 async def test_a_batch_of_two_days_is_counted_in_both(
-    database: Database, clock: HeldClock, spender: Spender, monday: datetime
+    database: Database, clock: MovedClock, spender: Spender, monday: datetime
 ) -> None:
     """Settled in one batch too, with a hold of a week that is no longer counted."""
     payer = payer_of(spender)
-    await clock.set(monday - timedelta(days=6))
+    await clock.hold(monday - timedelta(days=6))
     old = payer.hold(500, admitted_at=monday - timedelta(days=6), deadline=timedelta(days=30))
     await send(database, [], [old])
-    await clock.set(monday)
+    await clock.hold(monday)
     days = [monday - timedelta(seconds=5), monday + timedelta(seconds=5)]
     holds = [payer.hold(100, admitted_at=at) for at in (*days, *days)]
     for batch in (holds[:2], [holds[3], holds[2]]):

@@ -31,7 +31,10 @@ def environment_with(offset: str) -> dict[str, str]:
 
 
 class MovedClock:
-    """The clock of a database: a function that is found before the server's and runs beside it."""
+    """The clock of a database: a function that is found before the server's.
+
+    It runs beside the server's clock, or stands still.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -39,11 +42,13 @@ class MovedClock:
     async def install(self) -> None:
         connection = await asyncpg.connect(self._url)
         await connection.execute("CREATE SCHEMA moved_clock")
-        await connection.execute("CREATE TABLE moved_clock.moved (ahead interval)")
-        await connection.execute("INSERT INTO moved_clock.moved VALUES ('0')")
+        await connection.execute(
+            "CREATE TABLE moved_clock.moved (ahead interval, held timestamptz)"
+        )
+        await connection.execute("INSERT INTO moved_clock.moved VALUES ('0', NULL)")
         await connection.execute(
             "CREATE FUNCTION moved_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS"
-            " 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved_clock.moved'"
+            " 'SELECT coalesce(held, pg_catalog.clock_timestamp() + ahead) FROM moved_clock.moved'"
         )
         name = await connection.fetchval("SELECT current_database()")
         await connection.execute(
@@ -53,7 +58,12 @@ class MovedClock:
 
     async def set(self, at: datetime) -> None:
         """Set the clock, which goes on from there."""
-        await self._execute("UPDATE moved_clock.moved SET ahead = $1", at - datetime.now(UTC))
+        ahead = at - datetime.now(UTC)
+        await self._execute("UPDATE moved_clock.moved SET ahead = $1, held = NULL", ahead)
+
+    async def hold(self, at: datetime) -> None:
+        """Set the clock, which stands still from then on."""
+        await self._execute("UPDATE moved_clock.moved SET held = $1", at)
 
     async def advance(self, by: timedelta) -> None:
         await self._execute("UPDATE moved_clock.moved SET ahead = ahead + $1", by)
@@ -64,7 +74,7 @@ class MovedClock:
         await connection.close()
         return now
 
-    async def _execute(self, statement: str, argument: timedelta) -> None:
+    async def _execute(self, statement: str, argument: datetime | timedelta) -> None:
         connection = await asyncpg.connect(self._url)
         await connection.execute(statement, argument)
         await connection.close()

@@ -1,6 +1,7 @@
 """`tollhouse ledger verify`: recompute every balance from its entries."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
@@ -9,17 +10,16 @@ import click
 from msgspec import Struct
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.cli import output, session
+from tollhouse.cli import output, session, verifying
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
 from tollhouse.ledger import partitions, verification
 from tollhouse.ledger.verification import Difference
 from tollhouse.organizations import service as organizations
 from tollhouse.storage import revisions
-from tollhouse.storage.database import Database
+from tollhouse.storage.database import Database, Transaction
 
 COLUMNS: Final = ("organization_id", "name", "subject", "expected", "found")
-PAGE_SIZE: Final = 1000
 
 
 class ShownDifference(Struct, frozen=True, kw_only=True):
@@ -81,20 +81,15 @@ async def _verify(
     is_full: bool,
 ) -> LedgerVerification:
     await revisions.require(operator.database, partitions.REVISION)
-    chosen = await _chosen(operator, organization)
-
-    async def verify_all(database: Database) -> list[Difference]:
-        differences: list[Difference] = []
-        for done, organization_id in enumerate(chosen):
-            update(done, len(chosen))
-            found = await _verified(database, organization_id, is_full=is_full)
-            if found and database is not operator.database:
-                # A standby may be late, so only the primary can tell that something differs.
-                found = await _verified(operator.database, organization_id, is_full=is_full)
-            differences += found
-        return differences
-
-    differences = await operator.read(verify_all)
+    chosen = await verifying.chosen(operator, organization, _page)
+    found = await verifying.verify_each(
+        operator,
+        chosen,
+        partial(_verified, is_full=is_full),
+        is_sound=lambda differences: not differences,
+        update=update,
+    )
+    differences = [difference for of_one in found for difference in of_one]
     return LedgerVerification(
         sound=not differences,
         organizations=len(chosen),
@@ -110,18 +105,10 @@ async def _verified(
     return (await verification.verify_new(database, organization_id)).differences
 
 
-async def _chosen(operator: Session, organization: UUID | None) -> list[OrganizationId]:
-    if organization is not None:
-        return [(await operator.organization(organization)).id]
-    chosen: list[OrganizationId] = []
-    while True:
-        async with operator.database.transaction() as tx:
-            page = await organizations.page(
-                tx, after=chosen[-1] if chosen else None, limit=PAGE_SIZE
-            )
-        if not page:
-            return chosen
-        chosen += [found.id for found in page]
+async def _page(
+    tx: Transaction, *, after: OrganizationId | None, limit: int
+) -> list[OrganizationId]:
+    return [found.id for found in await organizations.page(tx, after=after, limit=limit)]
 
 
 def _shown(difference: Difference) -> ShownDifference:

@@ -1,6 +1,7 @@
 """`tollhouse audit verify`: recompute the hash chain of every audit row."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.cli import output, session
+from tollhouse.cli import output, session, verifying
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
 from tollhouse.storage import audit_verification, revisions
@@ -19,7 +20,6 @@ from tollhouse.storage.audit_verification import VerifiedChain
 from tollhouse.storage.database import Database
 
 COLUMNS: Final = ("organization_id", "fault", "number", "audit_id")
-PAGE_SIZE: Final = 1_000
 READING_SECONDS_MAX: Final = 3_600
 
 StoredHeads = Mapping[OrganizationId, ChainHead]
@@ -135,20 +135,17 @@ async def _verify(
     update: Callable[[int, int], None],
 ) -> AuditVerification:
     await revisions.require(operator.database, audit_verification.REVISION)
-    chosen = await _chosen(operator, organization, stored)
-
-    async def verify_all(database: Database) -> list[VerifiedChain]:
-        chains: list[VerifiedChain] = []
-        for done, organization_id in enumerate(chosen):
-            update(done, len(chosen))
-            chain = await _verified(database, organization_id, stored)
-            if chain.fault is not None and database is not operator.database:
-                # A standby may be late, so only the primary can tell that a row is missing.
-                chain = await _verified(operator.database, organization_id, stored)
-            chains.append(chain)
-        return chains
-
-    chains = await operator.read(verify_all)
+    chosen = await verifying.chosen(operator, organization, audit_verification.page)
+    if organization is None:
+        # A stored head may be all that is left of a chain.
+        chosen += sorted(stored.keys() - set(chosen))
+    chains = await verifying.verify_each(
+        operator,
+        chosen,
+        partial(_verified, stored=stored),
+        is_sound=lambda chain: chain.fault is None,
+        update=update,
+    )
     faults = [chain.fault for chain in chains if chain.fault is not None]
     return AuditVerification(
         sound=not faults,
@@ -161,29 +158,12 @@ async def _verify(
 
 
 async def _verified(
-    database: Database, organization_id: OrganizationId, stored: StoredHeads
+    database: Database, organization_id: OrganizationId, *, stored: StoredHeads
 ) -> VerifiedChain:
     async with database.snapshot(statement_seconds=READING_SECONDS_MAX) as tx:
         return await audit_verification.verify(
             tx, organization_id, stored=stored.get(organization_id)
         )
-
-
-async def _chosen(
-    operator: Session, organization: UUID | None, stored: StoredHeads
-) -> list[OrganizationId]:
-    """Return the organization, or all of them, also those that only have a stored head."""
-    if organization is not None:
-        return [(await operator.organization(organization)).id]
-    chosen: list[OrganizationId] = []
-    while True:
-        async with operator.database.transaction() as tx:
-            page = await audit_verification.page(
-                tx, after=chosen[-1] if chosen else None, limit=PAGE_SIZE
-            )
-        if not page:
-            return [*chosen, *sorted(stored.keys() - set(chosen))]
-        chosen += page
 
 
 def _shown(fault: FirstFault) -> ShownFault:

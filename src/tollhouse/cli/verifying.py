@@ -1,0 +1,63 @@
+"""What `tollhouse ledger verify` and `tollhouse audit verify` do with each organization."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol, TypeVar
+from uuid import UUID
+
+from tollhouse.base.ids import OrganizationId
+from tollhouse.cli.session import Session
+from tollhouse.storage.database import Database, Transaction
+
+PAGE_SIZE: Final = 1_000
+
+T = TypeVar("T")
+
+
+class Page(Protocol):
+    """Reads organizations in the order of their IDs."""
+
+    async def __call__(
+        self, tx: Transaction, *, after: OrganizationId | None, limit: int
+    ) -> list[OrganizationId]:
+        """Return at most `limit` of them that come after one."""
+        ...
+
+
+async def chosen(operator: Session, organization: UUID | None, page: Page) -> list[OrganizationId]:
+    """Return the organization, or those of all pages."""
+    if organization is not None:
+        return [(await operator.organization(organization)).id]
+    found: list[OrganizationId] = []
+    while True:
+        async with operator.database.transaction() as tx:
+            more = await page(tx, after=found[-1] if found else None, limit=PAGE_SIZE)
+        if not more:
+            return found
+        found += more
+
+
+async def verify_each(
+    operator: Session,
+    organization_ids: Sequence[OrganizationId],
+    verify: Callable[[Database, OrganizationId], Awaitable[T]],
+    *,
+    is_sound: Callable[[T], bool],
+    update: Callable[[int, int], None],
+) -> list[T]:
+    """Verify on the standby if there is one, and again on the primary what is not sound there.
+
+    A standby may be late, so only the primary can tell that something is wrong. `update` takes the
+    organizations that are done and their number.
+    """
+
+    async def verify_all(database: Database) -> list[T]:
+        results: list[T] = []
+        for done, organization_id in enumerate(organization_ids):
+            update(done, len(organization_ids))
+            result = await verify(database, organization_id)
+            if not is_sound(result) and database is not operator.database:
+                result = await verify(operator.database, organization_id)
+            results.append(result)
+        return results
+
+    return await operator.read(verify_all)

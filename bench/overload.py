@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bench.support import load
 from bench.support.customers import BenchSetup, prepared
-from bench.support.interpreters import REPOSITORY
+from bench.support.interpreters import REPOSITORY, Interpreter
 from bench.support.load import Target
 from bench.support.open_loop import OpenLoad, percentile
 from tests.identity.waiting import until
@@ -64,7 +64,11 @@ async def measure_overload(setup: BenchSetup, folder: Path, *, seconds: float) -
     tasks = Tasks()
     administering = tasks.start("administrator", administrator.run())
     found, recovery_seconds = await _overload(
-        offered, target, usual_p99_ms=percentile(usual_ms, 0.99), at_end=administering.cancel
+        offered,
+        target,
+        setup.interpreter,
+        usual_p99_ms=percentile(usual_ms, 0.99),
+        at_end=administering.cancel,
     )
     by_status = found["by_status"]
     admitted, shed = by_status[OK], by_status.get(OVERLOADED, {"count": 0})
@@ -79,6 +83,7 @@ async def measure_overload(setup: BenchSetup, folder: Path, *, seconds: float) -
         "admitted": admitted,
         "shed": shed,
         "sent_late_ms_max": round(found["late_ms_max"]),
+        "generator_processors": round(found["processor_seconds"] / found["seconds"], 2),
         "other_statuses": sorted(by_status.keys() - {OK, OVERLOADED}),
         "recovery_seconds": round(recovery_seconds, 2),
         "administration": administrator.figures(),
@@ -137,12 +142,18 @@ class Administrator:
 
 
 async def _overload(
-    offered: OpenLoad, target: Target, *, usual_p99_ms: float, at_end: Callable[[], object]
+    offered: OpenLoad,
+    target: Target,
+    interpreter: Interpreter,
+    *,
+    usual_p99_ms: float,
+    at_end: Callable[[], object],
 ) -> tuple[dict[str, Any], float]:
     """Send the load; return its figures and how long the worker took to recover."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.support.open_loop"),
+        *(interpreter.program, "-m", "bench.support.open_loop"),
         cwd=REPOSITORY,
+        env=interpreter.environment(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )

@@ -23,6 +23,7 @@ from tests.support.judged_deployment import (
     CHAT,
     RESPONSES,
     JudgedDeployment,
+    decisions_dropped,
     judged_by,
     judged_deployment_of,
     open_judged_deployment,
@@ -115,6 +116,7 @@ async def watched(judged: JudgedDeployment, other_org: OrganizationFixture) -> J
 
 
 def outcome(answer: httpx2.Response) -> str:
+    assert not any(f"{stage} secret" in answer.text for stage in STAGES), "a rule leaked"
     if answer.status_code == 200 and "policy_error" not in answer.text:
         return "served"
     assert "policy_error" in answer.text, answer.text
@@ -161,7 +163,7 @@ async def test_no_fault_of_a_judge_lets_anything_through_or_stops_what_is_watche
 async def test_faults_that_only_monitoring_meets_are_felt_by_nobody(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
 ) -> None:
-    judge = ScriptedJudge(fails=fails_as_marked)
+    judge, dropped_before = ScriptedJudge(fails=fails_as_marked), decisions_dropped()
     async with open_judged_deployment(
         settings, upstream, org, judge, deadline_seconds=1.0
     ) as opened:
@@ -179,6 +181,7 @@ async def test_faults_that_only_monitoring_meets_are_felt_by_nobody(
             answer = await opened.send(case.path, case.body())
             assert outcome(answer) == "served", case
             assert f"answer-number-{case.number}." in answer.text, case
+        await opened.has_recorded_or_dropped(2 * len(cases), dropped_before=dropped_before)
 
 
 @pytest.mark.guarantee("T36")

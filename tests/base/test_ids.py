@@ -14,6 +14,7 @@ CANONICAL = "0192f3a4-5b6c-7d8e-9fa0-b1c2d3e4f506"
 
 
 def test_a_minted_id_is_a_uuid_of_version_7_that_holds_the_present_millisecond() -> None:
+    ID_CLOCK.set(datetime.now(UTC) - timedelta(hours=1))
     ID_CLOCK.set(datetime.now(UTC))
     before = time.time_ns() // 1_000_000 - 1
     minted = [time_ordered_uuid() for _ in range(1_000)]
@@ -42,6 +43,18 @@ def test_ids_follow_the_time_that_was_set() -> None:
 
     since_epoch = (instant - datetime(1970, 1, 1, tzinfo=UTC)) // microsecond
     assert since_epoch <= at <= later < since_epoch + timedelta(minutes=10) // microsecond
+
+
+def test_ids_keep_their_order_when_the_time_is_set_again_a_moment_late() -> None:
+    clock, instant = IdClock(), datetime(2031, 5, 4, tzinfo=UTC)
+    clock.set(instant)
+    for milliseconds in (0, 1, 10):
+        before = clock.nanoseconds()
+        clock.set(instant - timedelta(milliseconds=milliseconds))
+        assert clock.nanoseconds() >= before
+
+    clock.set(instant - timedelta(hours=1))
+    assert clock.nanoseconds() < before
 
 
 def test_all_of_the_62_random_bits_vary() -> None:

@@ -26,6 +26,7 @@ _MINTED_MILLISECONDS_MAX = 253_402_300_799_999  # the end of year 9999
 _RANDOM_BITS_MASK = (1 << 62) - 1
 _TIME_ORDERED_VERSION = 7
 _UUID_HEX_LENGTH = 36
+_SET_BACK_NANOSECONDS_MIN = 50_000_000
 _POLICY_ID = re.compile(r"pol_([0-9a-f]{32})")
 
 
@@ -40,9 +41,15 @@ class IdClock:
         self._started_nanoseconds = time.time_ns() - time.monotonic_ns()
 
     def set(self, now: datetime) -> None:
-        """Continue from this instant."""
+        """Continue from this instant, unless it is just before the present one.
+
+        A process that had to wait sets what was measured before: IDs would lose their order.
+        """
         since_epoch = (now - _EPOCH) // timedelta(microseconds=1) * 1_000
-        self._started_nanoseconds = since_epoch - time.monotonic_ns()
+        started_nanoseconds = since_epoch - time.monotonic_ns()
+        back_nanoseconds = self._started_nanoseconds - started_nanoseconds
+        if not 0 < back_nanoseconds < _SET_BACK_NANOSECONDS_MIN:
+            self._started_nanoseconds = started_nanoseconds
 
     def nanoseconds(self) -> int:
         """Return the Unix time."""

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -267,18 +267,13 @@ async def soak_customers(stage: EnduranceStage) -> dict[Mode | None, Customer]:
 
 
 @asynccontextmanager
-async def beside(*works: Awaitable[None]) -> AsyncGenerator[None]:
-    """Run these until the block ends; one that fails fails the block."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
+async def beside(*works: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Run these until the block ends; one that fails ends the block at once."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work) for work in works]
         yield
-    finally:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
-        failed = [task for task in tasks if not task.cancelled()]
-    for task in failed:
-        task.result()
 
 
 async def soak(

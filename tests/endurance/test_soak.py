@@ -1,11 +1,12 @@
 """Seconds of the mixed traffic that `make soak` runs for an hour."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from tests.endurance.fitting import slope, thinned
-from tests.endurance.soak import SERVICE, soak
+from tests.endurance.soak import SERVICE, beside, soak
 from tests.endurance.stage import running_stage
 from tests.support import seeds
 
@@ -29,6 +30,17 @@ async def test_mixed_traffic_over_restarts_is_settled_exactly(tmp_path: Path) ->
     assert result.workers_died == 0
     assert result.settlement.answered > 0
     assert set(result.restarts) == {"redis", "engine", "postgresql"}
+
+
+async def test_a_run_ends_as_soon_as_a_part_of_it_fails() -> None:
+    async def fail() -> None:
+        raise ConnectionError
+
+    with pytest.raises(ExceptionGroup) as failure:
+        async with beside(fail(), asyncio.sleep(600)):
+            await asyncio.sleep(600)
+
+    assert failure.group_contains(ConnectionError)
 
 
 def test_a_slope_has_the_error_of_its_fit() -> None:

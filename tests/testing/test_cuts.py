@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from tests.testing.wire import EITHER, HELLO, STREAM, ask, connect, request, with_script
+from tollhouse.testing.connection import ScriptedConnection
 from tollhouse.testing.exchanges import ExchangeOutcome
 from tollhouse.testing.scripts import Cut, UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -131,3 +132,20 @@ async def test_a_delay_is_kept_between_events(upstream: ScriptedUpstream) -> Non
 
     assert len(stream.payloads()) == 12
     assert clock() - began >= 0.11
+
+
+async def test_a_connection_that_is_reset_before_it_is_made_is_reset_then() -> None:
+    left = asyncio.Event()
+
+    def accept() -> ScriptedConnection:
+        connection = ScriptedConnection(lambda *_: None, lambda _: left.set())
+        connection.reset()
+        return connection
+
+    server = await asyncio.get_running_loop().create_server(accept, "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        await left.wait()
+        writer.close()

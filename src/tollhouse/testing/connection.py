@@ -42,6 +42,8 @@ class ScriptedConnection(asyncio.Protocol):
         self._waiting: deque[Request] = deque()
         self._is_busy = False
         self._is_kept = True
+        self._is_made = False
+        self._is_reset = False
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._transport: asyncio.Transport
@@ -53,6 +55,9 @@ class ScriptedConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         opened: socket.socket = transport.get_extra_info("socket")
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._is_made = True
+        if self._is_reset:
+            self.reset()
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived. Bytes that are not HTTP end the connection."""
@@ -160,7 +165,10 @@ class ScriptedConnection(asyncio.Protocol):
         self._transport.close()
 
     def reset(self) -> None:
-        """Reset the connection."""
+        """Reset the connection, or as soon as it is made."""
+        self._is_reset = True
+        if not self._is_made:
+            return
         opened: Any = self._transport.get_extra_info("socket")
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
         self._transport.abort()

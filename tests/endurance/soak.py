@@ -39,12 +39,14 @@ from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import MODEL
 from tests.support.limits import set_limit
 from tests.support.raw_streams import CHAT, open_stream
+from tollhouse.base.money import PicoUsd
 from tollhouse.base.policies import Mode
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 from tools import long_runs
 
+CREDIT: Final = PicoUsd(10_000 * 10**12)
 SATURATE_SECONDS: Final = 20.0
 RESTART_SECONDS: Final = 60.0
 SATURATING_CALLERS: Final = 150
@@ -110,7 +112,7 @@ class SoakResult:
 
     @property
     def faults(self) -> list[str]:
-        """Say what grows with certainty, and what is wrong with money."""
+        """Say what grows with certainty, what was not asked, and what is wrong with money."""
         growing = [
             f"worker {number}: {name} grows by {each.per_hour} ± {each.error} an hour"
             for number, worker in enumerate(self.workers)
@@ -118,7 +120,9 @@ class SoakResult:
             if each is not None and each.per_hour - 2 * each.error > GROWTH_PER_HOUR_MAX[name]
         ]
         died = [f"{self.workers_died} workers died"] if self.workers_died else []
-        return growing + died + self.settlement.faults
+        poor = self.statuses.get("402", 0)
+        refused = [f"{poor} requests were refused for lack of credit"] if poor else []
+        return growing + died + refused + self.settlement.faults
 
 
 class SoakTraffic:
@@ -258,10 +262,12 @@ class Restarts:
 
 
 async def soak_customers(stage: EnduranceStage) -> dict[Mode | None, Customer]:
-    """Return customers with ample limits, so that Redis counts and never refuses."""
+    """Return customers with ample credit and limits, so that Redis counts and never refuses."""
     customers: dict[Mode | None, Customer] = {}
     for mode in (None, Mode.MONITORING, Mode.ENFORCING):
-        customers[mode] = await new_customer(stage.database, stage.settings, mode=mode)
+        customers[mode] = await new_customer(
+            stage.database, stage.settings, credit=CREDIT, mode=mode
+        )
         await set_limit(customers[mode].org, AMPLE)
     return customers
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from tests.testing.wire import EITHER, HELLO, STREAM, ask, connect, request, with_script
-from tollhouse.testing.connection import ScriptedConnection
+from tollhouse.testing.connection import Request, ScriptedConnection
 from tollhouse.testing.exchanges import ExchangeOutcome
 from tollhouse.testing.scripts import Cut, UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -137,8 +137,11 @@ async def test_a_delay_is_kept_between_events(upstream: ScriptedUpstream) -> Non
 async def test_a_connection_that_is_reset_before_it_is_made_is_reset_then() -> None:
     left = asyncio.Event()
 
+    def serve(request: Request, connection: ScriptedConnection) -> None:
+        raise AssertionError
+
     def accept() -> ScriptedConnection:
-        connection = ScriptedConnection(lambda *_: None, lambda _: left.set())
+        connection = ScriptedConnection(serve, lambda _: left.set())
         connection.reset()
         return connection
 

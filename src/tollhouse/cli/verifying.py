@@ -13,7 +13,7 @@ PAGE_SIZE: Final = 1_000
 T = TypeVar("T")
 
 
-class Page(Protocol):
+class OrganizationPage(Protocol):
     """Reads organizations in the order of their IDs."""
 
     async def __call__(
@@ -23,7 +23,9 @@ class Page(Protocol):
         ...
 
 
-async def chosen(operator: Session, organization: UUID | None, page: Page) -> list[OrganizationId]:
+async def chosen(
+    operator: Session, organization: UUID | None, page: OrganizationPage
+) -> list[OrganizationId]:
     """Return the organization, or those of all pages."""
     if organization is not None:
         return [(await operator.organization(organization)).id]

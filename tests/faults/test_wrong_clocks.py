@@ -116,6 +116,13 @@ async def ask_in_turns(site: Site, rounds: int, *, settled: int = 0) -> list[UUI
     return request_ids
 
 
+def assert_in_order_of_each(ids: Sequence[object]) -> None:
+    """Compare the order of each service's IDs: two clocks agree only to the time of a query."""
+    texts = list(map(str, ids))
+    for own in (texts[::2], texts[1::2]):
+        assert sorted(own) == own
+
+
 async def workers_follow(database: Database, clock: MovedClock) -> None:
     """Wait until the workers have read the clock that was just moved."""
     now = await clock.now()
@@ -170,7 +177,8 @@ async def test_costs_caps_and_records_of_both_fall_into_the_databases_day_and_ho
     for deployment in site.both:
         await assert_reported(deployment, hours, [6, 4])
         await assert_listed(deployment, turn, evening, morning)
-    assert sorted([*evening, *morning]) == [*evening, *morning]
+    assert_in_order_of_each([*evening, *morning])
+    assert max(evening) < min(morning)
     await assert_conserved(database)
 
 
@@ -229,8 +237,8 @@ async def assert_listed(
     await until(is_written)
     early = await get(deployment, REQUESTS, status="200", limit=100, end_time=seconds)
     late = await get(deployment, REQUESTS, status="200", limit=100, start_time=seconds)
-    assert [record["id"] for record in early["data"]] == list(map(str, reversed(evening)))
-    assert [record["id"] for record in late["data"]] == list(map(str, reversed(morning)))
+    for listed, asked in ((early, evening), (late, morning)):
+        assert [record["id"] for record in listed["data"]] == sorted(map(str, asked), reverse=True)
 
 
 @pytest.mark.guarantee("T8")
@@ -310,10 +318,10 @@ async def test_a_creation_is_replayed_at_both_for_a_day_of_the_database(
 
 
 async def assert_audited(site: Site, before: datetime, after: datetime, ids: list[str]) -> None:
-    """Compare the newest entries of the audit log with what was created, in its order."""
+    """Compare the newest entries of the audit log with what was created."""
     listed = (await get(site.behind, AUDIT, limit=len(ids)))["data"]
-    assert [entry["resource"]["id"] for entry in listed] == ids[::-1]
-    assert sorted(ids) == ids
+    assert {entry["resource"]["id"] for entry in listed} == set(ids)
+    assert_in_order_of_each(ids)
     for entry in listed:
         assert int(before.timestamp()) <= entry["occurred_at"] <= after.timestamp()
 

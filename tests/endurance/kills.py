@@ -121,6 +121,7 @@ class KillLoad:
         stage.log.generations.clear()
         for mode in (None, Mode.MONITORING, Mode.ENFORCING):
             self._customers[mode] = await new_customer(stage.database, stage.settings, mode=mode)
+        self.observer.organizations = self.organizations
         self.callers = NumberedCallers(stage.service.base_url, self._customers)
         await until(self._are_all_there)
         self._instances = await self._count_instances()

@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import timedelta
 from random import Random
 from typing import Final
+from uuid import UUID
 
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
@@ -29,7 +30,8 @@ _HOLDS: Final = """
       FROM ledger_entries e
       LEFT JOIN instances i ON i.id = e.instance_id
       LEFT JOIN unsettled_holds u USING (organization_id, admitted_day, reservation_id)
-     WHERE e.phase = 0
+     WHERE e.organization_id = ANY ($4::uuid[])
+       AND e.phase = 0
        AND NOT EXISTS (SELECT FROM ledger_entries r
                         WHERE r.organization_id = e.organization_id
                           AND r.admitted_day = e.admitted_day
@@ -39,11 +41,12 @@ _HOLDS: Final = """
 
 
 class HoldObserver:
-    """Looks at the committed holds until it is cancelled."""
+    """Looks at the committed holds of some organizations until it is cancelled."""
 
     def __init__(self, database: Database, chance: Random) -> None:
         self._database = database
         self._chance = chance
+        self.organizations: list[UUID] = []
         self.looks = 0
         self.open_now = self.unsettled_now = 0
         self.open_max = self.unsettled_max = 0
@@ -58,7 +61,9 @@ class HoldObserver:
 
     async def look(self) -> None:
         """Read all holds without an end in one statement, and note what is wrong with them."""
-        rows = await self._database.fetch_all(_HOLDS, SILENT_MAX, OVERDUE_MAX, UNDECIDED_MAX)
+        rows = await self._database.fetch_all(
+            _HOLDS, SILENT_MAX, OVERDUE_MAX, UNDECIDED_MAX, self.organizations
+        )
         row = rows[0]
         self.looks += 1
         self.open_now, self.unsettled_now = row["open"], row["unsettled"]

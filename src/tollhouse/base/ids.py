@@ -41,9 +41,10 @@ class IdClock:
         self._started_nanoseconds = time.time_ns() - time.monotonic_ns()
 
     def set(self, now: datetime) -> None:
-        """Continue from this instant, unless it is just before the present one.
+        """Continue from this instant, unless it is less than 50 ms before the present one.
 
-        A process that had to wait sets what was measured before: IDs would lose their order.
+        The caller has read it a moment ago, longer ago on a busy machine. IDs would lose their
+        order if the clock went back by that time.
         """
         since_epoch = (now - _EPOCH) // timedelta(microseconds=1) * 1_000
         started_nanoseconds = since_epoch - time.monotonic_ns()

@@ -1,16 +1,20 @@
 """What `tollhouse ledger verify` and `tollhouse audit verify` do with each organization."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId
+from tollhouse.cli import output, session
 from tollhouse.cli.session import Session
 from tollhouse.storage.database import Database, Transaction
 
 PAGE_SIZE: Final = 1_000
 
 T = TypeVar("T")
+Update = Callable[[int, int], None]
+"""Takes how many organizations are done, and of how many."""
 
 
 class OrganizationPage(Protocol):
@@ -21,6 +25,19 @@ class OrganizationPage(Protocol):
     ) -> list[OrganizationId]:
         """Return at most `limit` of them that come after one."""
         ...
+
+
+def run(
+    settings_path: Path, verify: Callable[[Session, Update], Awaitable[T]], *, as_json: bool
+) -> T:
+    """Run a verification in a session of its own, and show how far it is."""
+    with output.progress_bars(as_json=as_json) as bars:
+        task = bars.add_task("verifying", total=None)
+
+        def update(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        return session.run(settings_path, lambda operator: verify(operator, update))
 
 
 async def chosen(
@@ -44,12 +61,11 @@ async def verify_each(
     verify: Callable[[Database, OrganizationId], Awaitable[T]],
     *,
     is_sound: Callable[[T], bool],
-    update: Callable[[int, int], None],
+    update: Update,
 ) -> list[T]:
     """Verify on the standby if there is one, and again on the primary what is not sound there.
 
-    A standby may be late, so only the primary can tell that something is wrong. `update` takes the
-    organizations that are done and their number.
+    A standby may be late, so only the primary can tell that something is wrong.
     """
 
     async def verify_all(database: Database) -> list[T]:

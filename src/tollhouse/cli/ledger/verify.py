@@ -1,8 +1,6 @@
 """`tollhouse ledger verify`: recompute every balance from its entries."""
 
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
 
@@ -10,9 +8,10 @@ import click
 from msgspec import Struct
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.cli import output, session, verifying
+from tollhouse.cli import output, verifying
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
+from tollhouse.cli.verifying import Update
 from tollhouse.ledger import partitions, verification
 from tollhouse.ledger.verification import Difference
 from tollhouse.organizations import service as organizations
@@ -55,16 +54,9 @@ def verify(context: click.Context, *, organization: UUID | None, full: bool, as_
     are unchanged; --full reads every entry. Changes nothing, and the gateway keeps running. The
     exit code is 1 if something differs.
     """
-    path: Path = context.obj
-    with output.progress_bars(as_json=as_json) as bars:
-        task = bars.add_task("verifying", total=None)
-
-        def update(done: int, total: int) -> None:
-            bars.update(task, completed=done, total=total)
-
-        found = session.run(
-            path, lambda operator: _verify(operator, organization, update, is_full=full)
-        )
+    found = verifying.run(
+        context.obj, partial(_verify, organization=organization, is_full=full), as_json=as_json
+    )
     if found.sound and not as_json:
         verified = output.counted(found.organizations, "organization", "organizations")
         click.echo(f"Verified {verified}. Every number follows from its entries.")
@@ -74,11 +66,7 @@ def verify(context: click.Context, *, organization: UUID | None, full: bool, as_
 
 
 async def _verify(
-    operator: Session,
-    organization: UUID | None,
-    update: Callable[[int, int], None],
-    *,
-    is_full: bool,
+    operator: Session, update: Update, *, organization: UUID | None, is_full: bool
 ) -> LedgerVerification:
     await revisions.require(operator.database, partitions.REVISION)
     chosen = await verifying.chosen(operator, organization, _page)

@@ -1,6 +1,6 @@
 """`tollhouse audit verify`: recompute the hash chain of every audit row."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -11,9 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.cli import output, session, verifying
+from tollhouse.cli import output, verifying
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
+from tollhouse.cli.verifying import Update
 from tollhouse.storage import audit_verification, revisions
 from tollhouse.storage.audit_chain import ChainHead, FirstFault
 from tollhouse.storage.audit_verification import VerifiedChain
@@ -106,16 +107,11 @@ def verify(
     Changes nothing. The exit code is 1 if a row was changed, removed, added or moved. Only --heads
     finds that a whole chain was written again.
     """
-    path: Path = context.obj
-    with output.progress_bars(as_json=as_json) as bars:
-        task = bars.add_task("verifying", total=None)
-
-        def update(done: int, total: int) -> None:
-            bars.update(task, completed=done, total=total)
-
-        found = session.run(
-            path, lambda operator: _verify(operator, organization, heads or {}, update)
-        )
+    found = verifying.run(
+        context.obj,
+        partial(_verify, organization=organization, stored=heads or {}),
+        as_json=as_json,
+    )
     if found.sound and not as_json:
         verified = output.counted(found.organizations, "organization", "organizations")
         rows = output.counted(found.rows, "audit row", "audit rows")
@@ -129,10 +125,7 @@ def verify(
 
 
 async def _verify(
-    operator: Session,
-    organization: UUID | None,
-    stored: StoredHeads,
-    update: Callable[[int, int], None],
+    operator: Session, update: Update, *, organization: UUID | None, stored: StoredHeads
 ) -> AuditVerification:
     await revisions.require(operator.database, audit_verification.REVISION)
     chosen = await verifying.chosen(operator, organization, audit_verification.page)

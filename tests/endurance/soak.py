@@ -69,9 +69,10 @@ SERVICE: Final[Mapping[str, Any]] = {
 RESOLVED_SECONDS_MAX: Final = 300.0
 WARM_SHARE: Final = 0.2
 POINTS_MAX: Final = 200
-FIGURES: Final = ("rss_megabytes", "descriptors", "connections", "tasks", "p99_ms")
 GROWTH_PER_HOUR_MAX: Final[Mapping[str, float]] = {
     "rss_megabytes": 1.0,
+    "malloc_megabytes": 1.0,
+    "blocks": 10_000.0,
     "descriptors": 2.0,
     "connections": 2.0,
     "tasks": 2.0,
@@ -389,7 +390,7 @@ def worker_figures(folder: Path, *, since: float, until: float) -> list[WorkerFi
             msgspec.json.decode(line, type=Sample) for line in path.read_bytes().splitlines()
         ]
         series: dict[str, list[tuple[float, float]]] = {}
-        for name in FIGURES:
+        for name in GROWTH_PER_HOUR_MAX:
             values = [(sample.at - since, getattr(sample, name)) for sample in samples]
             series[name] = [
                 (at, value)

@@ -27,6 +27,9 @@ from tollhouse.testing.upstream import ScriptedUpstream
 
 TOTAL_SECONDS: Final = 5.0
 JUDGE_SECONDS: Final = 3.0
+VERDICT_SECONDS: Final = 60.0
+"""No content is sent twice, so that the cache grows until its first verdicts are this old: with the
+usual 600 s for most of the time before a long run is measured, and its table even later."""
 VERIFY_SECONDS_MAX: Final = 600.0
 SAMPLES: Final = "ENDURANCE_SAMPLES"
 """The environment variable that names the folder for samples of the workers."""
@@ -88,7 +91,12 @@ async def running_stage(
         upstream.seen = log = GenerationLog()
         judge = await stack.enter_async_context(running_judge(ScriptedJudge()))
         settings = _settings(cluster, redis, upstream.base_url, **server)
-        settings = judged_by(settings, judge.base_url, deadline_seconds=JUDGE_SECONDS)
+        settings = judged_by(
+            settings,
+            judge.base_url,
+            deadline_seconds=JUDGE_SECONDS,
+            verdict_seconds=VERDICT_SECONDS,
+        )
         database = await connect(_patient(settings))
         stack.push_async_callback(database.close)
         environment = {

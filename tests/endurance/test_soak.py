@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.endurance.allocated import malloc_megabytes
 from tests.endurance.fitting import slope, thinned
 from tests.endurance.soak import SERVICE, beside, soak
 from tests.endurance.stage import running_stage
@@ -41,6 +42,16 @@ async def test_a_run_ends_as_soon_as_a_part_of_it_fails() -> None:
             await asyncio.sleep(600)
 
     assert failure.group_contains(ConnectionError)
+
+
+def test_memory_in_use_has_no_freed_memory() -> None:
+    before_megabytes = malloc_megabytes()
+    taken = [bytes(1_000) for _ in range(50_000)]
+    taken_megabytes = malloc_megabytes()
+    del taken
+
+    assert taken_megabytes - before_megabytes > 40
+    assert malloc_megabytes() - before_megabytes < 10
 
 
 def test_a_slope_has_the_error_of_its_fit() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from tests.endurance.allocated import malloc_megabytes
 from tests.endurance.stage import SAMPLES
 from tests.hostile.memory import resident_megabytes
 from tollhouse.app import Application
@@ -20,11 +22,18 @@ PROBE: Final = b"x-endurance-probe"
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker at one moment. The latency is that of the probes since the last sample."""
+    """A worker at one moment. The latency is that of the probes since the last sample.
+
+    Blocks are those that the interpreter has given to objects, whatever their size. With the memory
+    that `malloc` has given out they show what is kept; resident memory also has what was freed and
+    not returned.
+    """
 
     at: float
     worker: int
     rss_megabytes: float
+    malloc_megabytes: float
+    blocks: int
     descriptors: int
     connections: int
     tasks: int
@@ -65,6 +74,8 @@ async def _sample(path: Path, waited_ms: list[float]) -> None:
                 at=time.time(),
                 worker=os.getpid(),
                 rss_megabytes=round(resident_megabytes(os.getpid()), 2),
+                malloc_megabytes=round(malloc_megabytes(), 2),
+                blocks=sys.getallocatedblocks(),
                 descriptors=len(links),
                 connections=sum(link.startswith("socket:") for link in links),
                 tasks=len(asyncio.all_tasks()),

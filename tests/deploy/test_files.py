@@ -144,6 +144,7 @@ def test_the_image_is_built_from_files_that_exist_and_versions_that_are_ours() -
     copied = [
         line.split()[1:-1] for line in lines if line.startswith("COPY") and "--from" not in line
     ]
+    assert copied
     assert all((ROOT / name).exists() for names in copied for name in names)
     (builder,) = project["build-system"]["requires"]
     assert any(builder in line for line in lines)

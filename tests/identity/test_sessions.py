@@ -74,6 +74,7 @@ async def test_nothing_but_a_digest_of_the_cookie_is_stored(
         """
     )
     lines = "".join(row["line"] for row in text)
+    assert "session.create" in lines
     assert not any(secret in lines for secret in (key.value, browser.cookie, token))
 
 

@@ -128,7 +128,9 @@ async def test_groups_are_mapped_in_each_organization(
             each.organization_id,
         )
         assert len(signed_in) == 1
-    stored = await database.fetch_all("SELECT groups FROM console_sessions")
+    stored = await database.fetch_all(
+        "SELECT groups FROM console_sessions WHERE $1 = ANY(organization_ids)", org.organization_id
+    )
     assert [sorted(row["groups"]) for row in stored] == [["auditors", "readers"]]
 
 

@@ -245,7 +245,8 @@ async def test_a_worker_that_starts_meanwhile_can_read_what_is_written(
         )
     sealed = await sealing
 
-    assert await Sealer(database, old).open(sealed, bound_to=b"a creation") == b"a value"
+    opened = await Sealer(database, old).open(sealed, bound_to=b"a creation", now=now)
+    assert opened == b"a value"
 
 
 async def test_a_worker_that_was_killed_holds_the_new_secret_up_for_a_while_only(

@@ -34,8 +34,8 @@ async def test_what_was_sealed_can_be_opened_by_any_worker(
 ) -> None:
     sealed = await sealed_at(sealer, NOON)
 
-    assert await sealer.open(sealed, bound_to=OWNER) == PLAINTEXT
-    assert await Sealer(database, MASTER).open(sealed, bound_to=OWNER) == PLAINTEXT
+    assert await sealer.open(sealed, bound_to=OWNER, now=NOON) == PLAINTEXT
+    assert await Sealer(database, MASTER).open(sealed, bound_to=OWNER, now=NOON) == PLAINTEXT
 
 
 async def test_the_ciphertext_does_not_repeat_and_does_not_show_what_is_in_it(
@@ -53,7 +53,7 @@ async def test_it_opens_only_with_what_it_was_bound_to(sealer: Sealer) -> None:
 
     for other in (b"", OWNER[:-1], OWNER + b" ", b"somebody else"):
         with pytest.raises(DataKeyGone):
-            await sealer.open(sealed, bound_to=other)
+            await sealer.open(sealed, bound_to=other, now=NOON)
 
 
 async def test_a_changed_ciphertext_does_not_open(sealer: Sealer) -> None:
@@ -66,7 +66,7 @@ async def test_a_changed_ciphertext_does_not_open(sealer: Sealer) -> None:
 
     for changed in (*flipped, whole[:-1], whole + b"\0", whole[:12]):
         with pytest.raises(DataKeyGone):
-            await sealer.open(Sealed(ciphertext=changed, day=sealed.day), bound_to=OWNER)
+            await sealer.open(Sealed(ciphertext=changed, day=sealed.day), bound_to=OWNER, now=NOON)
 
 
 async def test_another_master_secret_opens_nothing_and_says_so(
@@ -76,7 +76,7 @@ async def test_another_master_secret_opens_nothing_and_says_so(
     other = Sealer(database, MasterSecrets([b"another master secret"]))
 
     with pytest.raises(DataKeyGone):
-        await other.open(sealed, bound_to=OWNER)
+        await other.open(sealed, bound_to=OWNER, now=NOON)
 
 
 async def test_a_data_key_does_not_serve_another_day(database: Database, sealer: Sealer) -> None:
@@ -86,7 +86,7 @@ async def test_a_data_key_does_not_serve_another_day(database: Database, sealer:
     moved = Sealed(ciphertext=sealed.ciphertext, day=sealed.day + timedelta(days=1))
 
     with pytest.raises(DataKeyGone):
-        await Sealer(database, MASTER).open(moved, bound_to=OWNER)
+        await Sealer(database, MASTER).open(moved, bound_to=OWNER, now=NOON)
 
 
 async def test_each_day_has_a_data_key_of_its_own(database: Database, sealer: Sealer) -> None:
@@ -94,10 +94,12 @@ async def test_each_day_has_a_data_key_of_its_own(database: Database, sealer: Se
     after = await sealed_at(sealer, LAST_MOMENT + timedelta(microseconds=1))
 
     assert await days(database) == [before.day, after.day] == [date(2026, 3, 10), date(2026, 3, 11)]
-    assert await sealer.open(before, bound_to=OWNER) == PLAINTEXT
-    assert await sealer.open(after, bound_to=OWNER) == PLAINTEXT
+    assert await sealer.open(before, bound_to=OWNER, now=NOON) == PLAINTEXT
+    assert await sealer.open(after, bound_to=OWNER, now=NOON) == PLAINTEXT
     with pytest.raises(DataKeyGone):
-        await sealer.open(Sealed(ciphertext=before.ciphertext, day=after.day), bound_to=OWNER)
+        await sealer.open(
+            Sealed(ciphertext=before.ciphertext, day=after.day), bound_to=OWNER, now=NOON
+        )
 
 
 async def test_workers_that_seal_first_at_once_agree_on_the_days_data_key(
@@ -109,19 +111,20 @@ async def test_workers_that_seal_first_at_once_agree_on_the_days_data_key(
     sealed_by_second = await sealed_at(second, NOON)
 
     assert await days(database) == [NOON.date()]
-    assert await first.open(sealed_by_second, bound_to=OWNER) == PLAINTEXT
-    assert await second.open(sealed_by_first, bound_to=OWNER) == PLAINTEXT
+    assert await first.open(sealed_by_second, bound_to=OWNER, now=NOON) == PLAINTEXT
+    assert await second.open(sealed_by_first, bound_to=OWNER, now=NOON) == PLAINTEXT
 
 
 async def test_a_secret_sealed_in_the_last_moment_of_a_day_opens_for_24_hours(
     sealer: Sealer,
 ) -> None:
     sealed = await sealed_at(sealer, LAST_MOMENT)
+    a_day_later = LAST_MOMENT + timedelta(hours=24)
 
-    destroyed = await sealer.destroy_old(LAST_MOMENT + timedelta(hours=24))
+    destroyed = await sealer.destroy_old(a_day_later)
 
     assert destroyed == 0
-    assert await sealer.open(sealed, bound_to=OWNER) == PLAINTEXT
+    assert await sealer.open(sealed, bound_to=OWNER, now=a_day_later) == PLAINTEXT
 
 
 @pytest.mark.guarantee("I10")
@@ -138,7 +141,22 @@ async def test_48_hours_after_its_day_began_nothing_of_that_day_opens(
     assert await days(database) == []
     for worker in (sealer, Sealer(database, MASTER)):
         with pytest.raises(DataKeyGone):
-            await worker.open(sealed, bound_to=OWNER)
+            await worker.open(sealed, bound_to=OWNER, now=NOON)
+
+
+@pytest.mark.guarantee("I10")
+async def test_a_worker_that_remembers_a_destroyed_data_key_opens_nothing_with_it(
+    database: Database, sealer: Sealer
+) -> None:
+    midnight = datetime(2026, 3, 10, tzinfo=UTC)
+    sealed = await sealed_at(sealer, midnight)
+    end = midnight + timedelta(hours=48)
+    await Sealer(database, MASTER).destroy_old(end)
+
+    with pytest.raises(DataKeyGone):
+        await sealer.open(sealed, bound_to=OWNER, now=end)
+    with pytest.raises(DataKeyGone):
+        await sealer.open(sealed, bound_to=OWNER, now=midnight)
 
 
 async def test_destroying_spares_younger_days(database: Database, sealer: Sealer) -> None:
@@ -159,4 +177,4 @@ async def test_a_worker_that_remembers_a_destroyed_data_key_does_not_seal_with_i
 
     sealed = await sealed_at(sealer, NOON + timedelta(days=3))
 
-    assert await Sealer(database, MASTER).open(sealed, bound_to=OWNER) == PLAINTEXT
+    assert await Sealer(database, MASTER).open(sealed, bound_to=OWNER, now=NOON) == PLAINTEXT

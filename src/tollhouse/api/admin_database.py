@@ -136,9 +136,10 @@ class AdminDatabase:
         if replay.sealed is None:
             return None
         try:
-            return (await self.sealer.open(replay.sealed, bound_to=_bound_to(call))).decode()
+            opened = await self.sealer.open(replay.sealed, bound_to=_bound_to(call), now=call.now)
         except DataKeyGone:
             return None
+        return opened.decode()
 
 
 def _actor(admin: Admin) -> Actor:

@@ -64,6 +64,7 @@ class Sealer:
 
     async def seal(self, plaintext: bytes, *, bound_to: bytes, now: datetime) -> Sealed:
         """Encrypt under the data key of today. `open` needs the same `bound_to`."""
+        self._forget_old(now)
         return await self._seal(plaintext, bound_to, now.date())
 
     async def seal_lasting(self, plaintext: bytes, *, bound_to: bytes) -> bytes:
@@ -72,15 +73,23 @@ class Sealer:
 
     async def open_lasting(self, ciphertext: bytes, *, bound_to: bytes) -> bytes:
         """Decrypt. Raises `DataKeyGone` if it was encrypted by another deployment."""
-        return await self.open(Sealed(ciphertext=ciphertext, day=LASTING), bound_to=bound_to)
+        return await self._open(Sealed(ciphertext=ciphertext, day=LASTING), bound_to)
 
     async def _seal(self, plaintext: bytes, bound_to: bytes, day: date) -> Sealed:
         data_key = await self._data_key(day, create=True)
         nonce = os.urandom(_NONCE_BYTES)
         return Sealed(ciphertext=nonce + data_key.encrypt(nonce, plaintext, bound_to), day=day)
 
-    async def open(self, sealed: Sealed, *, bound_to: bytes) -> bytes:
-        """Decrypt. Raises `DataKeyGone` if the data key no longer exists or does not fit."""
+    async def open(self, sealed: Sealed, *, bound_to: bytes, now: datetime) -> bytes:
+        """Decrypt. Raises `DataKeyGone` if the data key is too old, does not exist or does not fit.
+
+        Another worker may have destroyed a data key that this one has cached.
+        """
+        if sealed.day <= self._forget_old(now):
+            raise DataKeyGone
+        return await self._open(sealed, bound_to)
+
+    async def _open(self, sealed: Sealed, bound_to: bytes) -> bytes:
         data_key = await self._data_key(sealed.day, create=False)
         nonce, ciphertext = sealed.ciphertext[:_NONCE_BYTES], sealed.ciphertext[_NONCE_BYTES:]
         try:
@@ -95,11 +104,7 @@ class Sealer:
         # do not wait for each other.
         async with self._database.transaction() as tx:
             data_key = await self._read_or_create(tx, day) if create else await self._read(tx, day)
-        self._data_keys = {
-            known_day: key
-            for known_day, key in self._data_keys.items()
-            if LASTING in (known_day, day) or abs(known_day - day) < DATA_KEY_LIFETIME
-        } | {day: data_key}
+        self._data_keys = {**self._data_keys, day: data_key}
         return data_key
 
     async def _read(self, tx: Transaction, day: date) -> AESGCM:
@@ -183,12 +188,15 @@ class Sealer:
 
     async def destroy_old(self, now: datetime) -> int:
         """Delete the data keys of days that began at least 48 hours ago; return how many."""
-        newest_destroyed = (now - DATA_KEY_LIFETIME).date()
-        self._data_keys = {
-            day: key for day, key in self._data_keys.items() if day > newest_destroyed
-        }
+        newest_destroyed = self._forget_old(now)
         async with self._database.transaction() as tx:
             return await tx.execute("DELETE FROM data_keys WHERE day <= $1", newest_destroyed)
+
+    def _forget_old(self, now: datetime) -> date:
+        """Forget data keys of days that began at least 48 hours ago; return the last such day."""
+        newest_old = (now - DATA_KEY_LIFETIME).date()
+        self._data_keys = {day: key for day, key in self._data_keys.items() if day > newest_old}
+        return newest_old
 
 
 def _wrapping_key(master_secret: bytes) -> AESGCM:

@@ -47,6 +47,8 @@ def source(text: str, module: str = "api/example") -> Source:
         "async def total_cost(rows: Rows) -> float: ...",
         "pay(amount=0.5)",
         "PicoUsd(0.5)",
+        "shown = int(pico) / 10**12",
+        "share = row['limit_pico'] / 2",
         "row = {'amount': 0.5}",
         "if account.balance > 0.5: ...",
         "class Price:\n    unit_price: float",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tools.checks.source import Finding, Source
 
 MONEY_PACKAGES = frozenset({"money", "ledger", "reports"})
-MONEY_NAME = re.compile(r"pico_?usd|(^|_)(amount|cost|price|credit|balance)s?(_|$)", re.IGNORECASE)
+MONEY_NAME = re.compile(r"(^|_)(pico|amount|cost|price|credit|balance)(s|usd)?(_|$)", re.IGNORECASE)
 CAMEL_JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # What one of these holds is about another value than what surrounds it.

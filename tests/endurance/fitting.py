@@ -1,6 +1,8 @@
 """The line through samples by least squares, with the standard error of its slope."""
 
 import math
+import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +27,16 @@ def slope(points: Sequence[tuple[float, float]]) -> Slope | None:
     left = sum((value - mean - each * (at - mean_at)) ** 2 for at, value in points)
     error = math.sqrt(left / (count - 2) / spread)
     return Slope(per_hour=round(each * 3600, 3), error=round(error * 3600, 3))
+
+
+def medians(points: Sequence[tuple[float, float]], *, seconds: float) -> list[tuple[float, float]]:
+    """Return the median of each interval of so many seconds, at its middle."""
+    values = defaultdict[int, list[float]](list)
+    for at, value in points:
+        values[int(at // seconds)].append(value)
+    return [
+        ((place + 0.5) * seconds, statistics.median(each)) for place, each in sorted(values.items())
+    ]
 
 
 def thinned(points: Sequence[tuple[float, float]], count: int) -> list[tuple[float, float]]:

@@ -22,7 +22,7 @@ import aiohttp
 import msgspec
 
 from tests.endurance.administration import Administrator
-from tests.endurance.fitting import Slope, slope, thinned
+from tests.endurance.fitting import Slope, medians, slope, thinned
 from tests.endurance.generations import Settlement, settlement
 from tests.endurance.numbered import (
     CallerAnswer,
@@ -114,16 +114,26 @@ class SoakResult:
     @property
     def faults(self) -> list[str]:
         """Say what grows with certainty, what was not asked, and what is wrong with money."""
-        growing = [
-            f"worker {number}: {name} grows by {each.per_hour} ± {each.error} an hour"
-            for number, worker in enumerate(self.workers)
-            for name, each in worker.slopes.items()
-            if each is not None and each.per_hour - 2 * each.error > GROWTH_PER_HOUR_MAX[name]
-        ]
+        growing = self._above_bars(errors=-2)
         died = [f"{self.workers_died} workers died"] if self.workers_died else []
         poor = self.statuses.get("402", 0)
         refused = [f"{poor} requests were refused for lack of credit"] if poor else []
         return growing + died + refused + self.settlement.faults
+
+    @property
+    def unclear(self) -> list[str]:
+        """Say what may grow by more than its bar: the errors are too large to tell."""
+        growing = self._above_bars(errors=-2)
+        return [each for each in self._above_bars(errors=2) if each not in growing]
+
+    def _above_bars(self, *, errors: int) -> list[str]:
+        """Return the figures that are above their bars with so many standard errors added."""
+        return [
+            f"worker {number}: {name} grows by {each.per_hour} ± {each.error} an hour"
+            for number, worker in enumerate(self.workers)
+            for name, each in worker.slopes.items()
+            if each is not None and each.per_hour + errors * each.error > GROWTH_PER_HOUR_MAX[name]
+        ]
 
 
 class SoakTraffic:
@@ -383,7 +393,10 @@ async def resolved(database: Database, organizations: Collection[UUID]) -> None:
 
 
 def worker_figures(folder: Path, *, since: float, until: float) -> list[WorkerFigures]:
-    """Return the figures of every worker between two times, in seconds from the first."""
+    """Return the figures of every worker between two times, in seconds from the first.
+
+    Slopes are those of the medians of minutes: each minute has one restart, and figures jump there.
+    """
     found: list[WorkerFigures] = []
     for path in sorted(folder.glob("samples-*.jsonl")):
         samples = [
@@ -401,7 +414,12 @@ def worker_figures(folder: Path, *, since: float, until: float) -> list[WorkerFi
         found.append(
             WorkerFigures(
                 slopes={
-                    name: slope([point for point in points if point[0] >= warm])
+                    name: slope(
+                        medians(
+                            [point for point in points if point[0] >= warm],
+                            seconds=RESTART_SECONDS,
+                        )
+                    )
                     for name, points in series.items()
                 },
                 series={name: thinned(points, POINTS_MAX) for name, points in series.items()},
@@ -414,4 +432,4 @@ def summary(result: SoakResult) -> dict[str, object]:
     """Return the figures without their series."""
     found: dict[str, object] = msgspec.to_builtins(result)
     found["workers"] = [msgspec.to_builtins(worker.slopes) for worker in result.workers]
-    return found | {"faults": result.faults}
+    return found | {"faults": result.faults, "unclear": result.unclear}

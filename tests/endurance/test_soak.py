@@ -3,12 +3,22 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.endurance.allocated import malloc_megabytes
-from tests.endurance.fitting import slope, thinned
-from tests.endurance.soak import SERVICE, beside, soak
+from tests.endurance.fitting import Slope, slope, thinned
+from tests.endurance.generations import Settlement
+from tests.endurance.soak import (
+    SERVICE,
+    SoakResult,
+    WorkerFigures,
+    beside,
+    soak,
+    worker_figures,
+)
 from tests.endurance.stage import running_stage
+from tests.endurance.watched import Sample
 from tests.support import seeds
 
 SECONDS = 3.0
@@ -52,6 +62,63 @@ def test_memory_in_use_has_no_freed_memory() -> None:
 
     assert taken_megabytes - before_megabytes > 40
     assert malloc_megabytes() - before_megabytes < 10
+
+
+@pytest.mark.guarantee("T44")
+@pytest.mark.parametrize(("grown_megabytes", "faults"), [(0.5, 0), (3.0, 1)])
+def test_memory_that_grows_by_more_than_its_bar_is_a_fault(
+    tmp_path: Path, grown_megabytes: float, faults: int
+) -> None:
+    """Every twelfth sample is that of a restart."""
+    with (tmp_path / "samples-1.jsonl").open("wb") as kept:
+        for number in range(720):
+            sample = Sample(
+                at=1_000 + 5.0 * number,
+                worker=1,
+                rss_megabytes=120 + grown_megabytes * number / 720 + number % 2 / 10,
+                malloc_megabytes=30 + number % 2 / 10,
+                blocks=600_000 + number % 2 * 100,
+                descriptors=40 + 300 * (number % 12 == 0),
+                connections=40 + 300 * (number % 12 == 0),
+                tasks=50,
+                p99_ms=50 + 4_000 * (number % 12 == 0),
+            )
+            kept.write(msgspec.json.encode(sample) + b"\n")
+
+    result = soaked(worker_figures(tmp_path, since=1_000, until=1_000 + 3_600))
+
+    assert len(result.faults) == faults
+    assert result.unclear == []
+
+
+def test_a_slope_whose_error_exceeds_the_bar_is_unclear() -> None:
+    slopes = {"rss_megabytes": Slope(per_hour=0.0, error=2.0)}
+    result = soaked([WorkerFigures(slopes=slopes, series={})])
+
+    assert result.faults == []
+    assert len(result.unclear) == 1
+
+
+def soaked(workers: list[WorkerFigures]) -> SoakResult:
+    return SoakResult(
+        begun_at="2026-01-01T00:00:00Z",
+        commit="0" * 12,
+        wanted_seconds=3_600,
+        seconds=3_600,
+        capacity_per_second=200,
+        offered_per_second=100,
+        statuses={"200": 360_000},
+        administration={},
+        administration_cycles=0,
+        stalled_readers=0,
+        not_sent=0,
+        restarts={},
+        workers=workers,
+        settlement=Settlement(
+            generations=0, answered=0, posted=0, estimated=0, voided=0, written_off=0, faults=[]
+        ),
+        workers_died=0,
+    )
 
 
 def test_a_slope_has_the_error_of_its_fit() -> None:

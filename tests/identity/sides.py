@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.activity.records import Customer
+from tests.identity.table import BODIES
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import HeldAdminKey, HeldProjectKey, OrganizationFixture
 from tests.support.policies import new_policy
@@ -51,6 +52,19 @@ POLICY_OPERATIONS: Operations = {
     "editManagedPolicy": ("PATCH", MANAGE + "/policies/{id}", {"revision": 2, "name": "mine"}),
     "lintPolicy": ("POST", MANAGE + "/policies/{id}/lint", {}),
     "testPolicy": ("POST", MANAGE + "/policies/{id}/test", {"text": "Some text."}),
+}
+ADMIN_KEY_OPERATIONS: Operations = {
+    "deleteAdminKey": ("DELETE", GIVEN + "/admin_api_keys/{id}", None),
+    "narrowAdminKey": ("POST", MANAGE + "/admin_api_keys/{id}/narrow", BODIES["narrowAdminKey"]),
+}
+_ALERT = MANAGE + "/alert_subscriptions/{id}"
+ALERT_OPERATIONS: Operations = {
+    "retrieveAlertSubscription": ("GET", _ALERT, None),
+    "editAlertSubscription": ("PUT", _ALERT, BODIES["editAlertSubscription"]),
+    "deleteAlertSubscription": ("DELETE", _ALERT, None),
+    "rotateAlertSecret": ("POST", _ALERT + "/rotate_secret", BODIES["rotateAlertSecret"]),
+    "testAlertSubscription": ("POST", _ALERT + "/test", None),
+    "retryAlertDeliveries": ("POST", _ALERT + "/retry", None),
 }
 
 

@@ -8,8 +8,11 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
+from tests.alerts.subscribing import subscribe
 from tests.identity.raw import Answer, Connection, bearer, connected
 from tests.identity.sides import (
+    ADMIN_KEY_OPERATIONS,
+    ALERT_OPERATIONS,
     GIVEN,
     KEY_OPERATIONS,
     MANAGE,
@@ -22,8 +25,10 @@ from tests.identity.sides import (
     new_request,
     new_side,
 )
+from tests.identity.table import ROWS
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tollhouse.alerts.types import AlertThresholds
 from tollhouse.base.ids import time_ordered_uuid
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -130,16 +135,61 @@ async def test_a_foreign_project_key_is_an_unknown_key(
 
 
 @pytest.mark.guarantee("T13")
+@pytest.mark.parametrize("operation", ADMIN_KEY_OPERATIONS)
 async def test_a_foreign_admin_key_is_an_unknown_admin_key(
-    caller: Caller, ours: Side, theirs: Side
+    caller: Caller, ours: Side, theirs: Side, operation: str
 ) -> None:
-    path = GIVEN + "/admin_api_keys/{}"
+    method, path, body = ADMIN_KEY_OPERATIONS[operation]
 
-    unknown = await caller.ask("DELETE", path.format(time_ordered_uuid()))
+    unknown = await caller.ask(method, path.format(id=time_ordered_uuid()), body)
 
     assert unknown.status == 404
     for key_id in (theirs.admin.key.id, theirs.key.key.id, ours.key.key.id):
-        assert shown(await caller.ask("DELETE", path.format(key_id))) == shown(unknown)
+        assert shown(await caller.ask(method, path.format(id=key_id), body)) == shown(unknown)
+
+
+@pytest.mark.guarantee("T13")
+@pytest.mark.parametrize("operation", ALERT_OPERATIONS)
+async def test_a_foreign_alert_subscription_is_an_unknown_one(
+    caller: Caller, theirs: Side, operation: str
+) -> None:
+    method, path, body = ALERT_OPERATIONS[operation]
+    subscription, _ = await subscribe(theirs.org, AlertThresholds(cap_percents=(80,)))
+    rows_before = await theirs.audit_rows()
+
+    foreign = await caller.ask(method, path.format(id=subscription.id), body)
+    unknown = await caller.ask(method, path.format(id=time_ordered_uuid()), body)
+
+    assert foreign.status == 404
+    assert b'"alert_subscription_not_found"' in foreign.body
+    assert shown(foreign) == shown(unknown)
+    assert await theirs.audit_rows() == rows_before
+
+
+@pytest.mark.guarantee("T13")
+async def test_a_foreign_request_is_an_unknown_request(caller: Caller, theirs: Side) -> None:
+    path = MANAGE + "/requests/{}"
+
+    foreign = await caller.ask("GET", path.format(await new_request(theirs)))
+    unknown = await caller.ask("GET", path.format(time_ordered_uuid()))
+
+    assert foreign.status == 404
+    assert shown(foreign) == shown(unknown)
+
+
+@pytest.mark.guarantee("T13")
+async def test_every_operation_with_an_id_in_its_path_is_asked_for_a_foreign_one() -> None:
+    """Models belong to no organization."""
+    asked = {
+        *PROJECT_OPERATIONS,
+        *KEY_OPERATIONS,
+        *ADMIN_KEY_OPERATIONS,
+        *POLICY_OPERATIONS,
+        *ALERT_OPERATIONS,
+        "retrieveRequest",
+    }
+
+    assert {row.id for row in ROWS if "{" in row.path} - asked == {"retrieveModel"}
 
 
 @pytest.mark.guarantee("T13")

@@ -25,6 +25,7 @@ from tests.support.deployment import (
     offering,
     open_deployment,
 )
+from tests.support.judged_deployment import BODIES, CHAT, MESSAGES, RESPONSES
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
@@ -33,8 +34,14 @@ from tollhouse.testing.upstream import ScriptedUpstream
 DISCONNECTS = int(os.environ.get("TOLLHOUSE_DISCONNECTS", "60"))
 """Over all tests here; the full run has a thousand."""
 DISCONNECTS_EACH = DISCONNECTS // 6
-"""Of the tests that have a part; the first one has the rest."""
+"""Of the tests that have a part; the first one has the rest, on all endpoints."""
 REQUEST_ID = re.compile(rb"x-request-id: ([0-9a-f-]{36})\r\n", re.IGNORECASE)
+SAID = {
+    CHAT: re.compile(rb'"content":"[^"]'),
+    RESPONSES: re.compile(rb'"type":"response.output_text.delta"'),
+    MESSAGES: re.compile(rb'"type":"text_delta"'),
+}
+"""What a piece of text has in it, in the stream of each endpoint."""
 AT_ONCE = 8
 TOKENS = 40
 DRAINING = "example/draining"
@@ -76,13 +83,15 @@ async def deployment(
         yield opened
 
 
-async def ask(deployment: Deployment, body: dict[str, Any]) -> tuple[StreamReader, StreamWriter]:
+async def ask(
+    deployment: Deployment, body: dict[str, Any], path: str = CHAT
+) -> tuple[StreamReader, StreamWriter]:
     address = urlsplit(deployment.gateway.base_url)
     assert address.hostname is not None
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     content = json.dumps(body).encode()
     head = (
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n"
+        f"POST {path} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n"
         f"authorization: Bearer {deployment.key.value}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n"
     )
@@ -90,9 +99,11 @@ async def ask(deployment: Deployment, body: dict[str, Any]) -> tuple[StreamReade
     return reader, writer
 
 
-async def leave(deployment: Deployment, body: dict[str, Any], *, after_bytes: int) -> bytes:
+async def leave(
+    deployment: Deployment, body: dict[str, Any], path: str = CHAT, *, after_bytes: int
+) -> bytes:
     """Ask, read so much of the answer, cut the connection, and return what was read."""
-    reader, writer = await ask(deployment, body)
+    reader, writer = await ask(deployment, body, path)
     read = b""
     while len(read) < after_bytes and (piece := await reader.read(after_bytes - len(read))):
         read += piece
@@ -100,22 +111,24 @@ async def leave(deployment: Deployment, body: dict[str, Any], *, after_bytes: in
     return read
 
 
-async def crowd(deployment: Deployment, body: dict[str, Any], count: int) -> list[bytes]:
+async def crowd(
+    deployment: Deployment, body: dict[str, Any], count: int, path: str = CHAT
+) -> list[bytes]:
     """So many callers, each leaving after a random number of bytes of the answer."""
     choices = seeds.chance()
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(after_bytes: int) -> bytes:
         async with room:
-            return await leave(deployment, body, after_bytes=after_bytes)
+            return await leave(deployment, body, path, after_bytes=after_bytes)
 
     return await asyncio.gather(*(one(choices.randrange(1, 9_000)) for _ in range(count)))
 
 
-def delivered(read: list[bytes]) -> dict[str, int]:
+def delivered(read: list[bytes], path: str) -> dict[str, int]:
     """Tokens that each caller has read, by the ID of its request; who read no ID is left out."""
-    found = ((REQUEST_ID.search(each), each.count(b'"content":"')) for each in read)
-    return {each[1].decode(): tokens - 1 for each, tokens in found if each and tokens}
+    found = ((REQUEST_ID.search(each), len(SAID[path].findall(each))) for each in read)
+    return {each[1].decode(): tokens for each, tokens in found if each}
 
 
 async def charges(deployment: Deployment) -> list[tuple[int, int, int]]:
@@ -145,9 +158,12 @@ async def output_tokens(deployment: Deployment) -> dict[str, int]:
 
 
 @pytest.mark.guarantee("T3")
-async def test_a_backend_that_stops_bills_what_it_said_last(deployment: Deployment) -> None:
-    count = DISCONNECTS - 4 * DISCONNECTS_EACH
-    read = delivered(await crowd(deployment, chat(stream=True), count))
+@pytest.mark.parametrize("path", BODIES)
+async def test_a_backend_that_stops_bills_what_it_said_last(
+    deployment: Deployment, path: str
+) -> None:
+    count = (DISCONNECTS - 4 * DISCONNECTS_EACH) // len(BODIES)
+    read = delivered(await crowd(deployment, BODIES[path](stream=True), count, path), path)
 
     await deployment.settled(count)
     paid = await charges(deployment)

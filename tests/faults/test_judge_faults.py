@@ -21,7 +21,6 @@ from tests.support.judge import Fault, ReceivedQuestion, ScriptedJudge
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
-    RESPONSES,
     JudgedDeployment,
     decisions_dropped,
     judged_by,
@@ -67,7 +66,7 @@ def drawn_case(chance: random.Random, number: int) -> Case:
         number=number,
         fault=chance.choice(list(Fault)),
         stage=chance.choice(STAGES),
-        path=chance.choice([CHAT, RESPONSES]),
+        path=chance.choice(list(BODIES)),
         is_stream=chance.random() < 0.5,
     )
 
@@ -173,7 +172,7 @@ async def test_faults_that_only_monitoring_meets_are_felt_by_nobody(
             for number, (fault, path, is_stream) in enumerate(
                 (fault, path, is_stream)
                 for fault in Fault
-                for path in (CHAT, RESPONSES)
+                for path in BODIES
                 for is_stream in (False, True)
             )
         ]
@@ -194,9 +193,9 @@ async def test_a_judge_that_is_not_there_lets_nothing_through(
     async with open_deployment(absent, upstream, org) as deployment:
         judged = JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
         await judged.forbid("bread", direction=direction)
-        for path in (CHAT, RESPONSES):
+        for path in BODIES:
             for is_stream in (False, True):
                 answer = await judged.send(path, BODIES[path]("Hi", stream=is_stream))
                 assert answer.status_code == 503
                 assert answer.headers["x-should-retry"] == "false"
-        assert (await deployment.settled(4)).settled_pico_usd == 0
+        assert (await deployment.settled(2 * len(BODIES))).settled_pico_usd == 0

@@ -122,7 +122,7 @@ def test_without_affinity_the_least_loaded_is_drawn() -> None:
 @pytest.mark.guarantee("T41")
 def test_a_breaker_opens_after_failures_in_a_row() -> None:
     breaker = CLOSED
-    for _ in range(FAILURES_MAX - 1):
+    for _ in range(4):
         breaker = breaker.after_failure(100.0)
     assert breaker.allows(100.0)
     assert breaker.after_success() is CLOSED

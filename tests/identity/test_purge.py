@@ -84,6 +84,13 @@ async def deployment(
 
 
 @pytest.mark.guarantee("T10")
+async def test_purging_runs_every_ten_minutes(deployment: Deployment) -> None:
+    (job,) = [job for job in deployment.gateway.application.jobs if job.name == "purge"]
+
+    assert job.every_seconds == 600
+
+
+@pytest.mark.guarantee("T10")
 async def test_purging_takes_the_secret_after_a_day_and_its_data_key_after_two(
     deployment: Deployment,
 ) -> None:

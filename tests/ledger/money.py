@@ -17,6 +17,7 @@ from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind
 from tollhouse.storage.database import Database
 
+EXCESS = 'tollhouse_operator_pays_pico_usd_total{account="excess"}'
 WAIT_MAX = timedelta(seconds=60)
 DEADLINE = timedelta(minutes=10)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.identity.measures import counted
 from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.invariants import assert_conserved
-from tests.ledger.money import WAIT_MAX, Payer, new_batcher, new_payer, voided
+from tests.ledger.money import EXCESS, WAIT_MAX, Payer, new_batcher, new_payer, voided
 from tests.ledger.past import days_ago, enter_past
 from tests.ledger.sending import Form, send
 from tests.support.organization_fixture import OrganizationFixture
@@ -100,17 +100,23 @@ async def test_each_entry_stores_what_its_resolution_says(database: Database, fo
 
 
 @pytest.mark.guarantee("I5")
-async def test_an_excess_is_paid_by_the_operator_and_counted(database: Database) -> None:
+async def test_an_excess_is_paid_by_the_operator_counted_and_logged(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     tasks = Tasks()
     batcher = new_batcher(database, tasks)
     hold = (await new_payer(database, credit=1_000)).hold(70)
-    before = paid(OperatorPays.ABOVE_HOLD)
+    before, excess_before = paid(OperatorPays.ABOVE_HOLD), counted(EXCESS)
     await batcher.admit(hold, wait_max=WAIT_MAX)
 
     await batcher.resolve(ended(hold, delivered_tokens=9, excess_pico_usd=PicoUsd(20)))
 
     assert await stored(database, hold) == (9, False, "above_hold")
     assert paid(OperatorPays.ABOVE_HOLD) - before == 1
+    assert counted(EXCESS) - excess_before == 20
+    assert [record.msg for record in caplog.records if record.levelname == "ERROR"] == [
+        "charge_exceeds_hold"
+    ]
 
 
 async def test_a_resolution_that_comes_too_late_is_not_counted(database: Database) -> None:

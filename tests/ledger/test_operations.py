@@ -10,6 +10,7 @@ from tests.identity.audit_rows import audit_rows
 from tests.identity.measures import counted
 from tests.ledger.direct_ledger import CREDIT, DirectLedger, open_ledger
 from tests.ledger.invariants import assert_conserved
+from tests.ledger.money import EXCESS
 from tests.ledger.past import days_ago, enter_past
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import GrantId, ProjectKeyId, ReservationId, time_ordered_uuid
@@ -22,8 +23,6 @@ from tollhouse.ledger.errors import (
     SpenderNotFound,
 )
 from tollhouse.ledger.types import Charge, GrantKind, Hold, Resolution, ResolutionResult
-
-EXCESS = 'tollhouse_operator_pays_pico_usd_total{account="excess"}'
 
 
 @pytest.fixture

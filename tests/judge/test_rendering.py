@@ -1,10 +1,12 @@
 """The content stays between its delimiters, and the question follows it."""
 
 import json
+from uuid import uuid4
 
 import pytest
 
-from tests.judge.cases import PROFILE, question_of, saying
+from tests.judge.cases import PROFILE, question_of, saying, subject_of
+from tollhouse.base.ids import OrganizationId
 from tollhouse.evaluation.judge import prompts
 from tollhouse.evaluation.types import JudgeQuestion, PromptOrder
 
@@ -93,6 +95,17 @@ def test_the_fence_follows_from_how_a_conversation_begins() -> None:
     assert short.digest != longer.digest
     assert other.delimiter != short.delimiter
     assert short.cache_salt == longer.cache_salt == other.cache_salt
+
+
+@pytest.mark.guarantee("T38")
+def test_two_organizations_share_nothing_that_a_judge_could_cache_by() -> None:
+    content = saying("How is it baked?")
+    one, other = (subject_of(content, OrganizationId(uuid4())).request_keys for _ in range(2))
+
+    assert one.delimiter != other.delimiter
+    assert one.affinity != other.affinity
+    assert one.digest != other.digest
+    assert one.cache_salt != other.cache_salt
 
 
 def test_estimates_grow_with_the_question() -> None:

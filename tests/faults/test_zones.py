@@ -14,8 +14,9 @@ from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 DAY_SECONDS = 86_400
-# Where summer time is in force, where the day is another one, and where it moves by half an hour.
-ZONES = ("America/New_York", "Pacific/Kiritimati", "Australia/Lord_Howe")
+# Where summer time is in force, where it moves by half an hour, and two that make one sure: at any
+# hour, it is another day than in UTC in one of them.
+ZONES = ("America/New_York", "Australia/Lord_Howe", "Pacific/Kiritimati", "Pacific/Pago_Pago")
 
 
 @pytest.fixture(params=ZONES)

@@ -226,6 +226,7 @@ async def test_a_refusal_that_says_nothing_readable_is_a_refusal(
     assert (await failure(backend)).message == "The backend refused the request."
 
 
+@pytest.mark.guarantee("T30")
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [

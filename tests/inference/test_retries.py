@@ -98,6 +98,7 @@ async def paid(deployment: Deployment, requests: int) -> int:
     return int(tokens) * COMPLETION_PICO_USD
 
 
+@pytest.mark.guarantee("T32")
 @pytest.mark.parametrize(("max_retries", "times"), [(0, 1), (1, 2), (2, 3)])
 async def test_every_attempt_that_times_out_at_the_client_is_paid(
     deployment: Deployment, max_retries: int, times: int

@@ -12,9 +12,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from tools import long_runs
+from tools.long_runs import LongRun
 from tools.reference.tables import code, table
 
 ROOT = Path(__file__).parents[2]
@@ -24,13 +27,20 @@ MARK = "pytest.mark.guarantee"
 DEFAULT = re.compile(r'int\(os\.environ\.get\("(TOLLHOUSE_\w+)", "(\d+)"\)\)')
 FULL = re.compile(r"(TOLLHOUSE_\w+)=(\d+)")
 IMPORTED = re.compile(r"^from (tests[\w.]*) import (\w+)", re.MULTILINE)
+OWN_COMMANDS: dict[str, tuple[str, Literal["seconds", "cases"]]] = {
+    "TOLLHOUSE_FUZZ_SECONDS": ("python -m tests.fuzz", "seconds"),
+    "TOLLHOUSE_SIMULATION_EVERY": ("python -m tests.simulation run", "cases"),
+    "TOLLHOUSE_SIMULATION_SEEDS": ("python -m tests.simulation run", "cases"),
+}
+"""Counts whose long runs have a command of their own, and what is its size."""
 HEAD = """\
 # Guarantees and their tests
 
 What Tollhouse promises, and the files of the tests that prove it: those marked with, say,
 `guarantee("T1")`. CI runs them all. A size is the count in CI → the full one of tests that take it
 from the environment. `TOLLHOUSE_KILLS=1000 .venv/bin/pytest tests/faults/test_many_kills.py` runs
-one in full, `make test-long` all; `docs/evidence/long-runs.jsonl` records such runs.
+one in full, `make test-long` all; `docs/evidence/long-runs.jsonl` records such runs. *No run* means
+that it has none of this size without a finding.
 """
 
 
@@ -117,7 +127,8 @@ def _sizes(path: Path) -> Iterator[str]:
     texts = [_text(module.with_suffix(".py")) for module in modules]
     for name, default in DEFAULT.findall("".join([text, *texts])):
         if (full := _full_size(path, name)) is not None:
-            yield f"{code(name)} {int(default):,} → {full:,}"
+            lacking = "" if is_recorded(path, name, full, long_runs.read()) else " (no run)"
+            yield f"{code(name)} {int(default):,} → {full:,}{lacking}"
 
 
 def _text(path: Path) -> str:
@@ -126,11 +137,29 @@ def _text(path: Path) -> str:
 
 def _full_size(path: Path, name: str) -> int | None:
     """Return a count of a file in `make test-long`, or None if it does not run the file with it."""
-    for command in _long_commands():
-        targets = [ROOT / word for word in command.split() if word.startswith("tests/")]
-        sizes = dict(FULL.findall(command))
-        if name in sizes and any(path.is_relative_to(target) for target in targets):
-            return int(sizes[name])
+    return next(
+        (size for command in _long_commands() if (size := _size_in(command, path, name))), None
+    )
+
+
+def is_recorded(path: Path, name: str, size: int, runs: Iterable[LongRun]) -> bool:
+    """Whether a run of the file with a count of this size, or more, found nothing."""
+    return any(_size_of(run, path, name) >= size for run in runs if not run.findings)
+
+
+def _size_of(run: LongRun, path: Path, name: str) -> int:
+    command, measure = OWN_COMMANDS.get(name, (None, "cases"))
+    if command is not None and run.command.startswith(command):
+        return getattr(run, measure)
+    return _size_in(run.command, path, name) or 0
+
+
+def _size_in(command: str, path: Path, name: str) -> int | None:
+    """Return a count that a command runs a file of tests with, or None."""
+    targets = [ROOT / word for word in command.split() if word.startswith("tests/")]
+    sizes = dict(FULL.findall(command))
+    if name in sizes and any(path.is_relative_to(target) for target in targets):
+        return int(sizes[name])
     return None
 
 

@@ -26,6 +26,7 @@ STYLE: Final = (
 )
 SOAK_PANELS: Final = {
     "rss_megabytes": "memory of each worker, MB",
+    "blocks": "its allocated objects",
     "descriptors": "its open descriptors",
     "tasks": "its tasks",
     "p99_ms": "p99 of a plain request, ms",
@@ -122,7 +123,7 @@ def _kill_row(rounds: Sequence[kills.KillRound]) -> str:
 
 def _soak_row(result: SoakResult) -> str:
     slopes = [worker.slopes["rss_megabytes"] for worker in result.workers]
-    memory = ", ".join(f"{each.per_hour:+g} ± {each.error:g}" for each in slopes if each)
+    memory = ", ".join(f"{each.per_hour:+.1f} ± {each.error:.1f}" for each in slopes if each)
     money = result.settlement
     return (
         f"| `make soak` | {result.seconds / 60:.0f} minutes at {result.offered_per_second:g}/s,"

@@ -54,7 +54,7 @@ POLICY_OPERATIONS: Operations = {
     "testPolicy": ("POST", MANAGE + "/policies/{id}/test", {"text": "Some text."}),
 }
 ADMIN_KEY_OPERATIONS: Operations = {
-    "deleteAdminKey": ("DELETE", GIVEN + "/admin_api_keys/{id}", None),
+    "revokeAdminKey": ("DELETE", GIVEN + "/admin_api_keys/{id}", None),
     "narrowAdminKey": ("POST", MANAGE + "/admin_api_keys/{id}/narrow", BODIES["narrowAdminKey"]),
 }
 _ALERT = MANAGE + "/alert_subscriptions/{id}"

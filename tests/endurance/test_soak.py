@@ -92,8 +92,9 @@ def test_memory_that_grows_by_more_than_its_bar_is_a_fault(
 
 
 def test_a_slope_whose_error_exceeds_the_bar_is_unclear() -> None:
-    slopes = {"rss_megabytes": Slope(per_hour=0.0, error=2.0)}
-    result = soaked([WorkerFigures(slopes=slopes, series={})])
+    unsure = WorkerFigures(slopes={"rss_megabytes": Slope(per_hour=0.0, error=2.0)}, series={})
+
+    result = soaked([unsure])
 
     assert result.faults == []
     assert len(result.unclear) == 1

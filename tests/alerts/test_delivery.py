@@ -77,6 +77,7 @@ async def test_a_failed_attempt_is_repeated_with_the_same_id_and_body(
     assert len({(got.id, got.body) for got in receiver.received}) == 1
 
 
+@pytest.mark.clock
 @pytest.mark.parametrize(
     ("answer", "error"),
     [

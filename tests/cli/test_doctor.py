@@ -126,6 +126,7 @@ async def test_a_pooler_in_transaction_mode_is_a_failure(
     assert "transaction mode" in finding["remedy"]
 
 
+@pytest.mark.clock
 def test_what_a_purge_has_left_and_a_stranger_on_our_port_are_failures(
     patient: Operator, database_url: str
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     assert "warning" not in found
 
 
+@pytest.mark.clock
 def test_the_master_secret_is_rotated_on_a_running_service(patient: Operator) -> None:
     _, _, section = read("docs/guides/operating-keys.md").partition("## Rotate the master secret\n")
     rotate, reload, status, remove, reload_again, last = scripts(section.partition("\n## ")[0])

@@ -23,6 +23,7 @@ from bench.support.customers import BenchSetup, prepared
 from bench.support.interpreters import REPOSITORY, Interpreter
 from bench.support.load import Target
 from bench.support.open_loop import OpenLoad, percentile
+from tests.endurance.stolen import stolen_share, ticks
 from tests.identity.waiting import until
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.tasks import Tasks
@@ -60,6 +61,7 @@ async def measure_overload(setup: BenchSetup, folder: Path, *, seconds: float) -
         seconds=seconds,
         connections=CONNECTIONS,
     )
+    ticks_before = ticks()
     administrator = Administrator(target.port, (await setup.org.admin_key()).value)
     tasks = Tasks()
     administering = tasks.start("administrator", administrator.run())
@@ -70,6 +72,7 @@ async def measure_overload(setup: BenchSetup, folder: Path, *, seconds: float) -
         usual_p99_ms=percentile(usual_ms, 0.99),
         at_end=administering.cancel,
     )
+    stolen = stolen_share(ticks_before, ticks())
     by_status = found["by_status"]
     admitted, shed = by_status[OK], by_status.get(OVERLOADED, {"count": 0})
     kept_share = admitted["per_second"] / best
@@ -84,6 +87,7 @@ async def measure_overload(setup: BenchSetup, folder: Path, *, seconds: float) -
         "shed": shed,
         "sent_late_ms_max": round(found["late_ms_max"]),
         "generator_processors": round(found["processor_seconds"] / found["seconds"], 2),
+        "stolen_share": stolen,
         "other_statuses": sorted(by_status.keys() - {OK, OVERLOADED}),
         "recovery_seconds": round(recovery_seconds, 2),
         "administration": administrator.figures(),

@@ -127,9 +127,10 @@ def _soak_row(result: SoakResult) -> str:
     money = result.settlement
     return (
         f"| `make soak` | {result.seconds / 60:.0f} minutes at {result.offered_per_second:g}/s,"
-        f" {sum(result.restarts.values())} restarts | memory of each worker {memory} MB an hour;"
-        f" {money.posted:,} charges, {money.estimated:,} of them estimated, {money.written_off}"
-        f" written off, {len(money.faults)} wrong; {result.workers_died} workers died |"
+        f" {sum(result.restarts.values())} restarts{_stolen([result.stolen_share])} | memory of"
+        f" each worker {memory} MB an hour; {money.posted:,} charges, {money.estimated:,} of them"
+        f" estimated, {money.written_off} written off, {len(money.faults)} wrong;"
+        f" {result.workers_died} workers died |"
     )
 
 
@@ -139,11 +140,20 @@ def _overload_row(rounds: Sequence[dict[str, Any]]) -> str:
     administration = [each["administration"] for each in rounds]
     served, refused = (sum(each[name] for each in administration) for name in ("served", "refused"))
     offered = statistics.median(each["offered_per_second"] for each in rounds)
+    stolen = _stolen([each.get("stolen_share") for each in rounds])
     return (
-        f"| `make overload` | {len(rounds)} minutes at {offered:,.0f}/s | kept {kept:.0%} of the"
-        f" peak, p99 of a refusal {shed:g} ms (medians); administration served {served:,}"
+        f"| `make overload` | {len(rounds)} minutes at {offered:,.0f}/s{stolen} | kept {kept:.0%}"
+        f" of the peak, p99 of a refusal {shed:g} ms (medians); administration served {served:,}"
         f" times, refused {refused:,} |"
     )
+
+
+def _stolen(shares: Sequence[float | None]) -> str:
+    """Say how much processor time the host gave to others, if every round recorded it."""
+    known = [share for share in shares if share is not None]
+    if not known or len(known) < len(shares):
+        return ""
+    return f", {statistics.mean(known):.1%} of processor time stolen by the host"
 
 
 def write() -> None:

@@ -32,6 +32,7 @@ from tests.endurance.numbered import (
     numbered,
 )
 from tests.endurance.stage import UNRESOLVED, EnduranceStage
+from tests.endurance.stolen import stolen_share, ticks
 from tests.endurance.watched import PROBE, Sample
 from tests.faults.test_many_kills import decide, insist, reap
 from tests.hostile.customers import Customer, new_customer
@@ -110,6 +111,8 @@ class SoakResult:
     workers: list[WorkerFigures]
     settlement: Settlement
     workers_died: int
+    stolen_share: float | None = None
+    """The processor time that the host gave to others; earlier runs did not record it."""
 
     @property
     def faults(self) -> list[str]:
@@ -314,7 +317,7 @@ async def soak(
     traffic, restarts = SoakTraffic(stage, customers, chance), Restarts(stage)
     capacity = await traffic.saturate(saturate_seconds)
     offered = max(capacity / 2, OFFERED_MIN)
-    begun_at = time.time()
+    begun_at, ticks_before = time.time(), ticks()
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(stage.service.base_url, connector=connector) as session:
         administrators = [
@@ -333,6 +336,7 @@ async def soak(
                 await restarts.are_all_done.wait()
         await restarts.finish()
         await traffic.finish()
+    stolen = stolen_share(ticks_before, ticks())
     # Written at once: what follows reads every entry, and may fail.
     workers = worker_figures(folder, since=begun_at, until=begun_at + seconds)
     for worker in workers:
@@ -363,6 +367,7 @@ async def soak(
         workers=workers,
         settlement=await settlement(stage.database, organizations, stage.log, traffic.answers),
         workers_died=stage.service.log().count('"worker_died"'),
+        stolen_share=stolen,
     )
 
 

@@ -41,6 +41,7 @@ async def test_mixed_traffic_over_restarts_is_settled_exactly(tmp_path: Path) ->
     assert result.workers_died == 0
     assert result.settlement.answered > 0
     assert set(result.restarts) == {"redis", "engine", "postgresql"}
+    assert result.stolen_share is not None
 
 
 async def test_a_run_ends_as_soon_as_a_part_of_it_fails() -> None:

@@ -55,6 +55,8 @@ class ModelHold:
     hold: Hold
     worker: int
     state: State
+    minimum: int = 0
+    """What a worker proved before it gave the hold up."""
 
     @property
     def amount(self) -> int:
@@ -105,6 +107,12 @@ class ModelLedger:
             self._charge(held.hold, posted)
             self.written_off_unknown += held.amount - posted
         return outcome
+
+    def prove(self, reservation_id: UUID, minimum: int) -> None:
+        """Mark a hold that has not ended; the newest minimum counts."""
+        held = self.holds[reservation_id]
+        if held.state in (State.OPEN, State.UNSETTLED):
+            held.state, held.minimum = State.UNSETTLED, minimum
 
     def mark(self, reservation_id: UUID) -> None:
         self.holds[reservation_id].state = State.UNSETTLED

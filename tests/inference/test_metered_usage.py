@@ -21,9 +21,13 @@ def report(**usage: object) -> dict[str, Any]:
     return {"choices": [], "usage": usage}
 
 
-def ended_by(*records: dict[str, Any], is_complete: bool) -> tuple[int, int, bool]:
+def ended_by(
+    *records: dict[str, Any], is_complete: bool, has_continuous_usage: bool = False
+) -> tuple[int, int, bool]:
     """Prompt and output tokens that are charged, and whether they are an estimate."""
-    meter = Meter(prompt_characters=PROMPT_CHARACTERS, bound=BOUND)
+    meter = Meter(
+        prompt_characters=PROMPT_CHARACTERS, bound=BOUND, has_continuous_usage=has_continuous_usage
+    )
     meter.see([msgspec.convert(record, UpstreamChunk) for record in records])
     metered = meter.usage(is_complete=is_complete)
     usage = metered.usage
@@ -64,6 +68,24 @@ def test_each_form_of_report_is_charged_by_how_the_answer_ended(
     assert ended_by(*records, is_complete=True) == complete
     # A caller who leaves and a backend that fails are alike here: the report is not the last word.
     assert ended_by(*records, is_complete=False) == broken_off
+
+
+@pytest.mark.parametrize(
+    ("records", "broken_off"),
+    [
+        pytest.param(MISSING, COUNTED, id="missing"),
+        pytest.param(EARLY, (7, 20, True), id="early zero"),
+        pytest.param(MIDWAY, (7, 40, True), id="midway"),
+        pytest.param(ZERO, COUNTED, id="zero for text"),
+        pytest.param(BELOW, (7, 12, False), id="below the count"),
+        pytest.param(WITH_CHOICE, (7, 12, False), id="with the choice"),
+        pytest.param((*WITH_CHOICE, TEXT), (7, 40, True), id="text after it"),
+    ],
+)
+def test_an_engine_that_reports_with_all_text_is_believed_also_midway(
+    records: tuple[dict[str, Any], ...], broken_off: tuple[int, int, bool]
+) -> None:
+    assert ended_by(*records, is_complete=False, has_continuous_usage=True) == broken_off
 
 
 def test_what_is_reported_above_the_bound_is_kept_beside_the_charge() -> None:

@@ -14,6 +14,7 @@ PATH = "/v1/chat/completions"
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 BOUND = 200
 EVENTS = 6
+WORD_CHARACTERS = 40
 LARGE = 50
 """More tokens than the text has characters by four, and below the bound."""
 
@@ -102,3 +103,26 @@ async def test_a_caller_who_leaves_after_a_report(deployment: Deployment, name: 
         assert tokens_of(len(received)) <= output_tokens <= tokens_of(len(TEXT))
     else:
         assert output_tokens == expected
+
+
+async def test_a_caller_who_leaves_pays_by_the_count_that_came_with_the_text(
+    deployment: Deployment,
+) -> None:
+    """Its words are longer than four characters, so that the gateway would count more."""
+    long_words = UpstreamScript(
+        tokens=LARGE, word_characters=WORD_CHARACTERS, cut=Cut(how="stall", after=EVENTS)
+    )
+    deployment.upstream.queue(long_words)
+    received = ""
+    async with deployment.customer() as client:
+        asked = chat(stream=True, max_tokens=BOUND)
+        async with client.stream("POST", PATH, json=asked) as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    received += content([json.loads(line.removeprefix("data: "))])
+                if len(received) >= 2 * WORD_CHARACTERS:
+                    break
+
+    output_tokens = await charged(deployment)
+    assert len(received) // WORD_CHARACTERS <= output_tokens <= EVENTS
+    assert output_tokens < tokens_of(len(received))

@@ -36,12 +36,14 @@ class MeteredUsage(Struct, frozen=True, kw_only=True):
 
     `usage` lies within the bound that was held for. `used` is the same before the bound cut it:
     the operator pays the difference. `is_estimated` says that the gateway counted part of it,
-    because the engine did not report it or reported less than it had sent.
+    because the engine did not report it or reported less than it had sent. If the output is
+    reported, it may be less than what the gateway counted by the length of the text.
     """
 
     usage: Usage
     used: Usage
     is_estimated: bool
+    is_output_reported: bool
 
 
 def finish_of(metered: MeteredUsage, *, at: datetime) -> Finish:
@@ -50,11 +52,17 @@ def finish_of(metered: MeteredUsage, *, at: datetime) -> Finish:
 
 
 class Meter:
-    """Counts everything that comes from the backend, before the caller receives it."""
+    """Counts everything that comes from the backend, before the caller receives it.
 
-    def __init__(self, *, prompt_characters: int, bound: TokenBound) -> None:
+    `has_continuous_usage` says that the engine reports its usage with all text that it sends.
+    """
+
+    def __init__(
+        self, *, prompt_characters: int, bound: TokenBound, has_continuous_usage: bool = False
+    ) -> None:
         self._prompt_characters = prompt_characters
         self._bound = bound
+        self._has_continuous_usage = has_continuous_usage
         self._output = OutputCount(
             choice_tokens_max=bound.output_tokens,
             tokens_max=bound.output_tokens * bound.completions,
@@ -128,7 +136,8 @@ class Meter:
     def usage(self, *, is_complete: bool) -> MeteredUsage:
         """Return the usage to charge: the reported one, or the counted one without a report.
 
-        It is the larger of both, unless the report came at the end of a complete answer.
+        It is the larger of both, unless the report came at the end of a complete answer, or
+        with the last text of an engine that reports continuously.
         """
         reports = [*self._by_choice.values(), *([self._total] if self._total else ())]
         prompt_tokens = cached_tokens = cache_write_tokens = 0
@@ -139,7 +148,7 @@ class Meter:
                 cache_write_tokens = max(cache_write_tokens, details.cache_write_tokens or 0)
         reported = self._reported_output()
         completion_tokens = self._output_to_charge(reported, is_complete=is_complete)
-        is_prompt_known = prompt_tokens > 0
+        is_prompt_known, is_output_reported = prompt_tokens > 0, completion_tokens == reported
         prompt_tokens = prompt_tokens or self._estimated_prompt()
         if cached_tokens or cache_write_tokens:
             cached_tokens = min(cached_tokens, prompt_tokens)
@@ -155,13 +164,14 @@ class Meter:
         return MeteredUsage(
             usage=pricing.within(used, self._bound),
             used=used,
-            is_estimated=not is_prompt_known or completion_tokens != reported,
+            is_estimated=not is_prompt_known or not is_output_reported,
+            is_output_reported=is_output_reported,
         )
 
     def _output_to_charge(self, reported: int | None, *, is_complete: bool) -> int:
         if reported is None:
             return self.counted_output_tokens()
-        if is_complete and not self._unreported_choices:
+        if (is_complete or self._has_continuous_usage) and not self._unreported_choices:
             return reported
         return max(reported, self.counted_output_tokens())
 

@@ -111,7 +111,13 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
 
     def new_meter(self) -> Meter:
         """Return a meter for an answer of the present candidate."""
-        return Meter(prompt_characters=self.prompt_characters, bound=self.candidate.bound)
+        return Meter(
+            prompt_characters=self.prompt_characters,
+            bound=self.candidate.bound,
+            has_continuous_usage=(
+                "continuous_usage_stats" in self.candidate.resolved.backend.takes
+            ),
+        )
 
     def name_model(self) -> None:
         """Tell the encoder and the record of the request which model answers."""

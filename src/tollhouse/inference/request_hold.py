@@ -300,7 +300,7 @@ class RequestHold(Struct, kw_only=True):
         )
         if metered.is_estimated:
             metrics.usage_estimated(self.resolved.model.backend)
-        if is_complete:
+        if metered.is_output_reported:
             delivered_tokens = min(delivered_tokens, charge.output_tokens)
         self.trace.charged(charge, is_estimated=metered.is_estimated)
         return Resolution(
@@ -355,6 +355,8 @@ class RequestHold(Struct, kw_only=True):
             minimum, _ = pricing.charge(
                 self.resolved.prices, metered.usage, self.hold.amount_pico_usd, used=metered.used
             )
+        if metered.is_output_reported:
+            delivered_tokens = min(delivered_tokens, minimum.output_tokens)
         self.trace.left_unsettled(is_estimated=metered.is_estimated)
         self.batcher.leave_unsettled(
             Resolution(

@@ -138,9 +138,9 @@ REFUSED: tuple[tuple[str, Any, str], ...] = (
     ("service_tier", "flex", "service_tier"),
     ("prompt_cache_retention", "24h", "prompt_cache_retention"),
     ("web_search_options", {}, "web_search_options"),
-    ("reasoning_effort", "low", "reasoning"),
-    ("reasoning", {"enabled": True}, "reasoning"),
-    ("thinking", True, "reasoning"),
+    ("reasoning_effort", "low", "reasoning_effort"),
+    ("reasoning", {"enabled": True}, "reasoning.enabled"),
+    ("thinking", True, "thinking"),
     ("audio", {"voice": "alloy", "format": "wav"}, "audio"),
     ("modalities", ["text", "audio"], "modalities"),
 )

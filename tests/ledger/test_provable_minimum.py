@@ -1,6 +1,7 @@
 """An unsettled hold whose worker had counted something is charged that, and never a zero."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,27 @@ async def test_it_is_posted_when_nothing_more_is_learned(ledger: DirectLedger) -
         "  FROM ledger_entries WHERE phase = 1"
     )
     assert [tuple(row) for row in stored] == [(7, 7, True, None)]
+    await assert_conserved(ledger.org.database)
+
+
+async def test_its_cache_writes_are_counted_beside_minimums_without_them(
+    ledger: DirectLedger,
+) -> None:
+    """Cache writes have a line item of their own; the costs of the input contain them."""
+    written = replace(COUNTED, cache_write_tokens=2, cache_write_pico_usd=PicoUsd(6))
+    for charge in (written, COUNTED):
+        minimum = replace(minimum_of(await ledger.hold(100)), charge=charge)
+        await provable.record(ledger.org.database, minimum)
+
+    await let_decision_come(ledger)
+    await reaper.run(ledger.org.database)
+
+    for table in ("ledger_entries", "cost_daily", "cost_hourly"):
+        (sums,) = await ledger.org.database.fetch_all(
+            "SELECT sum(input_tokens), sum(input_pico), sum(cache_write_tokens),"  # noqa: S608 - our own tables
+            f" sum(cache_write_pico) FROM {table}"
+        )
+        assert tuple(map(int, sums)) == (6, 20, 2, 6)
     await assert_conserved(ledger.org.database)
 
 

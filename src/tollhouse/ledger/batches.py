@@ -46,6 +46,7 @@ _ADMIT_ONE: Final = """
 """
 _SETTLE_ONE: Final = "SELECT ledger_settle_one($1) AS code"
 _SETTLE: Final = "SELECT outcome FROM ledger_settle_batch($1, false)"
+_SETTLE_WRITTEN: Final = "SELECT outcome FROM ledger_settle_written($1, $2, $3, $4, false)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,11 +87,11 @@ async def apply(  # all organizations: items of one, or independent items of man
     settled = list(map(_resolution_row, resolutions))
     admitted = list(map(hold_row, holds))
     models = list(map(_model_of, resolutions))
-    written = [resolution.charge.cache_write_tokens for resolution in resolutions]
+    written = list(map(_written_of, resolutions))
     rest = instance_id, is_retry
     match len(settled), len(admitted):
         case _ if any(written):
-            written_pico = [resolution.charge.cache_write_pico_usd for resolution in resolutions]
+            written_pico = list(map(_written_pico_of, resolutions))
             rows = await database.fetch_all(
                 _APPLY_WRITTEN,
                 *(settled, skips_locked, admitted, *rest, models, written, written_pico),
@@ -117,11 +118,20 @@ async def apply(  # all organizations: items of one, or independent items of man
 
 async def settle(tx: Transaction, resolutions: Sequence[Resolution]) -> list[ResolutionResult]:
     """Resolve holds in the caller's transaction, outside the inference path."""
-    rows = await tx.fetch_all(_SETTLE, [_resolution_row(resolution) for resolution in resolutions])
+    settled = list(map(_resolution_row, resolutions))
+    written = list(map(_written_of, resolutions))
+    if any(written):
+        models, written_pico = map(_model_of, resolutions), map(_written_pico_of, resolutions)
+        amounts = list(models), written, list(written_pico)
+        rows = await tx.fetch_all(_SETTLE_WRITTEN, settled, *amounts)
+    else:
+        rows = await tx.fetch_all(_SETTLE, settled)
     return [ResolutionResult(row["outcome"]) for row in rows]
 
 
 _model_of: Final = attrgetter("model")
+_written_of: Final = attrgetter("charge.cache_write_tokens")
+_written_pico_of: Final = attrgetter("charge.cache_write_pico_usd")
 
 
 def _resolution_row(resolution: Resolution) -> tuple[object, ...]:

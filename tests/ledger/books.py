@@ -6,10 +6,11 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, TypeVar
+from uuid import UUID
 
 from tests.ledger.direct_ledger import DirectLedger
 from tests.ledger.invariants import assert_conserved
-from tests.ledger.model import ORDER, Refusal, Window, is_kept
+from tests.ledger.model import ORDER, Charged, Refusal, Window, is_kept
 from tests.ledger.sending import send
 from tests.support import databases
 from tests.support.gateway import settings_for
@@ -172,6 +173,27 @@ class Books:
             self.org.organization_id,
         )
         return {ReservationId(row["reservation_id"]): row["held_pico"] for row in rows}
+
+    async def charges(self, holds: Collection[UUID]) -> dict[UUID, Charged]:
+        """Return what was charged for those of the holds that cost or might have cost something."""
+        rows = await self.org.database.fetch_all(
+            """
+            SELECT reservation_id, model, cache_write_tokens, cache_write_pico
+              FROM ledger_entries
+             WHERE organization_id = $1
+               AND reservation_id = ANY($2)
+               AND phase = 1
+               AND kind <> 'void'
+            """,
+            self.org.organization_id,
+            list(holds),
+        )
+        return {
+            row["reservation_id"]: Charged(
+                row["model"], row["cache_write_tokens"], row["cache_write_pico"]
+            )
+            for row in rows
+        }
 
 
 async def _outcome(batcher: Batcher, end: Resolution) -> ResolutionResult | None:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import Enum, auto
+from typing import NamedTuple
 from uuid import UUID
 
 from tollhouse.ledger.types import CapId, CapScope, Hold, Period, ResolutionResult
@@ -40,6 +41,14 @@ class Refusal:
     held: int
 
 
+class Charged(NamedTuple):
+    """What an entry says of a charge beside its amount: who answered, and what was cached."""
+
+    model: str
+    cache_write_tokens: int = 0
+    cache_write_pico: int = 0
+
+
 def is_kept(window: Window, today: date) -> bool:
     """Whether it is a long window, or a day or week that has not ended or the one before."""
     _, _, period, start = window
@@ -57,6 +66,7 @@ class ModelHold:
     state: State
     minimum: int = 0
     """What a worker proved before it gave the hold up."""
+    charged: Charged | None = None
 
     @property
     def amount(self) -> int:
@@ -113,6 +123,11 @@ class ModelLedger:
         held = self.holds[reservation_id]
         if held.state in (State.OPEN, State.UNSETTLED):
             held.state, held.minimum = State.UNSETTLED, minimum
+
+    def charges(self) -> dict[UUID, Charged]:
+        """Return what was charged, by hold."""
+        found = self.holds.items()
+        return {number: held.charged for number, held in found if held.charged is not None}
 
     def mark(self, reservation_id: UUID) -> None:
         self.holds[reservation_id].state = State.UNSETTLED

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -21,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from tests.ledger.books import Library, library
-from tests.ledger.model import ModelHold, ModelLedger, Refusal, State
+from tests.ledger.model import Charged, ModelHold, ModelLedger, Refusal, State
 from tests.ledger.past import days_ago, enter_past
 from tests.support import seeds
 from tests.support.spending import WAIT_MAX
@@ -107,7 +108,11 @@ ENDED = Refusal(None, 0, 0)
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """One organization, and one worker at a time."""
+    """One organization, and one worker at a time.
+
+    Only some catalogs have prices for cache writes, or fallbacks: the ledger has functions of its
+    own for ends with either, and each must be tried.
+    """
 
     library: ClassVar[Library]
     steps_taken: ClassVar[int] = 0
@@ -119,11 +124,16 @@ class LedgerMachine(RuleBasedStateMachine):
         self.places = self.books.places()
         self.instance_id, self.batcher = self.books.worker()
         self.workers = 1
+        self.has_cache_writes = self.has_fallbacks = False
         self.grant(FIRST_GRANT)
 
     def teardown(self) -> None:
         org = self.books.org
         assert self.library.do(verification.verify(org.database, org.organization_id)) == []
+
+    @initialize(has_cache_writes=st.booleans(), has_fallbacks=st.booleans())
+    def load_catalog(self, *, has_cache_writes: bool, has_fallbacks: bool) -> None:
+        self.has_cache_writes, self.has_fallbacks = has_cache_writes, has_fallbacks
 
     @rule(amount=GRANTS)
     def grant(self, amount: int) -> None:
@@ -220,6 +230,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.model.mark(held.hold.reservation_id)
         else:
             assert self.model.write_off(held.hold.reservation_id) is ResolutionResult.NOW
+            held.charged = Charged(held.hold.model)
 
     @precondition(_has_unsettled)
     @rule(back=BACK)
@@ -237,7 +248,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """A worker gives a hold up with what it has counted, perhaps when it has ended."""
         held = self._last(back, state)
         counted = replace(
-            _posted(held.hold, min(amount, held.amount)),
+            self._posted(held.hold, min(amount, held.amount)),
             kind=ResolutionKind.WRITE_OFF,
             delivered_tokens=2,
             is_estimated=True,
@@ -251,11 +262,10 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(back=BACK, amount=AMOUNTS)
     def settle_late(self, back: int, amount: int) -> None:
         held = self._last(back, State.UNSETTLED)
-        (outcome,), _ = self.library.do(
-            self.books.at_once(self.batcher, [_posted(held.hold, amount)], [])
-        )
+        end = self._posted(held.hold, amount)
+        (outcome,), _ = self.library.do(self.books.at_once(self.batcher, [end], []))
         assert outcome is ResolutionResult.NOW
-        self.model.settle(held.hold.reservation_id, amount)
+        self._end_in_model(held, amount, end)
 
     @precondition(_has_holds)
     @rule(
@@ -276,6 +286,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert was_decided == (held.state is State.UNSETTLED)
         if was_decided:
             self._end_in_model(held, amount)
+            held.charged = None if amount is None else Charged(held.hold.model)
 
     @rule(key=KEYS, days=PAST_DAYS, amount=AMOUNTS)
     def backfill(self, key: int, days: int, amount: int) -> None:
@@ -295,6 +306,8 @@ class LedgerMachine(RuleBasedStateMachine):
             held.hold.reservation_id: held.amount for held in self.in_state(State.UNSETTLED)
         }
         assert self.library.do(self.books.unsettled()) == unsettled
+        charges = self.library.do(self.books.charges(self.model.holds))
+        assert charges == self.model.charges()
 
     def in_state(self, state: State) -> list[ModelHold]:
         """Newest last."""
@@ -312,12 +325,17 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def _at_once(self, ends: Sequence[End], wanted: Sequence[Wanted]) -> None:
         ending = [self._last(end.back, end.state) for end in ends]
-        resolutions = [_resolution(held.hold, end) for held, end in zip(ending, ends, strict=True)]
+        resolutions = [
+            self._resolution(held.hold, end) for held, end in zip(ending, ends, strict=True)
+        ]
         holds = [self._hold(one) for one in wanted]
 
         outcomes, refusals = self.library.do(self.books.at_once(self.batcher, resolutions, holds))
 
-        expected = [self._expected(held, end) for held, end in zip(ending, ends, strict=True)]
+        expected = [
+            self._expected(held, end, resolution)
+            for held, end, resolution in zip(ending, ends, resolutions, strict=True)
+        ]
         assert outcomes == expected
         assert refusals == [self.model.admit(hold, self.workers) for hold in holds]
 
@@ -326,57 +344,68 @@ class LedgerMachine(RuleBasedStateMachine):
         self.library.do(self.books.let_decision_come(reservation_id))
         outcome = self.model.write_off(reservation_id, posted=held.minimum)
         assert outcome is ResolutionResult.NOW
+        # The fallback that had the proven usage is not known any more.
+        held.charged = _charged(held.hold, self._charge(held.minimum))
 
-    def _expected(self, held: ModelHold, end: End) -> ResolutionResult | None:
+    def _expected(
+        self, held: ModelHold, end: End, resolution: Resolution
+    ) -> ResolutionResult | None:
         """The database refuses a charge above its hold, and the hold stays as it is."""
         is_above = not end.is_cut and end.amount is not None and end.amount > held.amount
         if is_above and held.state is not State.REFUSED:
             return None
-        return self._end_in_model(held, end.amount)
+        return self._end_in_model(held, end.amount, resolution)
 
-    def _end_in_model(self, held: ModelHold, amount: int | None) -> ResolutionResult:
+    def _end_in_model(
+        self, held: ModelHold, amount: int | None, resolution: Resolution | None = None
+    ) -> ResolutionResult:
         reservation_id = held.hold.reservation_id
         if amount is None:
             return self.model.void(reservation_id)
-        return self.model.settle(reservation_id, amount)
+        result = self.model.settle(reservation_id, amount)
+        if result is ResolutionResult.NOW and resolution is not None:
+            held.charged = _charged(held.hold, resolution.charge, resolution.model)
+        return result
+
+    def _resolution(self, hold: Hold, end: End) -> Resolution:
+        model = end.model if self.has_fallbacks and end.amount is not None else None
+        if end.amount is not None and end.is_cut:
+            return replace(self._posted(hold, end.amount), model=model)
+        return Resolution(
+            organization_id=hold.organization_id,
+            reservation_id=hold.reservation_id,
+            admitted_day=hold.admitted_day,
+            kind=ResolutionKind.VOID if end.amount is None else ResolutionKind.POST,
+            charge=NOTHING if end.amount is None else self._charge(end.amount),
+            model=model,
+        )
+
+    def _posted(self, hold: Hold, amount: int) -> Resolution:
+        charged = min(amount, hold.amount_pico_usd)
+        return Resolution(
+            organization_id=hold.organization_id,
+            reservation_id=hold.reservation_id,
+            admitted_day=hold.admitted_day,
+            kind=ResolutionKind.POST,
+            charge=self._charge(charged),
+            excess_pico_usd=PicoUsd(amount - charged),
+        )
+
+    def _charge(self, amount: int) -> Charge:
+        """Half of it is input. If it is odd, half of the input may be written to the cache."""
+        is_written = self.has_cache_writes and amount % 2 == 1
+        return Charge(
+            input_tokens=2,
+            cache_write_tokens=int(is_written),
+            output_tokens=2,
+            input_pico_usd=PicoUsd(amount // 2),
+            cache_write_pico_usd=PicoUsd(amount // 4 if is_written else 0),
+            output_pico_usd=PicoUsd(amount - amount // 2),
+        )
 
 
-def _resolution(hold: Hold, end: End) -> Resolution:
-    if end.amount is not None and end.is_cut:
-        return replace(_posted(hold, end.amount), model=end.model)
-    return Resolution(
-        organization_id=hold.organization_id,
-        reservation_id=hold.reservation_id,
-        admitted_day=hold.admitted_day,
-        kind=ResolutionKind.VOID if end.amount is None else ResolutionKind.POST,
-        charge=NOTHING if end.amount is None else _charge(end.amount),
-        model=None if end.amount is None else end.model,
-    )
-
-
-def _posted(hold: Hold, amount: int) -> Resolution:
-    charged = min(amount, hold.amount_pico_usd)
-    return Resolution(
-        organization_id=hold.organization_id,
-        reservation_id=hold.reservation_id,
-        admitted_day=hold.admitted_day,
-        kind=ResolutionKind.POST,
-        charge=_charge(charged),
-        excess_pico_usd=PicoUsd(amount - charged),
-    )
-
-
-def _charge(amount: int) -> Charge:
-    """Half of it is input. If it is odd, half of the input was written to the cache."""
-    is_written = amount % 2 == 1
-    return Charge(
-        input_tokens=2,
-        cache_write_tokens=int(is_written),
-        output_tokens=2,
-        input_pico_usd=PicoUsd(amount // 2),
-        cache_write_pico_usd=PicoUsd(amount // 4 if is_written else 0),
-        output_pico_usd=PicoUsd(amount - amount // 2),
-    )
+def _charged(hold: Hold, charge: Charge, model: str | None = None) -> Charged:
+    return Charged(model or hold.model, charge.cache_write_tokens, charge.cache_write_pico_usd)
 
 
 @pytest.fixture(scope="module")

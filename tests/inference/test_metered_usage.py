@@ -43,6 +43,8 @@ FINAL = (TEXT, report(prompt_tokens=7, completion_tokens=30))
 BELOW = (TEXT, report(prompt_tokens=7, completion_tokens=12))
 ABOVE = (TEXT, report(prompt_tokens=70, completion_tokens=90))
 ZERO = (TEXT, report(prompt_tokens=0, completion_tokens=0))
+LOGPROBS = {"choices": [{"delta": {}, "logprobs": {"content": [{"token": "x"}] * 30}}]}
+"""Counts 30 tokens, more than its text."""
 WITH_CHOICE = ({**TEXT, "usage": {"prompt_tokens": 7, "completion_tokens": 12}},)
 
 
@@ -80,6 +82,7 @@ def test_each_form_of_report_is_charged_by_how_the_answer_ended(
         pytest.param(BELOW, (7, 12, False), id="below the count"),
         pytest.param(WITH_CHOICE, (7, 12, False), id="with the choice"),
         pytest.param((*WITH_CHOICE, TEXT), (7, 40, True), id="text after it"),
+        pytest.param((*WITH_CHOICE, LOGPROBS), (7, 30, True), id="log probabilities after it"),
     ],
 )
 def test_an_engine_that_reports_with_all_text_is_believed_also_midway(

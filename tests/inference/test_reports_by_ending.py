@@ -3,12 +3,17 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.inference.test_chat import records
-from tests.support.deployment import Deployment, chat
+from tests.support.deployment import MODEL, TAKES, Deployment, chat, model, open_deployment
+from tests.support.organization_fixture import OrganizationFixture
+from tests.support.redis_groups import free_ports
 from tollhouse.inference.meter import tokens_of
+from tollhouse.settings import Settings
 from tollhouse.testing.scripts import Cut, UpstreamScript
+from tollhouse.testing.upstream import ScriptedUpstream
 
 PATH = "/v1/chat/completions"
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -126,3 +131,47 @@ async def test_a_caller_who_leaves_pays_by_the_count_that_came_with_the_text(
     output_tokens = await charged(deployment)
     assert len(received) // WORD_CHARACTERS <= output_tokens <= EVENTS
     assert output_tokens < tokens_of(len(received))
+
+
+@pytest.mark.parametrize(("of_model", "of_fallback"), [(TAKES, []), ([], TAKES)])
+async def test_a_fallback_is_believed_by_what_its_own_backend_takes(
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    org: OrganizationFixture,
+    of_model: list[str],
+    of_fallback: list[str],
+) -> None:
+    (closed_port,) = free_ports(1)
+    nothing: dict[str, list[str]] = {"features": [], "sampling_parameters": []}
+    offered = msgspec.structs.replace(
+        settings,
+        backends={
+            "down": {"replicas": [f"http://127.0.0.1:{closed_port}/v1"], "takes": of_model},
+            "spare": {"replicas": [upstream.base_url], "takes": of_fallback},
+        },
+        models={
+            MODEL: model(backend="down", fallbacks=["example/spare"], **nothing),
+            "example/spare": model(backend="spare", **nothing),
+        },
+    )
+    reported = {"prompt_tokens": 7, "completion_tokens": EVENTS}
+    usage = json.dumps({"choices": [], "usage": reported})
+    upstream.queue(
+        UpstreamScript(
+            tokens=LARGE,
+            word_characters=WORD_CHARACTERS,
+            usage=None,
+            inserted=f"data: {usage}\n\n",
+            inserted_after_events=EVENTS,
+            error={"message": "out of memory"},
+            error_after_events=EVENTS,
+        )
+    )
+    async with open_deployment(offered, upstream, org) as deployment:
+        async with deployment.customer() as client:
+            answer = await client.post(PATH, json=chat(stream=True, max_tokens=BOUND))
+        output_tokens = await charged(deployment)
+
+    counted = tokens_of(len(content(records(answer.text))))
+    assert counted > EVENTS
+    assert output_tokens == (EVENTS if of_fallback else counted)

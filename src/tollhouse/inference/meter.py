@@ -219,8 +219,9 @@ class Meter:
         if choice.finish_reason is not None:
             self._finished.add(index)
         characters = delta_characters(delta)
-        if choice.logprobs is not None:
-            self._logprob_tokens += logprob_tokens(choice.logprobs)
+        if choice.logprobs is not None and (tokens := logprob_tokens(choice.logprobs)):
+            self._logprob_tokens += tokens
+            self._unreported_choices.add(index)
         if choice.logprobs is not None or delta.annotations or delta.tool_calls:
             self._has_other_output = True
         if delta.tool_calls is not None or delta.function_call is not None:

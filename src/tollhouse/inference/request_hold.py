@@ -201,7 +201,8 @@ class RequestHold(Struct, kw_only=True):
     def cancel(self) -> None:
         """Resolve the hold of a call that was closed, which ended what its backend bills.
 
-        The charge is the larger of the reported and the counted usage: the report is not the last.
+        The charge is the larger of the reported and the counted usage, because the report may be
+        older than the text, unless the backend reports continuously.
         """
         self._resolve(HoldEvent.CANCELLED)
 

@@ -86,7 +86,8 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `dialect` is the API that it speaks; `api_version` belongs to that of Azure.
     `bills_without_answer`: it may charge for a call that got no answer. `stops_when_cancelled`: it
     stops billing when the connection closes. `takes` lists request fields beyond OpenAI's that it
-    accepts. `counts_exactly`: it bills a prompt exactly as it counts it.
+    accepts, and does as they say: with `continuous_usage_stats` its last report is charged.
+    `counts_exactly`: it bills a prompt exactly as it counts it.
     """
 
     replicas: Annotated[tuple[str, ...], Meta(min_length=1, max_length=REPLICAS_MAX)]

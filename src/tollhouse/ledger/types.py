@@ -171,10 +171,10 @@ UNDELIVERED = frozenset({OperatorPays.POLICY_EVALUATOR_FAILED, OperatorPays.BACK
 class Resolution:
     """The end of a hold. Its charge never exceeds the hold; the rest is `excess_pico_usd`.
 
-    `delivered_tokens` is the counted output that was sent to the caller, or None if the count is
-    not known. `is_estimated`: Tollhouse counted the usage because the engine reported none.
-    `operator_pays` may be None despite an excess: see `operator_rule`. `model` is the model that
-    answered, if it is not that of the hold.
+    `delivered_tokens` is the counted output that was sent to the caller, at most the charged one
+    if the engine reported that, or None if the count is not known. `is_estimated`: Tollhouse
+    counted the usage because the engine reported none. `operator_pays` may be None despite an
+    excess: see `operator_rule`. `model` is the model that answered, if it is not that of the hold.
     """
 
     organization_id: OrganizationId

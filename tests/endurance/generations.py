@@ -77,12 +77,14 @@ class Comparison:
     generations: int
     posted: int
     estimated: int
-    """Charged by the gateway's own count, because the answer broke off, such as by its deadline."""
+    """Charged by the gateway's own count, because the answer broke off before it was reported."""
     voided: int
     written_off: int
     answered: int
     answered_written_off: int
     difference_pico_usd: int
+    broken_off: int = 0
+    """Charged as the upstream had reported when the answer broke off, such as by its deadline."""
     faults: list[str] = field(default_factory=list[str])
 
 
@@ -98,7 +100,11 @@ async def compare(
     rows = await database.fetch_all(_ENTRIES, list(organizations))
     entries = {str(row["reservation_id"]): row for row in rows}
     estimated = [row for row in rows if row["kind"] == "post" and row["is_estimated"]]
-    posts = [row for row in rows if row["kind"] == "post" and not row["is_estimated"]]
+    reported = [row for row in rows if row["kind"] == "post" and not row["is_estimated"]]
+    generations = {each.number: each for each in log.generations}
+    broken_off = _broken_off(answers, generations)
+    partial = [row for row in reported if _is_part(row, broken_off)]
+    posts = [row for row in reported if not _is_part(row, broken_off)]
     written_off = [row for row in rows if row["kind"] == "write_off"]
     generated = Counter(each.tokens for each in log.generations)
     charged = Counter((row["input_tokens"], row["output_tokens"]) for row in posts)
@@ -113,9 +119,8 @@ async def compare(
         for row in written_off
         if row["instance_id"] not in killed
     ]
-    if uncharged > len(written_off) + len(estimated):
+    if uncharged > len(written_off) + len(estimated) + len(partial):
         faults.append(f"{uncharged} generations not charged, {len(written_off)} written off")
-    generations = {each.number: each for each in log.generations}
     faults += _answer_faults(answers, entries, generations, allowed=("post", "write_off"))
     faults += [
         f"void, but generated: {answer}"
@@ -135,8 +140,29 @@ async def compare(
         answered_written_off=sum(_kind(entries, answer) == "write_off" for answer in whole),
         difference_pico_usd=sum(int(row["posted_pico"]) for row in posts)
         - sum(each.price_pico_usd for each in paid),
+        broken_off=len(partial),
         faults=faults,
     )
+
+
+def _broken_off(
+    answers: Sequence[CallerAnswer], generations: Mapping[int, Generation]
+) -> dict[str, Generation]:
+    """Return what the upstream would have generated for answers that broke off, by their IDs."""
+    return {
+        answer.request_id: generations[answer.number]
+        for answer in answers
+        if not answer.is_whole and answer.request_id and answer.number in generations
+    }
+
+
+def _is_part(row: Row, broken_off: Mapping[str, Generation]) -> bool:
+    """Return whether an entry charges the first part of an answer that broke off."""
+    generation = broken_off.get(str(row["reservation_id"]))
+    if generation is None:
+        return False
+    input_tokens, output_tokens = generation.tokens
+    return row["input_tokens"] == input_tokens and 0 < row["output_tokens"] < output_tokens
 
 
 def _kind(entries: Mapping[str, Row], answer: CallerAnswer) -> str | None:

@@ -25,6 +25,7 @@ from tests.endurance.generations import Comparison, compare
 from tests.endurance.numbered import NumberedCallers
 from tests.endurance.observed_holds import HoldObserver
 from tests.endurance.stage import UNRESOLVED, EnduranceStage, running_stage
+from tests.endurance.stolen import stolen_share, ticks
 from tests.hostile.customers import Customer, new_customer
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
@@ -79,6 +80,8 @@ class KillRound:
     """How often all holds were read at a random moment; rounds before had no such reader."""
     astray: list[str] = field(default_factory=list[str])
     """Which of these found a hold without a live worker that was not unsettled in time."""
+    stolen_share: float | None = None
+    """The processor time that the host gave to others; earlier rounds did not record it."""
 
     @property
     def faults(self) -> list[str]:
@@ -245,7 +248,7 @@ async def run(
     with TemporaryDirectory(prefix="tollhouse-kills-") as folder:
         async with running_stage(Path(folder), workers=WORKERS) as stage:
             while (left := kills - sum(each.kills for each in rounds)) > 0:
-                load = KillLoad(stage, chance)
+                load, ticks_before = KillLoad(stage, chance), ticks()
                 await load.run(min(left, kills_per_round))
                 await load.resolved()
                 killed = await killed_instances(stage.database, len(stage.workers()))
@@ -265,6 +268,7 @@ async def run(
                         comparison=comparison,
                         looks=load.observer.looks,
                         astray=load.observer.faults,
+                        stolen_share=stolen_share(ticks_before, ticks()),
                     )
                 )
                 with path.open("ab") as kept:

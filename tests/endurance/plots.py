@@ -1,4 +1,7 @@
-"""`python -m tests.endurance plots`: the last long run of each kind, drawn and listed in docs."""
+"""`python -m tests.endurance plots`: the last long run of each kind, drawn and listed in docs.
+
+All runs of the fuzzer and of the simulation are added up.
+"""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -11,6 +14,9 @@ import msgspec
 from tests.endurance import kills
 from tests.endurance.fitting import thinned
 from tests.endurance.soak import SoakResult
+from tests.fuzz import corpus
+from tools import long_runs
+from tools.long_runs import LongRun
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 EVIDENCE: Final = DOCS / "evidence"
@@ -105,8 +111,27 @@ def page(before: str) -> tuple[str, str]:
         shares = [(float(number), each["kept_share"]) for number, each in enumerate(overloads, 1)]
         panels.append(("throughput kept at 5 times the load", "minutes", [shares]))
     head, _, rest = before.partition(BEGIN)
-    text = "\n".join(lines)
+    text = "\n".join((*lines, "", *searches(long_runs.read())))
     return f"{head}{BEGIN}\n{text}\n\n{END}{rest.partition(END)[2]}", figure(panels)
+
+
+def searches(runs: Sequence[LongRun]) -> list[str]:
+    """Return a table of what looked for inputs and orders of events that break something."""
+    rows = ["| search | minutes | tried | findings |", "|---|---|---|---|"]
+    for target in corpus.TARGETS:
+        of_target = [run for run in runs if run.command == f"python -m tests.fuzz {target}"]
+        kept = len(corpus.kept(target))
+        tried = f"{sum(run.cases for run in of_target):,} inputs, {kept} of them kept"
+        rows.append(_search_row(f"`make fuzz`, `{target}`", of_target, tried))
+    simulated = [run for run in runs if run.command == "python -m tests.simulation run"]
+    tried = f"{sum(run.cases for run in simulated):,} seeds"
+    return [*rows, _search_row("`make simulation`", simulated, tried)]
+
+
+def _search_row(name: str, runs: Sequence[LongRun], tried: str) -> str:
+    minutes = round(sum(run.seconds for run in runs) / 60)
+    findings = sum(run.findings for run in runs)
+    return f"| {name} | {minutes} | {tried} | {findings} |"
 
 
 def _kill_row(rounds: Sequence[kills.KillRound]) -> str:
@@ -114,7 +139,8 @@ def _kill_row(rounds: Sequence[kills.KillRound]) -> str:
     waited = found["unsettled_seconds"]
     return (
         f"| `make kills` | {found['kills']:,} kills, {found['generations']:,} answers generated,"
-        f" {found['orphaned']:,} holds left open | unsettled after p50 {waited['p50']:g} s, p99"
+        f" {found['orphaned']:,} holds left open{stolen([each.stolen_share for each in rounds])}"
+        f" | unsettled after p50 {waited['p50']:g} s, p99"
         f" {waited['p99']:g} s, at most {waited['max']:g} s; difference"
         f" {found['difference_pico_usd']} pico-USD, {found['answered_written_off']} whole answers"
         f" written off, {len(found['faults'])} faults |"
@@ -127,7 +153,7 @@ def _soak_row(result: SoakResult) -> str:
     money = result.settlement
     return (
         f"| `make soak` | {result.seconds / 60:.0f} minutes at {result.offered_per_second:g}/s,"
-        f" {sum(result.restarts.values())} restarts{_stolen([result.stolen_share])} | memory of"
+        f" {sum(result.restarts.values())} restarts{stolen([result.stolen_share])} | memory of"
         f" each worker {memory} MB an hour; {money.posted:,} charges, {money.estimated:,} of them"
         f" estimated, {money.written_off} written off, {len(money.faults)} wrong;"
         f" {result.workers_died} workers died |"
@@ -140,15 +166,15 @@ def _overload_row(rounds: Sequence[dict[str, Any]]) -> str:
     administration = [each["administration"] for each in rounds]
     served, refused = (sum(each[name] for each in administration) for name in ("served", "refused"))
     offered = statistics.median(each["offered_per_second"] for each in rounds)
-    stolen = _stolen([each.get("stolen_share") for each in rounds])
+    shares = stolen([each.get("stolen_share") for each in rounds])
     return (
-        f"| `make overload` | {len(rounds)} minutes at {offered:,.0f}/s{stolen} | kept {kept:.0%}"
+        f"| `make overload` | {len(rounds)} minutes at {offered:,.0f}/s{shares} | kept {kept:.0%}"
         f" of the peak, p99 of a refusal {shed:g} ms (medians); administration served {served:,}"
         f" times, refused {refused:,} |"
     )
 
 
-def _stolen(shares: Sequence[float | None]) -> str:
+def stolen(shares: Sequence[float | None]) -> str:
     """Say how much processor time the host gave to others, if every round recorded it."""
     known = [share for share in shares if share is not None]
     if not known or len(known) < len(shares):

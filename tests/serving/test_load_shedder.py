@@ -1,6 +1,7 @@
 """An overloaded worker refuses new requests at once, and never one that it has accepted."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -206,6 +207,29 @@ async def test_a_connection_that_cannot_go_on_is_closed_after_the_refusal(
         response = await refused(running, request_bytes)
 
     assert response.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("path", [b"/v1/messages/count_tokens?beta=true", b"/v1/models", b"/%6d"])
+async def test_a_whole_request_is_refused_as_one_that_comes_in_pieces(path: bytes) -> None:
+    """Whole ones are not read as others are, which would take longer."""
+    request = post(b"Content-Length: 2", body=b"{}", line=b"POST " + path + b" HTTP/1.1")
+    async with occupied(BUSY) as running:
+        whole = await exchange(running.address, request, request, answers=2)
+        pieces = await exchange(running.address, request[:20], request[20:], request, answers=2)
+
+    assert whole.statuses == pieces.statuses == (503, 503)
+    first, second = (_without_id(each) for each in (whole.responses[0], pieces.responses[0]))
+    assert first == second
+
+
+def _without_id(response: Response) -> tuple[dict[str, str], str]:
+    request_id = response.headers["x-request-id"]
+    headers = {
+        name: value
+        for name, value in response.headers.items()
+        if value != request_id and name != "date"
+    }
+    return headers, json.dumps(response.json()).replace(request_id, "")
 
 
 async def test_a_refused_head_request_has_no_body() -> None:

@@ -208,6 +208,12 @@ def end_body(cycle: RequestResponseCycle) -> None:
     cycle.message_event.set()
 
 
+def disconnect(cycle: RequestResponseCycle) -> None:
+    """Tell the application that its peer is gone."""
+    cycle.disconnected = True
+    cycle.message_event.set()
+
+
 def is_body_chunked(headers: Sequence[Header], version: str) -> bool | None:
     """Return whether a body is chunked, or None if servers could disagree about where it ends.
 
@@ -242,7 +248,10 @@ def complete_scope(
 def head_without_upgrade(
     method: bytes, target: bytes, version: str, headers: Sequence[Header]
 ) -> bytes:
-    """Return a request's head as bytes, without its `Upgrade` header."""
+    """Return a request's head as bytes, without its `Upgrade` header.
+
+    Java's client offers an upgrade on every plain connection.
+    """
     lines = [b"%b %b HTTP/%b\r\n" % (method, target, version.encode())]
     lines += [b"%b: %b\r\n" % header for header in headers if header[0] != b"upgrade"]
     return b"".join((*lines, b"\r\n"))

@@ -12,7 +12,8 @@ from typing import Final
 
 from tollhouse.base.clock import Clock
 from tollhouse.observability import bound_metrics
-from tollhouse.serving.refusals import OverloadRefusals
+from tollhouse.serving.refusals import Header, OverloadRefusals
+from tollhouse.serving.whole_request import WholeRequestParser
 
 PENDING_TARGET: Final = 128
 """With fewer pending requests, every new one is accepted. It is the largest batch of the ledger."""
@@ -45,6 +46,7 @@ class LoadShedder:
     def __init__(self, clock: Clock, refusals: OverloadRefusals) -> None:
         self._clock = clock
         self.refusals = refusals
+        self._whole_requests = WholeRequestParser()
         self._burst_began_seconds = -math.inf
         self._was_full_seconds = -math.inf
         self._logged_seconds = -math.inf
@@ -73,3 +75,17 @@ class LoadShedder:
             self._logged_seconds = now_seconds
             logger.warning("requests_shed", extra={"count": self.pending})
         return True
+
+    def refusal_of_whole(self, data: bytes, server_headers: list[Header]) -> bytes | None:
+        """Return the answer to one whole request that is shed; None if it must be read as usual.
+
+        It takes a third of the time of reading the request as usual. An overloaded worker is
+        offered several times the requests that it handles, so that refusals take much of its time.
+        """
+        if (request := self._whole_requests.parse(data)) is None:
+            return None
+        method, target = request
+        is_literal = target.startswith(b"/") and target.isascii() and b"%" not in target
+        if not is_literal or not self.must_shed(target.decode("ascii")):
+            return None
+        return self.refusals.answer(method, target, server_headers, keeps_alive=True)

@@ -3,8 +3,7 @@
 This class handles what its parent does not:
 
 - It bounds the bytes and the time of a head, also on a connection that never sends a byte.
-- It bounds chunk extensions and trailers. The parent reads them without end, and appends trailers
-  to the headers of the running request.
+- It bounds chunk extensions and trailers, and keeps trailers out of the headers of the request.
 - It refuses transfer codings other than `chunked`, which a proxy may read differently.
 - It ignores an offer to upgrade. The parent's parser takes the body for the next request.
 - It writes no second answer if bytes cannot be parsed while an answer is outstanding.
@@ -20,7 +19,7 @@ from typing import Any, cast
 import httptools
 from uvicorn import Config
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tollhouse.api.body import ABORT, ADMITTED, HAS_LEFT, TAKE_ARRIVED_BODY
@@ -40,11 +39,12 @@ from tollhouse.serving.cycle import (
     CycleTransport,
     UnparsedChunks,
     complete_scope,
+    disconnect,
     end_body,
     head_without_upgrade,
     is_body_chunked,
 )
-from tollhouse.serving.load_shedder import LoadShedder
+from tollhouse.serving.load_shedder import PENDING_TARGET, LoadShedder
 from tollhouse.serving.refusals import refusal
 from tollhouse.serving.write_deadline import WriteDeadline
 
@@ -97,6 +97,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Feed the parser in pieces, so that no head exceeds its bound before it is counted."""
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
+        if self._shedder.pending >= PENDING_TARGET and self._refuse_whole(data):
+            return
         start = 0
         while start < len(data) and self._phase < Phase.IGNORING:
             end = start + self._bounds.header_bytes_max
@@ -121,7 +123,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._write_deadline.stop()
         self._open_connections.remove(self)
         if self._running is not None and not self._running.response_complete:
-            self._disconnect(self._running)
+            disconnect(self._running)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -219,10 +221,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._open_connections.mark_idle(self)
 
     def _answered_early(self) -> None:
-        """Drop the rest of a request whose answer is written.
-
-        Chunks are dropped without parsing, because they take long to parse.
-        """
+        """Drop the rest of a request whose answer is written; chunks would take long to parse."""
         self._open_connections.mark_idle(self)
         if self._input is Input.CHUNKS and not self.cycle.keep_alive:
             self._advance(Phase.IGNORING)
@@ -277,10 +276,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, self._application)
 
     def _decline_upgrade(self, rest: bytes) -> None:
-        """Parse the request again without the offer, which ignores it as RFC 9110 allows.
-
-        Java's client offers an upgrade on every plain connection. The parser cannot ignore it.
-        """
+        """Parse the request again without the offer, which the parser cannot ignore."""
         method = self.parser.get_method()
         if method == b"CONNECT":
             self._refuse(MalformedRequest())
@@ -318,7 +314,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         elif is_in_head or self._running is not self.cycle:
             self._finish_earlier_requests()
         else:
-            self._disconnect(self.cycle)
+            disconnect(self.cycle)
             if self.cycle.response_started:
                 self._close()
             else:
@@ -335,8 +331,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         answer = self._shedder.refusals.answer(method, self.url, headers, keeps_alive=keeps_alive)
         self.transport.write(answer)
         if not keeps_alive:
-            self._advance(Phase.IGNORING)
             self._linger()
+
+    def _refuse_whole(self, data: bytes) -> bool:
+        """Refuse one whole request, if this is one that is shed; return whether it was."""
+        is_next = self._input is Input.HEAD and self._head_bytes == 0 and not self._is_answering()
+        if not is_next or self._phase > Phase.OPEN or len(data) > self._bounds.header_bytes_max:
+            return False
+        answer = self._shedder.refusal_of_whole(data, self.server_state.default_headers)
+        if answer is not None:
+            self.transport.write(answer)
+            self._time_next_head()
+        return answer is not None
 
     def _finish_earlier_requests(self) -> None:
         if self._input is not Input.HEAD:
@@ -359,7 +365,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _abort(self) -> None:
         """Close the connection at once, for an application that will not complete its answer."""
         if self._running is not None:
-            self._disconnect(self._running)
+            disconnect(self._running)
         self.transport.abort()
 
     def _admitted(self) -> None:
@@ -391,8 +397,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _advance(self, phase: Phase) -> None:
         self._phase = max(self._phase, phase)
-
-    def _disconnect(self, cycle: RequestResponseCycle) -> None:
-        """Report to an application that its peer is gone."""
-        cycle.disconnected = True
-        cycle.message_event.set()

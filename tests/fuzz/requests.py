@@ -1,7 +1,13 @@
-"""The server's protocol: whatever arrives, in whatever pieces, the same requests are answered."""
+"""The server's protocol: whatever arrives, in whatever pieces, the same requests are answered.
+
+While the server is overloaded, whole requests are refused as those are that it reads.
+"""
 
 import asyncio
 import atexit
+import logging
+import re
+import socket
 from collections.abc import MutableMapping
 from functools import cache
 from typing import Any, cast
@@ -13,7 +19,7 @@ from uvicorn.server import ServerState
 from tests.fuzz.pieces import cut
 from tollhouse.base.clock import SystemClock
 from tollhouse.serving.connections import ClientConnections, ConnectionBounds
-from tollhouse.serving.load_shedder import LoadShedder
+from tollhouse.serving.load_shedder import PENDING_MAX, LoadShedder
 from tollhouse.serving.protocol import BoundedHttpProtocol
 from tollhouse.serving.refusals import OverloadRefusals
 
@@ -26,18 +32,29 @@ SEEDS = (
     b"\x08" + HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
     b"\x00HEAD / HTTP/1.1\r\nHost: a\r\n\r\n0\r\nA:\x00",
     b"\x05" + CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
+    b"\x40POST /manage/v1 HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na\r\n",
 )
+REQUEST_ID = re.compile(rb"[0-9a-f-]{36}")
 TURNS_MAX = 40
 """Of the event loop, after which everything that arrived is answered."""
 
 Scope = MutableMapping[str, Any]
 
 
+@cache
+def _unconnected() -> socket.socket:
+    """Return the socket of all connections, which has acknowledged nothing."""
+    opened = socket.socket()
+    atexit.register(opened.close)
+    return opened
+
+
 class _Transport(asyncio.Transport):
     """Keeps what is written. A peer that reads at once."""
 
     def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
+        names = {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}
+        super().__init__({**names, "socket": _unconnected()})
         self.written = bytearray()
         self.is_closed = False
 
@@ -83,6 +100,13 @@ class _Statuses:
         self.found.append(self.parser.get_status_code())
 
 
+class _ReadingShedder(LoadShedder):
+    """Refuses requests only while they are read."""
+
+    def refusal_of_whole(self, data: bytes, server_headers: Any) -> None:  # noqa: ANN401, ARG002
+        return None
+
+
 class _Application:
     """Reads each request to its end, answers 200, and keeps what it read."""
 
@@ -112,6 +136,24 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+class _Failures(logging.Handler):
+    """Keeps what the server logs as an error, such as an exception while it answers."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(self.format(record))
+
+
+@cache
+def _failures() -> _Failures:
+    failures = _Failures()
+    logging.getLogger("uvicorn.error").addHandler(failures)
+    return failures
+
+
 @cache
 def _served() -> tuple[_Application, uvicorn.Config]:
     """Return the application of all exchanges, and its configuration, which takes long to load."""
@@ -124,13 +166,32 @@ def _served() -> tuple[_Application, uvicorn.Config]:
 def check(data: bytes) -> None:
     """Compare requests and answers of all pieces with those of the whole.
 
-    What cannot be parsed is refused, unless an earlier request is still being answered.
+    What cannot be parsed is refused, unless an earlier request is still being answered. An
+    overloaded server answers the same, whether or not it reads what it refuses.
     """
     whole, pieces = cut(data)
     (requests, statuses), (other_requests, other_statuses) = _observed(pieces), _observed([whole])
     assert requests == other_requests, "pieces change nothing"
     shared = min(len(statuses), len(other_statuses))
     assert statuses[:shared] == other_statuses[:shared]
+    for each in (pieces, [whole]):
+        assert _refused(each, LoadShedder) == _refused(each, _ReadingShedder), "refused as if read"
+
+
+def _refused(pieces: list[bytes], kind: type[LoadShedder]) -> tuple[bytes, bool]:
+    return _loop().run_until_complete(_refusals(pieces, kind))
+
+
+async def _refusals(pieces: list[bytes], kind: type[LoadShedder]) -> tuple[bytes, bool]:
+    """Return the answers of an overloaded server, and whether it closes the connection."""
+    transport = _Transport()
+    protocol = _connected(transport, _overloaded(kind))
+    for piece in pieces:
+        if not transport.is_closed:
+            protocol.data_received(piece)
+    is_closed = transport.is_closed
+    protocol.connection_lost(None)
+    return REQUEST_ID.sub(b"", transport.written), is_closed
 
 
 def _observed(pieces: list[bytes]) -> tuple[list[tuple[str, bytes, bytes]], list[int]]:
@@ -139,20 +200,11 @@ def _observed(pieces: list[bytes]) -> tuple[list[tuple[str, bytes, bytes]], list
 
 async def _exchange(pieces: list[bytes]) -> tuple[list[tuple[str, bytes, bytes]], list[int]]:
     """Return the requests that an application saw, and the statuses that a client reads."""
-    application, config = _served()
+    application, _ = _served()
     application.requests = []
-    transport, clock = _Transport(), SystemClock()
-    protocol = BoundedHttpProtocol(
-        config,
-        ServerState(),
-        {},
-        asyncio.get_running_loop(),
-        bounds=ConnectionBounds(header_bytes_max=2_048, header_seconds=60, write_seconds=60),
-        open_connections=ClientConnections(connections_max=100, clock=clock),
-        shedder=LoadShedder(clock, OverloadRefusals(documentation_url=None)),
-        documentation_url=None,
-    )
-    protocol.connection_made(transport)
+    failures, transport = _failures(), _Transport()
+    failures.found.clear()
+    protocol = _connected(transport, _new_shedder(LoadShedder))
     for piece in pieces:
         if not transport.is_closed:
             protocol.data_received(piece)
@@ -162,6 +214,36 @@ async def _exchange(pieces: list[bytes]) -> tuple[list[tuple[str, bytes, bytes]]
     protocol.connection_lost(None)
     await asyncio.sleep(0)
     statuses = _Statuses(bytes(transport.written)).found
+    assert not failures.found
     assert statuses.count(200) == len(application.requests)
     assert len(statuses) <= len(application.requests) + 1, "one refusal, and nothing after it"
     return application.requests, statuses
+
+
+def _new_shedder(kind: type[LoadShedder]) -> LoadShedder:
+    return kind(SystemClock(), OverloadRefusals(documentation_url=None))
+
+
+@cache
+def _overloaded(kind: type[LoadShedder]) -> LoadShedder:
+    """Return one for all connections: each would log once that it refuses requests."""
+    shedder = _new_shedder(kind)
+    shedder.pending = PENDING_MAX
+    return shedder
+
+
+def _connected(transport: _Transport, shedder: LoadShedder) -> BoundedHttpProtocol:
+    """Return a new connection to a server with this shedder."""
+    _, config = _served()
+    protocol = BoundedHttpProtocol(
+        config,
+        ServerState(),
+        {},
+        asyncio.get_running_loop(),
+        bounds=ConnectionBounds(header_bytes_max=2_048, header_seconds=60, write_seconds=60),
+        open_connections=ClientConnections(connections_max=100, clock=SystemClock()),
+        shedder=shedder,
+        documentation_url=None,
+    )
+    protocol.connection_made(transport)
+    return protocol

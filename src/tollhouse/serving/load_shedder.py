@@ -79,8 +79,8 @@ class LoadShedder:
     def refusal_of_whole(self, data: bytes, server_headers: list[Header]) -> bytes | None:
         """Return the answer to one whole request that is shed; None if it must be read as usual.
 
-        It takes a third of the time of reading the request as usual. An overloaded worker is
-        offered several times the requests that it handles, so that refusals take much of its time.
+        Reading it would take longer than all the rest of a refusal. An overloaded worker refuses
+        several requests for each that it answers.
         """
         if (request := self._whole_requests.parse(data)) is None:
             return None

@@ -1,9 +1,11 @@
-"""Recognizes one whole request in bytes, without making a request of it."""
+"""Recognizes one whole request in bytes, without making a request of it (decision 0037)."""
+
+from typing import Final
 
 import httptools
 
-_VERSION = "1.1"
-_TRANSFER_ENCODING = b"transfer-encoding"
+_VERSION: Final = "1.1"
+_TRANSFER_ENCODING: Final = b"transfer-encoding"
 
 
 class WholeRequestParser:

@@ -18,13 +18,15 @@ from uvicorn.server import ServerState
 
 from tests.fuzz.pieces import cut
 from tollhouse.base.clock import SystemClock
-from tollhouse.serving.connections import ClientConnections, ConnectionBounds
+from tollhouse.serving.connections import ClientConnections, ConnectionBounds, Phase
 from tollhouse.serving.load_shedder import PENDING_MAX, LoadShedder
 from tollhouse.serving.protocol import BoundedHttpProtocol
 from tollhouse.serving.refusals import OverloadRefusals
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
+BEGUN = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nX: "
+LINE_THAT_LOOKS_WHOLE = b"GET / HTTP/1.1\r\nHost: b\r\nP: \r\n\r\n"
 SEEDS = (
     b"\x10GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n",
     b"\x03" + HEAD + b"Content-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\nHost: b\r\n\r\n",
@@ -33,7 +35,15 @@ SEEDS = (
     b"\x00HEAD / HTTP/1.1\r\nHost: a\r\n\r\n0\r\nA:\x00",
     b"\x05" + CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
     b"\x40POST /manage/v1 HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na\r\n",
+    # A head that begins behind the end of a request goes on in the next piece.
+    bytes([len(BEGUN) - 1])
+    + BEGUN
+    + LINE_THAT_LOOKS_WHOLE.replace(
+        b"P: ", b"P: ".ljust(3 + len(BEGUN) - len(LINE_THAT_LOOKS_WHOLE), b"p")
+    ),
 )
+AFTERWARDS = b"GET /afterwards HTTP/1.1\r\nHost: a\r\n\r\n"
+DATE = re.compile(rb"date: [^\r]*")
 REQUEST_ID = re.compile(rb"[0-9a-f-]{36}")
 TURNS_MAX = 40
 """Of the event loop, after which everything that arrived is answered."""
@@ -178,20 +188,35 @@ def check(data: bytes) -> None:
         assert _refused(each, LoadShedder) == _refused(each, _ReadingShedder), "refused as if read"
 
 
-def _refused(pieces: list[bytes], kind: type[LoadShedder]) -> tuple[bytes, bool]:
+Refusals = tuple[bytes, Phase, list[tuple[str, bytes, bytes]]]
+
+
+def _refused(pieces: list[bytes], kind: type[LoadShedder]) -> Refusals:
     return _loop().run_until_complete(_refusals(pieces, kind))
 
 
-async def _refusals(pieces: list[bytes], kind: type[LoadShedder]) -> tuple[bytes, bool]:
-    """Return the answers of an overloaded server, and whether it closes the connection."""
-    transport = _Transport()
-    protocol = _connected(transport, _overloaded(kind))
+async def _refusals(pieces: list[bytes], kind: type[LoadShedder]) -> Refusals:
+    """Return what an overloaded server answers, and what it reads once it is not any more."""
+    application, _ = _served()
+    application.requests = []
+    transport, shedder = _Transport(), _overloaded(kind)
+    protocol = _connected(transport, shedder)
     for piece in pieces:
-        if not transport.is_closed:
-            protocol.data_received(piece)
-    is_closed = transport.is_closed
+        protocol.data_received(piece)
+    shedder.pending = 0
+    protocol.data_received(AFTERWARDS)
+    await _take_turns()
+    shedder.pending = PENDING_MAX
+    phase = protocol._phase  # noqa: SLF001 - whether it reads on
     protocol.connection_lost(None)
-    return REQUEST_ID.sub(b"", transport.written), is_closed
+    await asyncio.sleep(0)
+    answers = DATE.sub(b"", REQUEST_ID.sub(b"", transport.written))
+    return answers, phase, application.requests
+
+
+async def _take_turns() -> None:
+    for _ in range(TURNS_MAX):
+        await asyncio.sleep(0)
 
 
 def _observed(pieces: list[bytes]) -> tuple[list[tuple[str, bytes, bytes]], list[int]]:
@@ -209,8 +234,7 @@ async def _exchange(pieces: list[bytes]) -> tuple[list[tuple[str, bytes, bytes]]
         if not transport.is_closed:
             protocol.data_received(piece)
             await asyncio.sleep(0)
-    for _ in range(TURNS_MAX):
-        await asyncio.sleep(0)
+    await _take_turns()
     protocol.connection_lost(None)
     await asyncio.sleep(0)
     statuses = _Statuses(bytes(transport.written)).found

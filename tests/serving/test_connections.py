@@ -430,3 +430,31 @@ async def test_the_end_of_an_answer_that_nobody_reads_keeps_a_connection_for_a_w
         transport.abort()
 
     assert found == (connection if is_closable else None)
+
+
+class Abortable:
+    """A connection that only tells whether it was aborted."""
+
+    def __init__(self) -> None:
+        self.transport = cast("asyncio.Transport", self)
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def test_a_head_that_came_to_its_end_makes_room_for_others() -> None:
+    clock = HeldClock(datetime(2026, 1, 1, tzinfo=UTC))
+    connections = ClientConnections(connections_max=CONNECTIONS_MAX, clock=clock)
+    refused, others = Abortable(), [Abortable(), Abortable()]
+    for each in (refused, *others):
+        connections.add(each)
+
+    connections.set_partial_head(refused, PARTIAL_HEADS_BYTES_MAX)
+    connections.set_partial_head(refused, 0)
+    connections.set_partial_head(others[0], PARTIAL_HEADS_BYTES_MAX)
+    assert not refused.is_aborted
+    assert not others[0].is_aborted
+
+    connections.set_partial_head(others[1], 1)
+    assert [each.is_aborted for each in (refused, *others)] == [False, True, False]

@@ -222,6 +222,43 @@ async def test_a_whole_request_is_refused_as_one_that_comes_in_pieces(path: byte
     assert first == second
 
 
+async def test_a_head_that_begins_behind_a_request_goes_on_after_it() -> None:
+    """The rest of the head looks like a request of its own."""
+    begun = get() + b"POST /echo HTTP/1.1\r\nHost: localhost\r\nX: "
+    seen: list[str] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(f"{scope['method']} {scope['path']}")
+        await busy(scope, receive, send)
+
+    busy = Busy()
+    async with serving(application) as running, AsyncExitStack() as stack:
+        await occupy(running, busy, BUSY, stack)
+        reader, writer = await stack.enter_async_context(running.connected(begun))
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(get(line=b"GET /within HTTP/1.1"))
+        await reader.readuntil(b"HTTP/1.1 503")
+        busy.released.set()
+        await asyncio.sleep(0)
+        writer.write(get(line=b"GET /after HTTP/1.1"))
+        await reader.readuntil(b"HTTP/1.1 200")
+
+    assert seen[-1] == "GET /after"
+    assert "GET /within" not in seen
+
+
+@pytest.mark.parametrize("path", [b"/manage/v1/organization", b"/%6danage/v1", b"http://a/manage"])
+def test_a_whole_request_of_administration_is_read_while_its_reserve_lasts(path: bytes) -> None:
+    worker = VirtualShedder()
+    worker.sheds(pending=PENDING_TARGET)
+    assert worker.sheds(pending=PENDING_TARGET, after_seconds=BURST_SECONDS)
+
+    request = get(line=b"GET " + path + b" HTTP/1.1")
+    assert worker.shedder.refusal_of_whole(request, []) is None
+    other = get(line=b"GET /v1/models HTTP/1.1")
+    assert worker.shedder.refusal_of_whole(other, []) is not None
+
+
 def _without_id(response: Response) -> tuple[dict[str, str], str]:
     request_id = response.headers["x-request-id"]
     headers = {

@@ -167,7 +167,10 @@ class ClientConnections:
             self._idle_since.setdefault(connection, self._clock.monotonic_seconds())
 
     def set_partial_head(self, connection: ClientConnection, size_bytes: int) -> None:
-        """Count an incomplete head. If all of them take too much memory, close the oldest."""
+        """Count an incomplete head, or none. If all take too much memory, close the oldest."""
+        if size_bytes == 0:
+            self._partial_heads_bytes -= self._partial_heads.pop(connection, 0)
+            return
         self._partial_heads_bytes += size_bytes - self._partial_heads.get(connection, 0)
         self._partial_heads[connection] = size_bytes
         while self._partial_heads_bytes > PARTIAL_HEADS_BYTES_MAX:

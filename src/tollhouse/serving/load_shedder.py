@@ -26,6 +26,9 @@ ADMIN_RESERVE: Final = 16
 """So many more may be pending before a request of administration is refused: an operator must be
 able to act on an overload. Key and route are not known yet, so that the reserve has to be small."""
 
+TARGET_BYTES_MAX: Final = 8_192
+"""Requests with longer targets are read as usual, which may refuse them for their target."""
+
 ADMIN_PATHS: Final = ("/manage/", "/v1/organization/")
 
 BURST_SECONDS: Final = 0.1
@@ -85,7 +88,9 @@ class LoadShedder:
         if (request := self._whole_requests.parse(data)) is None:
             return None
         method, target = request
-        is_literal = target.startswith(b"/") and target.isascii() and b"%" not in target
-        if not is_literal or not self.must_shed(target.decode("ascii")):
+        is_plain = target.startswith(b"/") and target.isascii() and b"%" not in target
+        if not is_plain or len(target) > TARGET_BYTES_MAX:
+            return None
+        if not self.must_shed(target.decode("ascii")):
             return None
         return self.refusals.answer(method, target, server_headers, keeps_alive=True)

@@ -75,6 +75,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._phase = Phase.OPEN
         self._input = Input.HEAD
         self._head_bytes = 0
+        self._read_scope: Any = None
         self._framing_bytes_left = 0
         self._unparsed: UnparsedChunks | None = None
 
@@ -97,7 +98,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Feed the parser in pieces, so that no head exceeds its bound before it is counted."""
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
-        if self._shedder.pending >= PENDING_TARGET and self._refuse_whole(data):
+        if self._shedder.pending >= PENDING_TARGET and (answer := self._refusal_of_whole(data)):
+            self.transport.write(answer)
+            self._time_next_head()
             return
         start = 0
         while start < len(data) and self._phase < Phase.IGNORING:
@@ -164,6 +167,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._timer.stop()
         self._input = Input.CHUNKS if is_chunked else Input.BODY
         self._head_bytes = 0
+        self._read_scope = self.scope
         self._framing_bytes_left = connections.FRAMING_BYTES_MAX
         if not self._is_answering() and self._shedder.must_shed(self.scope["path"]):
             self.cycle = SHED
@@ -246,6 +250,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             elif self._framing_bytes_left < 0:
                 self._refuse(MalformedRequest())
             self._framing_bytes_left = min(self._framing_bytes_left, connections.FRAMING_BYTES_MAX)
+            if self.scope is not self._read_scope and not self._head_bytes:
+                self._head_bytes = 1  # at least: another head began behind the end of a request
 
     def _begin(self, *, keeps_alive: bool) -> None:
         """Start the application, or queue the request behind the one that is being answered."""
@@ -288,8 +294,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._parse(head + rest)
 
     def _time_next_head(self) -> None:
+        self._open_connections.set_partial_head(self, self._head_bytes)
         if self._head_bytes:
-            self._open_connections.set_partial_head(self, self._head_bytes)
             if not self._timer.is_running:
                 self._timer.start(self._bounds.header_seconds, self._head_timed_out)
         elif self.timeout_keep_alive_task is None:
@@ -333,16 +339,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if not keeps_alive:
             self._linger()
 
-    def _refuse_whole(self, data: bytes) -> bool:
-        """Refuse one whole request, if this is one that is shed; return whether it was."""
+    def _refusal_of_whole(self, data: bytes) -> bytes | None:
+        """Return the answer to the data if they are one whole request, and it is shed."""
         is_next = self._input is Input.HEAD and self._head_bytes == 0 and not self._is_answering()
         if not is_next or self._phase > Phase.OPEN or len(data) > self._bounds.header_bytes_max:
-            return False
-        answer = self._shedder.refusal_of_whole(data, self.server_state.default_headers)
-        if answer is not None:
-            self.transport.write(answer)
-            self._time_next_head()
-        return answer is not None
+            return None
+        return self._shedder.refusal_of_whole(data, self.server_state.default_headers)
 
     def _finish_earlier_requests(self) -> None:
         if self._input is not Input.HEAD:
@@ -391,8 +393,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._timer.start(connections.LINGER_SECONDS, self.transport.abort)
 
     def _close_if_idle(self) -> None:
-        is_idle = not self._is_answering() and self._head_bytes == 0
-        if is_idle and self._phase is not Phase.LINGERING:
+        if not self._is_answering() and self._head_bytes == 0 and self._phase < Phase.LINGERING:
             self._close()
 
     def _advance(self, phase: Phase) -> None:

@@ -17,7 +17,7 @@ from tollhouse.testing.scripts import script_in
 
 _ENTRIES = """
     SELECT hold.reservation_id, hold.instance_id, end_.kind, end_.input_tokens,
-           end_.output_tokens, end_.posted_pico, end_.is_estimated
+           end_.output_tokens, end_.posted_pico, end_.is_estimated, end_.delivered_tokens
       FROM ledger_entries hold
       LEFT JOIN ledger_entries end_
         ON end_.organization_id = hold.organization_id
@@ -114,6 +114,12 @@ async def compare(
     faults = [f"generated twice: {tokens}" for tokens in generated - Counter(set(generated))]
     faults += [f"charged and not generated: {tokens}" for tokens in charged - generated]
     faults += [f"not resolved: {row['reservation_id']}" for row in rows if row["kind"] is None]
+    faults += [f"wrong part of an answer: {dict(row)}" for row in partial if _is_wrong(row)]
+    faults += [
+        f"charged in part and as a whole: {generation}"
+        for row in partial
+        if (generation := broken_off[str(row["reservation_id"])]).tokens in charged
+    ]
     faults += [
         f"written off, but its worker lives: {row['reservation_id']}"
         for row in written_off
@@ -163,6 +169,12 @@ def _is_part(row: Row, broken_off: Mapping[str, Generation]) -> bool:
         return False
     input_tokens, output_tokens = generation.tokens
     return row["input_tokens"] == input_tokens and 0 < row["output_tokens"] < output_tokens
+
+
+def _is_wrong(part: Row) -> bool:
+    """Return whether the charge of a part is not its price, or less than what was delivered."""
+    price = part["input_tokens"] * PROMPT_PICO_USD + part["output_tokens"] * COMPLETION_PICO_USD
+    return part["posted_pico"] != price or part["output_tokens"] < (part["delivered_tokens"] or 0)
 
 
 def _kind(entries: Mapping[str, Row], answer: CallerAnswer) -> str | None:

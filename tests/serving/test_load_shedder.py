@@ -149,6 +149,9 @@ async def occupied(request: bytes) -> AsyncGenerator[Running]:
         assert (await exchange(running.address, get())).statuses == (200,)
 
 
+STARTED = b"HTTP/1.1 503"
+UNSENT_BYTES_MAX = 4_000_000
+"""The refusals of what one read of the socket brings."""
 BUSY = get(line=b"GET /busy HTTP/1.1")
 
 
@@ -220,6 +223,23 @@ async def test_a_whole_request_is_refused_as_one_that_comes_in_pieces(path: byte
     assert whole.statuses == pieces.statuses == (503, 503)
     first, second = (_without_id(each) for each in (whole.responses[0], pieces.responses[0]))
     assert first == second
+
+
+async def test_no_more_requests_are_read_while_their_refusals_are_not() -> None:
+    count = 100_000
+    async with occupied(BUSY) as running, running.connected() as (reader, writer):
+        writer.write(get() * count)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        connections = running.server.server_state.connections
+        unsent_bytes = max(each.transport.get_write_buffer_size() for each in connections)
+        received = b""
+        answers = 0
+        while answers < count:
+            received = received[-len(STARTED) + 1 :] + await reader.read(1_000_000)
+            answers += received.count(STARTED)
+
+    assert 0 < unsent_bytes < UNSENT_BYTES_MAX
 
 
 async def test_a_head_that_begins_behind_a_request_goes_on_after_it() -> None:

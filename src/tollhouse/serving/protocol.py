@@ -130,15 +130,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Start the write deadline: the peer reads slower than the application writes."""
+        """Start the write deadline: the peer reads slower than answers or refusals are written."""
         super().pause_writing()
         self._write_deadline.start()
+        if not self._is_answering():
+            self.flow.pause_reading()
 
     def resume_writing(self) -> None:
         """Stop the write deadline, unless the connection is closing: its peer must read all."""
         if not self.transport.is_closing():
             self._write_deadline.stop()
         super().resume_writing()
+        if not self._is_answering():
+            self.flow.resume_reading()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection on which no request came."""
@@ -147,7 +151,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """Finish running requests, answer what arrives within the grace, then close."""
-        self._advance(Phase.DRAINING)
+        self._phase = max(self._phase, Phase.DRAINING)
         if self._is_answering():
             self.cycle.keep_alive = False
         else:
@@ -228,7 +232,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Drop the rest of a request whose answer is written; chunks would take long to parse."""
         self._open_connections.mark_idle(self)
         if self._input is Input.CHUNKS and not self.cycle.keep_alive:
-            self._advance(Phase.IGNORING)
+            self._phase = max(self._phase, Phase.IGNORING)
             self._unparsed = UnparsedChunks()
 
     # Reading
@@ -295,10 +299,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _time_next_head(self) -> None:
         self._open_connections.set_partial_head(self, self._head_bytes)
-        if self._head_bytes:
-            if not self._timer.is_running:
-                self._timer.start(self._bounds.header_seconds, self._head_timed_out)
-        elif self.timeout_keep_alive_task is None:
+        if self._head_bytes and not self._timer.is_running:
+            self._timer.start(self._bounds.header_seconds, self._head_timed_out)
+        elif not self._head_bytes and self.timeout_keep_alive_task is None:
             self._timer.stop()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
@@ -311,7 +314,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, error: GatewayError) -> None:
         """Answer the request that is being read, if no earlier answer is outstanding."""
-        self._advance(Phase.IGNORING)
+        self._phase = max(self._phase, Phase.IGNORING)
         is_in_head = self._input is Input.HEAD
         if not self._is_answering():
             if is_in_head or self.cycle is SHED:
@@ -384,7 +387,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _linger(self) -> None:
         """Read and drop for a while before closing: a reset would destroy the answer."""
-        self._advance(Phase.LINGERING)
+        self._phase = max(self._phase, Phase.LINGERING)
         self._open_connections.mark_idle(self)
         if self.transport.is_closing():
             return
@@ -395,6 +398,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _close_if_idle(self) -> None:
         if not self._is_answering() and self._head_bytes == 0 and self._phase < Phase.LINGERING:
             self._close()
-
-    def _advance(self, phase: Phase) -> None:
-        self._phase = max(self._phase, phase)

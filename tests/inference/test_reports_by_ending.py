@@ -49,6 +49,19 @@ def content(told: list[Any]) -> str:
     return "".join(choice["delta"].get("content") or "" for choice in choices)
 
 
+async def read_and_leave(deployment: Deployment, *, characters: int) -> str:
+    """Ask for a stream, leave it after at least so many characters, and return them."""
+    received = ""
+    asked = chat(stream=True, max_tokens=BOUND)
+    async with deployment.customer() as client, client.stream("POST", PATH, json=asked) as answer:
+        async for line in answer.aiter_lines():
+            if line.startswith("data: "):
+                received += content([json.loads(line.removeprefix("data: "))])
+            if len(received) >= characters:
+                break
+    return received
+
+
 async def charged(deployment: Deployment) -> int:
     """The output tokens of the only settled request."""
     await deployment.settled(1)
@@ -93,15 +106,7 @@ async def test_a_caller_who_leaves_after_a_report(deployment: Deployment, name: 
     """Without any report the gateway reads on to the end of the answer, as if it were complete."""
     report, expected = FORMS[name]
     deployment.upstream.queue(script(report, after=1, cut=Cut(how="stall", after=EVENTS)))
-    received = ""
-    async with deployment.customer() as client:
-        asked = chat(stream=True, max_tokens=BOUND)
-        async with client.stream("POST", PATH, json=asked) as answer:
-            async for line in answer.aiter_lines():
-                if line.startswith("data: "):
-                    received += content([json.loads(line.removeprefix("data: "))])
-                if len(received) >= len("one two three"):
-                    break
+    received = await read_and_leave(deployment, characters=len("one two three"))
 
     output_tokens = await charged(deployment)
     if expected is None:
@@ -118,15 +123,7 @@ async def test_a_caller_who_leaves_pays_by_the_count_that_came_with_the_text(
         tokens=LARGE, word_characters=WORD_CHARACTERS, cut=Cut(how="stall", after=EVENTS)
     )
     deployment.upstream.queue(long_words)
-    received = ""
-    async with deployment.customer() as client:
-        asked = chat(stream=True, max_tokens=BOUND)
-        async with client.stream("POST", PATH, json=asked) as answer:
-            async for line in answer.aiter_lines():
-                if line.startswith("data: "):
-                    received += content([json.loads(line.removeprefix("data: "))])
-                if len(received) >= 2 * WORD_CHARACTERS:
-                    break
+    received = await read_and_leave(deployment, characters=2 * WORD_CHARACTERS)
 
     output_tokens = await charged(deployment)
     assert len(received) // WORD_CHARACTERS <= output_tokens <= EVENTS

@@ -23,8 +23,9 @@ from tollhouse.ledger.batcher import FIRST_CAP_CODE, Batcher
 from tollhouse.ledger.errors import ShortCapsUnavailable, Uncovered
 from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import CapId, CapScope, Hold, Period
-from tollhouse.storage import schema
+from tollhouse.storage import partitions, schema
 from tollhouse.storage.database import Database
+from tollhouse.storage.partitions import DailyTable
 
 SHORT = [(scope, period) for scope in CapScope for period in (Period.DAY, Period.WEEK)]
 OFFSETS = (timedelta(seconds=-3), timedelta(0), timedelta(seconds=3))
@@ -61,6 +62,12 @@ async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
 
 def payer_of(spender: Spender) -> Payer:
     return Payer(spender.org.organization_id, spender.project_id, spender.api_key_id)
+
+
+async def make_partition(database: Database, day: date) -> None:
+    """Make that of a day of this week, which may lie before those that a new database has."""
+    async with database.transaction() as tx:
+        await partitions.make(tx, DailyTable.LEDGER_ENTRIES, first_day=day, last_day=day)
 
 
 async def used(database: Database) -> Counter[tuple[Period, date]]:
@@ -178,6 +185,7 @@ async def test_a_batch_of_two_days_is_counted_in_both(
 ) -> None:
     """Settled in one batch too, with a hold of a week that is no longer counted."""
     payer = payer_of(spender)
+    await make_partition(database, monday.date() - timedelta(days=6))
     await clock.hold(monday - timedelta(days=6))
     old = payer.hold(500, admitted_at=monday - timedelta(days=6), deadline=timedelta(days=30))
     await send(database, [], [old])

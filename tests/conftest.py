@@ -1,6 +1,8 @@
 """Fixtures that every kind of test may use."""
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 
 import hypothesis
@@ -18,6 +20,10 @@ from tollhouse.settings import Settings
 from tollhouse.storage import schema
 from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
+
+# A process that a test starts would compile all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # An example that took long says something of the machine, not of the rule that it tries.
 hypothesis.settings.register_profile(

@@ -30,7 +30,6 @@ from tollhouse.settings import Settings
 from tollhouse.storage.database import Database
 
 KILLED = -signal.SIGKILL
-_UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
 
 
 @dataclass
@@ -88,7 +87,7 @@ class Cell:
             stderr=asyncio.subprocess.PIPE,
             # With compiled files, as an installed command has them: a freeze waits for it to start.
             env={
-                **{name: value for name, value in os.environ.items() if name != _UNCOMPILED},
+                **os.environ,
                 "PYTHONPATH": str(REPOSITORY / "src"),
             },
         )

@@ -19,6 +19,9 @@ from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings,
 TIMEOUT_SECONDS = 120.0
 """What a machine that stands still for a while must not exceed: no test waits for it to pass."""
 
+POOL_SIZE = 4
+"""Opening a connection costs more than most tests."""
+
 NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients that use no TLS: each would spend 90 ms of CPU on reading certificates."""
 
@@ -37,7 +40,8 @@ def settings_for(database_url: str, **server: object) -> Settings:
     return Settings(
         database=DatabaseSettings(
             url=database_url,
-            admin_pool_size=10,
+            pool_size=POOL_SIZE,
+            admin_pool_size=POOL_SIZE,
             acquire_seconds=TIMEOUT_SECONDS,
             statement_seconds=TIMEOUT_SECONDS,
             admin_statement_seconds=TIMEOUT_SECONDS,

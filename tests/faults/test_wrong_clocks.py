@@ -33,7 +33,7 @@ from tollhouse.settings import Settings
 from tollhouse.storage.database import Database, Row
 from tollhouse.testing.upstream import ScriptedUpstream
 
-OFFSETS = ("+1h", "-1h")
+OFFSETS = (timedelta(hours=1), timedelta(hours=-1))
 AUDIT = "/manage/v1/organization/audit"
 COSTS = "/v1/organization/costs"
 LIMITS = "/manage/v1/organization/spending_limits"

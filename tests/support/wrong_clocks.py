@@ -1,6 +1,7 @@
 """Processes whose machine's clock is wrong, and a database whose clock a test moves."""
 
 import os
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,26 +9,34 @@ import asyncpg
 
 from tests.support.processes import REPOSITORY
 
-LIBRARIES = Path("/usr/lib")
-LIBRARY = "*/faketime/libfaketimeMT.so.1"
+SOURCE = Path(__file__).with_name("wrong_clock.c")
+LIBRARY = REPOSITORY / "build" / "wrong_clock.so"
+SECONDS = "CLOCK_AHEAD_SECONDS"
 
 
-def wrong_clock(offset: str) -> dict[str, str]:
-    """Return the variables of a process whose clock is off by, say, `+1h`.
+def wrong_clock(ahead: timedelta) -> dict[str, str]:
+    """Return the variables of a process whose wall clock is ahead of this one's.
 
     Its monotonic clock stays right, as that of a machine whose clock is set wrong does.
     """
-    (library,) = LIBRARIES.glob(LIBRARY)
+    moved = int(os.environ.get(SECONDS, "0"))
     return {
-        "LD_PRELOAD": str(library),
-        "FAKETIME": offset,
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "LD_PRELOAD": os.environ.get("LD_PRELOAD") or str(_library()),
+        SECONDS: str(moved + round(ahead.total_seconds())),
     }
 
 
-def environment_with(offset: str) -> dict[str, str]:
+def _library() -> Path:
+    LIBRARY.parent.mkdir(exist_ok=True)
+    built = LIBRARY.with_suffix(f".{os.getpid()}")
+    command = ("cc", "-O2", "-Wall", "-Werror", "-fPIC", "-shared", "-o", built, SOURCE)
+    subprocess.run(command, check=True)
+    return built.replace(LIBRARY)
+
+
+def environment_with(ahead: timedelta) -> dict[str, str]:
     """Return the environment of this process with a wrong clock."""
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), **wrong_clock(offset)}
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), **wrong_clock(ahead)}
 
 
 class MovedClock:

@@ -210,7 +210,7 @@ async def test_a_lock_on_the_ledger_delays_the_making_of_days_and_nothing_breaks
 ) -> None:
     ahead = days_ago(-7)
     async with ledger.connection() as connection:
-        await connection.execute(f"DROP TABLE ledger_entries_{ahead:%Y%m%d}")
+        await connection.execute(f"DROP TABLE IF EXISTS ledger_entries_{ahead:%Y%m%d}")
         async with connection.transaction():
             await connection.execute("LOCK TABLE ledger_entries IN SHARE UPDATE EXCLUSIVE MODE")
             await tables.ensure(ledger.org.database, DailyTable.LEDGER_ENTRIES)

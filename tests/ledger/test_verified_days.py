@@ -1,6 +1,7 @@
 """Verification that reads only new days, and the one that never ends."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import date, datetime, timedelta
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.mixed_ledger import mixed_ledger
 from tests.ledger.past import days_ago, enter_past
+from tests.support import databases
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
+from tests.support.wrong_clocks import MovedClock
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import partitions, verification, verifier
 from tollhouse.ledger.verified_days import REREAD_AFTER
@@ -18,9 +21,16 @@ from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.replica import ReplicaReads
 
-OLD_DAY = days_ago(20)
+OLD = 20
 REPEATED = 8
 """PostgreSQL may keep one plan for all days from the sixth call on."""
+
+
+@pytest.fixture
+async def database_url(migrated_template: str) -> AsyncIterator[str]:
+    async with databases.temporary(template=migrated_template) as url:
+        await MovedClock(url).install()
+        yield url
 
 
 @pytest.fixture
@@ -59,11 +69,11 @@ async def marks(ledger: DirectLedger) -> set[date]:
 async def test_a_day_that_has_ended_is_read_once(ledger: DirectLedger) -> None:
     org = ledger.org
     assert await verify(ledger) == []
-    assert await marks(ledger) == {OLD_DAY}
+    assert await marks(ledger) == {days_ago(OLD)}
 
     async with ledger.connection() as other, other.transaction():
         # Whoever opens the day waits for this lock.
-        await other.execute(f"LOCK TABLE ledger_entries_{OLD_DAY:%Y%m%d}")
+        await other.execute(f"LOCK TABLE ledger_entries_{days_ago(OLD):%Y%m%d}")
         impatient = org.database.share(connections_max=1)
         for _ in range(REPEATED):
             async with impatient.transaction() as tx:
@@ -96,7 +106,7 @@ async def test_every_change_of_a_sum_is_found_as_if_all_were_read(
     ledger: DirectLedger, tampering: str
 ) -> None:
     assert await verify(ledger) == []
-    arguments = [OLD_DAY] if "$1" in tampering else []
+    arguments = [days_ago(OLD)] if "$1" in tampering else []
     await ledger.tamper(tampering, *arguments)
 
     found = await verify(ledger)
@@ -113,7 +123,7 @@ async def test_only_a_full_verification_reads_entries_of_verified_days_again(
     await ledger.tamper(
         "UPDATE ledger_entries SET posted_pico = posted_pico - 1, request_pico = request_pico - 1"
         " WHERE admitted_day = $1 AND phase = 1",
-        OLD_DAY,
+        days_ago(OLD),
     )
 
     assert await verify(ledger) == []
@@ -123,7 +133,7 @@ async def test_only_a_full_verification_reads_entries_of_verified_days_again(
 async def test_usage_that_is_entered_later_is_verified(ledger: DirectLedger) -> None:
     assert await verify(ledger) == []
     digest = await ledger.value("SELECT costs_digest FROM verified_days")
-    await enter_past(ledger, OLD_DAY, 25)
+    await enter_past(ledger, days_ago(OLD), 25)
 
     assert await verify(ledger) == []
     assert await ledger.value("SELECT costs_digest FROM verified_days") != digest
@@ -136,7 +146,7 @@ async def test_what_the_entries_alone_say_of_a_verified_day_is_added(
     await ledger.tamper(
         "UPDATE ledger_entries SET excess_pico = 5, operator_pays = 'above_hold'"
         " WHERE admitted_day = $1 AND phase = 1",
-        OLD_DAY,
+        days_ago(OLD),
     )
     await ledger.tamper("UPDATE accounts SET written_off_excess_pico = written_off_excess_pico + 5")
     assert await verify(ledger) == []
@@ -145,29 +155,20 @@ async def test_what_the_entries_alone_say_of_a_verified_day_is_added(
     assert await verify(ledger) == []
 
 
-async def test_a_day_with_an_open_hold_is_read_again(ledger: DirectLedger) -> None:
-    """The day that has not ended is moved into the past, with its open and unsettled holds."""
-    await partitions.make_day(ledger.org.database, days_ago(10))
-    for statement in (
-        (
-            "UPDATE ledger_entries SET admitted_day = admitted_day - 10,"
-            " admitted_at = admitted_at - interval '10 days' WHERE admitted_day = $1"
-        ),
-        "UPDATE unsettled_holds SET admitted_day = admitted_day - 10 WHERE admitted_day = $1",
-        "UPDATE cost_daily SET day = day - 10 WHERE day = $1",
-        "UPDATE cost_hourly SET hour = hour - interval '10 days' WHERE hour >= $1",
-    ):
-        await ledger.tamper(statement, days_ago(0))
-    await ledger.tamper("UPDATE spending_counters SET short_start = NULL")
+async def test_a_day_with_an_open_hold_is_read_again(
+    ledger: DirectLedger, database_url: str
+) -> None:
+    await ledger.tamper("UPDATE ledger_entries SET deadline_at = deadline_at + interval '10 days'")
+    await MovedClock(database_url).advance(timedelta(days=10))
 
     assert await verify(ledger) == []
-    assert await marks(ledger) == {OLD_DAY}
+    assert await marks(ledger) == {days_ago(OLD)}
 
 
 @pytest.mark.tampers
 async def test_a_verified_day_that_is_lost_is_found(ledger: DirectLedger) -> None:
     assert await verify(ledger) == []
-    await ledger.tamper(f"DROP TABLE ledger_entries_{OLD_DAY:%Y%m%d}")
+    await ledger.tamper(f"DROP TABLE ledger_entries_{days_ago(OLD):%Y%m%d}")
 
     assert await verify(ledger)
 
@@ -175,7 +176,7 @@ async def test_a_verified_day_that_is_lost_is_found(ledger: DirectLedger) -> Non
 @pytest.mark.tampers
 async def test_a_verified_day_is_read_again_after_a_month(ledger: DirectLedger) -> None:
     assert await verify(ledger) == []
-    await ledger.tamper("DELETE FROM ledger_entries WHERE admitted_day = $1", OLD_DAY)
+    await ledger.tamper("DELETE FROM ledger_entries WHERE admitted_day = $1", days_ago(OLD))
     assert await verify(ledger) == []
     await ledger.tamper(
         "UPDATE verified_days SET verified_at = verified_at - $1::interval",

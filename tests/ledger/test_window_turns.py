@@ -47,10 +47,15 @@ def clock(database_url: str) -> MovedClock:
 
 
 @pytest.fixture
-def monday() -> datetime:
-    """The next midnight from a Sunday to a Monday."""
+async def monday(database: Database) -> datetime:
+    """The next midnight from a Sunday to a Monday, with partitions of a week around it."""
     today = datetime.now(UTC).date()
-    return datetime.combine(today + timedelta(days=7 - today.weekday()), time.min, UTC)
+    day = today + timedelta(days=7 - today.weekday())
+    async with database.transaction() as tx:
+        await partitions.make(
+            tx, DailyTable.LEDGER_ENTRIES, first_day=day - timedelta(days=6), last_day=day
+        )
+    return datetime.combine(day, time.min, UTC)
 
 
 @pytest.fixture
@@ -62,12 +67,6 @@ async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
 
 def payer_of(spender: Spender) -> Payer:
     return Payer(spender.org.organization_id, spender.project_id, spender.api_key_id)
-
-
-async def make_partition(database: Database, day: date) -> None:
-    """Make that of a day of this week, which may lie before those that a new database has."""
-    async with database.transaction() as tx:
-        await partitions.make(tx, DailyTable.LEDGER_ENTRIES, first_day=day, last_day=day)
 
 
 async def used(database: Database) -> Counter[tuple[Period, date]]:
@@ -185,7 +184,6 @@ async def test_a_batch_of_two_days_is_counted_in_both(
 ) -> None:
     """Settled in one batch too, with a hold of a week that is no longer counted."""
     payer = payer_of(spender)
-    await make_partition(database, monday.date() - timedelta(days=6))
     await clock.hold(monday - timedelta(days=6))
     old = payer.hold(500, admitted_at=monday - timedelta(days=6), deadline=timedelta(days=30))
     await send(database, [], [old])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from tools.mutants import evidence, generating, known, reporting, targets, testing
+from tools.mutants import evidence, generating, known, record, reporting, targets, testing
 from tools.mutants.coverage_map import CoverageMap
 from tools.mutants.mutant import Mutant
 from tools.mutants.testing import Tested
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _record(paths: Sequence[str]) -> int:
-    """Record all tests anew, or only those at the given paths beside the others."""
+    """Record all tests anew, or those at the given paths beside the others, and cache them."""
     if not paths:
         shutil.rmtree(RECORD, ignore_errors=True)
     RECORD.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,9 @@ def _record(paths: Sequence[str]) -> int:
         *(paths or folders),
     )
     environment = os.environ | {"TOLLHOUSE_MUTANTS_RECORD": str(RECORD), "PYTHONPATH": "src:."}
-    return subprocess.run(command, cwd=targets.ROOT, env=environment, check=False).returncode  # noqa: S603 - a command of our own
+    ended = subprocess.run(command, cwd=targets.ROOT, env=environment, check=False)  # noqa: S603 - a command of our own
+    record.keep(RECORD, targets.git("rev-parse", "HEAD").strip())
+    return ended.returncode
 
 
 def _chosen(options: argparse.Namespace) -> Iterator[Mutant]:

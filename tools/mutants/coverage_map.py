@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -36,13 +36,31 @@ class CoverageMap:
         have a look at it in the given time. Long tests come last.
         """
         found = self._running(mutant) or self._in_folders(mutant.path)
-        chosen: list[str] = []
-        left = seconds_max
-        for test in self._in_turns(found, targets.folders(mutant.path)):
-            if self.seconds[test] <= left:
-                chosen.append(test)
-                left -= self.seconds[test]
+        chosen = self.fastest(found, targets.folders(mutant.path), seconds_max)
         return sorted(chosen, key=lambda test: self.seconds[test] > LONG_SECONDS)
+
+    def fastest(
+        self, tests: Iterable[str], own: tuple[str, ...], seconds_max: float
+    ) -> Iterator[str]:
+        """Yield the fastest tests of each file in turns, files below `own` first."""
+        left = seconds_max
+        for test in self._in_turns(tests, own):
+            if self.seconds[test] <= left:
+                yield test
+                left -= self.seconds[test]
+
+    def running_file(self, path: str) -> set[str]:
+        """Return the tests that run any line of a file."""
+        return set[str]().union(*self._lines[path].values())
+
+    def running_lines(self, path: str, lines: Iterable[int]) -> set[str]:
+        """Return the tests that run the statements of lines, or else the functions of lines."""
+        recorded = self._lines[path]
+        tests: set[str] = set()
+        for line in lines:
+            around = self._statement(path, line) or _function(self._root / path, line)
+            tests.update(*(recorded[one] for one in around if one in recorded))
+        return tests
 
     def _add(self, record: Record) -> None:
         names = [name for name, _ in record.tests]
@@ -58,7 +76,8 @@ class CoverageMap:
         """Return the tests that run the mutant's lines, its constant or its SQL function."""
         recorded = self._lines[mutant.path]
         tests: set[str] = set()
-        for line in self._lines_of(mutant):
+        mutated = range(mutant.line, mutant.last_line + 1)
+        for line in self._statement(mutant.path, mutant.line) or mutated:
             tests |= recorded.get(line, set())
         if not tests:
             for path, line in _uses(self._root, mutant.function.partition(".")[0]):
@@ -68,18 +87,18 @@ class CoverageMap:
             tests.update(*self._lines[caller].values())
         return sorted(tests)
 
-    def _lines_of(self, mutant: Mutant) -> range:
-        """Return the lines of the innermost statement around a mutant that is recorded."""
-        recorded = self._lines[mutant.path]
-        for first, last in _statements(self._root / mutant.path, mutant.line):
-            if any(line in recorded for line in range(first, last + 1)):
+    def _statement(self, path: str, line: int) -> range | None:
+        """Return the lines of the innermost statement around a line that is recorded."""
+        recorded = self._lines[path]
+        for first, last in _statements(self._root / path, line):
+            if any(one in recorded for one in range(first, last + 1)):
                 return range(first, last + 1)
-        return range(mutant.line, mutant.last_line + 1)
+        return None
 
     def _in_folders(self, path: str) -> list[str]:
         return [test for test in sorted(self.seconds) if test.startswith(targets.folders(path))]
 
-    def _in_turns(self, tests: Sequence[str], own: tuple[str, ...]) -> Iterator[str]:
+    def _in_turns(self, tests: Iterable[str], own: tuple[str, ...]) -> Iterator[str]:
         by_file: defaultdict[str, list[str]] = defaultdict(list)
         for test in sorted(
             tests, key=lambda test: (not test.startswith(own), self.seconds[test], test)
@@ -116,6 +135,16 @@ def _lines_of_functions(path: Path) -> frozenset[int]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for line in range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
     )
+
+
+def _function(path: Path, line: int) -> range:
+    """Return the lines of the innermost function around a line, none outside of all."""
+    found = [
+        range(min(one.lineno for one in (node, *node.decorator_list)), (node.end_lineno or 0) + 1)
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return min((one for one in found if line in one), key=len, default=range(0))
 
 
 @cache

@@ -1,9 +1,17 @@
 """What is recorded of the tests of one process."""
 
 import hashlib
+import os
+import shutil
 from pathlib import Path
+from typing import Final
 
 import msgspec
+
+CACHE: Final = (
+    Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tollhouse" / "coverage"
+)
+"""Records outside of all clones, in a folder for each commit."""
 
 
 class RecordedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,3 +32,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 def digest(path: Path) -> str:
     """Return a digest of a file's text."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def keep(folder: Path, commit: str) -> None:
+    """Copy the records of a commit into the cache, as a whole or not at all."""
+    new, kept = CACHE / f"{commit}.{os.getpid()}", CACHE / commit
+    shutil.copytree(folder, new)
+    shutil.rmtree(kept, ignore_errors=True)
+    new.rename(kept)

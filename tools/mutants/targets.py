@@ -78,4 +78,5 @@ def folders(path: str) -> tuple[str, ...]:
 def git(*arguments: str) -> str:
     """Return what git says about the repository."""
     command = ("git", *arguments)
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout  # noqa: S603 - nothing in it comes from outside
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)  # noqa: S603 - nothing in it comes from outside
+    return said.stdout.decode(errors="replace")

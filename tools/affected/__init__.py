@@ -1,0 +1,1 @@
+"""Runs what a change may have broken, within a minute."""

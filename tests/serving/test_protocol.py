@@ -2,6 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
+import socket
+import struct
+import weakref
 from collections.abc import AsyncGenerator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -264,6 +268,21 @@ async def test_a_drained_connection_that_stays_idle_is_closed() -> None:
             rest = await reader.read()
 
     assert rest == b""
+
+
+async def test_no_timer_outlives_a_drained_connection_that_its_peer_resets() -> None:
+    async with serving() as running, running.connected(get()) as (reader, writer):
+        await reader.readuntil(b"}")
+        (connection,) = running.server.server_state.connections
+        connection.shutdown()
+        kept = weakref.ref(connection)
+        del connection
+        reset = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+
+    gc.collect()
+
+    assert kept() is None
 
 
 @pytest.mark.guarantee("T30")

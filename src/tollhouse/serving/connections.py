@@ -21,7 +21,7 @@ UNSENT_BYTES_MAX: Final = 65_536
 LINGER_SECONDS: Final = 2.0
 """How long a peer may go on sending after it was answered."""
 
-IDLE_GRACE_SECONDS: Final = 2.0
+IDLE_GRACE_SECONDS: Final = 2
 """How long a drained connection waits for a request that may already be in transit."""
 
 WRITE_BUFFER_BYTES: Final = 32_768

@@ -123,6 +123,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the disconnect to the running application; the parent reports it to the newest."""
         self._timer.stop()
+        self._unset_keepalive_if_required()  # the parent keeps it after a reset
         self._write_deadline.stop()
         self._open_connections.remove(self)
         if self._running is not None and not self._running.response_complete:
@@ -152,10 +153,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """Finish running requests, answer what arrives within the grace, then close."""
         self._phase = max(self._phase, Phase.DRAINING)
+        self.timeout_keep_alive = connections.IDLE_GRACE_SECONDS
         if self._is_answering():
             self.cycle.keep_alive = False
-        else:
-            self.loop.call_later(connections.IDLE_GRACE_SECONDS, self._close_if_idle)
+        elif self._input is Input.HEAD and self._phase is Phase.DRAINING:
+            self._unset_keepalive_if_required()
+            self._time_next_head()
 
     # Called by the parser
 
@@ -394,7 +397,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         self.transport.write_eof()
         self._timer.start(connections.LINGER_SECONDS, self.transport.abort)
-
-    def _close_if_idle(self) -> None:
-        if not self._is_answering() and self._head_bytes == 0 and self._phase < Phase.LINGERING:
-            self._close()

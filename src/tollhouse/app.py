@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -26,7 +25,7 @@ from tollhouse.api.sending import ResponseSender
 from tollhouse.api.unidentified_requests import UnidentifiedRequests
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
-from tollhouse.base.tasks import Tasks, repeated
+from tollhouse.base.tasks import Tasks
 from tollhouse.catalog import rules as catalog
 from tollhouse.catalog.service import needed_revision
 from tollhouse.console import files as console_files
@@ -83,7 +82,6 @@ class Application:
         self._clock = clock or self._database_clock
         self._tasks = Tasks()
         self._calls = Tasks()
-        self._loops: list[asyncio.Task[None]] = []
         self._instance_id = InstanceId(time_ordered_uuid())
         self._parsing_pool = ThreadPoolExecutor(PARSING_THREADS, "parsing")
         self._buffers = AnswerBuffers(
@@ -178,8 +176,6 @@ class Application:
     async def shutdown(self) -> None:
         """End the background work and close the pools, after the last request has ended."""
         self._is_started = False
-        for loop in self._loops:
-            loop.cancel()
         await self._inference.stop_health_checks()
         # Calls whose callers left end first, since the other tasks settle them.
         await self._calls.drain(deadline_seconds=STOPPING_SECONDS)
@@ -349,22 +345,23 @@ class Application:
 
     def _start_background_work(self) -> None:
         self._inference.start(self._tasks)
+        repeat = self._tasks.repeat
         health = HealthWatch(self._admin_database)
         flush_last_used = partial(self._last_used.flush, self._background_database)
-        self._repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)
-        self._repeat("gauges", self._set_gauges, GAUGES_EVERY_SECONDS)
+        repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)
+        repeat("gauges", self._set_gauges, GAUGES_EVERY_SECONDS)
         if self._replica is not None:
-            self._repeat("replica", self._replica.look, REPLICA_LOOK_EVERY_SECONDS)
-        self._repeat("database-health", health.look, LOOK_EVERY_SECONDS)
-        self._repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
-        self._repeat("limits", self._limiter.check_redis, limiter.CHECK_EVERY_SECONDS)
-        self._repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
-        self._repeat("unidentified", self._unidentified.write, WRITE_EVERY_SECONDS)
-        self._repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
+            repeat("replica", self._replica.look, REPLICA_LOOK_EVERY_SECONDS)
+        repeat("database-health", health.look, LOOK_EVERY_SECONDS)
+        repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
+        repeat("limits", self._limiter.check_redis, limiter.CHECK_EVERY_SECONDS)
+        repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)
+        repeat("unidentified", self._unidentified.write, WRITE_EVERY_SECONDS)
+        repeat("decisions", self._decisions.write, WRITE_EVERY_SECONDS)
         verifier = Verifier(self._admin_database, self._report_reads)
-        self._repeat("ledger-verified", verifier.show, SHOW_EVERY.total_seconds())
+        repeat("ledger-verified", verifier.show, SHOW_EVERY.total_seconds())
         backends = BackendWatch(self._background_database, self._catalog.backends, self._is_ready)
-        self._repeat("backend-alerts", backends.look, LOOK_AT_BACKENDS_EVERY_SECONDS)
+        repeat("backend-alerts", backends.look, LOOK_AT_BACKENDS_EVERY_SECONDS)
         self.jobs = leased_jobs(
             self._settings,
             self._clock,
@@ -375,17 +372,12 @@ class Application:
             verifier=verifier,
         )
         for job in self.jobs:
-            work = leases.run_while_held(self._database, job, self._instance_id)
-            self._loops.append(self._tasks.start(f"job-{job.name}", work))
+            leases.run_while_held(self._tasks, self._database, job, self._instance_id)
 
     @cached_property
     def _report_reads(self) -> ReplicaReads:
         primary = pools.part_for_reports(self._admin_database, self._settings)
         return ReplicaReads(primary, self._replica)
-
-    def _repeat(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
-        turns = repeated(name, work, every_seconds=every_seconds)
-        self._loops.append(self._tasks.start(name, turns))
 
     async def _set_gauges(self) -> None:
         metrics.database_connections_in_use(self._database.connections_in_use)

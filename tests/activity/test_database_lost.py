@@ -12,7 +12,7 @@ from tests.support.gateway import settings_for
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.app import connect
 from tollhouse.base.ids import RequestId
-from tollhouse.base.tasks import Tasks, repeated
+from tollhouse.base.tasks import Tasks
 from tollhouse.storage import schema
 from tollhouse.storage.database import Database
 
@@ -41,7 +41,7 @@ async def test_crashes_of_the_server_lose_no_record_and_count_none_twice(
     """Without fsync: a crash of the processes is no crash of the machine."""
     tasks = Tasks()
     recorder = RequestRecorder(database, waiting_records_max=100_000)
-    writing = tasks.start("activity", repeated("activity", recorder.write, every_seconds=0.01))
+    tasks.repeat("activity", recorder.write, 0.01)
     noted: list[RequestId] = []
 
     async def serve() -> None:
@@ -59,7 +59,6 @@ async def test_crashes_of_the_server_lose_no_record_and_count_none_twice(
         await until_more(noted, 100)
         await cluster.start()
     serving.cancel()
-    writing.cancel()
     await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
     await recorder.flush(deadline_seconds=TIMEOUT_SECONDS)
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from tollhouse.base.errors import ServiceUnavailable
-from tollhouse.base.tasks import Tasks, repeated
+from tollhouse.base.tasks import Tasks
 
 TIMEOUT_SECONDS = 60.0
 
@@ -197,14 +197,33 @@ async def test_what_is_repeated_goes_on_after_any_failure_and_tells_each(
 
     tasks = Tasks()
     with caplog.at_level(logging.WARNING):
-        task = tasks.start("turning", repeated("turning", work, every_seconds=0.01))
+        tasks.repeat("turning", work, 0.01)
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await has_recovered.wait()
-        task.cancel()
         await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
     assert failures(caplog) == [("turning", "Lost")]
     unavailable = caplog.records[1]
     assert (unavailable.levelname, unavailable.getMessage()) == ("WARNING", "task_failed")
     assert unavailable.__dict__["reason"] == "The service is not there."
-    assert task.cancelled()
+
+
+async def test_a_drain_lets_a_turn_end_and_waits_for_no_other() -> None:
+    tasks = Tasks()
+    turns: list[str] = []
+    has_begun = asyncio.Event()
+
+    async def work() -> None:
+        has_begun.set()
+        await asyncio.sleep(0.01)
+        turns.append("ended")
+
+    async def rest() -> None:
+        turns.append("rests")
+
+    tasks.repeat("resting", rest, 2 * TIMEOUT_SECONDS)
+    tasks.repeat("turning", work, 0.0)
+    await has_begun.wait()
+    cancelled = await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
+
+    assert (cancelled, turns) == (0, ["rests", "ended"])

@@ -12,6 +12,7 @@ from multiprocessing.context import SpawnProcess
 from typing import NoReturn
 
 from tollhouse.base.ids import InstanceId
+from tollhouse.base.tasks import Tasks
 from tollhouse.storage import schema
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob, run_while_held
@@ -125,6 +126,6 @@ def work_while_held(
             url, pool_size=1, acquire_seconds=TIMEOUT_SECONDS, statement_seconds=TIMEOUT_SECONDS
         )
         job = LeasedJob(name=job_name, every_seconds=every_seconds, run=tell)
-        await run_while_held(database, job, holder)
+        await run_while_held(Tasks(), database, job, holder)
 
     asyncio.run(run())

@@ -4,12 +4,14 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import asyncpg
 import pytest
 
 from tests.storage.processes import next_word, running, work_while_held
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
+from tollhouse.base.tasks import Tasks
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob, hold, run_while_held
 
@@ -110,20 +112,14 @@ async def test_two_workers_are_never_at_work_together_while_leases_last(
     every_seconds = 0.2
     workplace = Workplace(database, timedelta(seconds=2 * every_seconds))
 
-    async def repeat(worker: InstanceId) -> None:
-        async def run() -> None:
-            await workplace.work(worker, enough_runs=10)
-
-        await run_while_held(
-            database, LeasedJob(name=JOB, every_seconds=every_seconds, run=run), worker
-        )
-
-    workers = [asyncio.create_task(repeat(fresh_holder())) for _ in range(4)]
+    tasks = Tasks()
+    for worker in [fresh_holder() for _ in range(4)]:
+        run = partial(workplace.work, worker, enough_runs=10)
+        job = LeasedJob(name=JOB, every_seconds=every_seconds, run=run)
+        run_while_held(tasks, database, job, worker)
     async with asyncio.timeout(TIMEOUT_SECONDS):
         await workplace.has_run_enough.wait()
-    for worker in workers:
-        worker.cancel()
-    await asyncio.gather(*workers, return_exceptions=True)
+    await tasks.drain(deadline_seconds=TIMEOUT_SECONDS)
 
     assert workplace.intruders == []
 
@@ -140,13 +136,12 @@ async def test_a_job_that_fails_in_whatever_way_is_done_again(database: Database
         has_recovered.set()
 
     job = LeasedJob(name=JOB, every_seconds=0.05, run=run)
-    worker = asyncio.create_task(run_while_held(database, job, fresh_holder()))
+    tasks = Tasks()
+    run_while_held(tasks, database, job, fresh_holder())
     async with asyncio.timeout(TIMEOUT_SECONDS):
         await has_recovered.wait()
-    worker.cancel()
-    await asyncio.gather(worker, return_exceptions=True)
 
-    assert worker.cancelled()
+    assert await tasks.drain(deadline_seconds=TIMEOUT_SECONDS) == 0
 
 
 @pytest.mark.clock
@@ -168,7 +163,7 @@ async def test_a_worker_that_is_killed_is_replaced_within_three_periods(
         process.kill()
         # So that the successor also asks shortly before the lease runs out, which is the worst.
         await asyncio.sleep(0.7 * every_seconds)
-        waiting = asyncio.create_task(run_while_held(database, successor, fresh_holder()))
+        waiting = run_while_held(Tasks(), database, successor, fresh_holder())
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await has_run.wait()
         vacant_periods = (loop.time() - killed_at) / every_seconds

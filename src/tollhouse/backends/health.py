@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ from tollhouse.backends.replicas import Replica, Replicas
 from tollhouse.backends.transport import Transport
 from tollhouse.backends.types import BackendConfig
 from tollhouse.base.dialects import Dialect
-from tollhouse.base.tasks import Tasks, repeated
+from tollhouse.base.tasks import Tasks
 
 HEALTH_EVERY_SECONDS: Final = 5.0
 HEALTH_ANSWER_SECONDS: Final = 5.0
@@ -48,13 +49,12 @@ class HealthChecks:
         """Start one task for each replica."""
         for replica in self._replicas.all:
             spread = random.uniform(1 - HEALTH_SPREAD, 1 + HEALTH_SPREAD)  # noqa: S311 - no secret
-            name = f"health-{self._config.name}"
-            work = repeated(
-                name,
-                lambda checked=replica: self._check(checked),
-                every_seconds=self._every_seconds * spread,
+            check = tasks.repeat(
+                f"health-{self._config.name}",
+                partial(self._check, replica),
+                self._every_seconds * spread,
             )
-            self._checks.append(tasks.start(name, work))
+            self._checks.append(check)
 
     async def stop(self) -> None:
         """Cancel all checks and wait until they have ended."""

@@ -21,7 +21,7 @@ import uvloop
 from msgspec import Struct
 
 from tollhouse.base.clock import Clock, SystemClock
-from tollhouse.base.tasks import Tasks, repeated
+from tollhouse.base.tasks import Tasks
 from tollhouse.observability import buffered_metrics, log, metrics
 from tollhouse.serving.server import AsgiApplication, HttpServer, http_server
 from tollhouse.settings import Settings
@@ -105,8 +105,8 @@ async def _run(*, listener: socket.socket, control: socket.socket, application_n
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     tasks.start("status", _report(application, server, writer))
     tasks.start("stalls", _measure_stalls(SystemClock()))
-    tasks.start("metrics", repeated("metrics", _write_metrics, every_seconds=METRICS_SECONDS))
-    tasks.start("garbage", repeated("garbage", _collect_garbage, every_seconds=GARBAGE_SECONDS))
+    tasks.repeat("metrics", _write_metrics, METRICS_SECONDS)
+    tasks.repeat("garbage", _collect_garbage, GARBAGE_SECONDS)
     await server.serve(sockets=[listener])
     await application.shutdown()
     await tasks.drain(deadline_seconds=0)

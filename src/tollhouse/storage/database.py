@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, LiteralString, Self
 import asyncpg
 
 from tollhouse.base.ids import OrganizationId, RequestId
-from tollhouse.base.tasks import repeated
+from tollhouse.base.tasks import Tasks
 from tollhouse.storage.connecting import Connector, SessionConnection
 from tollhouse.storage.driver_errors import TranslatedErrors
 from tollhouse.storage.errors import DatabaseUnavailable, LockTimedOut
@@ -190,7 +190,7 @@ class Database:
     ) -> None:
         self._pool = pool
         self._watch = watch
-        self._watching: asyncio.Task[None] | None = None
+        self._watching = Tasks()
         self._acquire_seconds = acquire_seconds
         self._statement_seconds = statement_seconds
         self._permits = permits
@@ -236,9 +236,7 @@ class Database:
             acquire_seconds=acquire_seconds,
             has_prepared_statements=has_prepared_statements,
         )
-        database._watching = asyncio.get_running_loop().create_task(
-            repeated("silence-watch", watch.look, every_seconds=LOOK_EVERY_SECONDS)
-        )
+        database._watching.repeat("silence-watch", watch.look, LOOK_EVERY_SECONDS)
         return database
 
     def share(self, *, connections_max: int, statement_seconds: float | None = None) -> "Database":
@@ -259,9 +257,7 @@ class Database:
     async def close(self) -> None:
         """Wait for the connections that are in use, then close them all."""
         await self._pool.close()
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching])
+        await self._watching.drain(deadline_seconds=0)
 
     @property
     def connections_in_use(self) -> int:

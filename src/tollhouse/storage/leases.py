@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from tollhouse.base.ids import InstanceId
-from tollhouse.base.tasks import repeated
+from tollhouse.base.tasks import Tasks
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import JobOutcome
 from tollhouse.storage import revisions
@@ -46,13 +46,15 @@ async def hold(database: Database, name: str, holder: InstanceId, *, lease_secon
     return held_by == holder
 
 
-async def run_while_held(database: Database, job: LeasedJob, holder: InstanceId) -> None:
-    """Run the job periodically whenever this worker holds its lease, until cancelled.
+def run_while_held(
+    tasks: Tasks, database: Database, job: LeasedJob, holder: InstanceId
+) -> asyncio.Task[None]:
+    """Start to run the job periodically, whenever this worker holds its lease.
 
     A lease lasts two periods, so a worker that dies is replaced after at most three periods.
     """
     turn = partial(run_once, database, job, holder)
-    await repeated(f"job-{job.name}", turn, every_seconds=job.every_seconds)
+    return tasks.repeat(f"job-{job.name}", turn, job.every_seconds)
 
 
 async def run_once(database: Database, job: LeasedJob, holder: InstanceId) -> None:

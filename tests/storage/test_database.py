@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from uuid import UUID
 
 import asyncpg
@@ -101,6 +102,21 @@ async def test_a_block_that_is_cancelled_writes_nothing_and_gives_its_connection
     assert writing.cancelled()
     assert await leases(small) == []
     assert small.connections_in_use == 0
+
+
+async def test_a_caller_who_leaves_while_a_block_begins_is_no_error(
+    small: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    block = AsyncExitStack()
+    beginning = asyncio.create_task(block.enter_async_context(small.transaction()))
+    while not small.connections_in_use:  # noqa: ASYNC110 - a pool has no event
+        await asyncio.sleep(0)
+    beginning.cancel()
+    await asyncio.gather(beginning, return_exceptions=True)
+
+    assert beginning.cancelled()
+    assert await leases(small) == []
+    assert caplog.records == []
 
 
 async def test_rows_touched_are_counted(database: Database) -> None:

@@ -328,17 +328,18 @@ class Database:
         try:
             transaction = connection.transaction(isolation=isolation, readonly=is_read_only)
             with TranslatedErrors():
-                await transaction.start()
+                # Not `start`: if that is cancelled, the driver logs an error.
+                await transaction.__aenter__()
             try:
                 yield connection
             except BaseException as error:
                 with suppress(DatabaseUnavailable), TranslatedErrors():
-                    await transaction.rollback()
+                    await transaction.__aexit__(type(error), error, None)
                 if _is_demoted(error):
                     self._watch.drop_demoted(connection)
                 raise
             with TranslatedErrors():
-                await transaction.commit()
+                await transaction.__aexit__(None, None, None)
         finally:
             await self._give_back(connection)
 

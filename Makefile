@@ -1,5 +1,7 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+# A process that starts without compiled files compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+.PHONY: help setup check test nightly status mass test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -11,8 +13,7 @@ CELLS := TOLLHOUSE_CELL_ORGANIZATIONS=50 TOLLHOUSE_CELL_MOVES=10 TOLLHOUSE_CELL_
 HOSTILE := TOLLHOUSE_STALLED_READERS=1000 $(LONG) tests/hostile
 UPGRADES := TOLLHOUSE_UPGRADE_REQUESTS=500 TOLLHOUSE_RESTORE_REQUESTS=500 \
 	TOLLHOUSE_UPGRADE_KILLS=4 $(LONG) tests/upgrades
-# Whoever starts without compiled files measures the compiler.
-BENCH := env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=src:. $(BIN)/python -m bench
+BENCH := PYTHONPATH=src:. $(BIN)/python -m bench
 # A version that was published in the last 7 days is not locked: a stolen one may not be known yet.
 COMPILE := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 	--no-header --no-emit-index-url --exclude-newer "7 days"
@@ -24,11 +25,20 @@ help: ## list the targets
 setup: ## make .venv from the locks, with this tree installed in it, and build console and docs
 	bash .ci/run setup console_files docs
 
-check: ## the whole truth: everything that must hold before a merge
+check: ## the landing check: what must hold before a merge, in 15 minutes
 	bash .ci/run
 
-test: ## all tests, on two processes; those of the clock alone
+test: ## all tests but those of the night; those of the clock alone
 	bash .ci/run tests clock
+
+nightly: ## what takes hours, each part recorded; PART="cells mutants" for some of them
+	bash .ci/run nightly $(PART)
+
+status: ## when each nightly part was last green, and what has changed since
+	@$(BIN)/python -m tools.nightly status
+
+mass: ## files and lines of each package, and whether tests rose
+	@$(BIN)/python -m tools.mass
 
 test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_STEPS=20000 TOLLHOUSE_ROUNDS=1000 $(LONG) \

@@ -101,8 +101,8 @@ def run_and_append(words: Sequence[str], path: Path = RECORDS) -> int:
 
 def current_commit() -> str:
     """Return the first 12 digits of HEAD, with `-dirty` if files but the records have changed."""
-    head = _git("rev-parse", "--short=12", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/evidence")
+    head = git("rev-parse", "--short=12", "HEAD")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/evidence")
     return (head or "unknown") + ("-dirty" if changed else "")
 
 
@@ -146,8 +146,8 @@ def _total(name: str, runs: Sequence[LongRun]) -> str:
     )
 
 
-def _git(*words: str) -> str:
-    """What git prints, or nothing without git or a repository."""
+def git(*words: str) -> str:
+    """Return what git prints, or nothing without git or a repository."""
     if (git := shutil.which("git")) is None:
         return ""
     return subprocess.run(  # noqa: S603 - only the words above

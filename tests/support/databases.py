@@ -22,7 +22,9 @@ def fresh_name() -> str:
 async def create(name: str, *, template: str = "template1") -> None:
     connection = await asyncpg.connect(MAINTENANCE_URL)
     try:
-        await connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
+        await connection.execute(
+            f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy'
+        )
     finally:
         await connection.close()
 

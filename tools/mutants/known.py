@@ -1,30 +1,48 @@
 """Mutants that were killed before, which have to be killed again: by the same test, or another."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from tools.mutants import evidence, targets
+from tools.mutants.evidence import Entry
 from tools.mutants.mutant import Mutant
 from tools.mutants.trees import Result, Status, Tree, seconds_for
 
 KILLED_WITHIN_SECONDS: Final = 12.0
 """Slower ones are left to `make mutants`."""
+NIGHTS: Final = "docs/evidence/nightly.jsonl"
 FOLDERS_SECONDS_MAX: Final = 300.0
 
 
-def choose(drawn: Iterable[Mutant]) -> Iterator[Mutant]:
-    """Yield those of the drawn mutants that a test was quick to kill, and that still exist."""
+def choose(drawn: Iterable[Mutant]) -> list[Mutant]:
+    """Return those of the drawn mutants that a test was quick to kill, and that still exist.
+
+    Those of packages that have changed since the last recorded night come first.
+    """
     recorded = evidence.entries()
-    for mutant in drawn:
-        entry = recorded.get(mutant.identity)
-        if (
-            entry is not None
-            and entry.status is Status.KILLED
-            and entry.killer is not None
-            and entry.seconds <= KILLED_WITHIN_SECONDS
-        ):
-            yield mutant
+    changed = _changed_packages()
+    known = [one for one in drawn if _is_quickly_killed(recorded.get(one.identity))]
+    return sorted(known, key=lambda one: _package(one.path) not in changed)
+
+
+def _is_quickly_killed(entry: Entry | None) -> bool:
+    return (
+        entry is not None
+        and entry.status is Status.KILLED
+        and entry.killer is not None
+        and entry.seconds <= KILLED_WITHIN_SECONDS
+    )
+
+
+def _changed_packages() -> set[str]:
+    night = targets.git("log", "-1", "--format=%H", "--", NIGHTS).strip()
+    changed = targets.git("diff", "--name-only", night, "--", targets.PACKAGE) if night else ""
+    return {_package(path) for path in changed.splitlines()}
+
+
+def _package(path: str) -> str:
+    return path.removeprefix(f"{targets.PACKAGE}/").partition("/")[0]
 
 
 def test(tree: Tree, mutant: Mutant) -> Result:

@@ -20,7 +20,6 @@ from tools.mutants import targets
 from tools.mutants.mutant import Mutant
 from tools.mutants.processes import MARK, kill_marked
 
-MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder of our own below it
 SECONDS_MIN: Final = 45.0
 SECONDS_FACTOR: Final = 4.0
 FLAGS: Final = (
@@ -152,9 +151,8 @@ def seconds_for(tests_seconds: float) -> float:
 
 @contextmanager
 def copies(root: Path, count_of_trees: int) -> Generator[list[Tree]]:
-    """Yield copies of what git tracks or would track, in memory where there is such a folder."""
-    above = MEMORY if os.access(MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="tollhouse-mutants-", dir=above) as name:
+    """Yield copies of what git tracks or would track."""
+    with tempfile.TemporaryDirectory(prefix="tollhouse-mutants-") as name:
         trees = [_copy(root, Path(name) / str(number)) for number in range(count_of_trees)]
         try:
             yield trees

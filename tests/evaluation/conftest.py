@@ -1,33 +1,44 @@
-"""One gateway with a scripted upstream and a scripted judge per module; customers of their own."""
+"""One judge and one gateway for each kind of settings per module; customers of their own."""
 
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from tests.support.deployment import MODEL, customer_of, model, offering
-from tests.support.gateway import Gateway, running_gateway
 from tests.support.judge import ScriptedJudge, running_judge
-from tests.support.judged_deployment import JudgedDeployment, judged_by, judged_deployment_of
+from tests.support.judged_deployment import (
+    JudgedDeployment,
+    OpenJudged,
+    judged_by,
+    judged_deployment_of,
+    sending_at_once,
+)
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_deployment import upstream
 from tests.support.shared_gateway import (
+    Gateways,
     database,
     database_url,
+    gateways,
     org,
     other_org,
     peppers,
     settings,
 )
-from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def upstream() -> AsyncIterator[ScriptedUpstream]:
-    async with running_upstream() as running:
-        yield running
+__all__ = [
+    "database",
+    "database_url",
+    "gateways",
+    "org",
+    "other_org",
+    "peppers",
+    "settings",
+    "upstream",
+]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -36,22 +47,34 @@ async def running() -> AsyncIterator[ScriptedJudge]:
         yield judge
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def gateway(
-    settings: Settings, upstream: ScriptedUpstream, running: ScriptedJudge
-) -> AsyncIterator[Gateway]:
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     models = {MODEL: model(input_modalities=["text", "image"], image_tokens=100)}
-    offered = offering(settings, upstream.base_url, models=models)
-    judged = judged_by(offered, running.base_url)
-    async with running_gateway(judged) as opened:
-        yield opened
+    return offering(settings, upstream.base_url, models=models)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def judged(
-    gateway: Gateway, upstream: ScriptedUpstream, running: ScriptedJudge, org: OrganizationFixture
-) -> JudgedDeployment:
-    """A customer, and a judge without the scripts of other tests."""
+async def open_judged(
+    gateways: Gateways, upstream: ScriptedUpstream, running: ScriptedJudge, org: OrganizationFixture
+) -> OpenJudged:
+    """Upstream and judge are without the scripts of other tests."""
     running.reset()
     upstream.scripts.clear()
-    return judged_deployment_of(await customer_of(gateway, upstream, org), running)
+    upstream.seen.clear()
+
+    async def opened(offered: Settings, **bounds: object) -> JudgedDeployment:
+        gateway = await gateways.offering(judged_by(offered, running.base_url, **bounds))
+        return judged_deployment_of(await customer_of(gateway, upstream, org), running)
+
+    return opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def judged(open_judged: OpenJudged, offered: Settings) -> JudgedDeployment:
+    return await open_judged(offered)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def impatient(open_judged: OpenJudged, offered: Settings) -> JudgedDeployment:
+    """A gateway that sends the status line at once."""
+    return await open_judged(sending_at_once(offered))

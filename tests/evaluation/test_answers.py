@@ -1,11 +1,9 @@
 """Response policies through the whole gateway: what leaves, what it costs, and when."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -16,15 +14,14 @@ from tests.support.judged_deployment import (
     CHAT,
     RESPONSES,
     JudgedDeployment,
+    OpenJudged,
     buffering,
     decisions_dropped,
     events_of,
-    open_judged_deployment,
+    sending_at_once,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
-from tollhouse.settings import InferenceSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
+from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,16 +30,9 @@ STREAMS = pytest.mark.parametrize("is_stream", [False, True])
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def impatient(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
+async def impatient(open_judged: OpenJudged, offered: Settings) -> JudgedDeployment:
     """A gateway that sends the status line at once and may buffer little."""
-    upstream.scripts.clear()
-    quick = msgspec.structs.replace(
-        settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
-    )
-    async with open_judged_deployment(buffering(quick, 20_000, 160_000), upstream, org) as opened:
-        yield opened
+    return await open_judged(buffering(sending_at_once(offered), 20_000, 160_000))
 
 
 def error_of(answer: httpx2.Response) -> dict[str, Any]:

@@ -1,19 +1,17 @@
 """A judge's budget: refused where it is exceeded, before anything is asked or in force."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 
-from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment, open_judged_deployment
+from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment, OpenJudged
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.policies.types import Policy, PolicyScope
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,19 +21,14 @@ TOKENS_MAX = 4_600
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def small(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
+async def small(open_judged: OpenJudged, offered: Settings) -> JudgedDeployment:
     """The judge reads little."""
-    async with open_judged_deployment(
-        settings,
-        upstream,
-        org,
+    return await open_judged(
+        offered,
         context_length=5_000,
         question_tokens_max=500,
         request_tokens_max=TOKENS_MAX + 256,
-    ) as opened:
-        yield opened
+    )
 
 
 async def draft(org: OrganizationFixture, number: int, **changes: object) -> Policy:

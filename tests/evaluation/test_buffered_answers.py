@@ -2,47 +2,30 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
-import pytest_asyncio
 
-from tests.support.deployment import COMPLETION_PICO_USD, chat, offering, open_deployment
+from tests.support.deployment import COMPLETION_PICO_USD, chat, offering
 from tests.support.gateway import Gateway
-from tests.support.judge import Fault, ScriptedJudge, running_judge
+from tests.support.judge import Fault
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
     RESPONSES,
     JudgedDeployment,
+    OpenJudged,
     buffering,
-    judged_by,
-    judged_deployment_of,
-    open_judged_deployment,
+    sending_at_once,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.observability import registry
-from tollhouse.settings import InferenceSettings, Settings
+from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LONG = "word " * 2_000 + "end"
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def impatient(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
-    """A gateway that sends the status line at once."""
-    quick = msgspec.structs.replace(
-        settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
-    )
-    async with open_judged_deployment(quick, upstream, org) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("is_guarded", [False, True])
@@ -81,24 +64,18 @@ async def test_a_name_in_pieces_that_repeat_is_judged_as_it_is_put_together(
     "backend", [{}, {"bills_without_answer": True}, {"stops_when_cancelled": False}]
 )
 async def test_an_answer_too_long_to_hold_is_charged_at_what_is_known(
-    settings: Settings,
-    upstream: ScriptedUpstream,
-    org: OrganizationFixture,
-    backend: dict[str, Any],
+    open_judged: OpenJudged, settings: Settings, upstream: ScriptedUpstream, backend: dict[str, Any]
 ) -> None:
     """Read to its end if the backend bills to the end; nothing stays buffered."""
-    async with running_judge(ScriptedJudge()) as judge:
-        offered = offering(settings, upstream.base_url, **backend)
-        judged = judged_by(buffering(offered, 4_000), judge.base_url)
-        async with open_deployment(judged, upstream, org) as deployment:
-            judged = judged_deployment_of(deployment, judge)
-            await judged.forbid("forbidden", direction=Direction.RESPONSE)
-            settled: list[int] = []
-            for requests, is_stream in enumerate((False, True), start=1):
-                judged.answers(LONG)
-                body = chat("Hi", stream=is_stream, max_tokens=4_000)
-                assert "policy_answer_too_long" in (await judged.send(CHAT, body)).text
-                settled.append((await deployment.settled(requests)).settled_pico_usd)
+    offered = offering(settings, upstream.base_url, **backend)
+    judged = await open_judged(buffering(offered, 4_000))
+    await judged.forbid("forbidden", direction=Direction.RESPONSE)
+    settled: list[int] = []
+    for requests, is_stream in enumerate((False, True), start=1):
+        judged.answers(LONG)
+        body = chat("Hi", stream=is_stream, max_tokens=4_000)
+        assert "policy_answer_too_long" in (await judged.send(CHAT, body)).text
+        settled.append((await judged.deployment.settled(requests)).settled_pico_usd)
     whole, streamed = settled[0], settled[1] - settled[0]
     assert 0 < streamed <= whole
     assert (streamed == whole) is ("stops_when_cancelled" in backend)
@@ -151,20 +128,20 @@ def dropped(reason: str) -> float:
 
 
 async def test_of_a_watched_answer_no_more_is_kept_than_of_a_held_one(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    open_judged: OpenJudged, offered: Settings
 ) -> None:
     """It passes as it would unwatched, and what is not decided about it is counted."""
-    async with open_judged_deployment(buffering(settings, 4_000), upstream, org) as judged:
-        await judged.forbid("word", direction=Direction.RESPONSE, mode=Mode.MONITORING)
-        judged.answers(LONG)
-        before = dropped("no_room")
+    judged = await open_judged(buffering(offered, 4_000))
+    await judged.forbid("word", direction=Direction.RESPONSE, mode=Mode.MONITORING)
+    judged.answers(LONG)
+    before = dropped("no_room")
 
-        answer = await judged.send(CHAT, chat("Hi", stream=True, max_tokens=4_000))
+    answer = await judged.send(CHAT, chat("Hi", stream=True, max_tokens=4_000))
 
-        assert answer.status_code == 200
-        assert "end" in answer.text
-        assert dropped("no_room") == before + 1
-        assert judged.judge.received == []
+    assert answer.status_code == 200
+    assert "end" in answer.text
+    assert dropped("no_room") == before + 1
+    assert judged.judge.received == []
 
 
 @pytest.mark.parametrize("depth", [205, 5_000])
@@ -185,74 +162,62 @@ async def test_what_is_nested_too_deep_to_be_drawn_is_judged_without_its_escapes
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("path", [*BODIES])
 async def test_an_answer_too_long_to_be_judged_is_charged(
-    settings: Settings,
-    upstream: ScriptedUpstream,
-    org: OrganizationFixture,
+    open_judged: OpenJudged,
+    offered: Settings,
     path: str,
     *,
     is_stream: bool,
 ) -> None:
-    async with open_judged_deployment(
-        settings,
-        upstream,
-        org,
-        context_length=3_000,
-        question_tokens_max=500,
-        request_tokens_max=3_000,
-    ) as judged:
-        await judged.forbid("forbidden", direction=Direction.RESPONSE)
-        judged.answers(LONG)
-        length = {"max_output_tokens" if path == RESPONSES else "max_tokens": 4_000}
+    judged = await open_judged(
+        offered, context_length=3_000, question_tokens_max=500, request_tokens_max=3_000
+    )
+    await judged.forbid("forbidden", direction=Direction.RESPONSE)
+    judged.answers(LONG)
+    length = {"max_output_tokens" if path == RESPONSES else "max_tokens": 4_000}
 
-        answer = await judged.send(path, BODIES[path]("Hi", stream=is_stream, **length))
+    answer = await judged.send(path, BODIES[path]("Hi", stream=is_stream, **length))
 
-        assert answer.status_code == 503
-        error = answer.json()["error"]
-        assert error["code"] == "policy_answer_too_long"
-        assert "too long to be judged" in error["message"]
-        assert "word" not in answer.text
-        assert (await judged.deployment.settled(1)).settled_pico_usd > 0
+    assert answer.status_code == 503
+    error = answer.json()["error"]
+    assert error["code"] == "policy_answer_too_long"
+    assert "too long to be judged" in error["message"]
+    assert "word" not in answer.text
+    assert (await judged.deployment.settled(1)).settled_pico_usd > 0
 
 
 @pytest.mark.parametrize("stops_when_cancelled", [False, True])
 async def test_who_leaves_a_held_stream_pays_until_the_backend_stops(
+    open_judged: OpenJudged,
     settings: Settings,
     upstream: ScriptedUpstream,
-    org: OrganizationFixture,
     *,
     stops_when_cancelled: bool,
 ) -> None:
     """What is not judged because it was cut short is counted; what came whole is judged."""
-    quick = msgspec.structs.replace(
-        settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
-    )
-    offered = offering(quick, upstream.base_url, stops_when_cancelled=stops_when_cancelled)
+    offered = offering(settings, upstream.base_url, stops_when_cancelled=stops_when_cancelled)
+    judged = await open_judged(sending_at_once(offered))
+    deployment, judge = judged.deployment, judged.judge
+    await judged.forbid("forbidden", direction=Direction.RESPONSE)
+    await judged.forbid("watched", direction=Direction.RESPONSE, mode=Mode.MONITORING)
+    judged.answers("word " * 1_000, cut={"how": "stall", "after": 10})
+    before = dropped("stopped")
+    body = chat("Hi", stream=True, max_tokens=1_000)
+
     async with (
-        running_judge(ScriptedJudge()) as judge,
-        open_deployment(judged_by(offered, judge.base_url), upstream, org) as deployment,
+        deployment.customer() as client,
+        client.stream("POST", CHAT, json=body) as answer,
     ):
-        judged = judged_deployment_of(deployment, judge)
-        await judged.forbid("forbidden", direction=Direction.RESPONSE)
-        await judged.forbid("watched", direction=Direction.RESPONSE, mode=Mode.MONITORING)
-        judged.answers("word " * 1_000, cut={"how": "stall", "after": 10})
-        before = dropped("stopped")
-        body = chat("Hi", stream=True, max_tokens=1_000)
+        assert answer.status_code == 200
+        exchange = await upstream.seen.arrival(nth=judged.asked_of_backend)
+        await exchange.stall()
+    exchange.release()
 
-        async with (
-            deployment.customer() as client,
-            client.stream("POST", CHAT, json=body) as answer,
-        ):
-            assert answer.status_code == 200
-            exchange = await upstream.seen.arrival(nth=judged.asked_of_backend)
-            await exchange.stall()
-        exchange.release()
-
-        credit = await deployment.settled(1)
-        whole = 1_000 * COMPLETION_PICO_USD
-        if stops_when_cancelled:
-            assert 0 < credit.settled_pico_usd < whole
-            assert dropped("stopped") == before + 2
-            assert judge.received == []
-        else:
-            assert credit.settled_pico_usd > whole
-            await judge.has_received(2)
+    credit = await deployment.settled(1)
+    whole = 1_000 * COMPLETION_PICO_USD
+    if stops_when_cancelled:
+        assert 0 < credit.settled_pico_usd < whole
+        assert dropped("stopped") == before + 2
+        assert judge.received == []
+    else:
+        assert credit.settled_pico_usd > whole
+        await judge.has_received(2)

@@ -6,10 +6,8 @@ What a backend says is drawn by chance, and so is where the network cuts it.
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -22,13 +20,12 @@ from tests.support.judged_deployment import (
     MESSAGES,
     RESPONSES,
     JudgedDeployment,
+    OpenJudged,
     decisions_dropped,
-    open_judged_deployment,
+    sending_at_once,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
-from tollhouse.settings import InferenceSettings, Settings
-from tollhouse.testing.upstream import ScriptedUpstream
+from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -42,15 +39,9 @@ EXTRAS = {
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def impatient(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
+async def impatient(open_judged: OpenJudged, offered: Settings) -> JudgedDeployment:
     """Status lines leave at once, so that whatever leaked would be seen."""
-    quick = msgspec.structs.replace(
-        settings, inference=InferenceSettings(head_wait_seconds=0.01, keep_alive_seconds=0.02)
-    )
-    async with open_judged_deployment(quick, upstream, org) as opened:
-        yield opened
+    return await open_judged(sending_at_once(offered, 0.01))
 
 
 async def received_while_judged(

@@ -4,9 +4,6 @@ Every case knocks at three doors: a naive guard with the mistake, which is decei
 without it, so that nothing else can be the cause; and the gateway.
 """
 
-from collections.abc import AsyncIterator
-
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -25,28 +22,28 @@ from tests.evaluation.endpoints import (
     piece_of_call,
     streams,
 )
-from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD
+from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD, customer_of
 from tests.support.judge import Fault
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
     JudgedDeployment,
+    OpenJudged,
     decisions_dropped,
-    open_judged_deployment,
+    judged_deployment_of,
+    sending_at_once,
 )
 from tests.support.naive_guard import HELD_BYTES_MAX, Mistake, running_guard
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
-from tollhouse.settings import InferenceSettings, Settings
+from tollhouse.settings import Settings
 from tollhouse.testing.exchanges import ExchangeOutcome
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ANSWER = f"Here is {WORD} ."
 QUESTION = f"Where is {WORD}?"
 PADDING = "some words " * 10_000
-SHORT_WAIT = InferenceSettings(head_wait_seconds=0.01, keep_alive_seconds=0.02)
 STALL_INSIDE = {"how": "stall", "after": 0, "inside": True}
 STREAMS = pytest.mark.parametrize("is_stream", [False, True])
 
@@ -56,12 +53,14 @@ def price(prompt_tokens: int, completion_tokens: int) -> int:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def unscathed(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
-    """A gateway of the test's own: one whose judge has failed before may not ask it at all."""
-    async with open_judged_deployment(settings, upstream, org) as opened:
-        yield opened
+async def unscathed(judged: JudgedDeployment, other_org: OrganizationFixture) -> JudgedDeployment:
+    """A sound answer, to another customer, forgives the judge what it did in tests before."""
+    other = await customer_of(judged.deployment.gateway, judged.deployment.upstream, other_org)
+    sound = judged_deployment_of(other, judged.judge)
+    await sound.forbid("no such word", direction=Direction.REQUEST)
+    assert (await sound.send(CHAT, BODIES[CHAT]("Hi"))).status_code == 200
+    judged.judge.received.clear()
+    return judged
 
 
 @pytest.mark.parametrize("mistake", Mistake)
@@ -196,35 +195,32 @@ async def test_8_work_that_stops_with_its_caller_is_neither_judged_nor_charged(
 )
 @pytest.mark.parametrize("reads_head", [False, True])
 async def test_8_who_leaves_pays_and_his_decision_is_accounted_for(
-    settings: Settings,
-    upstream: ScriptedUpstream,
-    org: OrganizationFixture,
+    open_judged: OpenJudged,
+    offered: Settings,
     charges: set[int],
     *,
     tells_usage_always: bool,
     reads_head: bool,
 ) -> None:
     """Where the usage is known at any moment, the answer need not be read to its end."""
-    inference = SHORT_WAIT if reads_head else settings.inference
-    quick = msgspec.structs.replace(settings, inference=inference)
     dropped_before = decisions_dropped()
-    async with open_judged_deployment(quick, upstream, org) as judged:
-        await judged.forbid(WORD, direction=Direction.RESPONSE)
-        if tells_usage_always:
-            judged.answers(ANSWER, cut={"how": "stall", "after": 3})
-        else:
-            streams(judged, piece(ANSWER), cut=STALL_INSIDE)
+    judged = await open_judged(sending_at_once(offered, 0.01) if reads_head else offered)
+    await judged.forbid(WORD, direction=Direction.RESPONSE)
+    if tells_usage_always:
+        judged.answers(ANSWER, cut={"how": "stall", "after": 3})
+    else:
+        streams(judged, piece(ANSWER), cut=STALL_INSIDE)
 
-        async with judged.deployment.customer() as client:
-            exchange, received = await left_in_the_middle(judged, client, reads_head=reads_head)
-            # Who is served after it shows that the gateway has read the connection's end.
-            assert (await client.get("/v1/models")).status_code == 200
-        exchange.release()
+    async with judged.deployment.customer() as client:
+        exchange, received = await left_in_the_middle(judged, client, reads_head=reads_head)
+        # Who is served after it shows that the gateway has read the connection's end.
+        assert (await client.get("/v1/models")).status_code == 200
+    exchange.release()
 
-        assert received.startswith(b"HTTP/1.1 200") is reads_head
-        assert WORD.encode() not in received
-        charged = (await judged.deployment.settled(1)).settled_pico_usd
-        await judged.has_recorded_or_dropped(1, dropped_before=dropped_before)
+    assert received.startswith(b"HTTP/1.1 200") is reads_head
+    assert WORD.encode() not in received
+    charged = (await judged.deployment.settled(1)).settled_pico_usd
+    await judged.has_recorded_or_dropped(1, dropped_before=dropped_before)
     assert charged in charges
 
 

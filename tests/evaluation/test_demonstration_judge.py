@@ -1,17 +1,17 @@
 """The judge of a trial behind a gateway: it decides its own policies, and names the way to more."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import msgspec
 import pytest
 import pytest_asyncio
 
-from tests.support.deployment import offering, open_deployment
+from tests.support.deployment import customer_of
 from tests.support.judge import ScriptedJudge
 from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment, judged_by
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
+from tests.support.shared_gateway import Gateways
 from tollhouse.base.policies import DEMONSTRATION_JUDGE, Direction, Mode
 from tollhouse.settings import Settings
 from tollhouse.testing.demonstration_judge import CARD_NUMBERS
@@ -24,17 +24,13 @@ CARD = "Please charge 4111 1111 1111 1111."
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def judged(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
+    gateways: Gateways, offered: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> JudgedDeployment:
     """A gateway whose engine is the judge too."""
-    shown = judged_by(
-        offering(settings, upstream.base_url),
-        upstream.base_url,
-        model=DEMONSTRATION_JUDGE,
-        has_tokenizer=False,
-    )
-    async with open_deployment(shown, upstream, org) as deployment:
-        yield JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
+    engine = {"model": DEMONSTRATION_JUDGE, "has_tokenizer": False}
+    gateway = await gateways.offering(judged_by(offered, upstream.base_url, **engine))
+    deployment = await customer_of(gateway, upstream, org)
+    return JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
 
 
 async def test_it_refuses_what_matches_and_lets_the_rest_pass(judged: JudgedDeployment) -> None:

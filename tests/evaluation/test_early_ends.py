@@ -1,30 +1,24 @@
 """Answers that a policy ends while they are generated, because its version says so."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-import msgspec
 import pytest
-import pytest_asyncio
 
 from tests.identity.waiting import until
-from tests.support.deployment import COMPLETION_PICO_USD, offering, open_deployment
-from tests.support.judge import Fault, ReceivedQuestion, ScriptedJudge, running_judge
+from tests.support.deployment import COMPLETION_PICO_USD, offering
+from tests.support.judge import Fault, ReceivedQuestion
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
     RESPONSES,
     JudgedDeployment,
+    OpenJudged,
     events_of,
-    judged_by,
-    judged_deployment_of,
-    open_judged_deployment,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
-from tollhouse.settings import InferenceSettings, Settings
+from tollhouse.settings import Settings
 from tollhouse.testing.exchanges import ExchangeOutcome, RecordedExchange
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -39,18 +33,6 @@ EXAMINED = """
     SELECT outcomes, mode FROM evaluations
      WHERE organization_id = $1 AND direction = 'response'
 """
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def impatient(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
-    """A gateway that sends the status line at once."""
-    quick = msgspec.structs.replace(
-        settings, inference=InferenceSettings(head_wait_seconds=0.05, keep_alive_seconds=0.05)
-    )
-    async with open_judged_deployment(quick, upstream, org) as opened:
-        yield opened
 
 
 def endless(judged: JudgedDeployment) -> None:
@@ -200,38 +182,32 @@ async def test_the_verdict_does_not_wait_for_a_question_about_a_part(
 
 
 async def test_a_backend_that_bills_to_the_end_is_heard_to_the_end(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    open_judged: OpenJudged, settings: Settings, upstream: ScriptedUpstream
 ) -> None:
-    upstream.scripts.clear()
     offered = offering(settings, upstream.base_url, stops_when_cancelled=False)
-    async with (
-        running_judge(ScriptedJudge()) as judge,
-        open_deployment(judged_by(offered, judge.base_url), upstream, org) as deployment,
-    ):
-        judged = judged_deployment_of(deployment, judge)
-        await judged.forbid("wine", direction=Direction.RESPONSE)
-        await judged.forbid("bread", direction=Direction.RESPONSE, ends_answer_early=True)
-        judged.answers(LONG)
+    judged = await open_judged(offered)
+    await judged.forbid("wine", direction=Direction.RESPONSE)
+    await judged.forbid("bread", direction=Direction.RESPONSE, ends_answer_early=True)
+    judged.answers(LONG)
 
-        answer, exchange = await streamed(judged)
+    answer, exchange = await streamed(judged)
 
-        assert answer.status_code == 403
-        assert 'Does it say "bread"?' not in asked_about_parts(judged)
-        assert await exchange.end() is ExchangeOutcome.COMPLETE
+    assert answer.status_code == 403
+    assert 'Does it say "bread"?' not in asked_about_parts(judged)
+    assert await exchange.end() is ExchangeOutcome.COMPLETE
 
 
 async def test_no_part_is_asked_about_that_would_leave_too_little_for_the_verdict(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    open_judged: OpenJudged, offered: Settings
 ) -> None:
     """The verdict fits; once more as much as a part of it takes does not."""
-    upstream.scripts.clear()
-    async with open_judged_deployment(settings, upstream, org, request_tokens_max=650) as judged:
-        await judged.forbid("wine", direction=Direction.RESPONSE)
-        await judged.forbid("bread", direction=Direction.RESPONSE, ends_answer_early=True)
-        judged.answers("bread " + "word " * 300 + "end")
+    judged = await open_judged(offered, request_tokens_max=650)
+    await judged.forbid("wine", direction=Direction.RESPONSE)
+    await judged.forbid("bread", direction=Direction.RESPONSE, ends_answer_early=True)
+    judged.answers("bread " + "word " * 300 + "end")
 
-        answer, exchange = await streamed(judged)
+    answer, exchange = await streamed(judged)
 
-        assert answer.status_code == 403
-        assert 'Does it say "bread"?' not in asked_about_parts(judged)
-        assert await exchange.end() is ExchangeOutcome.COMPLETE
+    assert answer.status_code == 403
+    assert 'Does it say "bread"?' not in asked_about_parts(judged)
+    assert await exchange.end() is ExchangeOutcome.COMPLETE

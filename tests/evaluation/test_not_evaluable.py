@@ -1,6 +1,5 @@
 """Content that no judge can evaluate: the caller's fault in a request, not in an answer."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -8,19 +7,15 @@ import pytest
 import pytest_asyncio
 
 from tests.identity.waiting import until
-from tests.support.deployment import MODEL, customer_of, model, offering
-from tests.support.gateway import Gateway, running_gateway
-from tests.support.judge import ScriptedJudge
+from tests.support.deployment import MODEL, model, offering
 from tests.support.judged_deployment import (
     BODIES,
     CHAT,
     MESSAGES,
     RESPONSES,
     JudgedDeployment,
-    judged_by,
-    judged_deployment_of,
+    OpenJudged,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.decisions.recorder import NOT_EVALUABLE_REASONS
 from tollhouse.evaluation.types import FailureReason
@@ -67,26 +62,16 @@ PATHS = pytest.mark.parametrize("path", [*BODIES])
 STREAMS = pytest.mark.parametrize("is_stream", [False, True])
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def gateway(
-    settings: Settings, upstream: ScriptedUpstream, running: ScriptedJudge
-) -> AsyncIterator[Gateway]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def judged(
+    open_judged: OpenJudged, settings: Settings, upstream: ScriptedUpstream
+) -> JudgedDeployment:
     """A model that takes every modality, and a judge with a small budget."""
     modalities = ["text", "image", "file", "audio", "video"]
     models = {MODEL: model(input_modalities=modalities, image_tokens=100)}
     offered = offering(settings, upstream.base_url, models=models)
     bounds = {"context_length": 5_000, "question_tokens_max": 500, "request_tokens_max": 5_000}
-    async with running_gateway(judged_by(offered, running.base_url, **bounds)) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def judged(
-    gateway: Gateway, upstream: ScriptedUpstream, running: ScriptedJudge, org: OrganizationFixture
-) -> JudgedDeployment:
-    running.reset()
-    upstream.scripts.clear()
-    return judged_deployment_of(await customer_of(gateway, upstream, org), running)
+    return await open_judged(offered, **bounds)
 
 
 def asking(path: str, *parts: dict[str, Any], **fields: object) -> dict[str, Any]:

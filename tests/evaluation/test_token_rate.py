@@ -1,7 +1,6 @@
 """Judge tokens of one organization: refused before the judge is asked, and never let through."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import httpx2
@@ -16,6 +15,7 @@ from tests.support.judged_deployment import (
     BODIES,
     CHAT,
     JudgedDeployment,
+    OpenJudged,
     decisions_dropped,
     open_judged_deployment,
 )
@@ -33,21 +33,15 @@ LIMITED = (429, "policy_rate_limit_exceeded")
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def thrifty(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[JudgedDeployment]:
+async def thrifty(open_judged: OpenJudged, offered: Settings) -> JudgedDeployment:
     """A judge of whom organizations may ask little."""
-    upstream.scripts.clear()
-    async with open_judged_deployment(
-        settings,
-        upstream,
-        org,
+    return await open_judged(
+        offered,
         context_length=2_048,
         question_tokens_max=256,
         request_tokens_max=TOKENS_PER_MINUTE,
         organization_tokens_per_minute=TOKENS_PER_MINUTE,
-    ) as opened:
-        yield opened
+    )
 
 
 def outcome(answer: httpx2.Response) -> tuple[int, str]:

@@ -10,13 +10,17 @@ import pytest
 
 from tests.identity.waiting import until
 from tests.support.judge import Fault
-from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment, open_judged_deployment
+from tests.support.judged_deployment import (
+    BODIES,
+    CHAT,
+    JudgedDeployment,
+    OpenJudged,
+)
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.evaluation.trials import TRIALS_AT_ONCE_MAX
 from tollhouse.policies.types import PolicyScope
 from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -218,52 +222,40 @@ async def _tried_by(judged: JudgedDeployment, org: OrganizationFixture) -> httpx
 
 
 async def test_a_request_does_not_wait_for_what_is_tried(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    open_judged: OpenJudged, offered: Settings
 ) -> None:
     """Each has one slot: with a common slot, the request's question would never be asked."""
-    async with open_judged_deployment(
-        settings,
-        upstream,
-        org,
-        request_questions_max=1,
-        organization_questions_max=1,
-        worker_questions_max=1,
-    ) as judged:
-        policy_id = await judged.forbid("bread", direction=Direction.REQUEST)
-        judged.judge.holds_answers = True
-        trials = [
-            asyncio.create_task(tried(judged, policy_id, text=f"wine {number}"))
-            for number in range(TRIALS_AT_ONCE_MAX)
-        ]
-        await judged.judge.has_received(1)
+    judged = await open_judged(
+        offered, request_questions_max=1, organization_questions_max=1, worker_questions_max=1
+    )
+    policy_id = await judged.forbid("bread", direction=Direction.REQUEST)
+    judged.judge.holds_answers = True
+    trials = [
+        asyncio.create_task(tried(judged, policy_id, text=f"wine {number}"))
+        for number in range(TRIALS_AT_ONCE_MAX)
+    ]
+    await judged.judge.has_received(1)
 
-        request = asyncio.create_task(judged.send(CHAT, BODIES[CHAT]("Where is bread?")))
-        await judged.judge.has_received(2)
+    request = asyncio.create_task(judged.send(CHAT, BODIES[CHAT]("Where is bread?")))
+    await judged.judge.has_received(2)
 
-        assert judged.judge.received[1].content == "Where is bread?"
-        judged.judge.let_all()
-        assert (await request).status_code == 403
-        assert [(await each).status_code for each in trials] == [200] * TRIALS_AT_ONCE_MAX
+    assert judged.judge.received[1].content == "Where is bread?"
+    judged.judge.let_all()
+    assert (await request).status_code == 403
+    assert [(await each).status_code for each in trials] == [200] * TRIALS_AT_ONCE_MAX
 
 
 async def test_what_exceeds_the_budget_is_not_asked(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    open_judged: OpenJudged, offered: Settings
 ) -> None:
-    async with open_judged_deployment(
-        settings,
-        upstream,
-        org,
-        context_length=5_000,
-        question_tokens_max=500,
-        request_tokens_max=5_000,
-    ) as judged:
-        policy_id = await draft(judged, scope=PolicyScope.UNATTACHED.value)
+    judged = await open_judged(
+        offered, context_length=5_000, question_tokens_max=500, request_tokens_max=5_000
+    )
+    policy_id = await draft(judged, scope=PolicyScope.UNATTACHED.value)
 
-        long_text = await verdicts(judged, policy_id, text="bread" * 4_000)
-        long_rule = await verdicts(
-            judged, policy_id, text="bread", rule="a" * 3_000 + ' says "bread"?'
-        )
+    long_text = await verdicts(judged, policy_id, text="bread" * 4_000)
+    long_rule = await verdicts(judged, policy_id, text="bread", rule="a" * 3_000 + ' says "bread"?')
 
-        assert [each["reason"] for each in (*long_text, *long_rule)] == ["over_budget"] * 2
-        assert [each["outcome"] for each in (*long_text, *long_rule)] == ["failed"] * 2
-        assert judged.judge.received == []
+    assert [each["reason"] for each in (*long_text, *long_rule)] == ["over_budget"] * 2
+    assert [each["outcome"] for each in (*long_text, *long_rule)] == ["failed"] * 2
+    assert judged.judge.received == []

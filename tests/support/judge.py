@@ -99,11 +99,12 @@ class ScriptedJudge:
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def reset(self) -> None:
-        """Restore the first answers, and forget all questions."""
+        """Restore the first answers, forget all questions and hold no answer."""
+        self.let_all()
+        self._let = asyncio.Semaphore(0)
         self.answers, self.fails = finds_quoted_word, lambda _: None
         self.prompt_characters_max = 2**62
         self.received.clear()
-        self.holds_answers = False
         self.most_at_once = 0
 
     def let(self, answers: int) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 import msgspec
@@ -50,6 +50,14 @@ def buffering(settings: Settings, request_bytes: int, worker_bytes: int = 2**28)
     """The same settings with these bounds on answers that wait."""
     inference = msgspec.structs.replace(
         settings.inference, buffer_request_bytes=request_bytes, buffer_worker_bytes=worker_bytes
+    )
+    return msgspec.structs.replace(settings, inference=inference)
+
+
+def sending_at_once(settings: Settings, wait_seconds: float = 0.05) -> Settings:
+    """The same settings with status lines that do not wait for a verdict."""
+    inference = msgspec.structs.replace(
+        settings.inference, head_wait_seconds=wait_seconds, keep_alive_seconds=wait_seconds
     )
     return msgspec.structs.replace(settings, inference=inference)
 
@@ -124,6 +132,12 @@ class JudgedDeployment:
             return int(rows[0][0]) + decisions_dropped() - dropped_before == decisions
 
         await until(are_all_there)
+
+
+class OpenJudged(Protocol):
+    """Return a customer of the test's own in the module's gateway with these settings."""
+
+    async def __call__(self, offered: Settings, **bounds: object) -> JudgedDeployment: ...
 
 
 def judged_deployment_of(deployment: Deployment, judge: ScriptedJudge) -> JudgedDeployment:

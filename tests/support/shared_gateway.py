@@ -5,6 +5,8 @@ so: `pytestmark = pytest.mark.asyncio(loop_scope="module")`.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
@@ -48,6 +50,28 @@ async def database(settings: Settings) -> AsyncIterator[Database]:
 async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
     async with running_gateway(settings) as running:
         yield running
+
+
+@dataclass(frozen=True)
+class Gateways:
+    """Those of a module whose tests need several settings: one for each."""
+
+    _stack: AsyncExitStack
+    _opened: list[tuple[Settings, Gateway]] = field(default_factory=list[tuple[Settings, Gateway]])
+
+    async def offering(self, settings: Settings) -> Gateway:
+        for known, gateway in self._opened:
+            if known == settings:
+                return gateway
+        opened = await self._stack.enter_async_context(running_gateway(settings))
+        self._opened.append((settings, opened))
+        return opened
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def gateways() -> AsyncIterator[Gateways]:
+    async with AsyncExitStack() as stack:
+        yield Gateways(stack)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

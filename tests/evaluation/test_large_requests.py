@@ -20,7 +20,7 @@ PARTS: list[Any] = [{"type": "text", "text": "x" * 1_000}] * (OBJECTS_IN_ARRAYS_
 BRACKETS = "[a]" * 5_000_000
 READABLE = "some words " * 150_000
 PAUSE_SECONDS_MAX = 1.0
-"""A machine with other work stops for some tenths."""
+"""Of processor time, which a machine with other work does not lengthen."""
 
 
 def saying(content: object, **fields: object) -> dict[str, Any]:
@@ -29,14 +29,14 @@ def saying(content: object, **fields: object) -> dict[str, Any]:
 
 @asynccontextmanager
 async def longest_pause() -> AsyncGenerator[list[float]]:
-    """How long the event loop, which is the gateway's too, did nothing else: in one element."""
+    """How long this process computed while its event loop did nothing else: in one element."""
     longest = [0.0]
 
     async def tick() -> None:
         while True:
-            began = time.perf_counter()
+            began = time.process_time()
             await asyncio.sleep(0)
-            longest[0] = max(longest[0], time.perf_counter() - began)
+            longest[0] = max(longest[0], time.process_time() - began)
 
     ticking = asyncio.create_task(tick())
     try:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.support.deployment import offering, open_deployment
+from tests.support.deployment import customer_of, offering
 from tests.support.engine import Engine
 from tests.support.judge import ScriptedJudge
 from tests.support.judged_deployment import BODIES, JudgedDeployment, judged_by
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import Gateways
 from tollhouse.base.policies import Direction
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -42,6 +43,7 @@ def judged_settings(
 @pytest.mark.parametrize(("threshold", "status"), [(1, 403), (9_999, 200)])
 @pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
 async def test_its_scores_decide(
+    gateways: Gateways,
     judged_settings: Settings,
     upstream: ScriptedUpstream,
     org: OrganizationFixture,
@@ -51,10 +53,10 @@ async def test_its_scores_decide(
 ) -> None:
     """At the lowest threshold any score matches that rounds to more than nothing."""
     upstream.scripts.clear()
-    async with open_deployment(judged_settings, upstream, org) as deployment:
-        judged = JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
-        await judged.forbid("bread", direction=direction, threshold_basis_points=threshold)
-        for path in BODIES:
-            for is_stream in (False, True):
-                body = BODIES[path]("How is bread baked?", stream=is_stream)
-                assert (await judged.send(path, body)).status_code == status
+    deployment = await customer_of(await gateways.offering(judged_settings), upstream, org)
+    judged = JudgedDeployment(deployment=deployment, judge=ScriptedJudge())
+    await judged.forbid("bread", direction=direction, threshold_basis_points=threshold)
+    for path in BODIES:
+        for is_stream in (False, True):
+            body = BODIES[path]("How is bread baked?", stream=is_stream)
+            assert (await judged.send(path, body)).status_code == status

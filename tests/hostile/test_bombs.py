@@ -12,6 +12,7 @@ import pytest
 from tests.hostile.clients import Caller, request_bytes
 from tests.hostile.customers import NO_CREDIT
 from tests.hostile.deployment import MEGABYTE, SERVER, STEADY, Deployment
+from tests.support import seeds
 from tests.support.raw_streams import CHAT, RESPONSES
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock]
@@ -91,7 +92,7 @@ async def cpu_milliseconds(
 
 
 @pytest.mark.guarantee("T27")
-@pytest.mark.parametrize("name", BOMBS_BY_NAME)
+@pytest.mark.parametrize("name", seeds.partly_nightly(BOMBS_BY_NAME, at_landings=1))
 async def test_a_body_that_is_dear_to_read_is_refused_cheaply(
     deployment: Deployment, name: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -117,6 +118,7 @@ async def test_a_body_that_is_dear_to_read_is_refused_cheaply(
     assert await customer.admitted() == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("senders", [1, LARGE_BODIES], ids=["in turn", "at once"])
 async def test_large_bodies_that_are_refused_do_not_stay_in_memory(
     deployment: Deployment, senders: int, record_property: Callable[[str, object], None]
@@ -134,6 +136,7 @@ async def test_large_bodies_that_are_refused_do_not_stay_in_memory(
     assert await customer.admitted() == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.guarantee("T26")
 async def test_a_compressed_body_is_refused_unread(
     deployment: Deployment, record_property: Callable[[str, object], None]

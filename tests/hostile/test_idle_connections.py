@@ -8,7 +8,7 @@ import pytest
 from tests.hostile.clients import Caller, cut_seconds
 from tests.hostile.deployment import SERVER, SLACK_SECONDS, Deployment
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock, pytest.mark.nightly]
 
 CONNECTIONS = 300
 CONNECTING_AT_ONCE = 20

@@ -23,7 +23,7 @@ from tests.hostile.neighbour import FACTOR_MAX, slowdown
 from tests.support.raw_streams import CHAT, RESPONSES
 from tollhouse.settings import InferenceSettings, Settings
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.clock, pytest.mark.nightly]
 
 READERS = int(os.environ.get("TOLLHOUSE_STALLED_READERS", "100"))
 """The full run has a thousand."""

@@ -17,6 +17,7 @@ from tests.hostile.deployment import (
     TOTAL_SECONDS,
     Deployment,
 )
+from tests.support import seeds
 from tests.support.raw_streams import CHAT, RESPONSES
 from tollhouse.inference.pipeline import SETTLING_GRACE
 from tollhouse.settings import InferenceSettings
@@ -67,16 +68,14 @@ async def slow_readers(
     return callers, ends
 
 
-@pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "JSON"])
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("form", seeds.partly_nightly(SHORT_TOKENS, at_landings=1), ids=str)
 async def test_a_slow_reader_gets_and_pays_its_whole_answer(
     deployment: Deployment,
-    path: str,
-    is_stream: bool,
+    form: tuple[str, bool],
     record_property: Callable[[str, object], None],
 ) -> None:
     customer = await deployment.customer()
-    tokens = SHORT_TOKENS[path, is_stream]
+    (path, is_stream), tokens = form, SHORT_TOKENS[form]
     body = long_answer(path, STEADY, tokens, is_stream=is_stream)
 
     async with deployment.attacked(record_property, budget_bytes=INFERENCE["buffer_worker_bytes"]):
@@ -91,6 +90,7 @@ async def test_a_slow_reader_gets_and_pays_its_whole_answer(
     await customer.assert_settled([caller.tokens for caller in callers])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 async def test_a_slow_reader_of_a_long_answer_is_cut_off_at_the_end_of_its_time(
     deployment: Deployment, path: str, record_property: Callable[[str, object], None]

@@ -18,6 +18,7 @@ from tests.hostile.deployment import (
     STEADY,
     Deployment,
 )
+from tests.support import seeds
 from tests.support.raw_streams import CHAT, MESSAGES, RESPONSES
 from tollhouse.base.policies import Mode
 
@@ -131,7 +132,7 @@ async def stalled_readers(deployment: Deployment, key: str, stall: Stall) -> Seq
     return await asyncio.gather(*(stalled() for _ in range(stall.readers)))
 
 
-@pytest.mark.parametrize("stall", STALLS, ids=str)
+@pytest.mark.parametrize("stall", seeds.partly_nightly(STALLS, at_landings=1), ids=str)
 async def test_a_stalled_reader_is_cut_off_and_pays(
     deployment: Deployment, stall: Stall, record_property: Callable[[str, object], None]
 ) -> None:

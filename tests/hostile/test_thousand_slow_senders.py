@@ -13,7 +13,7 @@ from tests.identity.measures import processor_seconds
 from tests.storage.processes import next_word
 from tollhouse.settings import ServerSettings, Settings
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.clock]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.clock, pytest.mark.nightly]
 
 PEERS = 1_000
 ROUNDS = 5

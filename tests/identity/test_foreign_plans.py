@@ -36,6 +36,7 @@ from tests.identity.sides import (
 from tests.identity.table import BODIES, ROWS
 from tests.identity.waiting import until
 from tests.storage.cluster import Cluster, running_cluster
+from tests.support import seeds
 from tests.support.deployment import chat, offering
 from tests.support.gateway import running_gateway, settings_for
 from tests.support.organization_fixture import new_organization_fixture
@@ -311,7 +312,7 @@ def usual(works: Sequence[Work]) -> Work:
 
 
 @pytest.mark.guarantee("T13")
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", seeds.partly_nightly(QUESTIONS, at_landings=len(QUESTIONS) // 4))
 async def test_a_foreign_id_takes_the_same_work_as_an_unknown_one(stage: Stage, name: str) -> None:
     """Asked anew if they differ: background work does not differ in every attempt, a leak does."""
     unknown: Work = ()

@@ -10,8 +10,11 @@ import random
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 NAME = "TOLLHOUSE_SEED"
@@ -38,6 +41,15 @@ def seed() -> int:
 def chance(*parts: object) -> random.Random:
     """Return a generator for the running test; other `parts` make another one of the same seed."""
     return random.Random(" ".join(map(str, (seed(), *parts))))  # noqa: S311 - no secret
+
+
+def partly_nightly(cases: Iterable[object], *, at_landings: int) -> list[object]:
+    """Return all as parameters; the commit draws which are not nightly."""
+    known = list(cases)
+    drawn = random.Random(of_run()).sample(known, at_landings)  # noqa: S311 - no secret
+    return [
+        each if each in drawn else pytest.param(each, marks=pytest.mark.nightly) for each in known
+    ]
 
 
 def is_used_by(node_id: str) -> bool:

@@ -75,6 +75,7 @@ async def customers(
 
 
 @pytest.mark.clock
+@pytest.mark.nightly
 @pytest.mark.guarantee("T38")
 @pytest.mark.parametrize("salt", [None, "a salt of both"])
 async def test_the_first_token_comes_no_sooner_for_a_prompt_that_another_organization_sent(

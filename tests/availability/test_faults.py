@@ -15,6 +15,7 @@ AFTER_PROMOTION_SECONDS_MAX = 5.0
 
 
 @pytest.mark.clock
+@pytest.mark.nightly
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.skipif(ROUNDS == 0, reason="make test-availability runs the faults with Patroni")
 @pytest.mark.parametrize("fault", FAULTS)

@@ -23,6 +23,7 @@ def test_the_guide_shows_the_configuration_that_tests_run() -> None:
 
 
 @pytest.mark.clock
+@pytest.mark.nightly
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.skipif(ROUNDS == 0, reason="make test-availability runs Patroni")
 async def test_a_standby_is_made_anew_as_the_guide_says(deployment: Deployment) -> None:

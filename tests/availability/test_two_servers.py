@@ -61,6 +61,7 @@ def run_script(script: str, configuration: Path) -> str:
 
 
 @pytest.mark.clock
+@pytest.mark.nightly
 async def test_a_promoted_standby_serves_within_seconds_and_money_is_exact(
     pair: tuple[Cluster, Cluster], gateway: ServedDatabase
 ) -> None:

@@ -145,6 +145,7 @@ def _edges(
 
 
 @pytest.mark.clock
+@pytest.mark.nightly
 async def test_moves_and_the_loss_of_a_cell_cost_no_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

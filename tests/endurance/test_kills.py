@@ -24,6 +24,8 @@ from tests.support import seeds
 from tollhouse.ledger.reaper import REAP_EVERY
 from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
+pytestmark = pytest.mark.nightly
+
 KILLS = int(os.environ.get("TOLLHOUSE_KILLS", "5"))
 WORKERS = 3
 SKIPPED = timedelta(seconds=25)

@@ -21,6 +21,8 @@ from tests.endurance.stage import running_stage
 from tests.endurance.watched import Sample
 from tests.support import seeds
 
+pytestmark = pytest.mark.nightly
+
 SECONDS = 3.0
 
 

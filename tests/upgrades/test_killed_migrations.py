@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from random import Random
 
 import asyncpg
+import pytest
 
 from tests.identity.waiting import until
 from tests.storage.catalogs import catalog_of
@@ -19,6 +20,8 @@ from tests.upgrades.older_databases import Contents, build, contents_of, insert_
 from tests.upgrades.older_rows import ROWS
 from tollhouse.storage import revisions, schema
 from tollhouse.storage.schema import Progress
+
+pytestmark = pytest.mark.nightly
 
 KILLS = int(os.environ.get("TOLLHOUSE_UPGRADE_KILLS", "1"))
 """How often each of the two steps is killed, for each revision to start from."""

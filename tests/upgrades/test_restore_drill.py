@@ -27,6 +27,8 @@ from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.settings import Settings
 from tollhouse.storage import schema
 
+pytestmark = pytest.mark.nightly
+
 REQUESTS = int(os.environ.get("TOLLHOUSE_RESTORE_REQUESTS", "5"))
 """How many requests each customer makes before and after the restored moment."""
 MODEL = "example/model-a"

@@ -23,6 +23,8 @@ from tollhouse.settings import DatabaseSettings, Settings
 from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 
+pytestmark = pytest.mark.nightly
+
 REQUESTS = int(os.environ.get("TOLLHOUSE_UPGRADE_REQUESTS", "5"))
 """How many requests every service answers in each phase of the upgrade."""
 MODEL = "example/model-a"

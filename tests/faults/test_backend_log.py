@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+import pytest_asyncio
 
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.ledger.invariants import assert_conserved
@@ -25,14 +26,27 @@ from tests.support.deployment import (
     chat,
     model,
     offering,
-    open_deployment,
 )
-from tests.support.organization_fixture import OrganizationFixture
+from tests.support.own_customer import deployment
+from tests.support.shared_deployment import gateway
+from tests.support.shared_gateway import database, database_url, org, peppers, settings
 from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.asked import ChatAsked, prompt_tokens
 from tollhouse.testing.exchanges import RecordedExchange
 from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = [
+    "database",
+    "database_url",
+    "deployment",
+    "gateway",
+    "org",
+    "peppers",
+    "settings",
+]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REQUESTS = int(os.environ.get("TOLLHOUSE_JOINED_REQUESTS", "80"))
 AT_ONCE = 8
@@ -57,17 +71,15 @@ PATHS = {
 }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def upstream() -> AsyncIterator[ScriptedUpstream]:
     """Slow enough to be left in the middle."""
     async with running_upstream(tokens=TOKENS, chunk_delay_ms=2) as running:
         yield running
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     models = {
         MODEL: model(),
         BILLS_TO_THE_END: model(backend="draining", features=[]),
@@ -81,9 +93,7 @@ async def deployment(
         "late": base,
         "messages": base | {"dialect": "anthropic"},
     }
-    offered = msgspec.structs.replace(offered, backends=offered.backends | others)
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
+    return msgspec.structs.replace(offered, backends=offered.backends | others)
 
 
 async def send(client: httpx2.AsyncClient, chance: Random, words: int) -> bool:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+import pytest_asyncio
 
 from tests.ledger.invariants import assert_conserved
 from tests.support import seeds
@@ -23,13 +24,26 @@ from tests.support.deployment import (
     chat,
     model,
     offering,
-    open_deployment,
 )
 from tests.support.judged_deployment import BODIES, CHAT, MESSAGES, RESPONSES
-from tests.support.organization_fixture import OrganizationFixture
+from tests.support.own_customer import deployment
+from tests.support.shared_deployment import gateway
+from tests.support.shared_gateway import database, database_url, org, peppers, settings
 from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = [
+    "database",
+    "database_url",
+    "deployment",
+    "gateway",
+    "org",
+    "peppers",
+    "settings",
+]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DISCONNECTS = int(os.environ.get("TOLLHOUSE_DISCONNECTS", "60"))
 """Over all tests here; the full run has a thousand."""
@@ -52,17 +66,15 @@ PROMPT_FIRST = "example/prompt-first"
 """Whose backend tells the prompt at the beginning, and the output only at the end."""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def upstream() -> AsyncIterator[ScriptedUpstream]:
     """Slow enough to be left in the middle."""
     async with running_upstream(tokens=TOKENS, chunk_delay_ms=2) as running:
         yield running
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     base = {"replicas": [upstream.base_url]}
     offered = offering(
         settings,
@@ -77,10 +89,7 @@ async def deployment(
     draining = base | {"stops_when_cancelled": False, "takes": ["continuous_usage_stats"]}
     messages = base | {"stops_when_cancelled": True, "dialect": "anthropic"}
     others = {"draining": draining, "late": base, "messages": messages}
-    backends = offered.backends | others
-    offered = msgspec.structs.replace(offered, backends=backends)
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
+    return msgspec.structs.replace(offered, backends=offered.backends | others)
 
 
 async def ask(

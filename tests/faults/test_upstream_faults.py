@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+import pytest_asyncio
 
 from tests.faults.upstream_faults import (
     ANSWERED,
@@ -32,12 +33,26 @@ from tests.support.deployment import (
     MODEL,
     TAKES,
     Deployment,
+    customer_of,
     model,
-    open_deployment,
 )
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_deployment import upstream
+from tests.support.shared_gateway import (
+    Gateways,
+    database,
+    database_url,
+    gateways,
+    org,
+    peppers,
+    settings,
+)
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = ["database", "database_url", "gateways", "org", "peppers", "settings", "upstream"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FAULTS_IN_A_ROW = int(os.environ.get("TOLLHOUSE_FAULTS", "120"))
 """The full run has ten thousand."""
@@ -62,10 +77,14 @@ def dialect() -> str:
     return "openai"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, dialect: str
-) -> AsyncIterator[Deployment]:
+    gateways: Gateways,
+    settings: Settings,
+    upstream: ScriptedUpstream,
+    org: OrganizationFixture,
+    dialect: str,
+) -> Deployment:
     lanes = range(LANES)
     shared: dict[str, Any] = {
         "replicas": [upstream.base_url],
@@ -88,8 +107,7 @@ async def deployment(
             for lane in lanes
         },
     )
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
+    return await customer_of(await gateways.offering(offered), upstream, org)
 
 
 def in_lane(model_id: str, lane: int) -> str:

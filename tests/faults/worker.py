@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess
 
 from tests.ledger.money import WAIT_MAX, Payer, voided
 from tests.storage.processes import ended, next_word, running
@@ -84,7 +84,7 @@ def _die_at(point: Point, last_point: Point | None) -> None:
 
 @dataclass(frozen=True)
 class Worker:
-    process: SpawnProcess
+    process: ForkServerProcess
     line: Connection
     instance_id: InstanceId
 

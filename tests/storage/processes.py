@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess
 from typing import NoReturn
 
 from tollhouse.base.ids import InstanceId
@@ -18,6 +18,9 @@ from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob, run_while_held
 from tollhouse.storage.schema import Progress
 
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.support.gateway"])
+"""Forks spare the importing, which takes longer than most of what they do."""
 NEVER = 0
 TIMEOUT_SECONDS = 120.0
 
@@ -25,11 +28,10 @@ TIMEOUT_SECONDS = 120.0
 @asynccontextmanager
 async def running(
     target: Callable[..., None], *arguments: object
-) -> AsyncGenerator[tuple[SpawnProcess, Connection]]:
+) -> AsyncGenerator[tuple[ForkServerProcess, Connection]]:
     """Start `target(line, *arguments)`; the process and our end of the line to it."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
+    ours, theirs = FORKS.Pipe()
+    process = FORKS.Process(target=target, args=(theirs, *arguments), daemon=True)
     process.start()
     theirs.close()
     try:
@@ -41,7 +43,7 @@ async def running(
         ours.close()
 
 
-async def ended(process: SpawnProcess) -> int | None:
+async def ended(process: ForkServerProcess) -> int | None:
     """Wait for its end; the exit code."""
     await asyncio.to_thread(process.join, TIMEOUT_SECONDS)
     return process.exitcode

@@ -8,6 +8,7 @@ import pytest_asyncio
 from tests.support.deployment import MODEL, customer_of, model, offering
 from tests.support.judge import ScriptedJudge, running_judge
 from tests.support.judged_deployment import (
+    FALLING_BACK,
     JudgedDeployment,
     OpenJudged,
     judged_by,
@@ -49,7 +50,10 @@ async def running() -> AsyncIterator[ScriptedJudge]:
 
 @pytest.fixture(scope="module")
 def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
-    models = {MODEL: model(input_modalities=["text", "image"], image_tokens=100)}
+    models = {
+        MODEL: model(input_modalities=["text", "image"], image_tokens=100),
+        FALLING_BACK: model(fallbacks=[MODEL]),
+    }
     return offering(settings, upstream.base_url, models=models)
 
 

@@ -16,6 +16,7 @@ from tests.support.judged_deployment import (
     JudgedDeployment,
     OpenJudged,
     buffering,
+    decisions_dropped,
     sending_at_once,
 )
 from tollhouse.base.policies import Direction, Mode
@@ -185,22 +186,32 @@ async def test_an_answer_too_long_to_be_judged_is_charged(
     assert (await judged.deployment.settled(1)).settled_pico_usd > 0
 
 
-@pytest.mark.parametrize("stops_when_cancelled", [False, True])
+@pytest.mark.parametrize(
+    ("backend", "undecided", "is_cut"),
+    [
+        ({"stops_when_cancelled": False}, 0, False),
+        ({"bills_without_answer": True, "takes": ["cache_salt"]}, 2, False),
+        ({}, 2, True),
+    ],
+    ids=["bills to the end", "tells usage at the end", "stops"],
+)
 async def test_who_leaves_a_held_stream_pays_until_the_backend_stops(
     open_judged: OpenJudged,
     settings: Settings,
     upstream: ScriptedUpstream,
+    backend: dict[str, Any],
+    undecided: int,
     *,
-    stops_when_cancelled: bool,
+    is_cut: bool,
 ) -> None:
     """What is not judged because it was cut short is counted; what came whole is judged."""
-    offered = offering(settings, upstream.base_url, stops_when_cancelled=stops_when_cancelled)
+    offered = offering(settings, upstream.base_url, **backend)
     judged = await open_judged(sending_at_once(offered))
-    deployment, judge = judged.deployment, judged.judge
+    deployment = judged.deployment
     await judged.forbid("forbidden", direction=Direction.RESPONSE)
     await judged.forbid("watched", direction=Direction.RESPONSE, mode=Mode.MONITORING)
     judged.answers("word " * 1_000, cut={"how": "stall", "after": 10})
-    before = dropped("stopped")
+    before = decisions_dropped()
     body = chat("Hi", stream=True, max_tokens=1_000)
 
     async with (
@@ -212,12 +223,10 @@ async def test_who_leaves_a_held_stream_pays_until_the_backend_stops(
         await exchange.stall()
     exchange.release()
 
-    credit = await deployment.settled(1)
-    whole = 1_000 * COMPLETION_PICO_USD
-    if stops_when_cancelled:
-        assert 0 < credit.settled_pico_usd < whole
-        assert dropped("stopped") == before + 2
-        assert judge.received == []
-    else:
-        assert credit.settled_pico_usd > whole
-        await judge.has_received(2)
+    await judged.has_recorded_or_dropped(2, dropped_before=before)
+    record = await deployment.record(answer.headers["x-request-id"])
+    assert not record["estimated"], "the backend has told its usage"
+    assert decisions_dropped() - before == undecided
+    charged = (await deployment.settled(1)).settled_pico_usd
+    assert charged > 0
+    assert (charged > 1_000 * COMPLETION_PICO_USD) is not is_cut

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.judge import Fault
-from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment
+from tests.support.judged_deployment import BODIES, CHAT, FALLING_BACK, JudgedDeployment
 from tollhouse.base.policies import Direction
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,10 +46,12 @@ async def test_an_answer_that_breaks_while_it_is_held_back_is_paid_by_the_operat
 ) -> None:
     await judged.forbid("bread", direction=Direction.RESPONSE)
     judged.answers(TEXT, **BREAKS)
+    asked = judged.asked_of_backend
 
-    await judged.send(path, BODIES[path](stream=True))
+    await judged.send(path, BODIES[path](stream=True, model=FALLING_BACK))
 
     assert await entry(judged) == ("void", "backend_failed", 0)
+    assert judged.asked_of_backend == asked + 1, "no other model continues what has begun"
 
 
 async def test_an_answer_that_breaks_while_it_is_sent_is_paid_by_the_caller(

@@ -25,6 +25,8 @@ from tollhouse.testing.upstream import ScriptedUpstream
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
 MESSAGES = "/compat/anthropic/v1/messages"
+FALLING_BACK = "example/falling-back"
+"""A model whose fallback is `MODEL`."""
 _RECORDED = """
     SELECT coalesce(sum(cardinality(scores)), 0)
       FROM evaluations

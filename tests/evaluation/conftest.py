@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -52,9 +53,11 @@ async def running() -> AsyncIterator[ScriptedJudge]:
 def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     models = {
         MODEL: model(input_modalities=["text", "image"], image_tokens=100),
-        FALLING_BACK: model(fallbacks=[MODEL]),
+        FALLING_BACK: model(backend="late", fallbacks=[MODEL]),
     }
-    return offering(settings, upstream.base_url, models=models)
+    offered = offering(settings, upstream.base_url, models=models)
+    late = {"late": {"replicas": [upstream.base_url], "takes": ["cache_salt"]}}
+    return msgspec.structs.replace(offered, backends=offered.backends | late)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD
 from tests.support.judge import Fault
 from tests.support.judged_deployment import BODIES, CHAT, FALLING_BACK, JudgedDeployment
 from tollhouse.base.policies import Direction
@@ -70,12 +71,15 @@ async def test_an_answer_that_breaks_while_it_is_sent_is_paid_by_the_caller(
 async def test_an_answer_that_a_policy_refuses_is_paid_by_the_caller(
     judged: JudgedDeployment, *, is_stream: bool
 ) -> None:
+    """At what the backend reports, also where it reports less than it has said."""
     await judged.forbid("seven", direction=Direction.RESPONSE)
-    judged.answers(TEXT)
+    judged.answers(TEXT, usage={"prompt_tokens": 2, "completion_tokens": 3})
 
-    await judged.send(CHAT, BODIES[CHAT](stream=is_stream))
+    await judged.send(CHAT, BODIES[CHAT](stream=is_stream, model=FALLING_BACK))
 
     assert await entry(judged) == ("post", None, 0)
+    charged = (await judged.deployment.settled(1)).settled_pico_usd
+    assert charged == 2 * PROMPT_PICO_USD + 3 * COMPLETION_PICO_USD
 
 
 @pytest.mark.parametrize("is_guarded", [False, True])

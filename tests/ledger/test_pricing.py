@@ -166,6 +166,8 @@ def test_input_that_is_written_to_a_cache_has_its_own_price() -> None:
     assert charged.input_pico_usd == 35 * 3_000_000 + 25 * 3_750_000
     assert (absurd.cache_write_tokens, absurd.input_pico_usd) == (60, 60 * 3_750_000)
     assert (plain.cache_write_tokens, plain.input_pico_usd) == (0, 60 * 3_000_000)
+    held = [reserve(prices, covering(usage, 1)) for prices in (EXAMPLE_PRICES, without)]
+    assert held[0] - held[1] == 100 * 750_000
 
 
 def test_a_hold_that_is_too_small_pays_other_input_before_cache_writes() -> None:

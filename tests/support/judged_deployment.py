@@ -26,7 +26,7 @@ CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
 MESSAGES = "/compat/anthropic/v1/messages"
 FALLING_BACK = "example/falling-back"
-"""A model whose fallback is `MODEL`."""
+"""A model whose fallback is `MODEL`, and whose backend tells its usage at the end."""
 _RECORDED = """
     SELECT coalesce(sum(cardinality(scores)), 0)
       FROM evaluations

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants import generating, known, targets
+from tools.mutants import generating, known, planted, targets
 from tools.mutants.mutant import Mutant
 
 PATH = "src/tollhouse/ledger/rules.py"
@@ -147,3 +147,11 @@ def test_a_test_that_is_gone_is_not_asked_again(tmp_path: Path) -> None:
     assert known.exists(tmp_path, "test_a.py::test_b[1::2]")
     assert not known.exists(tmp_path, "test_a.py::test_c")
     assert not known.exists(tmp_path, "test_b.py::test_b")
+
+
+def test_every_planted_bug_applies_and_names_tests_that_exist() -> None:
+    for mutant in planted.mutants():
+        named = planted.tests_of(mutant)
+
+        assert named
+        assert all(known.exists(targets.ROOT, name) for name in named)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from tools.mutants import evidence, generating, known, record, reporting, targets, testing
+from tools.mutants import evidence, generating, known, planted, record, reporting, targets, testing
 from tools.mutants.coverage_map import CoverageMap
 from tools.mutants.mutant import Mutant
 from tools.mutants.testing import Tested
@@ -31,6 +31,7 @@ def arguments() -> argparse.Namespace:
     add("--survivors", action="store_true", help="only those that the record says survived")
     add("--new", action="store_true", help="leave out those of the sample that the record has")
     add("--known", action="store_true", help="only those that the record says are killed, quickly")
+    add("--planted", action="store_true", help="only the bugs of tools/mutants/planted")
     add("--seconds", type=float, help="begin no mutant after this time")
     add("--test-seconds", type=float, default=90.0, help="recorded time of the tests of a mutant")
     add("--tests", nargs="*", default=[], help="tests to run first, for every mutant")
@@ -44,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Do what the command line says. Returns 1 if a mutant that was killed before survives."""
+    """Do what the command line says. Returns 1 if a known mutant or a planted bug survives."""
     options = arguments()
     if options.record is not None:
         return _record(options.record)
@@ -84,6 +85,9 @@ def _record(paths: Sequence[str]) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> Iterator[Mutant]:
+    if options.planted:
+        yield from planted.mutants()
+        return
     drawn = generating.sample(generating.mutants(targets.ROOT), options.seed)
     if options.known:
         yield from known.choose(drawn)
@@ -104,6 +108,8 @@ def _chosen(options: argparse.Namespace) -> Iterator[Mutant]:
 
 
 def _test(options: argparse.Namespace) -> Callable[[Tree, Mutant], Result]:
+    if options.planted:
+        return planted.test
     if options.known:
         return known.test
     covering = CoverageMap(RECORD, targets.ROOT)

@@ -15,7 +15,7 @@ from tools.mutants.trees import Status
 
 
 def report(options: argparse.Namespace, found: Sequence[Tested], failing: set[str]) -> int:
-    """Print survivors and counts. Returns 1 if a mutant survives that was killed before."""
+    """Print survivors and counts. Returns 1 if a known mutant or a planted bug survives."""
     decided = [tested for tested in found if tested.result.killer not in failing]
     accepted = evidence.accepted()
     alive = [
@@ -36,6 +36,8 @@ def report(options: argparse.Namespace, found: Sequence[Tested], failing: set[st
     print(f"{run.mutants} mutants: {ends}")
     if options.json:
         print(msgspec.json.encode(run).decode())
+    if options.planted:
+        return int(bool(alive or failing))
     return 1 if options.known and alive else 0
 
 

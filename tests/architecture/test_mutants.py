@@ -125,7 +125,7 @@ def test_a_sample_is_repeated_by_its_seed_and_takes_from_every_group(
 
     assert first == again != other
     groups = [targets.group(name.partition(" ")[0]) for name in first]
-    assert {groups.count(group) for group in set(groups)} == {10}
+    assert {groups.count(group) for group in set(groups)} == {5}
 
 
 def test_a_sample_keeps_its_order_when_a_mutant_is_gone(all_mutants: list[Mutant]) -> None:

@@ -88,10 +88,12 @@ def _chosen(options: argparse.Namespace) -> Iterator[Mutant]:
     if options.planted:
         yield from planted.mutants()
         return
-    drawn = generating.sample(generating.mutants(targets.ROOT), options.seed)
+    found = generating.mutants(targets.ROOT)
     if options.known:
-        yield from known.choose(drawn)
+        # Else a group of which little is known would never have its turn.
+        yield from known.changed_first(generating.sample(known.choose(found), options.seed))
         return
+    drawn = generating.sample(found, options.seed)
     if options.survivors:
         recorded = evidence.entries()
         left = {name for name, entry in recorded.items() if entry.status in evidence.ALIVE}

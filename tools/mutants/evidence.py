@@ -22,10 +22,10 @@ HEAD: Final = """\
 
 > A mutant is the source with one small change; a test has to fail because of it.
 
-`make mutants` changes one place of the ledger, its SQL functions, limits, keys, policies or \
-inference at a time and runs the tests that run this place. [0016](../decisions/0016-mutants.md) \
-says how. `mutants.jsonl` has a line for each mutant with the test that killed it; CI checks a \
-sample of these again. `mutants-accepted.toml` says why a survivor is accepted. \
+`make mutants` changes one place on a request's path, of administration or of the command line at \
+a time and runs the tests that run this place. [0016](../decisions/0016-mutants.md) says how. \
+`mutants.jsonl` has a line for each mutant with the test that killed it; CI checks a sample of \
+these again. `mutants-accepted.toml` says why a survivor is accepted. \
 `python -m tools.mutants --page` writes this page.
 """
 

@@ -15,15 +15,16 @@ NIGHTS: Final = "docs/evidence/nightly.jsonl"
 FOLDERS_SECONDS_MAX: Final = 300.0
 
 
-def choose(drawn: Iterable[Mutant]) -> list[Mutant]:
-    """Return those of the drawn mutants that a test was quick to kill, and that still exist.
-
-    Those of packages that have changed since the last recorded night come first.
-    """
+def choose(mutants: Iterable[Mutant]) -> list[Mutant]:
+    """Return those of all mutants that a test was quick to kill."""
     recorded = evidence.entries()
+    return [one for one in mutants if _is_quickly_killed(recorded.get(one.identity))]
+
+
+def changed_first(drawn: Iterable[Mutant]) -> list[Mutant]:
+    """Return mutants with those first whose package has changed since the last recorded night."""
     changed = _changed_packages()
-    known = [one for one in drawn if _is_quickly_killed(recorded.get(one.identity))]
-    return sorted(known, key=lambda one: _package(one.path) not in changed)
+    return sorted(drawn, key=lambda one: _package(one.path) not in changed)
 
 
 def _is_quickly_killed(entry: Entry | None) -> bool:

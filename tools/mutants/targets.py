@@ -9,7 +9,8 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = "src/tollhouse"
 TESTS: Final = (
     *("simulation", "ledger", "limits", "policies", "judge", "decisions", "identity", "reports"),
-    *("inference", "evaluation", "responses", "refusals", "faults", "cli"),
+    *("inference", "evaluation", "responses", "refusals", "faults", "cli", "serving", "backends"),
+    *("contract", "api", "activity", "alerts", "catalog", "tenancy"),
 )
 """The folders whose tests are recorded."""
 NOT_RECORDED: Final = ("**/test_bench*.py", "**/test_real_*.py")
@@ -26,6 +27,18 @@ _GROUPS: Final = {
         f"{PACKAGE}/evaluation/**/*.py",
     ),
     "inference": (f"{PACKAGE}/inference/**/*.py",),
+    "serving": (f"{PACKAGE}/serving/*.py",),
+    "backends": (f"{PACKAGE}/backends/*.py",),
+    "contract": (f"{PACKAGE}/contract/*.py",),
+    "api": (f"{PACKAGE}/api/**/*.py",),
+    "administration": tuple(
+        f"{PACKAGE}/{name}/*.py"
+        for name in (
+            *("manage", "projects", "organizations", "reports", "alerts", "activity", "catalog"),
+            "console",
+        )
+    ),
+    "command line": (f"{PACKAGE}/cli/**/*.py",),
 }
 _FOLDERS: Final = {
     "ledger": ("simulation", "ledger", "faults"),
@@ -34,6 +47,12 @@ _FOLDERS: Final = {
     "keys": ("identity",),
     "policies": ("simulation", "policies", "judge", "evaluation", "decisions"),
     "inference": ("simulation", "inference", "evaluation", "responses", "faults"),
+    "serving": ("serving", "api"),
+    "backends": ("backends", "inference"),
+    "contract": ("contract", "api"),
+    "api": ("api", "identity", "inference"),
+    "administration": ("tenancy", "activity", "alerts", "catalog", "reports", "identity"),
+    "command line": ("cli",),
 }
 _LEFT_OUT: Final = frozenset({"__init__.py", "errors.py"})
 """Errors are mostly sentences."""

@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.gateway import TIMEOUT_SECONDS, Gateway
+from tests.support.gateway import TIMEOUT_SECONDS, Gateway, running_server
 from tollhouse.base.clock import SystemClock
 from tollhouse.console import files
 from tollhouse.console.site import CONTENT_SECURITY_POLICY, Site
-from tollhouse.serving.server import http_server, listen
+from tollhouse.serving.server import http_server
 from tollhouse.settings import ServerSettings
 
 PAGE = b"<!doctype html><title>the console</title>"
@@ -37,13 +37,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 async def base_url(folder: Path) -> AsyncIterator[str]:
     site = Site(files.read(folder), SystemClock())
-    listener = listen("127.0.0.1", 0)
-    server = http_server(site, ServerSettings())
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    await server.accepting.wait()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.stop()
-    await serving
+    async with running_server(http_server(site, ServerSettings())) as (host, port):
+        yield f"http://{host}:{port}"
 
 
 @pytest.fixture

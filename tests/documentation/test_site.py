@@ -10,12 +10,12 @@ import httpx2
 import msgspec
 import pytest
 
-from tests.support.gateway import TIMEOUT_SECONDS, Gateway
+from tests.support.gateway import TIMEOUT_SECONDS, Gateway, running_server
 from tollhouse.base.clock import SystemClock
 from tollhouse.documentation import files
 from tollhouse.documentation.files import InlineDigests
 from tollhouse.documentation.site import DocumentationSite, site_policy
-from tollhouse.serving.server import http_server, listen
+from tollhouse.serving.server import http_server
 from tollhouse.settings import ServerSettings
 
 START = b"<!doctype html><title>the start page</title>"
@@ -46,13 +46,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 async def base_url(folder: Path) -> AsyncIterator[str]:
     site = DocumentationSite(files.read(folder), files.read_digests(folder), SystemClock())
-    listener = listen("127.0.0.1", 0)
-    server = http_server(site, ServerSettings())
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    await server.accepting.wait()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.stop()
-    await serving
+    async with running_server(http_server(site, ServerSettings())) as (host, port):
+        yield f"http://{host}:{port}"
 
 
 @pytest.fixture

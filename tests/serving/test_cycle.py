@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.serving.raw import TIMEOUT_SECONDS
+from tests.support.gateway import running_server
 from tollhouse.serving.cycle import Cycle
-from tollhouse.serving.server import http_server, listen
+from tollhouse.serving.server import http_server
 from tollhouse.settings import ServerSettings
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -23,18 +24,12 @@ async def answered(talk: Talk, *, method: str = "GET") -> bytes:
     async def application(_scope: object, _receive: object, send: Any) -> None:  # noqa: ANN401
         await talk(send)
 
-    listener = listen("127.0.0.1", 0)
-    port = listener.getsockname()[1]
     server = http_server(application, ServerSettings())
-    serving = asyncio.create_task(server.serve([listener]))
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        await server.accepting.wait()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(TIMEOUT_SECONDS), running_server(server) as address:
+        reader, writer = await asyncio.open_connection(*address)
         writer.write(f"{method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         received = await reader.read()
         writer.close()
-        server.stop()
-        await serving
     return received
 
 

@@ -17,8 +17,9 @@ from tests.serving.client import Client, ask_once
 from tests.serving.corpus import HEADER_BYTES_MAX, chunked, get, padded, post, sized
 from tests.serving.raw import exchange, parse
 from tests.serving.servers import supervised
+from tests.support.gateway import running_server
 from tollhouse.serving.connections import LINGER_SECONDS
-from tollhouse.serving.server import AsgiApplication, HttpServer, http_server, listen
+from tollhouse.serving.server import AsgiApplication, HttpServer, http_server
 
 TIMEOUT_SECONDS = 30.0
 """Less than a connection may stay idle unless a test says otherwise."""
@@ -54,12 +55,8 @@ async def serving(
 ) -> AsyncGenerator[Running]:
     given = settings(**{"drain_seconds": 5.0, **bounds})
     server = http_server(application or Echo(given), given.server)
-    with listen("127.0.0.1", 0) as listener:
-        task = asyncio.create_task(server.serve(sockets=[listener]))
-        await server.accepting.wait()
-        yield Running(server, listener.getsockname())
-        server.stop()
-        await task
+    async with running_server(server) as address:
+        yield Running(server, address)
 
 
 class Gate:

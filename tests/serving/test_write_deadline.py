@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.serving.raw import TIMEOUT_SECONDS
+from tests.support.gateway import running_server
 from tollhouse.api.body import ABORT
-from tollhouse.serving.server import http_server, listen
+from tollhouse.serving.server import http_server
 from tollhouse.settings import ServerSettings
 
 WRITE_SECONDS = 0.8
@@ -44,13 +45,9 @@ class Answering:
 
 @asynccontextmanager
 async def serving(application: Application) -> AsyncGenerator[int]:
-    listener = listen("127.0.0.1", 0)
     server = http_server(application, ServerSettings(write_seconds=WRITE_SECONDS))
-    running = asyncio.create_task(server.serve([listener]))
-    await server.accepting.wait()
-    yield listener.getsockname()[1]
-    server.stop()
-    await running
+    async with running_server(server) as (_, port):
+        yield port
 
 
 def connected(port: int) -> socket.socket:

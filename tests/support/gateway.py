@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import socket
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ import msgspec
 
 from tollhouse.app import Application
 from tollhouse.base.clock import Clock
-from tollhouse.serving.server import http_server, listen
+from tollhouse.serving.server import HttpServer, http_server, listen
 from tollhouse.settings import DatabaseSettings, SecretSettings, ServerSettings, Settings
 
 TIMEOUT_SECONDS = 120.0
@@ -81,17 +80,26 @@ async def running_gateway(
 ) -> AsyncGenerator[Gateway]:
     application = Application(settings, clock)
     edge = await application.startup()
-    listener = listen("127.0.0.1", port)
     server = http_server(edge, settings.server, documentation_url=settings.documentation_url)
+    try:
+        async with running_server(server, port) as address:
+            yield Gateway(application, *address)
+    finally:
+        await application.shutdown()
+
+
+@asynccontextmanager
+async def running_server(server: HttpServer, port: int = 0) -> AsyncGenerator[tuple[str, int]]:
+    """An HTTP server in this process; its address."""
+    listener = listen("127.0.0.1", port)
+    address = listener.getsockname()
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()
-    host, port = _address(listener)
     try:
-        yield Gateway(application, host, port)
+        yield address
     finally:
         server.stop()
         await serving
-        await application.shutdown()
 
 
 async def run_jobs(application: Application, *names: str) -> None:
@@ -99,8 +107,3 @@ async def run_jobs(application: Application, *names: str) -> None:
     for job in application.jobs:
         if job.name in names:
             await job.run()
-
-
-def _address(listener: socket.socket) -> tuple[str, int]:
-    host, port = listener.getsockname()[:2]
-    return str(host), int(port)

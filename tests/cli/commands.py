@@ -234,15 +234,15 @@ def _text(written: io.TextIOWrapper) -> str:
     return buffer.getvalue().decode()
 
 
-def environment(tools: Path, bytecode: Path) -> dict[str, str]:
-    """A clean one: no configuration of the machine's leaks in, and nothing compiles twice."""
+def environment(tools: Path) -> dict[str, str]:
+    """A clean one: no configuration of the machine's leaks in."""
     return {
-        "PATH": f"{tools}:{os.environ['PATH']}",
+        "PATH": f"{tools}/forking:{tools}:{os.environ['PATH']}",
         "HOME": str(tools),
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(ROOT / "src"),
         "PYTHONWARNINGS": "error",
-    } | ({"PYTHONPYCACHEPREFIX": str(bytecode)} if sys.dont_write_bytecode else {})
+    }
 
 
 def install(tools: Path) -> None:

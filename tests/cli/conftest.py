@@ -6,32 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Operator, environment, free_port, install
+from tests.cli.commands import OWN_PROCESS, Operator, environment, free_port, install
+from tests.cli.forking import forking
 from tests.support import databases
 from tests.support.judge import ScriptedJudge, running_judge
 from tollhouse.cli.deployment.configuration_file import put_in_place, write_draft
+from tollhouse.cli.main import COMMANDS
 from tollhouse.cli.trial.folder import TrialFolder
 from tollhouse.settings import load
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     """A directory that holds the `tollhouse` command."""
     directory = tmp_path_factory.mktemp("tools")
     install(directory)
-    return directory
-
-
-@pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled once for all commands, as an installation is."""
-    return tmp_path_factory.mktemp("bytecode")
+    verbs = COMMANDS.keys() - OWN_PROCESS
+    with forking(directory / "tollhouse", verbs, environment(directory)):
+        yield directory
 
 
 @pytest.fixture
-def newcomer(tools: Path, bytecode: Path, tmp_path: Path) -> Operator:
+def newcomer(tools: Path, tmp_path: Path) -> Operator:
     """Somebody in an empty directory."""
-    return Operator(tmp_path, environment(tools, bytecode))
+    return Operator(tmp_path, environment(tools))
 
 
 def without_demo(directory: Path, variables: dict[str, str]) -> Operator:
@@ -52,9 +50,9 @@ def without_demo(directory: Path, variables: dict[str, str]) -> Operator:
 
 
 @pytest.fixture
-def curious(tools: Path, bytecode: Path, tmp_path: Path) -> Generator[Operator]:
+def curious(tools: Path, tmp_path: Path) -> Generator[Operator]:
     """Somebody who tries it with the scripted engine, and leaves nothing behind."""
-    operator = without_demo(tmp_path, environment(tools, bytecode))
+    operator = without_demo(tmp_path, environment(tools))
     yield operator
     if TrialFolder(operator.settings_path).path.exists():
         operator.run("reset", "--yes")
@@ -70,21 +68,21 @@ def fresh_url() -> Generator[str, None, None]:
 
 @pytest.fixture(scope="module")
 def operator(
-    migrated_template: str, tools: Path, bytecode: Path, tmp_path_factory: pytest.TempPathFactory
+    migrated_template: str, tools: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Operator, None, None]:
     """The operator of a deployment without organizations, for all tests of a module."""
     name = databases.fresh_name()
     asyncio.run(databases.create(name, template=migrated_template))
     yield deployed(
-        databases.url_of(name), tmp_path_factory.mktemp("deployment"), environment(tools, bytecode)
+        databases.url_of(name), tmp_path_factory.mktemp("deployment"), environment(tools)
     )
     asyncio.run(databases.drop(name))
 
 
 @pytest.fixture
-def patient(database_url: str, tools: Path, bytecode: Path, tmp_path: Path) -> Operator:
+def patient(database_url: str, tools: Path, tmp_path: Path) -> Operator:
     """The operator of a deployment that the test may ruin."""
-    return deployed(database_url, tmp_path, environment(tools, bytecode))
+    return deployed(database_url, tmp_path, environment(tools))
 
 
 def deployed(database_url: str, directory: Path, variables: dict[str, str]) -> Operator:

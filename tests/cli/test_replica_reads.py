@@ -34,9 +34,9 @@ async def pair() -> AsyncIterator[tuple[Cluster, Cluster]]:
 
 
 @pytest.fixture
-def reader(pair: tuple[Cluster, Cluster], tools: Path, bytecode: Path, tmp_path: Path) -> Operator:
+def reader(pair: tuple[Cluster, Cluster], tools: Path, tmp_path: Path) -> Operator:
     """The operator of a deployment with a standby for reads."""
-    operator = deployed(pair[0].url, tmp_path, environment(tools, bytecode))
+    operator = deployed(pair[0].url, tmp_path, environment(tools))
     operator.environment[REPLICA] = pair[1].url
     return operator
 

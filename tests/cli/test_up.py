@@ -34,10 +34,10 @@ HIDING_POSTGRES = "mount -t tmpfs none /usr/lib/postgresql && exec "
 
 @pytest.fixture(scope="module")
 def trial(
-    tools: Path, bytecode: Path, tmp_path_factory: pytest.TempPathFactory
+    tools: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[tuple[Operator, dict[str, Any]]]:
     """A trial that is up, and what was said when it was made."""
-    operator = without_demo(tmp_path_factory.mktemp("trial"), environment(tools, bytecode))
+    operator = without_demo(tmp_path_factory.mktemp("trial"), environment(tools))
     made = operator.json("up")
     operator.secrets.extend(made["keys"].values())
     yield operator, made

@@ -174,7 +174,7 @@ def operator(tmp_path: Path) -> Operator:
     tools = tmp_path / "tools"
     tools.mkdir()
     install(tools)
-    return Operator(tmp_path, environment(tools, tmp_path / "bytecode"))
+    return Operator(tmp_path, environment(tools))
 
 
 @pytest.mark.clock

@@ -9,7 +9,12 @@ import pytest
 
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
 from tollhouse.settings import ErrorSettings, Settings
+
+__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROJECTS = "/manage/v1/organization/projects"
 COUNT_TOKENS = "/v1/messages/count_tokens"

@@ -5,11 +5,17 @@ from collections.abc import AsyncIterator, Mapping
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import HeldAdminKey, OrganizationFixture
+from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
 from tollhouse.projects.types import Project
+
+__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NOT_ALLOWED = {
     ("PUT", PROJECTS): "GET, HEAD, OPTIONS, POST",
@@ -53,7 +59,7 @@ REFUSED_MEDIA = (
 )
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def admin(org: OrganizationFixture) -> HeldAdminKey:
     return await org.admin_key()
 
@@ -63,7 +69,7 @@ def client(gateway: Gateway, admin: HeldAdminKey) -> httpx2.AsyncClient:
     return gateway.client(admin.value)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def project(org: OrganizationFixture) -> Project:
     return await org.project()
 

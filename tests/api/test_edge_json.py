@@ -7,12 +7,18 @@ from collections.abc import Iterable, Iterator
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from tests.api.test_edge_envelope import PROJECTS, refusal
 from tests.support import seeds
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
 from tollhouse.contract.decoding import DEPTH_MAX, ELEMENTS_MAX, MEMBERS_MAX
+
+__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JSON = {"content-type": "application/json"}
 
@@ -193,7 +199,7 @@ SOUND = {
 }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(gateway: Gateway, org: OrganizationFixture) -> httpx2.AsyncClient:
     admin = await org.admin_key()
     return gateway.client(admin.value)

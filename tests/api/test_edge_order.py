@@ -8,17 +8,23 @@ from uuid import UUID
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from tests.api.test_edge_envelope import refusal
 from tests.support.gateway import Gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import database, database_url, gateway, org, peppers
 from tollhouse.settings import Settings
+
+__all__ = ["database", "database_url", "gateway", "org", "peppers"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BODY_BYTES_MAX = 1024
 UNKNOWN_PATH = f"/v1/organization/projects/{UUID(int=0)}/api_keys"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings(database_url: str) -> Settings:
     return settings_for(database_url, body_bytes_max=BODY_BYTES_MAX)
 
@@ -100,7 +106,7 @@ EXCLUSIVE = (
 """Both are about the same part of the request."""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def stage(org: OrganizationFixture) -> Stage:
     project, archived = await org.project(), await org.project()
     await org.archive(archived)

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from statistics import median
 
 import pytest
+import pytest_asyncio
 from msgspec.structs import replace
 
 from tests.api.test_edge_envelope import PROJECTS
 from tests.serving.raw import Observation, exchange
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import database, database_url, gateway, org, peppers
 from tollhouse.settings import Settings
+
+__all__ = ["database", "database_url", "gateway", "org", "peppers"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BODY_BYTES_MAX = 100_000
 BODY_SECONDS = 60.0
@@ -156,18 +162,18 @@ class Stage:
             return len((await client.get(PROJECTS)).json()["data"])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings(database_url: str) -> Settings:
     return settings_for(database_url, body_bytes_max=BODY_BYTES_MAX, body_seconds=BODY_SECONDS)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def stage(gateway: Gateway, org: OrganizationFixture) -> Stage:
     admin = await org.admin_key()
     return Stage(gateway, admin.value)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def impatient(settings: Settings, org: OrganizationFixture) -> AsyncIterator[Stage]:
     """A gateway that gives a body up soon."""
     admin = await org.admin_key()

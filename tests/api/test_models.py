@@ -13,9 +13,15 @@ from openai import AsyncOpenAI, OpenAI
 from tests.support import catalogs
 from tests.support.gateway import Gateway, running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_deployment import upstream
+from tests.support.shared_gateway import database, database_url, gateway, org, other_org, peppers
 from tollhouse.base.clock import HeldClock
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers", "upstream"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 A_SECOND = timedelta(seconds=1)
 ODD_ID = "org/a b%2Fc?d#e&é"
@@ -48,7 +54,7 @@ MODELS = catalogs.MODELS | {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings(database_url: str, upstream: ScriptedUpstream) -> Settings:
     return msgspec.structs.replace(
         settings_for(database_url),

@@ -98,7 +98,6 @@ async def test_a_cut_key_store_is_503_and_served_again_within_five_seconds(
 
 
 @pytest.mark.guarantee("T18")
-@pytest.mark.clock
 async def test_ten_requests_of_every_key_at_once_are_one_lookup_per_key_after_an_outage(
     settings: Settings, org: OrganizationFixture
 ) -> None:
@@ -115,17 +114,14 @@ async def test_ten_requests_of_every_key_at_once_are_one_lookup_per_key_after_an
         refused = await ask_at_once(client)
         found = measures.lookups("found")
         await proxy.open()
-        began = time.monotonic()
-        answers = await ask_at_once(client)
-        while again := [answer for answer in answers if answer.status_code != 200]:
-            refused += again
-            assert time.monotonic() - began < 2 * RECOVERY_SECONDS_MAX
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             answers = await ask_at_once(client)
-        recovery_seconds = time.monotonic() - began
+            while again := [answer for answer in answers if answer.status_code != 200]:
+                refused += again
+                answers = await ask_at_once(client)
 
     _assert_only_unavailable(refused)
     assert measures.lookups("found") - found == KEYS
-    assert recovery_seconds < RECOVERY_SECONDS_MAX
 
 
 @pytest.mark.guarantee("T18")

@@ -81,6 +81,7 @@ async def test_ten_thousand_malformed_keys_cost_no_query(
 
 @pytest.mark.guarantee("T19")
 @pytest.mark.clock
+@pytest.mark.nightly
 async def test_a_malformed_key_is_refused_within_a_millisecond(gateway: Gateway) -> None:
     """Of processor time, its caller's included: another process may use the machine meanwhile.
 
@@ -103,6 +104,7 @@ async def test_a_malformed_key_is_refused_within_a_millisecond(gateway: Gateway)
 
 @pytest.mark.guarantee("T19")
 @pytest.mark.clock
+@pytest.mark.nightly
 async def test_the_check_refuses_ten_thousand_malformed_keys_a_second(
     directory: KeyDirectory, record_property: Callable[[str, object], None]
 ) -> None:
@@ -124,6 +126,7 @@ async def test_the_check_refuses_ten_thousand_malformed_keys_a_second(
 
 @pytest.mark.guarantee("T19")
 @pytest.mark.clock
+@pytest.mark.nightly
 async def test_a_worker_refuses_thousands_of_malformed_keys_a_second(
     settings: Settings, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

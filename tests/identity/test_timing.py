@@ -46,7 +46,11 @@ MEASURES_PER_ROUND = 20_000
 KEPT_PERCENT = (99, 90, 50)
 SHARED = len(PROJECT_PREFIX) + RANDOM_LENGTH - 8
 
-pytestmark = [pytest.mark.clock, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.clock,
+    pytest.mark.nightly,
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 Times = tuple[list[int], list[int]]
 

@@ -66,6 +66,7 @@ def shell(home: Path, script: str, **variables: str) -> str:
 
 
 @pytest.mark.clock
+@pytest.mark.nightly
 def test_a_minute_from_nothing_to_the_first_answer_by_the_words_of_the_readme(
     wheel: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

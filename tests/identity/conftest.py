@@ -13,29 +13,27 @@ import pytest_asyncio
 import uvloop
 
 from tests.identity.creations import START
-from tests.support import catalogs, databases
+from tests.support import catalogs
 from tests.support.gateway import Gateway, running_gateway, settings_for
-from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
-from tollhouse.app import connect
+from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import (
+    database,
+    database_url,
+    gateway,
+    org,
+    other_org,
+    peppers,
+)
 from tollhouse.base.clock import HeldClock
-from tollhouse.keys.secrets import Peppers
 from tollhouse.projects.types import Project
 from tollhouse.settings import LedgerSettings, Settings
-from tollhouse.storage.database import Database
 
-IMPATIENT = "?options=-csynchronous_commit%3Doff"
-"""No test here pulls the plug on PostgreSQL, so none needs to wait for its disk."""
+__all__ = ["database", "database_url", "gateway", "org", "other_org", "peppers"]
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop that workers run on."""
     return {"uvloop": uvloop.new_event_loop}
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def database_url(migrated_template: str) -> AsyncIterator[str]:
-    async with databases.temporary(template=migrated_template) as url:
-        yield url + IMPATIENT
 
 
 @pytest.fixture(scope="module")
@@ -50,43 +48,28 @@ def settings(database_url: str) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def peppers(settings: Settings) -> Peppers:
-    return Peppers(settings.secrets.pepper_bytes())
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def database(settings: Settings) -> AsyncIterator[Database]:
-    opened = await connect(settings)
-    yield opened
-    await opened.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
-    async with running_gateway(settings) as running:
-        yield running
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def org(database: Database, peppers: Peppers) -> OrganizationFixture:
-    return await new_organization_fixture(database, peppers)
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def other_org(database: Database, peppers: Peppers) -> OrganizationFixture:
-    return await new_organization_fixture(database, peppers, "another organization")
-
-
-@pytest.fixture
-def clock() -> HeldClock:
+def moved_clock() -> HeldClock:
     return HeldClock(START)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def held(settings: Settings, clock: HeldClock) -> AsyncIterator[Gateway]:
-    """A gateway whose time the test holds."""
-    async with running_gateway(settings, clock) as running:
+@pytest.fixture
+def clock(moved_clock: HeldClock) -> HeldClock:
+    """The time of `held`, which begins anew for each test."""
+    moved_clock.advance(START - moved_clock.now())
+    return moved_clock
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def moved_gateway(settings: Settings, moved_clock: HeldClock) -> AsyncIterator[Gateway]:
+    async with running_gateway(settings, moved_clock) as running:
         yield running
+
+
+@pytest.fixture
+def held(moved_gateway: Gateway, clock: HeldClock) -> Gateway:
+    """A gateway whose time the test holds."""
+    assert clock.now() == START
+    return moved_gateway
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -19,12 +19,13 @@ from tests.identity.creations import REPLAYED, START, create, managed_keys_path
 from tests.identity.stage import subscription_id
 from tests.identity.table import ASKING, BODIES, QUERIES, ROWS, Row
 from tests.identity.waiting import holding, until_a_lock_is_awaited
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import HeldAdminKey, OrganizationFixture
 from tests.support.policies import new_policy
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.ids import policy_id_text
 from tollhouse.projects.types import Project
+from tollhouse.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,6 +38,7 @@ WRITING = [
     if not row.needs_model and row.kind == "admin" and row.method != "GET" and row.id not in ASKING
 ]
 
+SECOND = timedelta(seconds=1)
 CHILD = {"name": "child", "permissions": ["audit:read"]}
 LOCK_DATA_KEYS = "LOCK TABLE data_keys IN ACCESS EXCLUSIVE MODE"
 """A creation with a secret waits for its data key before it begins to write."""
@@ -137,15 +139,18 @@ async def test_whatever_has_ended_a_key_is_answered_as_the_door_would(
 
 
 async def test_a_key_that_expires_while_its_write_waits_does_not_write(
-    held: Gateway, org: OrganizationFixture, clock: HeldClock, database_url: str
+    settings: Settings, org: OrganizationFixture, clock: HeldClock
 ) -> None:
-    """Its request came a second too early, and its turn a second too late."""
-    acting = await org.admin_key(expires_at=START + timedelta(seconds=1))
-    async with held.client(acting.value) as client:
-        async with holding(database_url, LOCK_DATA_KEYS):
+    """Its request came a second too early, and its turn a second too late.
+
+    The gateway is the test's own: it must not have the data key of the day yet.
+    """
+    acting = await org.admin_key(expires_at=START + SECOND)
+    async with running_gateway(settings, clock) as gateway, gateway.client(acting.value) as client:
+        async with holding(settings.database.url, LOCK_DATA_KEYS):
             creating = asyncio.ensure_future(create(client, ADMIN_KEYS, "creation-1", CHILD))
-            await until_a_lock_is_awaited(database_url)
-            clock.advance(timedelta(seconds=1))
+            await until_a_lock_is_awaited(settings.database.url)
+            clock.advance(SECOND)
         answer = await creating
 
     assert answer.status_code == 401

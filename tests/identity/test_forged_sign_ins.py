@@ -4,6 +4,7 @@ import base64
 import hmac
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -18,10 +19,11 @@ from tests.identity.browsers import PROJECTS, SESSION, BrowserSession, cookie_of
 from tests.identity.creations import START
 from tests.identity.people import SIGN_IN_COOKIE, SignInScene, sign_in_scene
 from tests.support.openid_provider import CLIENT_ID, Claims, ScriptedProvider, new_key
-from tests.support.organization_fixture import OrganizationFixture
+from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
 from tollhouse.base.clock import HeldClock
 from tollhouse.console import provider as console_provider
 from tollhouse.console.sign_in import STARTED_LIFETIME
+from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import GroupGrantSettings, InvalidSettings, OidcSettings, Settings
 from tollhouse.storage.database import Database
 
@@ -32,14 +34,37 @@ STRANGER = new_key("stranger")
 SMALL = jwk.ECKey.generate_key("P-256", {"kid": "small"})
 LONG = "x" * 150_000
 
+Scenes = AsyncIterator[SignInScene]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def shared(settings: Settings, database: Database, peppers: Peppers) -> Scenes:
+    async with _opened(settings, await new_organization_fixture(database, peppers)) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(shared: SignInScene) -> SignInScene:
+    """With an honest provider, whose configuration and key the gateway may have read before."""
+    shared.provider.be_honest()
+    shared.clock.advance(START - shared.clock.now())
+    return shared
+
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def scene(settings: Settings, org: OrganizationFixture) -> AsyncIterator[SignInScene]:
+async def own_scene(settings: Settings, org: OrganizationFixture) -> Scenes:
+    """For lies of a provider's configuration, which is read once."""
+    async with _opened(settings, org) as running:
+        yield running
+
+
+def _opened(
+    settings: Settings, org: OrganizationFixture
+) -> AbstractAsyncContextManager[SignInScene]:
     grant = GroupGrantSettings(
         group="admins", organization=str(org.organization_id), permissions="all"
     )
-    async with sign_in_scene(settings, HeldClock(START), grant) as running:
-        yield running
+    return sign_in_scene(settings, HeldClock(START), grant)
 
 
 def _encoded(part: object) -> str:
@@ -201,23 +226,23 @@ async def test_an_honest_token_is_accepted(scene: SignInScene) -> None:
     assert (await (await scene.browser()).state()) is not None
 
 
-async def test_the_key_of_another_provider_does_not_fit(scene: SignInScene) -> None:
+async def test_the_key_of_another_provider_does_not_fit(own_scene: SignInScene) -> None:
     """Also where it has the same kid, and where the provider publishes secret parts or secrets."""
     secret: dict[str, str | list[str]] = {
         "kty": "oct",
         "kid": "shared",
         "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNl",
     }
-    scene.provider.published = [secret, {"kty": "RSA", "kid": "broken"}, STRANGER.as_dict()]
+    own_scene.provider.published = [secret, {"kty": "RSA", "kid": "broken"}, STRANGER.as_dict()]
     shared = jwk.OctKey.import_key(secret)
-    scene.provider.token = lambda _, claims: jwt.encode(
+    own_scene.provider.token = lambda _, claims: jwt.encode(
         {"alg": "HS256", "kid": "shared"}, claims, shared, algorithms=["HS256"]
     )
-    assert not cookie_of(await scene.sign_in())
-    scene.provider.token = _by(STRANGER, kid="broken")
-    assert not cookie_of(await scene.sign_in())
-    scene.provider.token = _by(STRANGER)
-    assert not cookie_of(await scene.sign_in()), "without a kid, two keys fit"
+    assert not cookie_of(await own_scene.sign_in())
+    own_scene.provider.token = _by(STRANGER, kid="broken")
+    assert not cookie_of(await own_scene.sign_in())
+    own_scene.provider.token = _by(STRANGER)
+    assert not cookie_of(await own_scene.sign_in()), "without a kid, two keys fit"
 
 
 async def test_a_code_and_a_state_work_once(scene: SignInScene) -> None:
@@ -289,11 +314,11 @@ async def test_a_strange_query_is_refused_as_any_other(scene: SignInScene, query
         assert (await client.get(f"{SESSION}/start?{query}")).status_code == 303
 
 
-async def test_a_provider_that_names_itself_must_do_so(scene: SignInScene) -> None:
-    scene.provider.metadata = {"authorization_response_iss_parameter_supported": True}
-    started = await scene.start()
-    query = scene.provider.authorize(started.url, iss="")
-    assert not cookie_of(await scene.come_back(query, started.cookie))
+async def test_a_provider_that_names_itself_must_do_so(own_scene: SignInScene) -> None:
+    own_scene.provider.metadata = {"authorization_response_iss_parameter_supported": True}
+    started = await own_scene.start()
+    query = own_scene.provider.authorize(started.url, iss="")
+    assert not cookie_of(await own_scene.come_back(query, started.cookie))
 
 
 async def test_the_verifier_belongs_to_the_code(scene: SignInScene) -> None:
@@ -374,29 +399,31 @@ async def test_a_stolen_cookie_of_a_person_opens_nothing_else(scene: SignInScene
     ids=["oversized", "issuer", "no-issuer", "script", "script-at-the-end", "no-address"],
 )
 async def test_a_hostile_configuration_leads_nowhere(
-    scene: SignInScene, hostile: dict[str, Any]
+    own_scene: SignInScene, hostile: dict[str, Any]
 ) -> None:
     for name, value in hostile.items():
-        setattr(scene.provider, name, value)
-    async with scene.gateway.client() as client:
+        setattr(own_scene.provider, name, value)
+    async with own_scene.gateway.client() as client:
         answers = [await client.get(f"{SESSION}/start") for _ in range(5)]
 
     for answer in answers:
         assert answer.headers["location"] == "/console?sign_in=unavailable"
-    assert len(scene.provider.paths) == 1, "a failure is not repeated at once"
+    assert len(own_scene.provider.paths) == 1, "a failure is not repeated at once"
     for name in hostile:
-        setattr(scene.provider, name, {} if name == "metadata" else 0)
-    scene.clock.advance(timedelta(seconds=console_provider.READ_AGAIN_SECONDS))
-    assert (await scene.browser()).cookie
+        setattr(own_scene.provider, name, {} if name == "metadata" else 0)
+    own_scene.clock.advance(timedelta(seconds=console_provider.READ_AGAIN_SECONDS))
+    assert (await own_scene.browser()).cookie
 
 
-async def test_the_configuration_does_not_lead_into_a_private_network(scene: SignInScene) -> None:
+async def test_the_configuration_does_not_lead_into_a_private_network(
+    own_scene: SignInScene,
+) -> None:
     """`localhost` is another host than the issuer's, which is 127.0.0.1."""
-    port = scene.provider.issuer.rpartition(":")[2]
-    scene.provider.metadata = {"token_endpoint": f"http://localhost:{port}/token"}
-    answer = await scene.sign_in()
+    port = own_scene.provider.issuer.rpartition(":")[2]
+    own_scene.provider.metadata = {"token_endpoint": f"http://localhost:{port}/token"}
+    answer = await own_scene.sign_in()
     assert answer.headers["location"] == "/console?sign_in=unavailable"
-    assert "/token" not in scene.provider.paths
+    assert "/token" not in own_scene.provider.paths
 
 
 @pytest.mark.parametrize(

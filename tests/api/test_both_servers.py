@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.api.test_edge_json import NOT_JSON, WRONG_JSON
 from tests.serving.corpus import CASES, run_case
@@ -13,7 +13,12 @@ from tests.serving.servers import get, granian
 from tests.support.gateway import running_gateway, settings_for
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.processes import as_toml
+from tests.support.shared_gateway import database, database_url, org, peppers
 from tollhouse.settings import Settings
+
+__all__ = ["database", "database_url", "org", "peppers"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH = b"/manage/v1/organization/projects"
 CONNECTIONS_MAX = 12
@@ -21,23 +26,23 @@ STALL_SECONDS_MAX = 10.0
 Address = tuple[str, int]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings(database_url: str) -> Settings:
     return settings_for(
         database_url, header_seconds=STALL_SECONDS_MAX, body_seconds=STALL_SECONDS_MAX
     )
 
 
-@pytest.fixture(params=["uvicorn", "granian"])
+@pytest_asyncio.fixture(loop_scope="module", scope="module", params=["uvicorn", "granian"])
 async def address(
-    request: pytest.FixtureRequest, settings: Settings, tmp_path: Path
+    request: pytest.FixtureRequest, settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[Address]:
     """The whole application behind a server."""
     if request.param == "uvicorn":
         async with running_gateway(settings) as gateway:
             yield (gateway.host, gateway.port)
         return
-    path = tmp_path / "tollhouse.toml"
+    path = tmp_path_factory.mktemp("granian") / "tollhouse.toml"
     path.write_text(as_toml(settings), encoding="utf-8")
     chosen = ("--interface", "asgi", "--factory", "tollhouse.app:from_environment")
     async with granian(*chosen, environment={"TOLLHOUSE_CONFIG": str(path)}) as server:
@@ -54,7 +59,9 @@ def headers(key: str, name: str) -> tuple[bytes, ...]:
 
 async def projects(org: OrganizationFixture) -> int:
     async with org.database.transaction() as tx:
-        return await tx.fetch_value("SELECT count(*) FROM projects")
+        return await tx.fetch_value(
+            "SELECT count(*) FROM projects WHERE organization_id = $1", org.organization_id
+        )
 
 
 @pytest.mark.guarantee("T23")

@@ -1,7 +1,6 @@
 """Browsers: named origins may call `/v1` and `/compat`; without them nothing differs."""
 
 import re
-from collections.abc import AsyncIterator
 
 import httpx2
 import msgspec
@@ -9,8 +8,24 @@ import pytest
 
 from tests.support.deployment import Deployment, chat, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture
-from tollhouse.settings import InvalidSettings, ServerSettings, Settings
+from tests.support.own_customer import deployment
+from tests.support.shared_deployment import gateway, upstream
+from tests.support.shared_gateway import database, database_url, org, peppers, settings
+from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+__all__ = [
+    "database",
+    "database_url",
+    "deployment",
+    "gateway",
+    "org",
+    "peppers",
+    "settings",
+    "upstream",
+]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CHAT = "/v1/chat/completions"
 ORIGIN, OTHER = "https://app.example", "http://localhost:5173"
@@ -24,18 +39,10 @@ VARIES = re.compile(
 )
 
 
-def allowing(settings: Settings, *origins: str) -> Settings:
-    server = msgspec.structs.replace(settings.server, cors_origins=origins)
-    return msgspec.structs.replace(settings, server=server)
-
-
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
-    offered = allowing(offering(settings, upstream.base_url), ORIGIN, OTHER)
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    server = msgspec.structs.replace(settings.server, cors_origins=(ORIGIN, OTHER))
+    return offering(msgspec.structs.replace(settings, server=server), upstream.base_url)
 
 
 def cors(answer: httpx2.Response) -> dict[str, str]:
@@ -129,10 +136,9 @@ async def test_without_origins_an_answer_has_the_same_bytes(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
 ) -> None:
     """What a browser adds to a request changes no byte of an answer but its IDs and times."""
-    offered = offering(settings, upstream.base_url)
     async with (
-        open_deployment(offered, upstream, org) as deployment,
-        deployment.customer() as client,
+        open_deployment(offering(settings, upstream.base_url), upstream, org) as without,
+        without.customer() as client,
     ):
         for method, path, body in (
             ("POST", CHAT, chat()),
@@ -154,20 +160,3 @@ def _bytes(answer: httpx2.Response) -> tuple[int, str]:
     lines = [f"{name}: {value}" for name, value in answer.headers.multi_items()]
     counted = [line for line in lines if not line.startswith("x-ratelimit-re")]
     return answer.status_code, VARIES.sub("*", "\n".join([*counted, answer.text]))
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        *("*", "null", "", "app.example", "https://app.example/", "https://App.example"),
-        *("https://*.example", "https://app.example?x", "https://user@app.example", "https://"),
-    ],
-)
-def test_what_no_browser_sends_is_refused_at_start(origin: str) -> None:
-    with pytest.raises(InvalidSettings, match="cors_origins"):
-        ServerSettings(cors_origins=(origin,))
-
-
-@pytest.mark.parametrize("origin", [ORIGIN, OTHER, "http://[::1]:8080", "app-x://localhost"])
-def test_origins_as_browsers_send_them_are_accepted(origin: str) -> None:
-    assert ServerSettings(cors_origins=(origin,)).cors_origins == (origin,)

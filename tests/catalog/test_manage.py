@@ -5,15 +5,21 @@ from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from tests.identity.audit_rows import audit_rows
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture
+from tests.support.shared_gateway import database, database_url, gateway, org, peppers, settings
+
+__all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROJECTS = "/manage/v1/organization/projects"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(gateway: Gateway, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
     async with gateway.client((await org.admin_key()).value) as opened:
         yield opened

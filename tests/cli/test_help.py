@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 import click
 import pytest
@@ -72,6 +73,7 @@ def test_a_summary_is_the_first_sentence_of_the_commands_own_help(name: str) -> 
     assert COMMANDS[name].summary == find((name,)).get_short_help_str(limit=1_000)
 
 
+@cache
 def imported(*arguments: str) -> set[str]:
     """The packages that a run of the command has imported."""
     code = (

@@ -1,41 +1,51 @@
 """The reference configurations of nginx and Envoy, with the real ones in front of a gateway."""
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
+import pytest_asyncio
 
-from tests.support.deployment import Deployment, chat, offering, open_deployment
-from tests.support.edges import EdgeStarter, envoy_edge, nginx_edge
+from tests.support.deployment import Deployment, chat
+from tests.support.edges import EdgeProxy, EdgeStarter, envoy_edge, nginx_edge
 from tests.support.gateway import Gateway
-from tests.support.organization_fixture import OrganizationFixture
-from tests.support.upstream import running_upstream
-from tollhouse.settings import Settings
+from tests.support.own_customer import deployment
+from tests.support.shared_deployment import gateway, offered, upstream
+from tests.support.shared_gateway import database, database_url, org, peppers, settings
 from tollhouse.testing.scripts import Cut, UpstreamScript
 
+__all__ = [
+    "database",
+    "database_url",
+    "deployment",
+    "gateway",
+    "offered",
+    "org",
+    "peppers",
+    "settings",
+    "upstream",
+]
 
-@pytest.fixture(params=[nginx_edge, envoy_edge])
-async def fronted(
-    request: pytest.FixtureRequest, settings: Settings, org: OrganizationFixture, tmp_path: Path
-) -> AsyncGenerator[tuple[Deployment, httpx2.AsyncClient]]:
-    """A customer whose requests come through a proxy."""
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module", params=[nginx_edge, envoy_edge])
+async def edge(
+    request: pytest.FixtureRequest, gateway: Gateway, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[EdgeProxy]:
     start: EdgeStarter = request.param
-    async with running_upstream() as upstream:
-        offered = offering(settings, upstream.base_url)
-        async with open_deployment(offered, upstream, org) as deployment:
-            gateway = deployment.gateway
-            assert isinstance(gateway, Gateway)
-            async with (
-                start(tmp_path, gateway.port, gateway.port) as edge,
-                edge.client(authorization=f"Bearer {deployment.key.value}") as client,
-            ):
-                yield deployment, client
+    async with start(tmp_path_factory.mktemp("edge"), gateway.port, gateway.port) as running:
+        yield running
 
 
-async def test_an_answer_comes_through(fronted: tuple[Deployment, httpx2.AsyncClient]) -> None:
-    deployment, client = fronted
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(edge: EdgeProxy, deployment: Deployment) -> AsyncIterator[httpx2.AsyncClient]:
+    """A customer whose requests come through a proxy."""
+    async with edge.client(authorization=f"Bearer {deployment.key.value}") as opened:
+        yield opened
 
+
+async def test_an_answer_comes_through(deployment: Deployment, client: httpx2.AsyncClient) -> None:
     answer = await client.post("/v1/chat/completions", json=chat())
 
     assert answer.status_code == 200
@@ -45,9 +55,8 @@ async def test_an_answer_comes_through(fronted: tuple[Deployment, httpx2.AsyncCl
 
 
 async def test_a_stream_is_not_kept_until_its_end(
-    fronted: tuple[Deployment, httpx2.AsyncClient],
+    deployment: Deployment, client: httpx2.AsyncClient
 ) -> None:
-    deployment, client = fronted
     deployment.upstream.queue(UpstreamScript(cut=Cut(how="stall", after=3)))
 
     async with client.stream("POST", "/v1/chat/completions", json=chat(stream=True)) as stream:
@@ -61,10 +70,8 @@ async def test_a_stream_is_not_kept_until_its_end(
 
 
 async def test_what_the_gateway_takes_and_refuses_is_left_to_it(
-    fronted: tuple[Deployment, httpx2.AsyncClient],
+    client: httpx2.AsyncClient,
 ) -> None:
-    _, client = fronted
-
     large = await client.post("/v1/chat/completions", json=chat("x" * 2_000_000))
     unknown = await client.get("/v1/unknown")
 

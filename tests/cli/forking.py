@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -20,49 +20,37 @@ import click
 from tollhouse.cli.main import COMMANDS, main, tollhouse
 
 BYTES_MAX = 200_000
-CALLER = """#!{python} -IS
+CALLER = """#!{0} -IS
 import json, os, socket, sys
-arguments = [{command!r}, *sys.argv[1:]]
-if not set(arguments) & {verbs!r} or os.environ.get("PYTHONPATH") != {source!r}:
-    os.execv({command!r}, arguments)
+arguments = [{1!r}, *sys.argv[1:]]
+if not set(arguments) & {2!r} or os.environ.get("PYTHONPATH") != {3!r}:
+    os.execv({1!r}, arguments)
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as forker:
-    forker.connect({address!r})
+    forker.connect({4!r})
     call = json.dumps([arguments, os.getcwd(), dict(os.environ)])
     socket.send_fds(forker, [call.encode()], [0, 1, 2])
     sys.exit(forker.recv(1)[0])
 """
-"""`tollhouse` for scripts. What is no verb of these starts as it does for users."""
+"""What is none of its verbs starts as it does for users. Limits of the shell stay behind."""
 
 
 @contextmanager
-def forking(command: Path, verbs: Iterable[str], environment: dict[str, str]) -> Generator[Path]:
-    """A directory in which `tollhouse` forks for these verbs, and is `command` for others."""
-    directory = command.parent / "forking"
-    directory.mkdir()
-    address = str(directory / "socket")
-    script = directory / command.name
-    source = environment["PYTHONPATH"]
-    script.write_text(
-        CALLER.format(
-            python=sys.executable,
-            command=str(command),
-            verbs=set(verbs),
-            source=source,
-            address=address,
-        ),
-        encoding="utf-8",
-    )
+def forking(command: Path, verbs: set[str], environment: dict[str, str]) -> Generator[None]:
+    """Put a `tollhouse` that forks for these verbs into the folder `forking` beside `command`."""
+    script = command.parent / "forking" / command.name
+    script.parent.mkdir()
+    address = f"{script}.socket"
+    place = sys.executable, str(command), verbs, environment["PYTHONPATH"], address
+    script.write_text(CALLER.format(*place), encoding="utf-8")
     script.chmod(0o755)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
         listener.listen()
-        process = subprocess.Popen(
-            [sys.executable, "-P", __file__, str(listener.fileno())],
-            env=environment,
-            pass_fds=[listener.fileno()],
-        )
+        number = listener.fileno()
+        forker = [sys.executable, "-P", __file__, str(number)]
+        process = subprocess.Popen(forker, env=environment, pass_fds=[number])
     try:
-        yield directory
+        yield
     finally:
         process.kill()
         process.wait()
@@ -102,7 +90,7 @@ def run(caller: socket.socket) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     caller.send(bytes([code]))
-    os._exit(code)
+    os._exit(0)
 
 
 if __name__ == "__main__":

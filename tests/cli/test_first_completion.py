@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.cli.commands import ROOT, Operator, free_port
+from tests.cli.commands import Operator, free_port
 from tests.cli.documents import read, scripts
 from tests.cli.engines import running
 from tollhouse.cli.trial.demo_engine import configuration
@@ -85,10 +85,3 @@ def test_a_new_reader_gets_from_a_migrated_database_to_a_paid_answer(patient: Op
     assert all(record["id"] in looked for record in records)
     assert cost == costs[-1]
     assert 5 - sum(costs) == Decimal(value(looked, "balance"))
-
-
-def test_its_links_lead_somewhere() -> None:
-    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", GUIDE)]
-
-    assert links
-    assert [link for link in links if not (ROOT / "docs/guides" / link).exists()] == []

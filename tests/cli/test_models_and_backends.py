@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, inspect
 
-from tests.cli.commands import ROOT, Operator, new_project
+from tests.cli.commands import Operator, new_project
 from tests.cli.documents import read, scripts
 from tollhouse.catalog import rules
 from tollhouse.catalog.types import Backend, Model, Pricing
@@ -129,11 +129,3 @@ def test_the_example_that_init_writes_is_sound_when_its_comments_are_taken_away(
     assert set(before) == {""}, "nothing of it holds until it is wanted"
     assert catalog.backends["engine"].api_key == "sk-hunter2"
     assert list(catalog.models) == ["example/model"]
-
-
-def test_its_links_lead_somewhere() -> None:
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", GUIDE) if "://" not in link]
-
-    assert [
-        link for link in links if not ((ROOT / PATH).parent / link.partition("#")[0]).exists()
-    ] == []

@@ -53,34 +53,26 @@ def test_a_port_that_is_taken_is_said_to_be(patient: Operator) -> None:
     assert "Address already in use" in refused.stderr
 
 
-def test_options_win_over_the_configuration(patient: Operator) -> None:
-    port, told = free_port(), watch_imports(patient)
-
-    with patient.serving("--port", str(port), "--host", "127.0.0.2", "--workers", "1") as server:
-        assert f"http://127.0.0.2:{port}," in server.announced
-
-    assert server.events().count("worker_started") == 1
-    # One file each of the supervisor and its worker.
-    assert [path.read_text(encoding="utf-8") for path in told.glob("*.uncompiled")] == ["", ""]
-
-
 UNCOMPILED = """
-import atexit, os, sys
+import atexit, os, pathlib, sys
 
 def tell():
-    places = [getattr(module, "__cached__", None) for module in list(sys.modules.values())]
+    places = (getattr(module, "__cached__", None) for module in list(sys.modules.values()))
     missing = [place for place in places if place and not os.path.exists(place)]
-    with open(f"{os.path.dirname(__file__)}/{os.getpid()}.uncompiled", "w") as file:
-        file.write("\\n".join(missing))
+    pathlib.Path(f"{__file__}.{os.getpid()}.told").write_text(" ".join(missing))
 
 atexit.register(tell)
 """
 
 
-def watch_imports(operator: Operator) -> Path:
-    """Let what is started tell what it imported without leaving it compiled for the next."""
-    folder = operator.directory / "watching"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(UNCOMPILED, encoding="utf-8")
-    operator.environment["PYTHONPATH"] += f":{folder}"
-    return folder
+def test_options_win_over_the_configuration(patient: Operator) -> None:
+    port, watch = free_port(), patient.directory / "sitecustomize.py"
+    watch.write_text(UNCOMPILED, encoding="utf-8")
+    patient.environment["PYTHONPATH"] += f":{patient.directory}"
+
+    with patient.serving("--port", str(port), "--host", "127.0.0.2", "--workers", "1") as server:
+        assert f"http://127.0.0.2:{port}," in server.announced
+
+    assert server.events().count("worker_started") == 1
+    # Supervisor and worker have left nothing to compile for the next that is started.
+    assert [told.read_text() for told in watch.parent.glob("*.told")] == ["", ""]

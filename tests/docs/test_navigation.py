@@ -71,3 +71,14 @@ def test_the_site_has_the_colours_of_the_console() -> None:
 
     assert used
     assert used - set(COLOUR.findall(tokens)) == set()
+
+
+def test_links_of_every_page_lead_somewhere() -> None:
+    links = [
+        (page, link)
+        for page in DOCS.rglob("*.md")
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    ]
+
+    assert links
+    assert [each for each in links if not (each[0].parent / each[1]).exists()] == []

@@ -1,19 +1,25 @@
-"""Fixtures of a running gateway with a scripted backend."""
+"""One database and one gateway with a scripted backend per module; each test is a customer."""
 
-from collections.abc import AsyncIterator
+from tests.support.own_customer import deployment
+from tests.support.shared_deployment import gateway, offered, upstream
+from tests.support.shared_gateway import (
+    database,
+    database_url,
+    org,
+    other_org,
+    peppers,
+    settings,
+)
 
-import pytest
-
-from tests.support.deployment import Deployment, offering, open_deployment
-from tests.support.organization_fixture import OrganizationFixture
-from tollhouse.settings import Settings
-from tollhouse.testing.upstream import ScriptedUpstream
-
-
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
-    """One model that has everything, on one replica."""
-    async with open_deployment(offering(settings, upstream.base_url), upstream, org) as opened:
-        yield opened
+__all__ = [
+    "database",
+    "database_url",
+    "deployment",
+    "gateway",
+    "offered",
+    "org",
+    "other_org",
+    "peppers",
+    "settings",
+    "upstream",
+]

@@ -33,7 +33,7 @@ IMPATIENT, LOCKED, SILENT = "example/impatient", "example/locked", "example/sile
 STALL = json.dumps({"script": {"cut": {"how": "stall", "after": 3}}})
 
 
-def offered(settings: Settings, replica: str, *, silent_replica: str) -> Settings:
+def every_way_to_fail(settings: Settings, replica: str, *, silent_replica: str) -> Settings:
     """Models for each way to fail; nobody listens at the silent replica."""
     patient = offering(
         settings,

@@ -11,6 +11,8 @@ from tests.identity.waiting import until
 from tests.support.deployment import Deployment, chat
 from tollhouse.testing.scripts import Cut, UpstreamScript
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/chat/completions"
 
 

@@ -4,8 +4,11 @@ import json
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.support.deployment import COMPLETION_PICO_USD, MODEL, PROMPT_PICO_USD, Deployment, chat
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH = "/v1/chat/completions"
 

@@ -15,12 +15,11 @@ from tests.contract.test_chat_fields import NESTED_FIELDS, REQUEST
 from tests.inference.chat_cases import OK, Body, Outcome, answered, of_fields, of_rules
 from tests.inference.forwarded import SEALED, WAYS, sent
 from tests.support.deployment import MODEL, Deployment, model, offering
-from tests.support.shared_deployment import deployment, gateway, upstream
-from tests.support.shared_gateway import database, database_url, peppers, settings
+from tests.support.shared_deployment import deployment
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
+__all__ = ["deployment"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

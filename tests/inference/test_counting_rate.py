@@ -1,7 +1,5 @@
 """Token counting is free, and has a bound on bytes: also for a key without credit."""
 
-from collections.abc import AsyncIterator
-
 import msgspec
 import pytest
 
@@ -10,29 +8,31 @@ from tests.support.deployment import (
     MODEL,
     Deployment,
     chat,
+    model,
     offering,
-    open_deployment,
 )
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import QuotaSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/messages/count_tokens"
 BYTES_PER_MINUTE = 100_000
+EXACT = "example/exact"
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
-    """Little is counted for an organization, and this one has no credit."""
-    bounded = msgspec.structs.replace(
-        offering(settings, upstream.base_url),
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    """Little is counted for an organization; the counter of one of two models is exact."""
+    exact = {"replicas": [upstream.base_url], "counts_tokens_by": "tokenize"}
+    models = {MODEL: model(), EXACT: model(backend="exact", features=[])}
+    bounded = offering(settings, upstream.base_url, models=models)
+    return msgspec.structs.replace(
+        bounded,
+        backends=bounded.backends | {"exact": exact | {"counts_exactly": True}},
         quotas=QuotaSettings(counted_bytes_per_minute=BYTES_PER_MINUTE),
     )
-    async with open_deployment(bounded, upstream, org) as opened:
-        await opened.leave_credit(0)
-        yield opened
 
 
 def message(characters: int) -> dict[str, object]:
@@ -42,6 +42,7 @@ def message(characters: int) -> dict[str, object]:
 async def test_bytes_beyond_the_rate_are_not_counted(
     deployment: Deployment, other_org: OrganizationFixture
 ) -> None:
+    await deployment.leave_credit(0)
     neighbour = await other_org.project_key(await other_org.project())
     async with deployment.customer() as client:
         counted = [await client.post(PATH, json=message(40_000)) for _ in range(2)]
@@ -58,21 +59,14 @@ async def test_bytes_beyond_the_rate_are_not_counted(
 
 
 async def test_a_request_that_is_refused_for_want_of_credit_is_not_counted_without_end(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+    deployment: Deployment,
 ) -> None:
     """Near the end of credit the engine counts the prompt, and whoever is refused paid nothing."""
-    bounded = msgspec.structs.replace(
-        offering(settings, upstream.base_url, counts_tokens_by="tokenize", counts_exactly=True),
-        quotas=QuotaSettings(counted_bytes_per_minute=BYTES_PER_MINUTE),
-    )
-    async with (
-        open_deployment(bounded, upstream, org) as deployment,
-        deployment.customer() as client,
-    ):
-        await deployment.leave_credit(10 * COMPLETION_PICO_USD)
-        body = chat("word " * 1_500, max_tokens=2)
+    await deployment.leave_credit(10 * COMPLETION_PICO_USD)
+    body = chat("word " * 1_500, max_tokens=2) | {"model": EXACT}
+    async with deployment.customer() as client:
         answers = [await client.post("/v1/chat/completions", json=body) for _ in range(30)]
 
     assert {answer.status_code for answer in answers} == {402}
-    counted = [exchange for exchange in upstream.seen if exchange.path == "/tokenize"]
+    counted = [exchange for exchange in deployment.upstream.seen if exchange.path == "/tokenize"]
     assert 0 < len(counted) < 20

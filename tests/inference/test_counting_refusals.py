@@ -1,30 +1,26 @@
 """A backend that refuses to count says so in its own words only where no policy guards answers."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
-from tests.support.deployment import MODEL, Deployment, offering, open_deployment
-from tests.support.organization_fixture import OrganizationFixture
+from tests.support.deployment import MODEL, Deployment, offering
 from tests.support.policies import CONTENT, new_policy
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import Settings
 from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/messages/count_tokens"
 BODY = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}]}
 WORDS = "the words of the engine"
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
-    offered = offering(settings, upstream.base_url, counts_tokens_by="messages")
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    return offering(settings, upstream.base_url, counts_tokens_by="messages")
 
 
 @pytest.mark.parametrize(

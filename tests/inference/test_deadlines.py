@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+import pytest_asyncio
 
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
@@ -22,6 +23,8 @@ from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.storage.database import Database
 from tollhouse.testing.exchanges import ExchangeOutcome
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SHORT_SECONDS = 0.3
 HEAD_WAIT_SECONDS = 2.0
@@ -88,7 +91,7 @@ def deaf_replica() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def deployment(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, deaf_replica: str
 ) -> AsyncIterator[Deployment]:
@@ -108,6 +111,7 @@ async def deployment(
     offered = msgspec.structs.replace(
         offered, backends=offered.backends | backends, inference=inference
     )
+    upstream.seen.clear()
     async with open_deployment(offered, upstream, org) as opened:
         yield opened
 

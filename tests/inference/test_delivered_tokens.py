@@ -10,6 +10,8 @@ from tests.support.deployment import Deployment, chat
 from tollhouse.inference.meter import tokens_of
 from tollhouse.testing.scripts import Cut, UpstreamScript
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/chat/completions"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 50}
 

@@ -1,7 +1,6 @@
 """Near the end of credit the engine's own count takes the place of bytes; no cap is crossed."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +16,7 @@ from tests.support.deployment import (
     Deployment,
     chat,
     model,
-    offering,
-    open_deployment,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tests.support.policies import CONTENT, new_policy
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.policies import Direction, Mode
@@ -33,8 +29,25 @@ from tollhouse.settings import Settings
 from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/chat/completions"
 COUNTERS = {"messages": "/v1/messages/count_tokens", "tokenize": "/tokenize"}
+EXACT, EACH_CHOICE, SIGNING = "messages", "each-choice", "signing"
+INEXACT: dict[str, dict[str, Any]] = {
+    "uncounted": {},
+    "by-messages": {"counts_tokens_by": "messages"},
+    "by-tokenize": {"counts_tokens_by": "tokenize"},
+}
+BY_MESSAGES: dict[str, Any] = {"counts_tokens_by": "messages", "counts_exactly": True}
+BACKENDS: dict[str, dict[str, Any]] = {
+    EXACT: BY_MESSAGES,
+    "tokenize": {"counts_tokens_by": "tokenize", "counts_exactly": True},
+    EACH_CHOICE: {**BY_MESSAGES, "bills_prompt_per_choice": True},
+    SIGNING: {**BY_MESSAGES, "dialect": "anthropic"},
+    **INEXACT,
+}
+"""What is declared of each; its name is that of its model, too."""
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 PROMPT_TOKENS = 13
 OUTPUT_TOKENS = 5
@@ -43,7 +56,7 @@ NEEDED = PROMPT_TOKENS * PROMPT_PICO_USD + OUTPUT_TOKENS * COMPLETION_PICO_USD
 
 def question(**fields: object) -> dict[str, Any]:
     """Thirteen tokens by the upstream's count, several hundred by its bytes."""
-    return chat(WORDS, max_tokens=OUTPUT_TOKENS, **fields)
+    return chat(WORDS, max_tokens=OUTPUT_TOKENS, **{"model": EXACT, **fields})
 
 
 async def asked(deployment: Deployment, **fields: object) -> httpx2.Response:
@@ -56,39 +69,28 @@ def paths(deployment: Deployment) -> list[str]:
     return [exchange.path for exchange in deployment.upstream.seen]
 
 
-@pytest.fixture
-async def backend(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What is declared of the backend; a test may declare something else."""
-    return getattr(request, "param", {"counts_tokens_by": "messages", "counts_exactly": True})
-
-
-@pytest.fixture
-async def deployment(
-    settings: Settings,
-    upstream: ScriptedUpstream,
-    org: OrganizationFixture,
-    backend: dict[str, Any],
-) -> AsyncIterator[Deployment]:
-    shelf = offering(settings, upstream.base_url, **backend)
-    async with open_deployment(shelf, upstream, org) as opened:
-        yield opened
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    """A model on each backend."""
+    backends = {
+        name: {"replicas": [upstream.base_url], **declared} for name, declared in BACKENDS.items()
+    }
+    models = {name: model(backend=name) for name in BACKENDS}
+    models[SIGNING] = model(backend=SIGNING, **MESSAGES_MODEL)
+    return msgspec.structs.replace(settings, backends=backends, models=models)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    "backend",
-    [{"counts_tokens_by": counter, "counts_exactly": True} for counter in COUNTERS],
-    indirect=True,
-)
+@pytest.mark.parametrize("counter", COUNTERS)
 async def test_the_last_credit_pays_for_what_it_covers_exactly(
-    deployment: Deployment, backend: dict[str, Any], stream: bool
+    deployment: Deployment, counter: str, stream: bool
 ) -> None:
     await deployment.leave_credit(NEEDED)
 
-    answer = await asked(deployment, stream=stream)
+    answer = await asked(deployment, model=counter, stream=stream)
 
     assert answer.is_success, answer.text
-    assert paths(deployment) == [COUNTERS[backend["counts_tokens_by"]], PATH]
+    assert paths(deployment) == [COUNTERS[counter], PATH]
     credit = await deployment.settled(1)
     assert credit.settled_pico_usd == NEEDED
     assert credit.available_pico_usd == 0
@@ -128,18 +130,13 @@ async def test_many_at_once_share_the_last_credit_and_no_more(deployment: Deploy
     assert (await deployment.settled(3)).available_pico_usd == 0
 
 
-@pytest.mark.parametrize(
-    "backend",
-    [{"counts_tokens_by": "messages", "counts_exactly": True, "bills_prompt_per_choice": True}],
-    indirect=True,
-)
 @pytest.mark.parametrize(("missing", "status"), [(0, 200), (1, 402)])
 async def test_a_prompt_that_is_billed_for_each_choice_is_held_for_each(
     deployment: Deployment, missing: int, status: int
 ) -> None:
     await deployment.leave_credit(2 * NEEDED - missing)
 
-    answer = await asked(deployment, n=2)
+    answer = await asked(deployment, model=EACH_CHOICE, n=2)
 
     assert answer.status_code == status, answer.text
 
@@ -147,15 +144,13 @@ async def test_a_prompt_that_is_billed_for_each_choice_is_held_for_each(
 # Nobody is asked
 
 
-@pytest.mark.parametrize(
-    "backend",
-    [{}, {"counts_tokens_by": "messages"}, {"counts_tokens_by": "tokenize"}],
-    indirect=True,
-)
-async def test_a_count_that_is_not_declared_to_be_exact_is_no_bound(deployment: Deployment) -> None:
+@pytest.mark.parametrize("model_id", INEXACT)
+async def test_a_count_that_is_not_declared_to_be_exact_is_no_bound(
+    deployment: Deployment, model_id: str
+) -> None:
     await deployment.leave_credit(NEEDED)
 
-    refused = await asked(deployment)
+    refused = await asked(deployment, model=model_id)
 
     assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
     assert paths(deployment) == []
@@ -166,29 +161,23 @@ SIGNED = {"type": "thinking", "thinking": "", "signature": "abcd" * 1_000}
 
 @pytest.mark.parametrize("thoughts", [[], [SIGNED]], ids=["adaptive", "signed"])
 async def test_thinking_that_no_counter_sees_is_held_by_its_bytes(
-    settings: Settings,
-    upstream: ScriptedUpstream,
-    org: OrganizationFixture,
-    thoughts: list[dict[str, Any]],
+    deployment: Deployment, thoughts: list[dict[str, Any]]
 ) -> None:
     user = {"role": "user", "content": WORDS}
     answered = {"role": "assistant", "content": [*thoughts, {"type": "text", "text": "Hi"}]}
     body = {
-        "model": MODEL,
+        "model": SIGNING,
         "max_tokens": OUTPUT_TOKENS,
         "messages": [user, *([answered, user] if thoughts else ())],
         "thinking": {"type": "adaptive"},
     }
-    messages: dict[str, Any] = {"dialect": "anthropic", "takes": [], "counts_tokens_by": "messages"}
-    models = {MODEL: model(**MESSAGES_MODEL)}
-    shelf = offering(settings, upstream.base_url, models=models, counts_exactly=True, **messages)
-    async with open_deployment(shelf, upstream, org) as deployment:
-        await deployment.leave_credit(3 * NEEDED)
-        async with deployment.customer() as client:
-            refused = await client.post("/compat/anthropic/v1/messages", json=body)
+    await deployment.leave_credit(3 * NEEDED)
 
-        assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
-        assert paths(deployment) == []
+    async with deployment.customer() as client:
+        refused = await client.post("/compat/anthropic/v1/messages", json=body)
+
+    assert refused.status_code == httpx2.codes.PAYMENT_REQUIRED
+    assert paths(deployment) == []
 
 
 async def test_who_has_too_little_for_any_prompt_makes_nobody_count(deployment: Deployment) -> None:

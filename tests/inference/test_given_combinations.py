@@ -8,13 +8,12 @@ import msgspec
 import pytest
 
 from tests.support.deployment import MODEL, Deployment, model, offering
-from tests.support.shared_deployment import deployment, gateway, upstream
-from tests.support.shared_gateway import database, database_url, peppers, settings
+from tests.support.shared_deployment import deployment
 from tollhouse.settings import Settings
 from tollhouse.testing.rendering import FINGERPRINT
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
+__all__ = ["deployment"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,6 +7,8 @@ import pytest
 from tests.support.deployment import Deployment, chat
 from tests.support.upstream import running_upstream
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/chat/completions"
 CANARY = "repeated-\u00e9"
 BACKEND_HEADERS = {

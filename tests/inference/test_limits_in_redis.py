@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 import pytest
+import pytest_asyncio
 
 from tests.hostile.clients import request_head
 from tests.limits.test_expected_tokens import calls
@@ -16,6 +17,8 @@ from tests.support.redis_server import RedisServer, running_redis
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.settings import RedisSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH = "/v1/chat/completions"
 AMPLE = TrafficLimits(
@@ -31,7 +34,7 @@ def redis_server() -> Iterator[RedisServer]:
         yield server
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def counted(
     settings: Settings,
     upstream: ScriptedUpstream,

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -17,15 +16,15 @@ from tests.support.deployment import (
     PROMPT_PICO_USD,
     Deployment,
     model,
-    open_deployment,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 from tollhouse.testing.messages import SIGNATURE
 from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
-SPARE = "example/spare"
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SPARE, COUNTED = "example/spare", "example/counted"
 WRITE_PICO_USD = 1_250_000
 PRICES = {"prompt": "0.000001", "completion": "0.000002", "input_cache_write": "0.00000125"}
 TOOL: dict[str, Any] = {"name": "pay", "input_schema": {"type": "object", "properties": {}}}
@@ -34,24 +33,26 @@ USER: dict[str, Any] = {"role": "user", "content": "Pay the toll."}
 MARKED = {"type": "text", "text": "Pay the toll.", "cache_control": {"type": "ephemeral"}}
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     abilities = {**MESSAGES_MODEL, "input_modalities": ["text", "image", "file"]}
-    offered = msgspec.structs.replace(
+    return msgspec.structs.replace(
         settings,
         backends={
             "claude": {"replicas": [upstream.base_url], "dialect": "anthropic", "api_key": "sk-c"},
+            "counter": {
+                "replicas": [upstream.base_url],
+                "dialect": "anthropic",
+                "counts_tokens_by": "messages",
+            },
             "openai": {"replicas": [upstream.base_url]},
         },
         models={
+            COUNTED: model(backend="counter", **MESSAGES_MODEL),
             MODEL: model(backend="claude", pricing=PRICES, **abilities),
             SPARE: model(backend="openai", fallbacks=[MODEL], pricing=PRICES, features=["tools"]),
         },
     )
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
 
 
 async def asked(deployment: Deployment, endpoint: str, **fields: object) -> httpx2.Response:
@@ -323,23 +324,10 @@ async def test_structured_outputs_and_tools_answer_chat_clients(deployment: Depl
     assert sent(deployment)["output_config"] == {"format": wanted}
 
 
-async def test_tokens_are_counted_by_the_backend(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> None:
-    offered = msgspec.structs.replace(
-        settings,
-        backends={
-            "claude": {
-                "replicas": [upstream.base_url],
-                "dialect": "anthropic",
-                "counts_tokens_by": "messages",
-            }
-        },
-        models={MODEL: model(backend="claude", **MESSAGES_MODEL)},
-    )
-    async with open_deployment(offered, upstream, org) as opened, opened.customer() as client:
-        body = {"model": MODEL, "messages": [USER]}
+async def test_tokens_are_counted_by_the_backend(deployment: Deployment) -> None:
+    async with deployment.customer() as client:
+        body = {"model": COUNTED, "messages": [USER]}
         answer = await client.post(f"{PATHS['messages']}/count_tokens", json=body)
 
     assert answer.json() == {"input_tokens": 4}
-    assert upstream.seen[-1].headers["anthropic-version"] == "2023-06-01"
+    assert deployment.upstream.seen[-1].headers["anthropic-version"] == "2023-06-01"

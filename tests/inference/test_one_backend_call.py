@@ -10,13 +10,12 @@ import pytest_asyncio
 
 from tests.support.deployment import Deployment, offering
 from tests.support.judged_deployment import BODIES, CHAT, RESPONSES
-from tests.support.shared_deployment import deployment, gateway, upstream
-from tests.support.shared_gateway import database, database_url, peppers, settings
+from tests.support.shared_deployment import deployment
 from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "deployment", "gateway", "peppers", "settings", "upstream"]
+__all__ = ["deployment"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

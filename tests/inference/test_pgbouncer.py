@@ -7,6 +7,7 @@ from pathlib import Path
 import asyncpg
 import msgspec
 import pytest
+import pytest_asyncio
 
 from tests.faults.test_redis_gone import Load
 from tests.inference.test_chat import cost
@@ -14,6 +15,7 @@ from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment, offering, open_deployment
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.pgbouncer import SERVERS, running_pgbouncer
+from tests.support.shared_gateway import IMPATIENT
 from tollhouse.settings import Settings
 from tollhouse.storage import partitions
 from tollhouse.storage.database import Database
@@ -21,22 +23,24 @@ from tollhouse.storage.partitions import DailyTable
 from tollhouse.storage.pooling import PoolingMode, StatementsNotKept, examine
 from tollhouse.testing.upstream import ScriptedUpstream
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 ROLE_SETTINGS = "enable_seqscan = off", "jit = off", "idle_in_transaction_session_timeout = '60s'"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def pooled(settings: Settings, tmp_path: Path) -> AsyncIterator[Settings]:
     connection = await asyncpg.connect(settings.database.url)
     name = await connection.fetchval("SELECT current_database()")
     for setting in ROLE_SETTINGS:
         await connection.execute(f'ALTER ROLE CURRENT_USER IN DATABASE "{name}" SET {setting}')
     await connection.close()
-    with running_pgbouncer(tmp_path, settings.database.url) as url:
+    with running_pgbouncer(tmp_path, settings.database.url.removesuffix(IMPATIENT)) as url:
         database = msgspec.structs.replace(settings.database, url=url, prepared_statements=False)
         yield msgspec.structs.replace(settings, database=database)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def deployment(
     pooled: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
 ) -> AsyncIterator[Deployment]:

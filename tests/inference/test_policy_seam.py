@@ -13,6 +13,8 @@ from tollhouse.base.ids import policy_id_text
 from tollhouse.base.policies import Mode
 from tollhouse.policies.types import PolicyScope
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 SURFACES: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", chat()),
     "responses": ("/v1/responses", {"model": MODEL, "input": "Hi"}),

@@ -1,7 +1,7 @@
 """Every shape of a provider's answer, on every endpoint: the answer, the charge and the record."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -12,11 +12,12 @@ from tests.faults.test_upstream_faults import PATHS, ending
 from tests.faults.upstream_faults import ANSWERED, BROKEN
 from tests.inference.provider_shapes import ANTHROPIC, OPENAI, Shape
 from tests.ledger.invariants import assert_conserved
-from tests.support.deployment import MESSAGES_MODEL, Deployment, model, open_deployment
-from tests.support.organization_fixture import OrganizationFixture
+from tests.support.deployment import MESSAGES_MODEL, Deployment, model
 from tollhouse.settings import Settings
 from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SHAPES = OPENAI | {f"anthropic: {name}": shape for name, shape in ANTHROPIC.items()}
 PRICES = {
@@ -30,11 +31,9 @@ READ_PICO_USD, WRITE_PICO_USD = 250_000, 1_250_000
 STOP_REASONS = {"stop": "end_turn", "content_filter": "refusal"}
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
-    offered = msgspec.structs.replace(
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    return msgspec.structs.replace(
         settings,
         backends={
             "openai": {"replicas": [upstream.base_url]},
@@ -45,8 +44,6 @@ async def deployment(
             for name in ("openai", "anthropic")
         },
     )
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
 
 
 def asked(endpoint: str, *, model_id: str, is_stream: bool) -> dict[str, Any]:

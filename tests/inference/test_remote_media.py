@@ -1,14 +1,14 @@
 """Over HTTP: no address of a caller's media reaches a backend that is not declared to fetch it."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.support.deployment import MODEL, Deployment, model, offering, open_deployment
-from tests.support.organization_fixture import OrganizationFixture
+from tests.support.deployment import MODEL, Deployment, model, offering
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ADDRESS = "http://169.254.169.254/latest"
 PIXEL = "data:image/png;base64,AA"
@@ -17,17 +17,11 @@ CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 COUNT_TOKENS = "/v1/messages/count_tokens"
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     """A model that takes every kind of media, with a counter, and no declared fetcher."""
     media = model(input_modalities=["text", "image", "audio", "video", "file"])
-    offered = offering(
-        settings, upstream.base_url, models={MODEL: media}, counts_tokens_by="messages"
-    )
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
+    return offering(settings, upstream.base_url, models={MODEL: media}, counts_tokens_by="messages")
 
 
 def body(path: str, content: list[dict[str, Any]]) -> dict[str, Any]:

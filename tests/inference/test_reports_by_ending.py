@@ -15,6 +15,8 @@ from tollhouse.settings import Settings
 from tollhouse.testing.scripts import Cut, UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATH = "/v1/chat/completions"
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 BOUND = 200

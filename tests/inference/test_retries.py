@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,11 @@ from tests.support.deployment import (
     chat,
     model,
     offering,
-    open_deployment,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import InferenceSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKENS = 20
 TIMEOUT_SECONDS = 1.0
@@ -34,20 +34,16 @@ ONE_ANSWER = TOKENS * COMPLETION_PICO_USD
 SLOW = {"tokens": TOKENS, "before_head_ms": SLOW_MS}
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     models = {MODEL: model(), QUICK: model(backend="quick", features=[])}
     offered = offering(settings, upstream.base_url, models=models)
     quick = {"replicas": [upstream.base_url], "total_seconds": 0.3}
-    offered = msgspec.structs.replace(
+    return msgspec.structs.replace(
         offered,
         backends=offered.backends | {"quick": quick},
         inference=InferenceSettings(head_wait_seconds=0.2, keep_alive_seconds=0.2),
     )
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
+import pytest_asyncio
 
-from tests.support.deployment import Deployment, chat, offering, open_deployment
-from tests.support.organization_fixture import OrganizationFixture
+from tests.support.deployment import Deployment, chat, offering
 from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH = "/v1/chat/completions"
 REQUESTS = 30
@@ -33,14 +35,20 @@ class Replicas:
         )
 
 
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def second() -> AsyncIterator[ScriptedUpstream]:
+    async with running_upstream() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream, second: ScriptedUpstream) -> Settings:
+    return offering(settings, upstream.base_url, second.base_url)
+
+
 @pytest.fixture
-async def replicas(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Replicas]:
-    async with running_upstream() as second:
-        offered = offering(settings, upstream.base_url, second.base_url)
-        async with open_deployment(offered, upstream, org) as deployment:
-            yield Replicas(deployment, (upstream, second))
+def replicas(deployment: Deployment, second: ScriptedUpstream) -> Replicas:
+    return Replicas(deployment, (deployment.upstream, second))
 
 
 async def test_one_hint_draws_to_one_replica(replicas: Replicas) -> None:

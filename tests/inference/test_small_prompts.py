@@ -1,7 +1,6 @@
 """What is held for a prompt of two bytes: little more than its template, on every surface."""
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -14,12 +13,12 @@ from tests.support.deployment import (
     Deployment,
     model,
     offering,
-    open_deployment,
 )
-from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import Settings
 from tollhouse.testing.scripts import UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OUTPUT_TOKENS_DEFAULT = 1_024
 TOOL = {"type": "function", "function": {"name": "f"}}
@@ -48,13 +47,9 @@ EACH_SURFACE = pytest.mark.parametrize("endpoint", SURFACES)
 EACH_MODEL = pytest.mark.parametrize("model_id", MODELS)
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
-    offered = offering(settings, upstream.base_url, models=MODELS)
-    async with open_deployment(offered, upstream, org) as opened:
-        yield opened
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    return offering(settings, upstream.base_url, models=MODELS)
 
 
 async def ask(

@@ -8,17 +8,20 @@ from uuid import UUID
 import asyncpg
 import httpx2
 import pytest
+import pytest_asyncio
 
 from tests.identity.waiting import until
-from tests.inference.staging import PATH, SILENT, Stage, offered, staged
+from tests.inference.staging import PATH, SILENT, Stage, every_way_to_fail, staged
 from tests.inference.walk import EXCLUSIVE, FAULTS, UNKNOWN_POLICY, Told, spoilt
-from tests.support.deployment import Deployment, chat, open_deployment
+from tests.support.deployment import Deployment, chat
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.contract.operation import CHAT
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 AT_ONCE = 8
 SILENT_REPLICA = "http://127.0.0.1:9/v1"
@@ -34,16 +37,12 @@ TRIED.sort(key=lambda names: "tokens" not in names)
 OF_THE_BACKEND = 4
 
 
-@pytest.fixture
-async def deployment(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> AsyncIterator[Deployment]:
-    served = offered(settings, upstream.base_url, silent_replica=SILENT_REPLICA)
-    async with open_deployment(served, upstream, org) as opened:
-        yield opened
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    return every_way_to_fail(settings, upstream.base_url, silent_replica=SILENT_REPLICA)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def stage(deployment: Deployment) -> AsyncIterator[Stage]:
     await until(lambda: is_known_as_silent(deployment))
     async with staged(deployment) as set_up:
@@ -93,8 +92,9 @@ async def test_a_bug_of_ours_is_500_and_costs_nothing(
         sound = await client.post(PATH, json=chat())
         connection = await asyncpg.connect(database_url)
         await connection.execute("ALTER TABLE policies RENAME TO gone")
-        await connection.close()
         answer = await client.post(PATH, json=chat(policy_ids=[UNKNOWN_POLICY]))
+        await connection.execute("ALTER TABLE gone RENAME TO policies")
+        await connection.close()
 
     assert sound.is_success
     assert told(answer) == (500, "server_error", "server_error", None)

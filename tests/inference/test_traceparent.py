@@ -12,6 +12,8 @@ from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.settings import OtelSettings, Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 CHAT = "/v1/chat/completions"
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -28,6 +30,7 @@ async def traced(
     **otel: bool,
 ) -> list[Any]:
     """The spans of these requests, each with its fields and headers."""
+    upstream.seen.clear()
     with collecting(Collector()) as collector:
         chosen = msgspec.structs.replace(
             offering(settings, upstream.base_url), otel=OtelSettings(endpoint=collector.url, **otel)
@@ -41,16 +44,18 @@ async def traced(
     return collector.spans()
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
-async def test_a_span_is_below_the_callers_and_above_the_engines(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, *, is_stream: bool
+@pytest.mark.parametrize("flags", ["00", "01"])
+async def test_a_span_is_below_the_callers_and_above_the_engines_whatever_its_flags(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, flags: str
 ) -> None:
-    (span,) = await traced(settings, upstream, org, [({"stream": is_stream}, header())])
+    """So that no caller can switch off the operator's span."""
+    requests = [({"stream": is_stream}, header(flags)) for is_stream in (False, True)]
+    spans = await traced(settings, upstream, org, requests)
 
-    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
-    sent = upstream.seen[-1].headers
-    assert sent["traceparent"] == f"00-{TRACE}-{span.span_id.hex()}-01"
-    assert "tracestate" not in sent
+    for span, exchange in zip(spans, upstream.seen, strict=True):
+        assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
+        assert exchange.headers["traceparent"] == f"00-{TRACE}-{span.span_id.hex()}-01"
+        assert "tracestate" not in exchange.headers
 
 
 async def test_without_a_valid_header_a_trace_begins(
@@ -65,17 +70,6 @@ async def test_without_a_valid_header_a_trace_begins(
         assert span.parent_span_id == b""
         assert exchange.headers["traceparent"].split("-")[1] == span.trace_id.hex()
     assert first.trace_id != second.trace_id
-
-
-@pytest.mark.parametrize("is_stream", [False, True])
-async def test_a_caller_cannot_switch_off_the_operators_span(
-    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, *, is_stream: bool
-) -> None:
-    (span,) = await traced(settings, upstream, org, [({"stream": is_stream}, header("00"))])
-
-    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
-    sent = upstream.seen[-1].headers["traceparent"]
-    assert sent == f"00-{TRACE}-{span.span_id.hex()}-01"
 
 
 async def test_callers_who_are_not_followed_cannot_choose_the_trace(

@@ -1,10 +1,13 @@
 """Limits on the way to a model: what is refused, what is given back, what the headers say."""
 
 import httpx2
+import pytest
 
 from tests.support.deployment import Deployment, chat
 from tests.support.limits import set_limit
 from tollhouse.base.traffic import TrafficLimits
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PATH = "/v1/chat/completions"
 TOKENS_MAX = 10_000

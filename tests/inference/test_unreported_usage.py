@@ -9,6 +9,8 @@ from tests.inference.test_chat import records
 from tests.support.deployment import COMPLETION_PICO_USD, PROMPT_PICO_USD, Deployment, chat
 from tollhouse.observability import registry
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
 TEXT = "one two three four five six seven eight"

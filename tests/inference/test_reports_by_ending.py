@@ -7,7 +7,15 @@ import msgspec
 import pytest
 
 from tests.inference.test_chat import records
-from tests.support.deployment import MODEL, TAKES, Deployment, chat, model, open_deployment
+from tests.support.deployment import (
+    MODEL,
+    TAKES,
+    Deployment,
+    chat,
+    model,
+    offering,
+    open_deployment,
+)
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.redis_groups import free_ports
 from tollhouse.inference.meter import tokens_of
@@ -24,6 +32,12 @@ EVENTS = 6
 WORD_CHARACTERS = 40
 LARGE = 50
 """More tokens than the text has characters by four, and below the bound."""
+
+
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
+    """A stall that no caller waits for is soon over."""
+    return offering(settings, upstream.base_url, idle_seconds=5.0)
 
 
 def script(report: dict[str, int] | None, *, after: int, **ending: Any) -> UpstreamScript:  # noqa: ANN401 - fields of a script

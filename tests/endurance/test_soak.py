@@ -9,14 +9,7 @@ import pytest
 from tests.endurance.allocated import malloc_megabytes
 from tests.endurance.fitting import Slope, slope, thinned
 from tests.endurance.generations import Settlement
-from tests.endurance.soak import (
-    SERVICE,
-    SoakResult,
-    WorkerFigures,
-    beside,
-    soak,
-    worker_figures,
-)
+from tests.endurance.soak import SERVICE, SoakResult, WorkerFigures, beside, soak, worker_figures
 from tests.endurance.stage import running_stage
 from tests.endurance.watched import Sample
 from tests.support import seeds

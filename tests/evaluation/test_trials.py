@@ -10,12 +10,7 @@ import pytest
 
 from tests.identity.waiting import until
 from tests.support.judge import Fault
-from tests.support.judged_deployment import (
-    BODIES,
-    CHAT,
-    JudgedDeployment,
-    OpenJudged,
-)
+from tests.support.judged_deployment import BODIES, CHAT, JudgedDeployment, OpenJudged
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.evaluation.trials import TRIALS_AT_ONCE_MAX

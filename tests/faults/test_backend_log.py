@@ -19,14 +19,7 @@ import pytest_asyncio
 from tests.identity.waiting import holding, until_a_lock_is_awaited
 from tests.ledger.invariants import assert_conserved
 from tests.support import seeds
-from tests.support.deployment import (
-    MESSAGES_MODEL,
-    MODEL,
-    Deployment,
-    chat,
-    model,
-    offering,
-)
+from tests.support.deployment import MESSAGES_MODEL, MODEL, Deployment, chat, model, offering
 from tests.support.own_customer import deployment
 from tests.support.shared_deployment import gateway
 from tests.support.shared_gateway import database, database_url, org, peppers, settings
@@ -36,15 +29,7 @@ from tollhouse.testing.asked import ChatAsked, prompt_tokens
 from tollhouse.testing.exchanges import RecordedExchange
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = [
-    "database",
-    "database_url",
-    "deployment",
-    "gateway",
-    "org",
-    "peppers",
-    "settings",
-]
+__all__ = ["database", "database_url", "deployment", "gateway", "org", "peppers", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

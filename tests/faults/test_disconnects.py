@@ -33,15 +33,7 @@ from tests.support.upstream import running_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = [
-    "database",
-    "database_url",
-    "deployment",
-    "gateway",
-    "org",
-    "peppers",
-    "settings",
-]
+__all__ = ["database", "database_url", "deployment", "gateway", "org", "peppers", "settings"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

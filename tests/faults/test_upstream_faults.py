@@ -28,14 +28,7 @@ from tests.faults.upstream_faults import (
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
 from tests.support import seeds
-from tests.support.deployment import (
-    MESSAGES_MODEL,
-    MODEL,
-    TAKES,
-    Deployment,
-    customer_of,
-    model,
-)
+from tests.support.deployment import MESSAGES_MODEL, MODEL, TAKES, Deployment, customer_of, model
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.shared_deployment import upstream
 from tests.support.shared_gateway import (

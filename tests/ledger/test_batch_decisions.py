@@ -10,12 +10,16 @@ import pytest
 
 from tests.ledger.money import Payer, new_payer
 from tests.ledger.sending import Form, send
+from tests.ledger.shared_books import database, database_url, settings
 from tollhouse.base.money import PicoUsd
 from tollhouse.ledger.batcher import FIRST_CAP_CODE
 from tollhouse.ledger.batches import AdmissionDecision
 from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import AdmissionVerdict, CapScope, Period
 from tollhouse.storage.database import Database
+
+__all__ = ["database", "database_url", "settings"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PLENTY = 10**9
 AMOUNTS = (60, 60, 40, 1)

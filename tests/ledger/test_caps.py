@@ -1,12 +1,13 @@
 """Caps: set, raised, lowered and cleared while money flows, and never crossed."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
 from tests.identity.audit_rows import audit_rows
+from tests.ledger.shared_books import database, database_url, org, other_org, peppers, settings
+from tests.ledger.shared_books import funded_spender as spender
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
 from tollhouse.base.errors import GatewayError
@@ -20,15 +21,11 @@ from tollhouse.ledger.errors import (
 )
 from tollhouse.ledger.types import CapId, CapScope, Hold, Period
 
+__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings", "spender"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PLACES = [(scope, period) for scope in CapScope for period in Period]
 MONTH = (CapScope.ORGANIZATION, Period.MONTH)
-
-
-@pytest.fixture
-async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
-    async with spender_of(org) as opened:
-        await opened.grant(10**6)
-        yield opened
 
 
 @pytest.mark.parametrize(("scope", "period"), PLACES)
@@ -65,7 +62,6 @@ async def test_a_cap_set_before_anything_is_spent_holds_from_the_first_request(
 async def leave_unsettled(spender: Spender, hold: Hold, *, day: date, is_own: bool) -> None:
     """List a hold as unsettled, in the name of its own key or of another project's."""
     async with spender.org.database.transaction() as tx:
-        await tx.execute("DELETE FROM unsettled_holds")
         await tx.execute(
             """
             INSERT INTO unsettled_holds (organization_id, admitted_day, reservation_id, held_pico,
@@ -81,7 +77,6 @@ async def leave_unsettled(spender: Spender, hold: Hold, *, day: date, is_own: bo
         )
 
 
-@pytest.mark.tampers
 @pytest.mark.parametrize(("scope", "period"), PLACES)
 async def test_a_refusal_leaves_out_what_is_unsettled_in_its_scope_and_window(
     spender: Spender, scope: CapScope, period: Period
@@ -97,6 +92,8 @@ async def test_a_refusal_leaves_out_what_is_unsettled_in_its_scope_and_window(
         with pytest.raises(CAP_ERRORS[scope]) as refused:
             await spender.reserve(41)
         held.append(refused.value.held)
+        async with spender.org.database.transaction() as tx:
+            await tx.execute("DELETE FROM unsettled_holds")
 
     of_another_month = 20 if period is Period.LIFETIME else 60
     of_another_key = 20 if scope is CapScope.ORGANIZATION else 60

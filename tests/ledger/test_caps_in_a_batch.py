@@ -1,25 +1,20 @@
 """Holds of one batch count against the caps of those behind them."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from tests.ledger.money import Payer
 from tests.ledger.sending import Form, send
-from tests.support.organization_fixture import OrganizationFixture
-from tests.support.spending import Spender, spender_of
+from tests.ledger.shared_books import database, database_url, org, peppers, settings
+from tests.ledger.shared_books import funded_spender as spender
+from tests.support.spending import Spender
 from tollhouse.ledger.batcher import FIRST_CAP_CODE
 from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import AdmissionVerdict, CapScope, Hold, Period
 
+__all__ = ["database", "database_url", "org", "peppers", "settings", "spender"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 ADMITTED: tuple[int, int, int] = (AdmissionVerdict.ADMITTED, 0, 0)
-
-
-@pytest.fixture
-async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
-    async with spender_of(org) as opened:
-        await opened.grant(1_000_000)
-        yield opened
 
 
 async def admit(spender: Spender, holds: list[Hold], form: Form) -> list[tuple[int, int, int]]:

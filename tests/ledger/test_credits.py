@@ -1,10 +1,18 @@
 """Credit: every change of it is an entry, and nothing else changes it."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.ledger.shared_books import (
+    database,
+    database_url,
+    org,
+    other_org,
+    peppers,
+    settings,
+    spender,
+)
 from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
 from tollhouse.base.errors import UnknownCursor
@@ -20,13 +28,10 @@ from tollhouse.ledger.errors import (
 from tollhouse.ledger.types import GrantKind
 from tollhouse.storage.database import Database
 
+__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings", "spender"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 NEVER_NEGATIVE = [kind for kind in GrantKind if kind is not GrantKind.CORRECTION]
-
-
-@pytest.fixture
-async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
-    async with spender_of(org) as opened:
-        yield opened
 
 
 async def test_a_new_organization_has_an_account_without_credit(spender: Spender) -> None:

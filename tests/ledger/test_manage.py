@@ -6,12 +6,17 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+import pytest_asyncio
 
-from tests.support.gateway import running_gateway
+from tests.ledger.shared_books import database, database_url, org, peppers, settings, spender
+from tests.support.gateway import Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.spending import Spender, spender_of
+from tests.support.spending import Spender
 from tollhouse.base.money import PICO_USD_PER_USD
 from tollhouse.settings import LedgerSettings, Settings
+
+__all__ = ["database", "database_url", "org", "peppers", "settings", "spender"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CREDITS = "/manage/v1/organization/credits"
 LIMITS = "/manage/v1/organization/spending_limits"
@@ -23,18 +28,17 @@ def usd(value: str) -> dict[str, str]:
     return {"value": value, "currency": "usd"}
 
 
-@pytest.fixture
-async def spender(org: OrganizationFixture) -> AsyncIterator[Spender]:
-    async with spender_of(org) as opened:
-        yield opened
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def sandbox(settings: Settings) -> AsyncIterator[Gateway]:
+    ledger = LedgerSettings(is_sandbox=True)
+    async with running_gateway(msgspec.structs.replace(settings, ledger=ledger)) as running:
+        yield running
 
 
-@pytest.fixture
-async def client(settings: Settings, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(sandbox: Gateway, org: OrganizationFixture) -> AsyncIterator[httpx2.AsyncClient]:
     """An Admin key at a sandbox."""
-    sandbox = msgspec.structs.replace(settings, ledger=LedgerSettings(is_sandbox=True))
-    key = (await org.admin_key()).value
-    async with running_gateway(sandbox) as gateway, gateway.client(key) as opened:
+    async with sandbox.client((await org.admin_key()).value) as opened:
         yield opened
 
 

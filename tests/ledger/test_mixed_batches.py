@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
+import pytest_asyncio
 
 from tests.ledger.money import DEADLINE, Payer
 from tests.ledger.sending import Form, send
+from tests.ledger.shared_books import database, database_url, peppers, settings
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.spending import Spender, spender_of
 from tollhouse.keys.secrets import Peppers
@@ -15,11 +17,14 @@ from tollhouse.ledger.rules import CAPS
 from tollhouse.ledger.types import AdmissionVerdict, Hold
 from tollhouse.storage.database import Database
 
+__all__ = ["database", "database_url", "peppers", "settings"]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 CREDIT = 1_000_000
 CAP = 100
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def spenders(database: Database, peppers: Peppers) -> AsyncIterator[list[Spender]]:
     """One organization for each kind of cap, which has this cap and no other."""
     async with AsyncExitStack() as stack:

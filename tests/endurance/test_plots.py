@@ -8,8 +8,6 @@ from tests.endurance.plots import FIGURE, PAGE, figure, page, searches, stolen
 from tests.fuzz import corpus
 from tools.long_runs import LongRun
 
-pytestmark = pytest.mark.nightly
-
 
 def test_page_and_figure_are_those_of_the_recorded_runs() -> None:
     text, drawing = page(PAGE.read_text("utf-8"))

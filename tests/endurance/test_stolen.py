@@ -1,10 +1,6 @@
 """The stolen processor time is that of the kernel's own figures."""
 
-import pytest
-
 from tests.endurance.stolen import parsed, stolen_share, ticks
-
-pytestmark = pytest.mark.nightly
 
 BEFORE = "cpu  100 0 50 800 10 0 5 35 7 3\ncpu0 1 1 1 1 1 1 1 1 1 1\n"
 AFTER = "cpu  150 0 80 900 10 0 5 55 9 3\ncpu0 2 2 2 2 2 2 2 2 2 2\n"

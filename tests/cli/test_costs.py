@@ -1,7 +1,7 @@
 """`tollhouse costs`, and the guide to it, followed step by step on a running service."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 
 import asyncpg
 
@@ -15,12 +15,13 @@ from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import load
 from tollhouse.storage.database import Database
 
-FROM, TO = "2026-08-30", "2026-09-02"
-SINCE, UNTIL = (datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (FROM, "2026-09-01"))
+UNTIL = datetime.combine(datetime.now(UTC).replace(day=1), time(), UTC)
+SINCE = UNTIL - timedelta(days=2)
+FROM, LAST, NEXT, TO = (str((SINCE + timedelta(days=days)).date()) for days in range(4))
 
 
 async def spend(operator: Operator, count: int) -> str:
-    """Two keys that used something on the last two days of August; an Admin key of theirs."""
+    """Two keys that used something on the last two days of a month; an Admin key of theirs."""
     settings = load(operator.settings_path, environment={})
     database = await connect(settings)
     connection = await asyncpg.connect(settings.database.url)
@@ -61,16 +62,16 @@ def test_the_table_has_every_day_and_adds_up_to_the_document(patient: Operator) 
     assert f"The cost of {page['estimated_requests']} request" in shown
     assert lines[0] == ["day", "usd", "bar"]
     assert [line[:2] for line in lines[1:4]] == [
-        ["2026-08-30", amounts[0]],
-        ["2026-08-31", amounts[1]],
-        ["2026-09-01", "-"],
+        [FROM, amounts[0]],
+        [LAST, amounts[1]],
+        [NEXT, "-"],
     ]
     assert max(len(line[2]) for line in lines[1:3]) == 30
     total = [line for line in shown.splitlines() if line.startswith("Total: ")]
     assert total == [line for line in by_item.splitlines() if line.startswith("Total: ")]
     assert total == [line for line in by_user.splitlines() if line.startswith("Total: ")]
     assert "example/large, cached input" in by_item
-    assert by_user.splitlines()[1].split()[:3] == ["2026-08-30", "(unrecorded)", amounts[0]]
+    assert by_user.splitlines()[1].split()[:3] == [FROM, "(unrecorded)", amounts[0]]
     assert [
         (result["attribution"], result["amount"]["value"])
         for bucket in named["data"]
@@ -118,10 +119,18 @@ def test_more_days_than_are_shown_are_refused(patient: Operator) -> None:
 
 
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
-    by_command, costs, usage = scripts(read("docs/guides/reading-costs.md"))
+    guide = read("docs/guides/reading-costs.md")
+    for written, meant in (
+        ("2026-08-01", FROM),
+        ("2026-09-01", NEXT),
+        ("1785542400", str(int(SINCE.timestamp()))),
+    ):
+        assert written in guide
+        guide = guide.replace(written, meant)
+    by_command, costs, usage = scripts(guide)
     patient.environment["TOLLHOUSE_ADMIN_KEY"] = asyncio.run(spend(patient, 50))
 
-    assert "2026-08-31" in patient.bash(by_command).stdout
+    assert LAST in patient.bash(by_command).stdout
     with patient.serving() as server:
         patient.environment["TOLLHOUSE_URL"] = next(
             word.strip(",") for word in server.announced.split() if "://" in word

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,7 +22,7 @@ from tollhouse.base.ids import time_ordered_uuid
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DAY = 86_400
-DAY_OF_USE = datetime(2026, 1, 31, tzinfo=UTC)
+DAY_OF_USE = datetime.combine(datetime.now(UTC) - timedelta(days=60), time(), UTC)
 START = int(DAY_OF_USE.timestamp())
 
 _ONE = """

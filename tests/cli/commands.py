@@ -21,6 +21,7 @@ import asyncpg
 import click
 import pytest
 
+from tests.support.wrong_clocks import own_clock
 from tollhouse.base.errors import GatewayError
 from tollhouse.cli import session
 from tollhouse.cli.main import main, tollhouse
@@ -242,6 +243,7 @@ def environment(tools: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(ROOT / "src"),
         "PYTHONWARNINGS": "error",
+        **own_clock(),
     }
 
 

@@ -4,24 +4,27 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import msgspec
+import pytest
 import pytest_asyncio
 
-from tests.support.deployment import EVERYTHING, MODEL, Deployment, customer_of, model, offering
-from tests.support.gateway import Gateway, running_gateway
-from tests.support.organization_fixture import OrganizationFixture
-from tests.support.shared_gateway import (
-    database,
-    database_url,
-    org,
-    other_org,
-    peppers,
-    settings,
-)
-from tests.support.upstream import running_upstream
+from tests.support.deployment import EVERYTHING, MODEL, Deployment, model, offering
+from tests.support.own_customer import deployment
+from tests.support.shared_deployment import gateway, upstream
+from tests.support.shared_gateway import database, database_url, org, other_org, peppers, settings
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
-__all__ = ["database", "database_url", "org", "other_org", "peppers", "settings"]
+__all__ = [
+    "database",
+    "database_url",
+    "deployment",
+    "gateway",
+    "org",
+    "other_org",
+    "peppers",
+    "settings",
+    "upstream",
+]
 
 PLAIN_MODEL = "example/plain"
 PUBLIC_URL = "https://gateway.example"
@@ -29,28 +32,14 @@ CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 COUNT_TOKENS = "/v1/messages/count_tokens"
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def upstream() -> AsyncIterator[ScriptedUpstream]:
-    async with running_upstream() as running:
-        yield running
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def gateway(settings: Settings, upstream: ScriptedUpstream) -> AsyncIterator[Gateway]:
+@pytest.fixture(scope="module")
+def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     nothing: dict[str, object] = {name: [] for name in EVERYTHING}
     every_media = ["text", "image", "audio", "video", "file"]
     models = {MODEL: model(input_modalities=every_media), PLAIN_MODEL: model(**nothing)}
     offered = offering(settings, upstream.base_url, models=models)
     server = msgspec.structs.replace(settings.server, public_url=PUBLIC_URL)
-    async with running_gateway(msgspec.structs.replace(offered, server=server)) as running:
-        yield running
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def deployment(
-    gateway: Gateway, upstream: ScriptedUpstream, org: OrganizationFixture
-) -> Deployment:
-    return await customer_of(gateway, upstream, org)
+    return msgspec.structs.replace(offered, server=server)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -13,6 +13,7 @@ from tests.support.deployment import (
     MESSAGES_MODEL,
     MODEL,
     PROMPT_PICO_USD,
+    TAKES,
     Deployment,
     chat,
     model,
@@ -44,7 +45,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
     EXACT: BY_MESSAGES,
     "tokenize": {"counts_tokens_by": "tokenize", "counts_exactly": True},
     EACH_CHOICE: {**BY_MESSAGES, "bills_prompt_per_choice": True},
-    SIGNING: {**BY_MESSAGES, "dialect": "anthropic"},
+    SIGNING: {**BY_MESSAGES, "dialect": "anthropic", "takes": []},
     **INEXACT,
 }
 """What is declared of each; its name is that of its model, too."""
@@ -73,7 +74,8 @@ def paths(deployment: Deployment) -> list[str]:
 def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     """A model on each backend."""
     backends = {
-        name: {"replicas": [upstream.base_url], **declared} for name, declared in BACKENDS.items()
+        name: {"replicas": [upstream.base_url], "takes": TAKES, **declared}
+        for name, declared in BACKENDS.items()
     }
     models = {name: model(backend=name) for name in BACKENDS}
     models[SIGNING] = model(backend=SIGNING, **MESSAGES_MODEL)
@@ -272,7 +274,7 @@ CASES: dict[str, tuple[dict[str, Any], set[Counter]]] = {
 
 @pytest.mark.parametrize("counter", sorted(BOTH))
 @pytest.mark.parametrize(("fields", "counters"), CASES.values(), ids=CASES)
-def test_a_counter_is_shown_the_whole_prompt_or_nothing(
+async def test_a_counter_is_shown_the_whole_prompt_or_nothing(
     fields: dict[str, Any], counters: set[Counter], counter: Counter
 ) -> None:
     request = msgspec.convert({"model": MODEL, **fields}, ChatRequest)

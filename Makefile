@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 # A process that starts without compiled files compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup check test nightly status mass test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check affected test nightly status mass test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -27,6 +27,9 @@ setup: ## make .venv from the locks, with this tree installed in it, and build c
 
 check: ## the landing check: what must hold before a merge, in 15 minutes
 	bash .ci/run
+
+affected: ## tests that run the lines changed since origin/main, style, types and rules: a minute
+	@$(BIN)/python -m tools.affected
 
 test: ## all tests but those of the night; those of the clock alone
 	bash .ci/run tests clock

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,8 +40,7 @@ def main() -> int:
     with ThreadPoolExecutor() as pool:
         checks = [pool.submit(_check, command) for command in _commands(changed)]
         count, failed = _test(_selected(changed))
-        failed += [check.result() for check in checks]
-    failures = ", ".join(filter(None, failed))
+        failures = ", ".join(filter(None, (failed, *(check.result() for check in checks))))
     outcome = f"FAILED: {failures}" if failures else "passed"
     print(f"{time.monotonic() - began:.0f} s, {count} tests, {outcome}")
     return 1 if failures else 0
@@ -87,9 +87,9 @@ def _selected(changed: changes.Changes) -> Selection:
     else:
         print(f"taking the tests by the lines that they ran at {recorded[:7]}")
     found = selection.select(changed, Imports(targets.ROOT), recorded)
-    _print_left_out("marked or long tests of", sorted(found.left_out_marked))
-    some = [f"{file} ({count})" for file, count in found.left_out.most_common()]
-    _print_left_out(f"{found.left_out.total()} tests that there is no time for:", some)
+    _print_left_out("marked or long tests of", sorted(found.marked))
+    some = [f"{file} ({count})" for file, count in found.left_out.items()]
+    _print_left_out(f"{sum(found.left_out.values())} tests that there is no time for:", some)
     return found
 
 
@@ -98,32 +98,24 @@ def _print_left_out(what: str, files: Iterable[str]) -> None:
         print(textwrap.fill(f"left out: {what} {names}", 100, subsequent_indent="    "), flush=True)
 
 
-def _test(found: Selection) -> tuple[int, list[str]]:
-    """Run the tests. Returns their number, and what failed."""
-    total, failed = 0, [""]
-    for marks, chosen, processes in (
-        ("not clock and not nightly", found.tests | found.files, 2),
-        ("clock or nightly", found.changed_marked, 0),
-    ):
-        code, count = _run(marks, chosen, processes) if chosen else (0, 0)
-        total += count
-        failed.append("" if code in {0, _NO_TESTS} else f"tests {marks}")
-    return total, failed
-
-
-def _run(marks: str, chosen: Collection[str], processes: int) -> tuple[int, int]:
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(msgspec.json.encode(sorted(chosen)))
-        file.flush()
+def _test(found: Selection) -> tuple[int, str]:
+    """Run the selected tests. Returns their number, and what failed."""
+    files = {test.partition("::")[0] for test in found.tests} | found.files | found.changed
+    if not files:
+        return 0, ""
+    with tempfile.TemporaryDirectory(prefix="tollhouse-affected-") as folder:
+        selected, results = Path(folder) / "selected.json", Path(folder) / "results.xml"
+        selected.write_bytes(msgspec.json.encode(found))
+        results.touch()
         command = (
-            *(sys.executable, "-m", "pytest", "-p", "tools.affected.only", "-q", "-m", marks),
-            *("--numprocesses", str(processes), "--dist", "worksteal"),
-            *sorted({name.partition("::")[0] for name in chosen}),
+            *(sys.executable, "-m", "pytest", "-p", "tools.affected.only", "-q"),
+            *("--numprocesses", "2", "--dist", "worksteal", f"--junitxml={results}"),
+            *sorted(files),
         )
-        environment = _ENVIRONMENT | {"TOLLHOUSE_AFFECTED": file.name, "PYTHONPATH": "src:."}
+        environment = _ENVIRONMENT | {"AFFECTED_SELECTION": str(selected), "PYTHONPATH": "src:."}
         ended = subprocess.run(command, cwd=targets.ROOT, env=environment, check=False)  # noqa: S603 - a command of our own
-        count = Path(file.name).read_text("utf-8")
-    return ended.returncode, int(count) if count.isdigit() else 0
+        count = re.search(r' tests="(\d+)"', results.read_text("utf-8"))
+    return int(count[1]) if count else 0, "" if ended.returncode in {0, _NO_TESTS} else "tests"
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ class Imports:
         """Return the tests in folders that are named like a part of the path."""
         inside = path.removeprefix(f"{PACKAGE}/")
         names = PurePosixPath(inside).with_suffix("").parts if inside != path else ()
-        folders = tuple(f"tests/{name}/" for name in names or PurePosixPath(path).parts[:1])
+        outside = PurePosixPath(path.removeprefix("tests/")).parts[:1]
+        folders = tuple(f"tests/{name}/" for name in names or outside)
         return {test for test in self._tests if test.startswith(folders)}
 
     def _naming(self, name: str) -> set[str]:

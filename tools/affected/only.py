@@ -1,7 +1,6 @@
-"""A pytest plugin that runs chosen tests of the given files.
+"""A pytest plugin that runs the selected tests of the given files.
 
-A chosen test that is gone by now is no error. `TOLLHOUSE_AFFECTED` names a file with the names of
-the tests, or of files of which all tests are chosen.
+`AFFECTED_SELECTION` names a file with the selection. A selected test that is gone is no error.
 """
 
 import os
@@ -10,18 +9,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tools.affected.selection import LEFT_OUT_MARKS, Selection
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was not chosen."""
-    chosen = msgspec.json.decode(
-        Path(os.environ["TOLLHOUSE_AFFECTED"]).read_bytes(), type=frozenset[str]
-    )
-    kept = [item for item in items if {item.nodeid, item.nodeid.partition("::")[0]} & chosen]
+    """Leave out what was not selected."""
+    path = Path(os.environ["AFFECTED_SELECTION"])
+    selection = msgspec.json.decode(path.read_bytes(), type=Selection)
+    kept = [item for item in items if _is_selected(item, selection)]
     config.hook.pytest_deselected(items=list(set(items) - set(kept)))
     items[:] = kept
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Replace the names by the number of tests that were run."""
-    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
-    Path(os.environ["TOLLHOUSE_AFFECTED"]).write_text(str(len(reports)), encoding="utf-8")
+def _is_selected(item: pytest.Item, selection: Selection) -> bool:
+    file = item.nodeid.partition("::")[0]
+    if file in selection.changed:
+        return True
+    is_marked = any(item.get_closest_marker(mark) for mark in LEFT_OUT_MARKS)
+    return not is_marked and (file in selection.files or item.nodeid in selection.tests)

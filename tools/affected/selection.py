@@ -14,19 +14,21 @@ from tools.mutants import record, targets
 from tools.mutants.coverage_map import CoverageMap
 
 TESTS_SECONDS_MAX: Final = 100.0
-_MARKS: Final = ("mark.clock", "mark.nightly")
+LEFT_OUT_MARKS: Final = ("clock", "nightly")
 
 
 @dataclass(kw_only=True, slots=True)
 class Selection:
-    """Tests to run by name, files to run whole, and files with tests that are left out."""
+    """What to run of the tests, and files of which tests are left out."""
 
-    tests: set[str] = field(default_factory=set[str])
+    changed: set[str] = field(default_factory=set[str])
+    """Files that run whole."""
     files: set[str] = field(default_factory=set[str])
-    changed_marked: set[str] = field(default_factory=set[str])
-    """Changed files with tests for the clock or the night, which run for once."""
-    left_out_marked: set[str] = field(default_factory=set[str])
-    left_out: Counter[str] = field(default_factory=Counter[str])
+    """Files that run but for tests that are marked for the clock or the night."""
+    tests: set[str] = field(default_factory=set[str])
+    marked: set[str] = field(default_factory=set[str])
+    """Files that are long, or may have such tests."""
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
     """How many tests of each file the time does not suffice for."""
 
 
@@ -47,13 +49,11 @@ def select(changed: Changes, imports: Imports, commit: str | None) -> Selection:
         known = {test.partition("::")[0] for test in covering.seconds}
         for path, hunks in changed.items():
             about = imports.tests_about(path)
-            marked = {test for test in about if _is_left_out(test, imports.text(test))}
             if is_test(path):
-                selection.files |= about
-                selection.changed_marked |= marked
+                selection.changed |= about
                 continue
-            selection.left_out_marked |= marked
-            selection.files |= about - known - {test for test in about if _is_long(test)}
+            selection.marked |= {test for test in about if _is_left_out(test, imports.text(test))}
+            selection.files |= {test for test in about - known if not _is_long(test)}
             running = _running(covering, folder, path, hunks, since_record.get(path, []))
             running = running or {test for test in covering.seconds if _file(test) in about}
             found.append((running, about))
@@ -98,7 +98,7 @@ def _share(
         left -= sum(seconds[test] for test in chosen)
         selection.tests |= chosen
     every = set[str]().union(*(tests for tests, _ in found)) - selection.tests
-    selection.left_out.update(_file(test) for test in every if _file(test) not in selection.files)
+    selection.left_out |= Counter(map(_file, every)).most_common()
 
 
 def _file(test: str) -> str:
@@ -110,4 +110,4 @@ def _is_long(path: str) -> bool:
 
 
 def _is_left_out(path: str, text: str) -> bool:
-    return _is_long(path) or any(mark in text for mark in _MARKS)
+    return _is_long(path) or any(f"mark.{mark}" in text for mark in LEFT_OUT_MARKS)

@@ -18,6 +18,7 @@ from tools.mutants.trees import Result, Status, Tree, copies, seconds_for
 
 RECORD: Final = targets.ROOT / "build" / "mutants"
 FIRST_FILES: Final = 4
+MARKS: Final = "not clock and not nightly"
 CONFIRM_SECONDS_MAX: Final = 1_800.0
 
 
@@ -73,14 +74,15 @@ def _record(paths: Sequence[str]) -> int:
         f"tests/{name}" for name in targets.TESTS if (targets.ROOT / "tests" / name).is_dir()
     ]
     command = (
-        *(sys.executable, "-m", "pytest", "-p", "tools.mutants.recording", "-q", "-m", "not clock"),
+        *(sys.executable, "-m", "pytest", "-p", "tools.mutants.recording", "-q", "-m", MARKS),
         *("--numprocesses", "2", "--dist", "worksteal", "-o", "faulthandler_timeout=0"),
         *(f"--ignore-glob={pattern}" for pattern in targets.NOT_RECORDED),
         *(paths or folders),
     )
     environment = os.environ | {"TOLLHOUSE_MUTANTS_RECORD": str(RECORD), "PYTHONPATH": "src:."}
     ended = subprocess.run(command, cwd=targets.ROOT, env=environment, check=False)  # noqa: S603 - a command of our own
-    record.keep(RECORD, targets.git("rev-parse", "HEAD").strip())
+    if any(RECORD.iterdir()):
+        record.keep(RECORD, targets.git("rev-parse", "HEAD").strip())
     return ended.returncode
 
 

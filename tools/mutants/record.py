@@ -12,6 +12,7 @@ CACHE: Final = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tollhouse" / "coverage"
 )
 """Records outside of all clones, in a folder for each commit."""
+KEPT_MAX: Final = 10
 
 
 class RecordedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,3 +41,5 @@ def keep(folder: Path, commit: str) -> None:
     shutil.copytree(folder, new)
     shutil.rmtree(kept, ignore_errors=True)
     new.rename(kept)
+    for old in sorted(CACHE.iterdir(), key=lambda path: path.stat().st_ctime)[:-KEPT_MAX]:
+        shutil.rmtree(old)

@@ -115,11 +115,8 @@ class KillLoad:
     def organizations(self) -> list[UUID]:
         return [customer.org.organization_id for customer in self._customers.values()]
 
-    async def run(self, kills: int, *, is_hurried: bool = False) -> None:
-        """Kill so many workers under load, and wait until all callers have an end.
-
-        Unless it is hurried, all other workers serve at each kill.
-        """
+    async def run(self, kills: int) -> None:
+        """Kill so many workers under load, each while all others serve, until all callers end."""
         stage = self._stage
         stage.log.generations.clear()
         for mode in (None, Mode.MONITORING, Mode.ENFORCING):
@@ -135,8 +132,7 @@ class KillLoad:
             # Not a wait for anything: the phase of a request at which the kill comes.
             await asyncio.sleep(self._chance.uniform(0, PHASE_SECONDS))
             await until(self._kill)
-            if not is_hurried:
-                await until(self._is_replaced)
+            await until(self._is_replaced)
         self.callers.stop()
         await calling
         self._looking = looking
@@ -149,22 +145,6 @@ class KillLoad:
                 self._kills.append(datetime.now(UTC))
                 return True
         return False
-
-    async def dead_instances(self) -> set[UUID]:
-        """Wait until all workers that live have said so since the last kill; return the others."""
-        dead: set[UUID] = set()
-
-        async def are_known() -> bool:
-            rows = await self._stage.database.fetch_all(
-                "SELECT id, heartbeat_at > $1 AS is_alive FROM instances", self._kills[-1]
-            )
-            dead.update(row["id"] for row in rows)
-            living = {row["id"] for row in rows if row["is_alive"]}
-            dead.difference_update(living)
-            return len(living) == self._stage.settings.server.workers
-
-        await until(are_known)
-        return dead
 
     async def _is_replaced(self) -> bool:
         """Return whether a new worker has said that it lives: the dead are not forgotten."""

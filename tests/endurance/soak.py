@@ -34,7 +34,6 @@ from tests.endurance.numbered import (
 from tests.endurance.stage import UNRESOLVED, EnduranceStage
 from tests.endurance.stolen import stolen_share, ticks
 from tests.endurance.watched import PROBE, Sample
-from tests.faults.test_many_kills import decide, insist, reap
 from tests.hostile.customers import Customer, new_customer
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import MODEL
@@ -242,7 +241,6 @@ class Restarts:
         self._stage = stage
         self._turn: asyncio.Task[None] | None = None
         self.done: Counter[str] = Counter()
-        self.are_all_done = asyncio.Event()
 
     async def finish(self) -> None:
         """Wait for the restart that was under way, so that no server stays away."""
@@ -257,8 +255,6 @@ class Restarts:
             self._turn = asyncio.create_task(restart())
             await asyncio.shield(self._turn)
             self.done[name] += 1
-            if len(self.done) == len(turns):
-                self.are_all_done.set()
 
     async def _redis(self) -> None:
         await asyncio.to_thread(self._stage.redis.kill)
@@ -304,12 +300,8 @@ async def soak(
     seconds: float,
     saturate_seconds: float,
     restart_seconds: float,
-    is_hurried: bool = False,
 ) -> SoakResult:
-    """Run for so long, or until SIGTERM or SIGINT.
-
-    If it is hurried, holds that only the reaper can resolve are resolved before their time.
-    """
+    """Run for so long, or until SIGTERM or SIGINT."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -332,8 +324,6 @@ async def soak(
         ):
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), seconds)
-            if is_hurried:
-                await restarts.are_all_done.wait()
         await restarts.finish()
         await traffic.finish()
     stolen = stolen_share(ticks_before, ticks())
@@ -342,10 +332,6 @@ async def soak(
     for worker in workers:
         sys.stdout.write(msgspec.json.encode(worker.slopes).decode() + "\n")
     organizations = [each.org.organization_id for each in customers.values()]
-    if is_hurried:
-        assert await stage.service.stop() == 0
-        await insist(lambda: reap(stage.database))
-        await insist(lambda: decide(stage.database))
     await resolved(stage.database, organizations)
     await assert_conserved(stage.database)
     administration: Counter[str] = Counter()

@@ -9,34 +9,10 @@ import pytest
 from tests.endurance.allocated import malloc_megabytes
 from tests.endurance.fitting import Slope, slope, thinned
 from tests.endurance.generations import Settlement
-from tests.endurance.soak import SERVICE, SoakResult, WorkerFigures, beside, soak, worker_figures
-from tests.endurance.stage import running_stage
+from tests.endurance.soak import SoakResult, WorkerFigures, beside, worker_figures
 from tests.endurance.watched import Sample
-from tests.support import seeds
-
-pytestmark = pytest.mark.nightly
 
 SECONDS = 3.0
-
-
-@pytest.mark.guarantee("T44")
-async def test_mixed_traffic_over_restarts_is_settled_exactly(tmp_path: Path) -> None:
-    async with running_stage(tmp_path, **SERVICE) as stage:
-        result = await soak(
-            stage,
-            tmp_path,
-            seeds.chance(),
-            seconds=SECONDS,
-            saturate_seconds=1.0,
-            restart_seconds=0.5,
-            is_hurried=True,
-        )
-
-    assert result.settlement.faults == []
-    assert result.workers_died == 0
-    assert result.settlement.answered > 0
-    assert set(result.restarts) == {"redis", "engine", "postgresql"}
-    assert result.stolen_share is not None
 
 
 async def test_a_run_ends_as_soon_as_a_part_of_it_fails() -> None:

@@ -1,5 +1,6 @@
 """What the upstream keeps of its callers, and how it is driven from another process."""
 
+import asyncio
 import json
 
 import httpx2
@@ -8,6 +9,7 @@ import pytest
 from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.upstream import running_upstream, upstream_process
 from tests.testing.wire import HELLO, STREAM, ask, connect, request
+from tollhouse.testing.connection import Request, ScriptedConnection
 from tollhouse.testing.exchanges import KEPT_MAX, ExchangeOutcome
 from tollhouse.testing.scripts import Cut, UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
@@ -135,3 +137,23 @@ def test_another_process_is_driven_over_http() -> None:
     assert [request["outcome"] for request in seen["requests"]] == ["complete"] * 2
     assert json.loads(seen["requests"][0]["body"]) == HELLO
     assert (unread.status_code, impossible.status_code) == (400, 400)
+
+
+async def test_a_connection_that_is_reset_before_it_is_made_is_reset_then() -> None:
+    left = asyncio.Event()
+
+    def serve(request: Request, connection: ScriptedConnection) -> None:
+        raise AssertionError
+
+    def accept() -> ScriptedConnection:
+        connection = ScriptedConnection(serve, lambda _: left.set())
+        connection.reset()
+        return connection
+
+    server = await asyncio.get_running_loop().create_server(accept, "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        await left.wait()
+        writer.close()

@@ -1,6 +1,5 @@
 """What `bench.peers` says about given rounds, and that every pinned gateway can be published."""
 
-import json
 import os
 import re
 import signal
@@ -50,7 +49,6 @@ def gateway(name: str, runtime: Runtime) -> Gateway:
 
 OURS = gateway(report.TOLLHOUSE, Runtime.PYTHON)
 PYTHON_ONE = gateway("a Python gateway", Runtime.PYTHON)
-C_ONE = gateway("a proxy in C", Runtime.C)
 
 
 def rounds(other: str, *figures: GatewayFigures) -> list[Mapping[str, GatewayFigures]]:
@@ -73,25 +71,6 @@ def test_ratios_are_medians_of_those_inside_a_round() -> None:
     assert ahead["memory_mb"] == 3.0
 
 
-def test_figures_are_medians_with_least_and_most() -> None:
-    measured = rounds(
-        PYTHON_ONE.name,
-        SLOW,
-        replace(SLOW, cpu_us_per_request=1_000.0),
-        replace(SLOW, cpu_us_per_request=1_800.0),
-    )
-
-    found = report.spreads(measured, PYTHON_ONE.name)["cpu_us_per_request"]
-
-    assert found == report.Spread(median=1_800.0, least=1_000.0, most=2_000.0)
-
-
-def test_a_rate_that_one_round_did_not_carry_has_no_figure() -> None:
-    measured = rounds(PYTHON_ONE.name, replace(SLOW, full_rate_p99_ms=80.0), SLOW)
-
-    assert report.spreads(measured, PYTHON_ONE.name)["full_rate_p99_ms"] is None
-
-
 def test_every_bar_is_held_where_all_figures_are_ahead() -> None:
     held = report.bars(rounds(PYTHON_ONE.name, SLOW), [PYTHON_ONE, OURS])
 
@@ -109,26 +88,6 @@ def test_one_figure_behind_misses_its_bar_alone(figure: str) -> None:
     assert [words for words, is_held in held.items() if not is_held] == [
         f"{report.AHEAD[figure]} than every Python and Node gateway"
     ]
-
-
-def test_a_proxy_in_c_is_shown_and_is_no_bar() -> None:
-    measured = [{report.TOLLHOUSE: SLOW, C_ONE.name: QUICK, PYTHON_ONE.name: SLOW}]
-
-    found = report.summary(measured, [C_ONE, OURS], {})
-
-    assert json.loads(json.dumps(found))["tollhouse_is_ahead_times"][C_ONE.name]["p50_ms"] < 1
-    assert not any(report.bars(measured, [C_ONE, OURS]).values()), "nothing was compared"
-
-
-def test_the_tables_name_every_gateway_and_those_that_are_absent() -> None:
-    tables = report.markdown(
-        rounds(PYTHON_ONE.name, SLOW), [PYTHON_ONE, OURS], {"another": "npm is not installed"}
-    )
-
-    assert tables.count(f"| {PYTHON_ONE.name} |") == 4
-    assert tables.count(f"| {report.TOLLHOUSE} |") == 3
-    assert "not carried" in tables
-    assert "another was not measured: npm is not installed" in tables
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.pin)

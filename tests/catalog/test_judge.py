@@ -34,6 +34,12 @@ def test_a_minimal_judge_is_completed_by_defaults() -> None:
     assert (judge.asks, judge.reads) == ("content_first", "top_logprobs")
 
 
+def test_bounds_may_be_equal_and_only_token_ids_need_a_tokenizer() -> None:
+    bounds = {"request_tokens_max": 20_000, "organization_tokens_per_minute": 20_000}
+
+    assert rules.parse(BACKENDS, {}, JUDGE | bounds | {"has_tokenizer": False}).judge is not None
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

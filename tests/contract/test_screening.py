@@ -173,6 +173,15 @@ def test_depth_is_exact_however_many_stand_beside_each_other(width: int, opening
     assert code_of(nested(DEPTH_MAX - 1)) == "invalid_json"
 
 
+def test_depth_goes_on_where_another_piece_of_brackets_begins() -> None:
+    def nested(levels: int) -> bytes:
+        siblings = b"[[[[[]]]]]," * decoding.NESTING_PIECE
+        return b"[" * 100 + siblings + b"[" * (levels - 100) + b"]" * levels
+
+    assert decoding.screen(nested(DEPTH_MAX))
+    assert code_of(nested(DEPTH_MAX + 1)) == "invalid_json"
+
+
 @pytest.mark.parametrize(
     ("body", "character_bytes"),
     [

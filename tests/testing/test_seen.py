@@ -10,7 +10,7 @@ from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.upstream import running_upstream, upstream_process
 from tests.testing.wire import HELLO, STREAM, ask, connect, request
 from tollhouse.testing.connection import Request, ScriptedConnection
-from tollhouse.testing.exchanges import KEPT_MAX, ExchangeOutcome
+from tollhouse.testing.exchanges import ExchangeOutcome
 from tollhouse.testing.scripts import Cut, UpstreamScript
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -24,18 +24,6 @@ async def test_requests_are_kept_with_their_headers(upstream: ScriptedUpstream) 
     assert exchange.headers["authorization"] == "Bearer a-key"
     assert json.loads(exchange.body) == HELLO
     assert exchange.outcome is ExchangeOutcome.COMPLETE
-
-
-async def test_no_more_than_the_last_are_kept(upstream: ScriptedUpstream) -> None:
-    reader, writer = await connect(upstream)
-    body = b'{"prompt": ""}'
-    for _ in range(KEPT_MAX + 1):
-        writer.write(request(body, path="/tokenize"))
-        await reader.readuntil(b"}")
-
-    assert len(upstream.seen) == KEPT_MAX
-    assert upstream.seen[0].number == 2
-    writer.transport.abort()
 
 
 async def test_whoever_leaves_is_seen_to_leave(upstream: ScriptedUpstream) -> None:

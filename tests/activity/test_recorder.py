@@ -406,6 +406,7 @@ async def test_a_batch_is_one_statement(
     assert transactions == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 def test_noting_costs_a_request_less_than_5_microseconds(customer: Customer) -> None:
     recorder = RequestRecorder(database=None, waiting_records_max=1_000_000)  # pyright: ignore[reportArgumentType] - never reached

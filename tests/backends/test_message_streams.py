@@ -66,7 +66,6 @@ async def test_events_without_chunks_keep_a_stream_alive(
     assert await read(upstream, transport, clock, BEGUN, *[PING, redacted] * 3, ENDED)
 
 
-@pytest.mark.clock
 @pytest.mark.parametrize(
     ("events", "deadline"),
     [

@@ -16,6 +16,7 @@ def follow(operator: Operator, server: Server, script: str) -> str:
     return printed
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     listing, create, rotate, pause, revoke, narrow, replace, *pepper_steps = scripts(
@@ -57,6 +58,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     assert "warning" not in found
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 def test_the_master_secret_is_rotated_on_a_running_service(patient: Operator) -> None:
     _, _, section = read("docs/guides/operating-keys.md").partition("## Rotate the master secret\n")

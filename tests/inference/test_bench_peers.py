@@ -71,13 +71,6 @@ def test_ratios_are_medians_of_those_inside_a_round() -> None:
     assert ahead["memory_mb"] == 3.0
 
 
-def test_every_bar_is_held_where_all_figures_are_ahead() -> None:
-    held = report.bars(rounds(PYTHON_ONE.name, SLOW), [PYTHON_ONE, OURS])
-
-    assert len(held) == len(report.AHEAD)
-    assert all(held.values())
-
-
 @pytest.mark.parametrize("figure", report.AHEAD)
 def test_one_figure_behind_misses_its_bar_alone(figure: str) -> None:
     worse = 3_000.0 if figure == "requests_per_second" else 1.0

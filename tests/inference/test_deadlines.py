@@ -205,6 +205,7 @@ def bodies_held_bytes() -> float:
     return float(page.partition("\ntollhouse_bodies_held_bytes ")[2].partition("\n")[0])
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 async def test_a_body_is_released_when_a_late_first_event_arrives(deployment: Deployment) -> None:
     script = stall(0) | {"tokens": 150, "between_events_ms": 100}

@@ -159,6 +159,7 @@ async def _refused(workers: list[Worker]) -> bool:
     return all(worker.refused for worker in workers)
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 async def test_a_halted_master_of_sentinels_does_not_get_its_callers_back(
     sentinels: Group,
@@ -208,6 +209,7 @@ async def test_a_sentinel_that_is_gone_or_halted_does_not_matter(sentinels: Grou
     sentinels.sentinels[1].resume()
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 async def test_a_killed_master_of_a_cluster_concerns_its_organizations_only(
     cluster: Group,

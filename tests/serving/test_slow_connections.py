@@ -67,6 +67,7 @@ def _p99_ms(latencies_seconds: list[float]) -> float:
     return quantiles(latencies_seconds, n=100)[-1] * 1000
 
 
+@pytest.mark.nightly
 @pytest.mark.guarantee("T24")
 @pytest.mark.clock
 async def test_a_thousand_slow_peers_are_cut_off_while_others_are_answered(

@@ -220,6 +220,7 @@ async def make_read_only(cluster: Cluster) -> None:
     await cluster.execute("SELECT pg_reload_conf()")
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 async def test_a_pool_leaves_a_frozen_server_and_one_that_became_read_only() -> None:
     async with running_cluster() as first, running_standby(first) as second:

@@ -144,6 +144,7 @@ async def test_a_job_that_fails_in_whatever_way_is_done_again(database: Database
     assert await tasks.drain(deadline_seconds=TIMEOUT_SECONDS) == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 async def test_a_worker_that_is_killed_is_replaced_within_three_periods(
     database: Database, database_url: str

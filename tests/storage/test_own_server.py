@@ -84,6 +84,7 @@ class Clients:
         return Counter(answer.status_code for _, answer in self.answers)
 
 
+@pytest.mark.nightly
 @pytest.mark.guarantee("T42")
 @pytest.mark.clock
 async def test_a_crash_of_the_database_is_503_and_forgotten_5_seconds_after_its_return(

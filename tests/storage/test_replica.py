@@ -264,6 +264,7 @@ async def test_a_complete_read_waits_for_all_that_was_committed(
     assert complete == (1, True)
 
 
+@pytest.mark.nightly
 @pytest.mark.clock
 async def test_a_primary_and_the_standby_of_another_server_are_not_read(
     pair: tuple[Cluster, Cluster], primary: Database

@@ -57,25 +57,25 @@ async def serve(settings: Settings, upstream: ScriptedUpstream, judge_url: str) 
     await database.close()
     sandbox = msgspec.structs.replace(settings, ledger=LedgerSettings(is_sandbox=True))
     trial = judged_by(sandbox, judge_url, model=DEMONSTRATION_JUDGE)
-    async with (
-        running_gateway(judged_by(sandbox, judge_url)) as gateway,
-        running_gateway(settings) as unjudged,
-        running_gateway(trial) as demonstration,
-        gateway_of_people(settings, org, other) as of_people,
-    ):
-        await run_jobs(gateway.application, "reaper")
+    async with running_gateway(judged_by(sandbox, judge_url)) as gateway:
         failed_id = await trade(gateway, upstream, seeded.project_key, seeded.admin_key)
+        await run_jobs(gateway.application, "reaper")
         await be_judged(gateway, seeded)
-        told = {
-            "base_url": gateway.base_url,
-            "unjudged_base_url": unjudged.base_url,
-            "demonstration_base_url": demonstration.base_url,
-            "people_base_url": of_people.base_url,
-            "failed_request_id": failed_id,
-            **msgspec.to_builtins(seeded),
-        }
-        print(msgspec.json.encode(told).decode(), flush=True)  # noqa: T201 - its one answer
-        await asyncio.to_thread(sys.stdin.read)
+        async with (
+            running_gateway(settings) as unjudged,
+            running_gateway(trial) as demonstration,
+            gateway_of_people(settings, org, other) as of_people,
+        ):
+            told = {
+                "base_url": gateway.base_url,
+                "unjudged_base_url": unjudged.base_url,
+                "demonstration_base_url": demonstration.base_url,
+                "people_base_url": of_people.base_url,
+                "failed_request_id": failed_id,
+                **msgspec.to_builtins(seeded),
+            }
+            print(msgspec.json.encode(told).decode(), flush=True)  # noqa: T201 - its one answer
+            await asyncio.to_thread(sys.stdin.read)
 
 
 @asynccontextmanager

@@ -56,12 +56,13 @@ async def trade(gateway: Gateway, upstream: ScriptedUpstream, key: str, admin_ke
     """Some answers, a refusal of ours and failures of an engine; the ID of one that failed."""
     path = "/v1/chat/completions"
     async with gateway.client(key) as client:
+        # Before a health check finds that nothing listens: the gateway would refuse it itself.
+        await client.post(path, json=_asked(UNAVAILABLE))
         for number in range(ANSWERED):
             answer = await client.post(path, json=_asked(LARGE, stream=number % 2 == 0))
             assert answer.status_code == 200, answer.text
         await client.post(path, json=_asked("example/unknown"))
         await client.post(path, json=_asked(LARGE, temperature="hot"))
-        await client.post(path, json=_asked(UNAVAILABLE))
         upstream.queue(
             UpstreamScript(status=500, body={"error": {"message": "out of memory"}}), times=9
         )

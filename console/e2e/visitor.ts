@@ -48,7 +48,8 @@ export async function arrive(
   browser: Browser,
   { baseUrl = inject("told").base_url, ...options }: ArrivalOptions = {},
 ): Promise<Visitor> {
-  const context = await browser.newContext({ acceptDownloads: true, ...options });
+  // A colour that is still changing has another contrast.
+  const context = await browser.newContext({ reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const faults = watch(page, new URL(baseUrl).origin);

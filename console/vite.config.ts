@@ -43,6 +43,7 @@ export default defineConfig({
           include: ["e2e/**/*.test.ts"],
           globalSetup: "e2e/gateway.ts",
           fileParallelism: false,
+          isolate: false,
         },
       },
     ],

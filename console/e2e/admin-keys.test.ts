@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 let visitor: Visitor;
 let value: string;
 
 beforeAll(async () => {
-  visitor = await enter(browser());
+  visitor = await enter();
 });
 afterAll(() => visitor.leave());
 
@@ -88,7 +87,7 @@ describe("Admin keys", () => {
   });
 
   it("explain what a key may not do", async () => {
-    const narrow = await enter(browser(), { key: inject("told").narrow_key });
+    const narrow = await enter({ key: inject("told").narrow_key });
     await narrow.go("Admin keys");
 
     await narrow.page.getByText("lacks the permission admin_api_keys:read").waitFor();

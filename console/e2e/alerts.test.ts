@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 let visitor: Visitor;
 
 beforeAll(async () => {
-  visitor = await enter(browser());
+  visitor = await enter();
   await visitor.go("Alerts");
 });
 afterAll(() => visitor.leave());

@@ -1,11 +1,9 @@
 import { describe, expect, inject, it } from "vitest";
-import { enter, withBrowser } from "./visitor";
-
-const browser = withBrowser();
+import { enter } from "./visitor";
 
 describe("the audit log", () => {
   it("says who changed what, when, and on which object", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
     const { page } = visitor;
     await visitor.go("Projects and keys");
     await page.getByRole("button", { name: "New project" }).click();
@@ -26,7 +24,7 @@ describe("the audit log", () => {
   });
 
   it("is read page by page", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
     const { page } = visitor;
     await visitor.go("Audit log");
     const rows = page.getByRole("table", { name: "Changes" }).locator("tbody tr");
@@ -49,7 +47,7 @@ describe("the audit log", () => {
   });
 
   it("explains what the key may not see", async () => {
-    const visitor = await enter(browser(), { key: inject("told").narrow_key });
+    const visitor = await enter({ key: inject("told").narrow_key });
     await visitor.go("Audit log");
 
     await visitor.page.getByText("lacks the permission audit:read").waitFor();

@@ -1,12 +1,11 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 let visitor: Visitor;
 
 beforeAll(async () => {
-  visitor = await enter(browser());
+  visitor = await enter();
 });
 afterAll(() => visitor.leave());
 

@@ -1,14 +1,12 @@
 import { describe, expect, inject, it } from "vitest";
-import { enter, withBrowser } from "./visitor";
-
-const browser = withBrowser();
+import { enter } from "./visitor";
 
 /** Too little to be seen in the figures that other tests read. */
 const AMOUNT = "0.0012";
 
 describe("credit", () => {
   it("shows the balance and what it is made of, and grows by a test payment", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
     const { page } = visitor;
     await visitor.go("Credit");
     const balance = page.getByRole("region", { name: "Balance" });
@@ -30,7 +28,7 @@ describe("credit", () => {
   });
 
   it("offers no test payment where the gateway is no sandbox", async () => {
-    const visitor = await enter(browser(), { baseUrl: inject("told").unjudged_base_url });
+    const visitor = await enter({ baseUrl: inject("told").unjudged_base_url });
     const { page } = visitor;
     await visitor.go("Credit");
     await page.getByRole("row", { name: /Operator \$400\.00/ }).waitFor();
@@ -40,7 +38,7 @@ describe("credit", () => {
   });
 
   it("explains what the key may not see", async () => {
-    const visitor = await enter(browser(), { key: inject("told").narrow_key });
+    const visitor = await enter({ key: inject("told").narrow_key });
     await visitor.go("Credit");
 
     const balance = visitor.page.getByRole("region", { name: "Balance" });

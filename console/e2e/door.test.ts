@@ -1,11 +1,9 @@
 import { describe, expect, inject, it } from "vitest";
-import { arrive, enter, withBrowser } from "./visitor";
-
-const browser = withBrowser();
+import { arrive, enter } from "./visitor";
 
 describe("the door", () => {
   it("opens to an Admin key", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
 
     await visitor.isContent();
     await visitor.leave();
@@ -15,7 +13,7 @@ describe("the door", () => {
     ["word", "The gateway does not know this key."],
     ["tha_é", "This is not a key"],
   ])("stays closed to %s", async (key, reason) => {
-    const visitor = await arrive(browser());
+    const visitor = await arrive();
     await visitor.page.goto(`${inject("told").base_url}/console`);
 
     await visitor.page.getByLabel("Admin API key").fill(key);
@@ -27,7 +25,7 @@ describe("the door", () => {
   });
 
   it("tells a project key what it is", async () => {
-    const visitor = await arrive(browser());
+    const visitor = await arrive();
     await visitor.page.goto(`${inject("told").base_url}/console`);
 
     await visitor.page.getByLabel("Admin API key").fill(inject("told").project_key);
@@ -38,7 +36,7 @@ describe("the door", () => {
   });
 
   it("leads to the page that was asked for", async () => {
-    const visitor = await arrive(browser());
+    const visitor = await arrive();
     await visitor.page.goto(`${inject("told").base_url}/console/nothing/here`);
     await visitor.page.getByLabel("Admin API key").fill(inject("told").admin_key);
     await visitor.page.keyboard.press("Enter");
@@ -48,7 +46,7 @@ describe("the door", () => {
   });
 
   it("keeps the session over a reload, and the key nowhere", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
     const { page } = visitor;
     const key = inject("told").admin_key;
 
@@ -80,7 +78,7 @@ describe("the door", () => {
   });
 
   it("closes behind whoever signs out", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
 
     await visitor.page.getByRole("button", { name: "Sign out" }).click();
     await visitor.page.getByLabel("Admin API key").waitFor();
@@ -92,7 +90,7 @@ describe("the door", () => {
   });
 
   it("renews a token that has expired, and asks again once the session has ended", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
     const { page } = visitor;
     let sent = 0;
     await page.route("**/manage/v1/**", async (route) => {

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 let visitor: Visitor;
 
 beforeAll(async () => {
-  visitor = await enter(browser());
+  visitor = await enter();
 });
 afterAll(() => visitor.leave());
 
@@ -88,7 +87,7 @@ describe("the playground", () => {
   });
 
   it("names the policy that refused a request", async () => {
-    const other = await enter(browser());
+    const other = await enter();
     const { page } = other;
     await other.go("Playground");
     await page.getByRole("textbox", { name: "Project key" }).fill(inject("told").judged_key);

@@ -1,8 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, inject, it } from "vitest";
-import { enter, withBrowser } from "./visitor";
-
-const browser = withBrowser();
+import { enter } from "./visitor";
 
 /** How many places of the grid of figures hold nothing. */
 async function emptyPlaces(page: Page): Promise<number> {
@@ -14,7 +12,7 @@ async function emptyPlaces(page: Page): Promise<number> {
 
 describe("the overview", () => {
   it("shows what is left, held, spent and capped", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
     const { page } = visitor;
 
     await page.getByRole("region", { name: "Available credit" }).getByText("$399.25").waitFor();
@@ -35,7 +33,7 @@ describe("the overview", () => {
   });
 
   it("explains what the key may not see, and shows the rest", async () => {
-    const visitor = await enter(browser(), { key: inject("told").narrow_key });
+    const visitor = await enter({ key: inject("told").narrow_key });
     const { page } = visitor;
 
     const spent = page.getByRole("region", { name: "Spent today" });
@@ -48,7 +46,7 @@ describe("the overview", () => {
   });
 
   it("can be walked with the keyboard alone", async () => {
-    const visitor = await enter(browser());
+    const visitor = await enter();
     const { page } = visitor;
     await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
 

@@ -1,13 +1,11 @@
 import type { Page } from "playwright-core";
 import { describe, expect, inject, it } from "vitest";
-import { arrive, enter, type Visitor, withBrowser } from "./visitor";
-
-const browser = withBrowser();
+import { arrive, enter, type Visitor } from "./visitor";
 
 /** The pages of the provider are not ours to judge, and ask for fonts from elsewhere. */
 async function beforeTheDoor(path = "/console"): Promise<Visitor> {
   const baseUrl = inject("told").people_base_url;
-  const visitor = await arrive(browser(), { baseUrl });
+  const visitor = await arrive({ baseUrl });
   await visitor.page.route(/fonts\.googleapis\.com/, (route) => route.abort());
   await visitor.page.goto(baseUrl + path);
   return visitor;
@@ -155,7 +153,7 @@ describe("people", () => {
 describe("a session of an Admin key", () => {
   it("ends when the key is revoked", async () => {
     const { id, value } = await newKey({});
-    const visitor = await enter(browser(), { key: value });
+    const visitor = await enter({ key: value });
     await isSettled(visitor.page);
 
     await send("DELETE", `/v1/organization/admin_api_keys/${id}`);
@@ -166,7 +164,7 @@ describe("a session of an Admin key", () => {
   it("ends when its time is over, and a reload does not bring it back", async () => {
     const endsAt = Math.ceil(Date.now() / 1000) + 10;
     const { value } = await newKey({ expires_at: endsAt });
-    const visitor = await enter(browser(), { key: value });
+    const visitor = await enter({ key: value });
     await isSettled(visitor.page);
 
     await visitor.page.waitForFunction((end) => Date.now() > end, endsAt * 1000);

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
 const { TOLLHOUSE_PICTURES: FOLDER = "" } = process.env;
 const WIDE = { width: 1280, height: 800 };
@@ -73,12 +73,11 @@ describe.skipIf(FOLDER === "").each([
   ["narrow", "-narrow", { colorScheme: "light" as const, viewport: NARROW }],
   ["narrow and dark", "-narrow-dark", { colorScheme: "dark" as const, viewport: NARROW }],
 ])("pictures, %s", (_, ending, options) => {
-  const browser = withBrowser();
   let visitor: Visitor;
 
   beforeAll(async () => {
     await subscribe();
-    visitor = await enter(browser(), options);
+    visitor = await enter(options);
   });
   afterAll(() => visitor.leave());
 

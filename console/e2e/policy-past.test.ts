@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 const COUNT = new Intl.NumberFormat("en-US");
 let visitor: Visitor;
 let scoreCounts: number[];
 
 beforeAll(async () => {
-  visitor = await enter(browser());
+  visitor = await enter();
   scoreCounts = await pastScores();
 });
 afterAll(() => visitor.leave());

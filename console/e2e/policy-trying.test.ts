@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 let visitor: Visitor;
 
 beforeAll(async () => {
-  visitor = await enter(browser());
+  visitor = await enter();
 });
 afterAll(() => visitor.leave());
 
@@ -118,7 +117,7 @@ describe("a text on trial", () => {
   });
 
   it("whose rule the demonstration judge does not know says which setting to change", async () => {
-    const trial = await enter(browser(), { baseUrl: inject("told").demonstration_base_url });
+    const trial = await enter({ baseUrl: inject("told").demonstration_base_url });
     const { page } = trial;
     await trial.go("Policies");
     await page.getByText("of this trial knows only the example policies").waitFor();
@@ -138,7 +137,7 @@ describe("a text on trial", () => {
   });
 
   it("cannot be judged where there is no judge, which is said", async () => {
-    const elsewhere = await enter(browser(), { baseUrl: inject("told").unjudged_base_url });
+    const elsewhere = await enter({ baseUrl: inject("told").unjudged_base_url });
     const { page } = elsewhere;
     await open("Card numbers", elsewhere);
     await page.getByText("No advice: nothing in the rule is known to mislead a judge.").waitFor();
@@ -152,7 +151,7 @@ describe("a text on trial", () => {
   });
 
   it("is not for a key that may only read policies, which is said", async () => {
-    const reader = await enter(browser(), { key: inject("told").reading_key });
+    const reader = await enter({ key: inject("told").reading_key });
     const { page } = reader;
     await open("Card numbers", reader);
     await page.getByText("Your Admin key lacks the permission policies:write").waitFor();

@@ -1,12 +1,11 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 let visitor: Visitor;
 
 beforeAll(async () => {
-  visitor = await enter(browser());
+  visitor = await enter();
 });
 afterAll(() => visitor.leave());
 
@@ -140,7 +139,7 @@ describe("projects and keys", () => {
   });
 
   it("explain what a key may not do", async () => {
-    const narrow = await enter(browser(), { key: inject("told").narrow_key });
+    const narrow = await enter({ key: inject("told").narrow_key });
     await narrow.go("Projects and keys");
     await narrow.page.getByRole("button", { name: "New project" }).click();
     await narrow.page.getByLabel("Name").fill("Kiosk");

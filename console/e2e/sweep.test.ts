@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { enter, type Visitor } from "./visitor";
 
-const browser = withBrowser();
 const PAGES = [
   "Overview",
   "Costs",
@@ -24,7 +23,7 @@ describe.each([
   let visitor: Visitor;
 
   beforeAll(async () => {
-    visitor = await enter(browser(), options);
+    visitor = await enter(options);
   });
   afterAll(() => visitor.leave());
 

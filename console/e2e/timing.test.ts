@@ -3,7 +3,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { IS_TIMED } from "./gateway";
-import { enter, type Visitor, withBrowser } from "./visitor";
+import { browser, enter, type Visitor } from "./visitor";
 
 const ROUNDS = 7;
 const REPORT_ROUNDS = 3;
@@ -34,12 +34,11 @@ function figureOf(view: string, taken: readonly number[]): Figure {
 }
 
 describe.runIf(IS_TIMED)("a large organization", () => {
-  const browser = withBrowser();
   const figures: Figure[] = [];
   let visitor: Visitor;
 
   beforeAll(async () => {
-    visitor = await enter(browser(), { viewport: { width: 1280, height: 800 } });
+    visitor = await enter({ viewport: { width: 1280, height: 800 } });
     await visitor.go("Playground");
     await visitor.page
       .getByRole("textbox", { name: "Project key" })
@@ -80,7 +79,7 @@ describe.runIf(IS_TIMED)("a large organization", () => {
     const taken: number[] = [];
     const entered: number[] = [];
     for (let round = 0; round < ROUNDS; round++) {
-      const context = await browser().newContext();
+      const context = await browser.newContext();
       const page = await context.newPage();
       const began = performance.now();
       await page.goto(`${inject("told").base_url}/console`);

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type axe from "axe-core";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect, inject } from "vitest";
+import { type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { expect, inject } from "vitest";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const CHROMIUM = "/usr/bin/chromium-headless-shell";
@@ -30,24 +30,20 @@ export interface Visitor {
   leave(): Promise<void>;
 }
 
-/** The browser of a file of tests. */
-export function withBrowser(): () => Browser {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  });
-  afterAll(() => browser.close());
-  return () => browser;
-}
+/** One for all files of tests, which share a process; it ends with that. */
+export const browser = await chromium.launch({
+  executablePath: CHROMIUM,
+  args: ["--no-sandbox"],
+});
 
 /** Another gateway than the usual one has another address. */
 type ArrivalOptions = BrowserContextOptions & { readonly baseUrl?: string };
 
 /** Before the door, on an empty page. */
-export async function arrive(
-  browser: Browser,
-  { baseUrl = inject("told").base_url, ...options }: ArrivalOptions = {},
-): Promise<Visitor> {
+export async function arrive({
+  baseUrl = inject("told").base_url,
+  ...options
+}: ArrivalOptions = {}): Promise<Visitor> {
   // A colour that is still changing has another contrast.
   const context = await browser.newContext({ reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(PATIENCE_MS);
@@ -71,12 +67,9 @@ export async function arrive(
 }
 
 /** Behind the door, at the overview. */
-export async function enter(
-  browser: Browser,
-  options: ArrivalOptions & { key?: string } = {},
-): Promise<Visitor> {
+export async function enter(options: ArrivalOptions & { key?: string } = {}): Promise<Visitor> {
   const { key = inject("told").admin_key, baseUrl = inject("told").base_url, ...rest } = options;
-  const visitor = await arrive(browser, { baseUrl, ...rest });
+  const visitor = await arrive({ baseUrl, ...rest });
   await visitor.page.goto(`${baseUrl}/console`);
   await visitor.page.getByLabel("Admin API key").fill(key);
   await visitor.page.getByRole("button", { name: "Sign in" }).click();
@@ -111,8 +104,10 @@ async function violations(page: Page): Promise<string[]> {
 
 /** What stands in the way of people who cannot see or point, by axe. */
 async function obstacles(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const results = await page.evaluate(() => window.axe.run(document));
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
+  const results = await page.evaluate(() =>
+    window.axe.run(document, { resultTypes: ["violations"] }),
+  );
   return results.violations.flatMap(({ id, nodes }) =>
     nodes.map((node) => `${id}: ${node.target.join(" ")}`),
   );

@@ -124,8 +124,10 @@ class ScriptedProvider:
 async def running_provider(clock: Callable[[], float]) -> AsyncGenerator[ScriptedProvider]:
     """Serve a provider on a free port of loopback."""
     provider = ScriptedProvider(clock=clock)
+    writers: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         method, path, _ = lines[0].split(" ")
         pairs = (line.partition(": ") for line in lines[1:] if line)
@@ -144,3 +146,6 @@ async def running_provider(clock: Callable[[], float]) -> AsyncGenerator[Scripte
     provider.issuer = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield provider
+        for writer in writers:
+            # An answer that is too long is not read to its end.
+            writer.transport.abort()

@@ -26,21 +26,6 @@ async def test_requests_are_kept_with_their_headers(upstream: ScriptedUpstream) 
     assert exchange.outcome is ExchangeOutcome.COMPLETE
 
 
-async def test_whoever_leaves_is_seen_to_leave(upstream: ScriptedUpstream) -> None:
-    upstream.queue(UpstreamScript(cut=Cut(how="stall", after=3)))
-    _, writer = await connect(upstream)
-    writer.write(request(json.dumps(STREAM).encode()))
-    exchange = await upstream.seen.arrival()
-    await exchange.stall()
-    assert upstream.connections_open == 1
-
-    writer.transport.abort()
-
-    assert await exchange.end() is ExchangeOutcome.CALLER_LEFT
-    assert exchange.events_sent == 3
-    assert upstream.connections_open == 0
-
-
 async def test_a_caller_who_reads_slowly_is_waited_for(upstream: ScriptedUpstream) -> None:
     upstream.queue(UpstreamScript(tokens=100_000))
     reader, writer = await connect(upstream)

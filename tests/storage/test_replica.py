@@ -206,6 +206,7 @@ async def test_a_standby_that_is_away_at_first_is_found_later(
     assert state is ReplicaState.AWAY
 
 
+@pytest.mark.nightly
 async def test_a_frozen_standby_is_away_within_seconds(
     pair: tuple[Cluster, Cluster], primary: Database
 ) -> None:

@@ -54,7 +54,10 @@ export async function arrive({
     faults,
     go: async (title) => {
       await page.getByRole("navigation").getByRole("link", { name: title, exact: true }).click();
-      await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+      const heading = page.getByRole("heading", { name: title, level: 1 });
+      await heading.waitFor().catch(async (failure: Error) => {
+        throw new Error(`${failure.message}\n${await page.locator("body").innerText()}`);
+      });
     },
     isContent: async () => {
       await page.waitForFunction(() => !document.querySelector('.waiting, [aria-busy="true"]'));

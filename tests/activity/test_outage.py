@@ -67,6 +67,7 @@ async def recorded(database: Database) -> dict[UUID, ProjectKeyId]:
     return {row["request_id"]: ProjectKeyId(row["api_key_id"]) for row in rows}
 
 
+@pytest.mark.nightly
 async def test_every_answer_during_an_outage_has_a_record_afterwards(
     deployment: Deployment, cluster: Cluster, settings: Settings
 ) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.alerts.receiver import Received, accept, running_receiver
 from tests.alerts.subscribing import outbox, subscribe
@@ -52,6 +53,7 @@ def _kill_workers(service: Service) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.nightly
 async def test_every_alert_arrives_exactly_once_by_its_id(
     database: Database,
     peppers: Peppers,

@@ -115,6 +115,7 @@ def test_equal_changes_in_one_function_have_names_of_their_own() -> None:
     assert len({mutant.identity for mutant in found}) == len(found) == 2
 
 
+@pytest.mark.nightly
 def test_a_sample_is_repeated_by_its_seed_and_takes_from_every_group(
     all_mutants: list[Mutant],
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_sample_is_repeated_by_its_seed_and_takes_from_every_group(
     assert {groups.count(group) for group in set(groups)} == {5}
 
 
+@pytest.mark.nightly
 def test_a_sample_keeps_its_order_when_a_mutant_is_gone(all_mutants: list[Mutant]) -> None:
     of_keys = [mutant for mutant in all_mutants if targets.group(mutant.path) == "keys"]
     drawn = list(generating.sample(of_keys, 1))
@@ -135,6 +137,7 @@ def test_a_sample_keeps_its_order_when_a_mutant_is_gone(all_mutants: list[Mutant
     assert list(generating.sample([*drawn[:9], *drawn[10:]], 1)) == [*drawn[:9], *drawn[10:]]
 
 
+@pytest.mark.nightly
 def test_mutants_are_python_and_have_one_name_each(all_mutants: list[Mutant]) -> None:
     assert len({mutant.identity for mutant in all_mutants}) == len(all_mutants)
     for mutant in islice(generating.sample(all_mutants, 3), 60):

@@ -1,8 +1,6 @@
 """Exported days: each row once, equal to the database, also after kills and late changes."""
 
-import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Generator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,6 +16,7 @@ from tests.archive.exported_days import (
     settings_with,
     sums,
 )
+from tests.archive.killed_run import run_and_die
 from tests.archive.s3_server import running_s3
 from tests.archive.test_killed import unfinished
 from tests.ledger.past import days_ago, enter_past
@@ -80,15 +79,7 @@ async def test_duckdb_reads_the_sums_of_the_ledger(
     assert sums(str(tmp_path), "requests", "cost_pico")[0] == RECORDS * len(DAYS)
 
 
-async def run(database_url: str, url: str, turn: int) -> int:
-    """Export in a process that kills itself at this turn; return its exit code."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.archive.killed_export", database_url, url, str(turn)),
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    return await process.wait()
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(ROUNDS))
 async def test_killed_runs_lose_no_row_and_write_none_twice(
     org: OrganizationFixture, database_url: str, tmp_path: Path, number: int
@@ -97,9 +88,12 @@ async def test_killed_runs_lose_no_row_and_write_none_twice(
     await finished_days(org, database_url)
     killed = 0
 
-    while killed < KILLS_MAX and await run(database_url, url, chance.randrange(*TURNS)) != 0:
+    while (
+        killed < KILLS_MAX
+        and await run_and_die("export", database_url, url, chance.randrange(*TURNS)) != 0
+    ):
         killed += 1
-    assert await run(database_url, url, NEVER) == 0
+    assert await run_and_die("export", database_url, url, NEVER) == 0
 
     assert killed > 0
     assert sums(f"{tmp_path}/exports", "costs", "posted_pico") == (2 * len(DAYS), COST)

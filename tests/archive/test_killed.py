@@ -1,12 +1,11 @@
 """`kill -9` at any step of a run: the next run goes on, and each row is archived once."""
 
-import asyncio
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.archive.killed_run import run_and_die
 from tests.archive.past_days import OLD_DAYS, REQUESTS_PER_DAY, archived, past_days
 from tests.ledger.invariants import assert_conserved
 from tests.support import seeds
@@ -22,19 +21,11 @@ TURNS = (10, 90)
 NEVER = 1_000_000
 
 
-async def run(database_url: str, archive_url: str, turn: int) -> int:
-    """Archive in a process that kills itself at this turn; return its exit code."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.archive.killed_run", database_url, archive_url, str(turn)),
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    return await process.wait()
-
-
 def unfinished(folder: Path) -> list[Path]:
     return list(folder.rglob("*.unfinished"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(ROUNDS))
 async def test_killed_runs_lose_no_row_and_write_none_twice(
     org: OrganizationFixture, database_url: str, tmp_path: Path, number: int
@@ -43,9 +34,12 @@ async def test_killed_runs_lose_no_row_and_write_none_twice(
     past = await past_days(org, database_url)
     killed = 0
 
-    while killed < KILLS_MAX and await run(database_url, url, chance.randrange(*TURNS)) != 0:
+    while (
+        killed < KILLS_MAX
+        and await run_and_die("archive", database_url, url, chance.randrange(*TURNS)) != 0
+    ):
         killed += 1
-    assert await run(database_url, url, NEVER) == 0
+    assert await run_and_die("archive", database_url, url, NEVER) == 0
 
     days, files = await archived(past.database), ArchiveFiles(url)
     assert killed > 0

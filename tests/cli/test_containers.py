@@ -53,6 +53,7 @@ def in_place(volume: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.nightly
 def test_it_starts_from_nothing_and_again(newcomer: Operator, volume: Path, fresh_url: str) -> None:
     run("secrets", newcomer, volume)
     written = {path.name: path.read_text().strip() for path in volume.iterdir()}

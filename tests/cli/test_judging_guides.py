@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.cli.commands import SECONDS_MAX, Operator, Server, free_port
 from tests.cli.documents import read, scripts
@@ -70,6 +71,7 @@ async def bash(reader: Operator, script: str) -> Any:  # noqa: ANN401 - what it 
     return await asyncio.to_thread(reader.bash, script)
 
 
+@pytest.mark.nightly
 async def test_a_question_is_tried_watched_and_put_in_force(
     patient: Operator, judge: ScriptedJudge
 ) -> None:

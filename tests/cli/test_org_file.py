@@ -203,6 +203,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
     assert "last_charged_at" in patient.bash(show).stdout
 
 
+@pytest.mark.nightly
 async def test_a_page_reads_a_few_rows_for_each_organization(
     database: Database, database_url: str
 ) -> None:

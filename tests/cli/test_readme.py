@@ -5,6 +5,8 @@ import re
 import time
 from typing import Any
 
+import pytest
+
 from tests.cli.commands import ROOT, Operator, free_port, remember_secrets
 from tests.cli.documents import read, scripts
 from tollhouse.cli.doctor.deployment import JOBS
@@ -53,6 +55,7 @@ def test_setting_up_works_and_so_does_what_init_prints(newcomer: Operator, fresh
     newcomer.bash(f"{complete}complete -p tollhouse")
 
 
+@pytest.mark.nightly
 def test_trying_it_works_and_so_does_what_up_prints(curious: Operator) -> None:
     up, look, end, *_ = scripts(README)
 

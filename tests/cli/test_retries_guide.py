@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from openai import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Timeout
 
 from tests.cli.commands import Operator, call, free_port
@@ -16,6 +17,7 @@ from tollhouse.settings import InferenceSettings
 GUIDE = read("docs/guides/retries-and-timeouts.md")
 
 
+@pytest.mark.nightly
 def test_the_program_is_answered_and_paid_once(patient: Operator) -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     run, look = scripts(GUIDE)

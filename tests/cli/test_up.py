@@ -198,6 +198,7 @@ def test_a_second_up_says_how_to_get_the_keys_that_its_commands_need(
     assert json.loads(answer.stdout)["choices"]
 
 
+@pytest.mark.nightly
 def test_down_stops_it_up_goes_on_and_reset_leaves_nothing(curious: Operator) -> None:
     before = set(curious.directory.iterdir())
     made = curious.json("up")
@@ -226,6 +227,7 @@ def test_down_stops_it_up_goes_on_and_reset_leaves_nothing(curious: Operator) ->
     assert set(curious.directory.iterdir()) == before
 
 
+@pytest.mark.nightly
 def test_keys_are_not_lost_to_a_port_that_is_taken(curious: Operator) -> None:
     port = int(curious.environment["TOLLHOUSE_SERVER__PORT"])
     with socket.create_server(("127.0.0.1", port)):
@@ -236,6 +238,7 @@ def test_keys_are_not_lost_to_a_port_that_is_taken(curious: Operator) -> None:
     assert curious.json("up")["keys"]
 
 
+@pytest.mark.nightly
 def test_a_given_server_is_used_and_left_as_it_was(curious: Operator, fresh_url: str) -> None:
     curious.json("up", "--database-url", fresh_url)
 
@@ -245,6 +248,7 @@ def test_a_given_server_is_used_and_left_as_it_was(curious: Operator, fresh_url:
     asyncio.run(databases.create(fresh_url.rpartition("/")[2]))
 
 
+@pytest.mark.nightly
 def test_a_killed_up_is_begun_anew(curious: Operator) -> None:
     process = subprocess.Popen(
         [curious.tollhouse, "up"],

@@ -82,7 +82,7 @@ async def go_on_after_first_question(impatient: JudgedDeployment) -> None:
 
 
 @pytest.mark.guarantee("T37")
-@pytest.mark.parametrize("ends_answer_early", [False, True])
+@pytest.mark.parametrize("ends_answer_early", seeds.partly_nightly([False, True], at_landings=1))
 async def test_nothing_leaves_before_the_verdict_and_everything_is_judged(
     impatient: JudgedDeployment, *, ends_answer_early: bool
 ) -> None:

@@ -140,6 +140,7 @@ async def test_the_score_of_a_long_text_does_not_depend_on_the_threshold(
     ]
 
 
+@pytest.mark.nightly
 async def test_a_stop_during_the_verdict_on_a_whole_answer(
     open_judged: OpenJudged, offered: Settings
 ) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support import seeds
 from tests.support.deployment import customer_of, offering
 from tests.support.engine import Engine
 from tests.support.judge import ScriptedJudge
@@ -41,7 +42,7 @@ def judged_settings(
 
 
 @pytest.mark.parametrize(("threshold", "status"), [(1, 403), (9_999, 200)])
-@pytest.mark.parametrize("direction", [Direction.REQUEST, Direction.RESPONSE])
+@pytest.mark.parametrize("direction", seeds.partly_nightly(Direction, at_landings=1))
 async def test_its_scores_decide(
     gateways: Gateways,
     judged_settings: Settings,

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from tests.support import seeds
 from tests.support.deployment import MODEL, chat
 from tests.support.judge import Fault
 from tests.support.judged_deployment import BODIES, CHAT, RESPONSES, JudgedDeployment
@@ -160,7 +161,7 @@ async def send(judged: JudgedDeployment, case: Case) -> httpx2.Response:
         return await client.post(case.path, json=case.body, headers={"Idempotency-Key": "once"})
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", seeds.partly_nightly(CASES, at_landings=len(CASES) // 4))
 async def test_what_has_ended_releases_its_body(judged: JudgedDeployment, name: str) -> None:
     case = CASES[name]
     if case.forbidden is not None:

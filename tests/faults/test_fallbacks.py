@@ -12,6 +12,7 @@ from tests.faults.test_upstream_faults import PATHS, body, ending
 from tests.faults.upstream_faults import ANSWERED, BROKEN, FAULTS, IMPATIENT_MODEL, Fault
 from tests.identity.waiting import until
 from tests.ledger.invariants import assert_conserved
+from tests.support import seeds
 from tests.support.deployment import (
     COMPLETION_PICO_USD,
     PROMPT_PICO_USD,
@@ -123,7 +124,7 @@ async def assert_charged_once(
     [("openai", "openai"), ("openai", "anthropic"), ("anthropic", "openai")],
     ids=["openai", "to-anthropic", "from-anthropic"],
 )
-@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("is_stream", seeds.partly_nightly([False, True], at_landings=1))
 async def test_each_fault_is_charged_once_at_the_price_of_the_model_that_answered(
     deployment: Deployment, *, is_stream: bool
 ) -> None:

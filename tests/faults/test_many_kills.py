@@ -29,6 +29,7 @@ CREDIT = 1_000
 ENTRIES_BETWEEN = 40
 
 
+@pytest.mark.nightly
 @pytest.mark.guarantee("T2", "I9")
 async def test_random_kills_lose_nothing_and_overspend_nothing() -> None:
     async with own_server() as cluster:

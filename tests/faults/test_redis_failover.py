@@ -41,6 +41,7 @@ def scripts_run(node: Node) -> int:
     return node.ask("INFO", "commandstats")["cmdstat_evalsha"]["calls"]
 
 
+@pytest.mark.nightly
 async def test_no_request_fails_and_the_new_master_counts(
     deployment: Deployment, group: Group
 ) -> None:

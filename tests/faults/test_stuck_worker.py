@@ -17,6 +17,7 @@ from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 
+@pytest.mark.nightly
 @pytest.mark.guarantee("I9")
 async def test_the_hold_of_a_stuck_worker_is_decided_after_it_was_killed(
     settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture, tmp_path: Path

@@ -140,7 +140,7 @@ async def suffer(
 
 @pytest.mark.guarantee("T41")
 @DIALECTS
-@pytest.mark.parametrize("endpoint", PATHS)
+@pytest.mark.parametrize("endpoint", seeds.partly_nightly(PATHS, at_landings=1))
 async def test_each_fault_ends_as_it_should_and_blames_whom_it_should(
     deployment: Deployment, endpoint: str
 ) -> None:

@@ -156,6 +156,7 @@ async def set_day_cap(deployment: Deployment, limit_pico: int) -> dict[str, Any]
     return answer.json()
 
 
+@pytest.mark.nightly
 @pytest.mark.guarantee("T8")
 async def test_costs_caps_and_records_of_both_fall_into_the_databases_day_and_hour(
     site: Site, database: Database, clock: MovedClock, turn: datetime
@@ -291,6 +292,7 @@ async def test_keys_expire_at_both_when_the_database_says(
             assert answer.status_code == status, (left, deployment, answer.text)
 
 
+@pytest.mark.nightly
 @pytest.mark.guarantee("T8")
 async def test_a_creation_is_replayed_at_both_for_a_day_of_the_database(
     site: Site, database: Database, clock: MovedClock

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.journeys.stage import Stage, Told, open_stage
+from tests.support import seeds
 from tools import sdks
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -23,7 +24,7 @@ async def stage(migrated_template: str) -> AsyncIterator[Stage]:
 
 
 @pytest.mark.guarantee("T32")
-@pytest.mark.parametrize("sdk", sdks.PYTHON_SDKS)
+@pytest.mark.parametrize("sdk", seeds.partly_nightly(sdks.PYTHON_SDKS, at_landings=2))
 async def test_python_sdk_reads_what_was_said(
     stage: Stage, sdk: str, subtests: pytest.Subtests, record_property: Record
 ) -> None:

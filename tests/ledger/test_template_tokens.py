@@ -60,6 +60,7 @@ def test_a_prompt_of_two_bytes_is_bounded_by_its_family(family: str, tokens: int
     assert bound_tokens(TokenizerFamily[family])["question"] == tokens
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "engine", ["llama_engine", pytest.param("vllm_engine", marks=pytest.mark.vllm)]
 )

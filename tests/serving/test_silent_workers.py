@@ -46,6 +46,7 @@ async def test_a_stopped_worker_is_killed_and_replaced(tmp_path: Path) -> None:
     assert f'"exit_code":{-signal.SIGKILL}' in death
 
 
+@pytest.mark.nightly
 async def test_a_worker_that_never_returns_to_its_event_loop_is_replaced(tmp_path: Path) -> None:
     async with supervised(tmp_path, ONE_WORKER) as server:
         stuck = await _worker(server)
@@ -82,6 +83,7 @@ async def test_a_silent_worker_is_not_ready_long_before_it_is_killed(tmp_path: P
         assert await _worker(server) == stopped
 
 
+@pytest.mark.nightly
 async def test_a_supervisor_that_was_stopped_with_its_workers_kills_none(tmp_path: Path) -> None:
     async with supervised(tmp_path, ONE_WORKER) as server:
         worker = await _worker(server)

@@ -117,6 +117,7 @@ async def test_a_single_statement_over_a_cut_wire_is_an_unavailable_database(
         await remote.fetch_all("SELECT 1")
 
 
+@pytest.mark.nightly
 async def test_a_network_that_swallows_everything_costs_a_bounded_time(
     impatient: Database, wire: tuple[str, TcpProxy]
 ) -> None:

@@ -77,6 +77,7 @@ async def test_a_second_migration_has_nothing_to_do(empty_url: str) -> None:
     assert await what_exists(empty_url) == before
 
 
+@pytest.mark.nightly
 async def test_a_migration_killed_at_any_statement_leaves_the_old_schema(empty_url: str) -> None:
     shown: list[Progress] = []
     applied = await schema.migrate(empty_url, show=shown.append)

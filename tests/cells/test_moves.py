@@ -139,14 +139,22 @@ async def _leave_unsettled(database: Database) -> None:
 
 
 async def _number_prices(old: Database, new: Database) -> None:
-    """Give the price list of the tenant's entries another number in the new cell."""
+    """Give the price list of the tenant's open holds another number in the new cell."""
     async with old.transaction() as tx:
+        await tx.execute("SET LOCAL session_replication_role = replica")  # append-only entries
         await tx.execute(
             """
-            INSERT INTO price_revisions (digest, prices)
-            SELECT DISTINCT sha256('tenant'), '{"a": 1}'::jsonb
-              FROM ledger_entries
-             WHERE price_revision = 1
+            WITH list AS (
+                INSERT INTO price_revisions (digest, prices)
+                VALUES (sha256('tenant'), '{"a": 1}')
+                RETURNING id
+            )
+            UPDATE ledger_entries e
+               SET price_revision = list.id
+              FROM list, unsettled_holds h
+             WHERE h.organization_id = e.organization_id
+               AND h.admitted_day = e.admitted_day
+               AND h.reservation_id = e.reservation_id
             """
         )
     async with new.transaction() as tx:

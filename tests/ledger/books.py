@@ -22,8 +22,9 @@ from tollhouse.base.money import PicoUsd
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import operations, reaper
-from tollhouse.ledger.batcher import FIRST_CAP_CODE, Batcher
+from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.errors import CAP_ERRORS, HoldNotFound, ResolutionSetAside, Uncovered
+from tollhouse.ledger.rules import FIRST_CAP_CODE
 from tollhouse.ledger.types import (
     AdmissionVerdict,
     CapId,

@@ -53,7 +53,7 @@ class DirectLedger:
             project_id=self.project_id,
             api_key_id=self.key_id,
             model=MODEL,
-            price_revision=1,
+            price_revision=0,
             amount_pico_usd=PicoUsd(amount),
             admitted_at=now,
             deadline_at=now + timedelta(minutes=10),

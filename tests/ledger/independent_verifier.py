@@ -12,6 +12,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from tollhouse.storage.database import Database, Row, Transaction
 
 LIFETIME = date.min
@@ -22,6 +24,8 @@ USED = (
 )
 """What the reports add up."""
 PARTS = ("input_pico", "cached_input_pico", "output_pico", "image_pico", "request_pico")
+OF_HOLD = ("held_pico", "price_revision", "project_id", "api_key_id")
+"""What a resolution has from its hold."""
 
 Spender = tuple[UUID, UUID, UUID, str]
 """Organization, project, key and model."""
@@ -81,7 +85,7 @@ async def faults(database: Database, *, fallbacks: Collection[str] = ()) -> list
         await tx.execute("LOCK TABLE ONLY ledger_entries IN ACCESS SHARE MODE")
         closed = {row["day"] for row in await tx.fetch_all("SELECT day FROM closed_days")}
         expected = Expected()
-        found = [*await _read_entries(tx, expected, closed, fallbacks)]
+        found = [*await _read_entries(tx, expected, closed, fallbacks), *await _price_faults(tx)]
         await _read_closings(tx, expected)
         await _read_grants(tx, expected)
         found += await _compare_accounts(tx, expected)
@@ -116,7 +120,7 @@ def _resolve(
     name = f"resolution {row['reservation_id']}"
     if hold is None:
         yield f"{name} has no hold"
-    elif hold["held_pico"] != row["held_pico"] or _spender(hold)[:3] != _spender(row)[:3]:
+    elif any(hold[name] != row[name] for name in OF_HOLD):
         yield f"{name} is not that of its hold"
     elif row["model"] != hold["model"] and row["model"] not in fallbacks:
         yield f"{name} is of {row['model']}, its hold of {hold['model']}"
@@ -134,6 +138,43 @@ def _resolve(
         used = {"requests": 1, "estimated_requests": int(row["is_estimated"])}
         used |= {name: row[name] for name in USED if name not in used}
         expected.use(day, _hour(row["admitted_at"]), spender, used)
+
+
+async def _price_faults(tx: Transaction) -> list[str]:
+    """Return what is charged at other prices than those of its model in its price list."""
+    lists = {
+        row["id"]: msgspec.json.decode(row["prices"])
+        for row in await tx.fetch_all("SELECT id, prices FROM price_revisions")
+    }
+    rows = await tx.fetch_all("SELECT * FROM ledger_entries WHERE phase = 1 AND posted_pico > 0")
+    return [
+        f"resolution {row['reservation_id']} of {row['model']} posts {charged} for {part}"
+        for row in rows
+        if (prices := lists.get(row["price_revision"])) is not None
+        for part, charged, possible in _charged(row, prices.get(row["model"]))
+        if charged not in possible
+    ]
+
+
+def _charged(row: Row, prices: Mapping[str, str] | None) -> Iterator[tuple[str, int, range]]:
+    """Yield each line item with what may be charged for it, which is less where a hold was cut."""
+    if prices is None:
+        yield "a model without a price", row["posted_pico"], range(0)
+        return
+    pico = {name: int(Decimal(text) * 10**12) for name, text in prices.items()}
+    written = row["cache_write_tokens"] if "input_cache_write" in pico else 0
+    read = row["input_tokens"] - written
+    input_pico = read * pico["prompt"] + written * pico.get("input_cache_write", 0)
+    cheap, dear = sorted((pico["completion"], pico["reasoning"]))
+    items = {
+        "input": (input_pico, input_pico),
+        "cached_input": (row["cached_input_tokens"] * pico["input_cache_read"],) * 2,
+        "output": (row["output_tokens"] * cheap, row["output_tokens"] * dear),
+        "image": (row["images"] * pico["image"],) * 2,
+        "request": (pico["request"],) * 2,
+    }
+    for part, (least, most) in items.items():
+        yield part, row[f"{part}_pico"], range(0 if row["excess_pico"] else least, most + 1)
 
 
 async def _read_closings(tx: Transaction, expected: Expected) -> None:

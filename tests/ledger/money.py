@@ -45,7 +45,7 @@ class Payer:
             project_id=self.project_id,
             api_key_id=self.api_key_id,
             model="a-model",
-            price_revision=1,
+            price_revision=0,
             amount_pico_usd=PicoUsd(amount),
             admitted_at=begun,
             deadline_at=begun + deadline,

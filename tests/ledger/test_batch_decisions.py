@@ -12,9 +12,8 @@ from tests.ledger.money import Payer, new_payer
 from tests.ledger.sending import Form, send
 from tests.ledger.shared_books import database, database_url, settings
 from tollhouse.base.money import PicoUsd
-from tollhouse.ledger.batcher import FIRST_CAP_CODE
 from tollhouse.ledger.batches import AdmissionDecision
-from tollhouse.ledger.rules import CAPS
+from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE
 from tollhouse.ledger.types import AdmissionVerdict, CapScope, Period
 from tollhouse.storage.database import Database
 

@@ -7,8 +7,7 @@ from tests.ledger.sending import Form, send
 from tests.ledger.shared_books import database, database_url, org, peppers, settings
 from tests.ledger.shared_books import funded_spender as spender
 from tests.support.spending import Spender
-from tollhouse.ledger.batcher import FIRST_CAP_CODE
-from tollhouse.ledger.rules import CAPS
+from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE
 from tollhouse.ledger.types import AdmissionVerdict, CapScope, Hold, Period
 
 __all__ = ["database", "database_url", "org", "peppers", "settings", "spender"]

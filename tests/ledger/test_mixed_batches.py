@@ -12,8 +12,7 @@ from tests.ledger.shared_books import database, database_url, peppers, settings
 from tests.support.organization_fixture import new_organization_fixture
 from tests.support.spending import Spender, spender_of
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger.batcher import FIRST_CAP_CODE
-from tollhouse.ledger.rules import CAPS
+from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE
 from tollhouse.ledger.types import AdmissionVerdict, Hold
 from tollhouse.storage.database import Database
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tollhouse.ledger.rules import CAPS, Ending, decide_at, ending
+from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE, Ending, cap_of, decide_at, ending
 from tollhouse.ledger.types import Period
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -83,3 +83,9 @@ def test_caps_of_the_previous_release_keep_their_places() -> None:
         *("organization day", "organization week", "project day", "project week"),
         *("api_key day", "api_key week"),
     ]
+
+
+@pytest.mark.parametrize("code", [7, FIRST_CAP_CODE - 1, FIRST_CAP_CODE + len(CAPS)])
+def test_an_unknown_code_of_a_refusal_is_no_cap(code: int) -> None:
+    with pytest.raises(ValueError, match=f"unknown code {code}"):
+        cap_of(code)

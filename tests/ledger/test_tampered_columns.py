@@ -59,7 +59,7 @@ UNVERIFIED: Final = {
         MARK,
     ),
     "ledger_entries": dict.fromkeys(
-        ("recorded_at", "price_revision", "instance_id", "bills_without_answer", "is_backfill"),
+        ("recorded_at", "instance_id", "bills_without_answer", "is_backfill"),
         ENTRY,
     )
     | {"operator_pays": "excuses what other columns say; test_verification.py changes both"},

@@ -19,9 +19,9 @@ from tests.support.wrong_clocks import MovedClock
 from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
 from tollhouse.keys.secrets import Peppers
-from tollhouse.ledger.batcher import FIRST_CAP_CODE, Batcher
+from tollhouse.ledger.batcher import Batcher
 from tollhouse.ledger.errors import ShortCapsUnavailable, Uncovered
-from tollhouse.ledger.rules import CAPS
+from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE
 from tollhouse.ledger.types import CapId, CapScope, Hold, Period
 from tollhouse.storage import partitions, schema
 from tollhouse.storage.database import Database

@@ -97,7 +97,7 @@ class Spender:
             project_id=self.project_id,
             api_key_id=self.api_key_id,
             model="a-model",
-            price_revision=1,
+            price_revision=0,
             amount_pico_usd=PicoUsd(amount),
             admitted_at=now,
             deadline_at=now + DEADLINE,

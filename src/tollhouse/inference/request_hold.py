@@ -368,6 +368,7 @@ class RequestHold(Struct, kw_only=True):
                 charge=minimum,
                 delivered_tokens=delivered_tokens,
                 is_estimated=metered.is_estimated,
+                model=self._answering_model,
             )
         )
 

@@ -33,7 +33,7 @@ from tollhouse.ledger.errors import (
     ResolutionSetAside,
 )
 from tollhouse.ledger.operations import record_operator_cost
-from tollhouse.ledger.rules import CAPS
+from tollhouse.ledger.rules import cap_of
 from tollhouse.ledger.types import (
     AdmissionVerdict,
     Hold,
@@ -59,7 +59,6 @@ MIXED_BATCHES_MAX = 2
 FIRST_PAUSE = timedelta(milliseconds=50)
 LONGEST_PAUSE = timedelta(seconds=1)
 ANSWER_WAITS_AT_MOST = timedelta(seconds=2)
-FIRST_CAP_CODE = 10
 
 _MAY_BE_STORED = attrgetter("may_be_stored")
 _UNKNOWN_RESULT = (DatabaseUnavailable, LockTimedOut)
@@ -387,7 +386,7 @@ def _raise_refusal(hold: Hold, decision: AdmissionDecision) -> None:
         case AdmissionVerdict.NO_CREDIT:
             refusal, period = CreditExhausted, None
         case code:
-            scope, period = CAPS[code - FIRST_CAP_CODE]
+            scope, period = cap_of(code)
             refusal = CAP_ERRORS[scope]
     raise refusal(
         needed=hold.amount_pico_usd,

@@ -46,6 +46,7 @@ _ADMIT_ONE: Final = """
 """
 _SETTLE_ONE: Final = "SELECT ledger_settle_one($1) AS code"
 _SETTLE: Final = "SELECT outcome FROM ledger_settle_batch($1, false)"
+_SETTLE_ANSWERED: Final = "SELECT outcome FROM ledger_settle_answered($1, $2, false)"
 _SETTLE_WRITTEN: Final = "SELECT outcome FROM ledger_settle_written($1, $2, $3, $4, false)"
 
 
@@ -120,10 +121,12 @@ async def settle(tx: Transaction, resolutions: Sequence[Resolution]) -> list[Res
     """Resolve holds in the caller's transaction, outside the inference path."""
     settled = list(map(_resolution_row, resolutions))
     written = list(map(_written_of, resolutions))
+    models = list(map(_model_of, resolutions))
     if any(written):
-        models, written_pico = map(_model_of, resolutions), map(_written_pico_of, resolutions)
-        amounts = list(models), written, list(written_pico)
-        rows = await tx.fetch_all(_SETTLE_WRITTEN, settled, *amounts)
+        written_pico = list(map(_written_pico_of, resolutions))
+        rows = await tx.fetch_all(_SETTLE_WRITTEN, settled, models, written, written_pico)
+    elif any(models):
+        rows = await tx.fetch_all(_SETTLE_ANSWERED, settled, models)
     else:
         rows = await tx.fetch_all(_SETTLE, settled)
     return [ResolutionResult(row["outcome"]) for row in rows]

@@ -1,6 +1,7 @@
 """The provable minimum cost of an unsettled hold: the usage that its worker counted.
 
-It is stored when the worker gives up the hold, and posted if no usage is known when it is due.
+It is stored when the worker gives up the hold, with the model that was called, and posted if no
+usage is known when it is due.
 """
 
 from typing import Final
@@ -30,6 +31,15 @@ _RECORD: Final = """
 """
 
 
+class _Called(msgspec.Struct, frozen=True):
+    """Which model a stored charge has the prices of; None is the hold's own.
+
+    It stands beside the fields of the charge, where earlier releases do not look.
+    """
+
+    model: str | None = None
+
+
 async def record(database: Database, minimum: Resolution) -> None:
     """Mark the hold as unsettled and store its minimum; do nothing if it is already resolved."""
     async with account_locked(database, minimum.organization_id) as tx:
@@ -38,7 +48,7 @@ async def record(database: Database, minimum: Resolution) -> None:
             minimum.organization_id,
             [minimum.reservation_id],
             [minimum.admitted_day],
-            msgspec.json.encode(minimum.charge).decode(),
+            _stored(minimum),
             minimum.delivered_tokens,
             minimum.is_estimated,
         )
@@ -59,4 +69,10 @@ def resolution_of(row: Row) -> Resolution:
         delivered_tokens=row["delivered_tokens"],
         is_estimated=row["is_estimated"],
         operator_pays=OperatorPays.WORKER_LOST if stored is None else None,
+        model=None if stored is None else msgspec.json.decode(stored, type=_Called).model,
     )
+
+
+def _stored(minimum: Resolution) -> str:
+    fields = msgspec.to_builtins(minimum.charge) | msgspec.to_builtins(_Called(minimum.model))
+    return msgspec.json.encode(fields).decode()

@@ -17,6 +17,15 @@ CAPS = tuple(
     for period in periods
 )
 """The order in which caps are compared; `AdmissionVerdict` uses it."""
+FIRST_CAP_CODE = 10
+
+
+def cap_of(code: int) -> tuple[CapScope, Period]:
+    """Return the cap that refused an admission with this code. Raises for an unknown code."""
+    if not 0 <= (place := code - FIRST_CAP_CODE) < len(CAPS):
+        message = f"the database refused an admission with the unknown code {code}"
+        raise ValueError(message)
+    return CAPS[place]
 
 
 class Ending(Enum):

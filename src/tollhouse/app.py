@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 
 from tollhouse import pools
-from tollhouse.activity.recorder import RequestRecorder
+from tollhouse.activity.recorder import ATTEMPTS_REVISION, RequestRecorder
 from tollhouse.alerts.delivery import LOOK_AT_BACKENDS_EVERY_SECONDS, BackendWatch
 from tollhouse.api import errors
 from tollhouse.api import routes as given_routes
@@ -23,6 +23,7 @@ from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route, Router
 from tollhouse.api.sending import ResponseSender
 from tollhouse.api.unidentified_requests import UnidentifiedRequests
+from tollhouse.backends import oversight
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
@@ -115,7 +116,8 @@ class Application:
                 opened.push_async_callback(replica.close)
             self._replica = replica
             await refuse_standby(self._database)
-            await revisions.refuse_other_schema(self._database, needed_revision(self._catalog))
+            needed = needed_revision(self._catalog)
+            self._schema = await revisions.refuse_other_schema(self._database, needed)
             await self._start()
             self._close_pools = opened.pop_all().aclose
         return self._edge
@@ -144,6 +146,7 @@ class Application:
         self._recorder = RequestRecorder(
             self._background_database,
             waiting_records_max=waiting_max,
+            has_attempts=self._schema.has(ATTEMPTS_REVISION),
             export=None if self._traces is None else self._traces.export,
         )
         self._unidentified = UnidentifiedRequests(
@@ -259,7 +262,9 @@ class Application:
             settings.exports.provider_name,
         )
         check = publication_check(judge_config(self._catalog))
-        models = ModelHandlers(catalog=self._catalog, is_backend_ready=self._is_ready)
+        models = ModelHandlers(
+            catalog=self._catalog, is_model_ready=self._inference.model_resolver.is_model_ready
+        )
         given = given_routes.routes(
             database,
             reports,
@@ -345,6 +350,8 @@ class Application:
 
     def _start_background_work(self) -> None:
         self._inference.start(self._tasks)
+        if self._schema.has(oversight.REVISION):
+            self._inference.oversee(self._background_database, self._instance_id, self._tasks)
         repeat = self._tasks.repeat
         health = HealthWatch(self._admin_database)
         flush_last_used = partial(self._last_used.flush, self._background_database)

@@ -26,6 +26,7 @@ from tests.support.shared_gateway import (
 )
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.activity.types import FailureSource, RequestRecord
+from tollhouse.base.attempts import Attempt
 from tollhouse.base.ids import PolicyId, policy_id_text, time_ordered_uuid
 from tollhouse.base.policies import JUDGED_DIRECTIONS, EvaluationOutcome, Mode
 from tollhouse.decisions.recorder import DecisionRecorder
@@ -95,6 +96,10 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         output_tokens=None,
         requested_model="example/alias",
         dropped_tools=("web_search", "tool_search"),
+        attempts=(
+            Attempt("example/alias", "pool-2", "failed", 5.25),
+            Attempt("example/model", "pool-1", "answered", 120.5),
+        ),
     )
     await side.write(record)
 
@@ -115,6 +120,10 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         "model": "example/model",
         "requested_model": "example/alias",
         "dropped_tools": ["web_search", "tool_search"],
+        "attempts": [
+            {"model": "example/alias", "replica": "pool-2", "outcome": "failed", "ms": 5.25},
+            {"model": "example/model", "replica": "pool-1", "outcome": "answered", "ms": 120.5},
+        ],
         "backend": "pool",
         "replica": "pool-1",
         "stream": True,

@@ -23,6 +23,7 @@ from tests.support.gateway import settings_for
 from tollhouse.activity.recorder import BATCH_MAX, RequestRecorder
 from tollhouse.activity.types import RequestRecord
 from tollhouse.app import connect
+from tollhouse.base.attempts import Attempt
 from tollhouse.base.ids import RequestId
 from tollhouse.observability import registry
 from tollhouse.observability.log import CALLERS_TEXT_LENGTH_MAX
@@ -69,6 +70,7 @@ async def test_a_record_is_kept_whole(
         failed_by="backend",
         requested_model="example/alias",
         dropped_tools=("web_search", "mcp"),
+        attempts=(Attempt("example/alias", "pool-2", "failed", 5.25),),
     )
 
     await write(recorder, record)
@@ -102,6 +104,7 @@ async def test_a_record_is_kept_whole(
         "error_param": "model",
         "requested_model": "example/alias",
         "dropped_tools": "web_search, mcp",
+        "attempts": ('[{"model":"example/alias","replica":"pool-2","outcome":"failed","ms":5.25}]'),
     }
 
 

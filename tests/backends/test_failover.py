@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from tests.backends.conftest import Build
 from tests.backends.wire import (
@@ -23,26 +24,36 @@ from tests.backends.wire import (
     said,
     stalled_answer,
 )
+from tollhouse.backends.call_history import PAUSES_SECONDS
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendBusy,
-    BackendDown,
     BackendError,
     BackendFailed,
     BackendHungUp,
+    BackendMalformed,
+    BackendRejected,
+    BackendSilent,
+    BackendTimedOut,
     BackendUnreachable,
     NoReplica,
 )
 from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.replicas import FAILURES_MAX, PAUSE_SECONDS
 from tollhouse.backends.types import UpstreamRequest
 from tollhouse.base.clock import HeldClock
 
-PAUSE = timedelta(seconds=PAUSE_SECONDS)
+FAILURES_MAX = 3
+PAUSE = timedelta(seconds=PAUSES_SECONDS[0])
 
 
-def ask(affinity: bytes | None = None) -> UpstreamRequest:
-    return UpstreamRequest(path="/chat/completions", body=b"{}", affinity=affinity)
+ASK = UpstreamRequest(path="/chat/completions", body=b"{}")
+
+
+def ask(affinity: bytes | None = None, **values: object) -> UpstreamRequest:
+    return replace(ASK, affinity=affinity, **values)
+
+
+ASK_BESIDE_FALLBACK = ask(model="m", is_last_candidate=False)
 
 
 async def failure(backend: OpenAiBackend, asked: UpstreamRequest) -> BackendError:
@@ -78,6 +89,13 @@ async def drawn_to(backend: OpenAiBackend, upstream: Upstream) -> bytes:
         json_answer({}, status=503),
         json_answer({}, status=504),
         json_answer({}, status=429),
+        json_answer({}, status=500),
+        json_answer({}, status=529),
+        json_answer({}, status=401),
+        raw_answer(b"<html>Welcome</html>"),
+        cut_answer(chunked(is_ended=False)),
+        stalled_answer(),
+        stalled_answer(chunked(is_ended=False)),
     ],
 )
 async def test_another_replica_answers_in_its_place(
@@ -88,8 +106,8 @@ async def test_another_replica_answers_in_its_place(
     upstream.answers(answer)
     other_upstream.answers(raw_answer(chunked(STREAM)))
 
-    assert await streamed(backend, ask(affinity)) == other_upstream.name
-    assert backend.is_ready
+    assert await streamed(backend, ask(affinity, first_event_seconds=0.1)) == other_upstream.name
+    assert backend.is_ready("")
 
 
 async def test_a_replica_that_is_gone_is_gone_around(
@@ -107,11 +125,11 @@ async def test_a_replica_that_is_gone_is_gone_around(
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (json_answer({}, status=500), BackendFailed),
+        (json_answer({}, status=400), BackendRejected),
         (cut_answer(chunked(said("Hel"), is_ended=False)), BackendBroke),
     ],
 )
-async def test_what_would_fail_elsewhere_too_is_not_repeated(
+async def test_the_callers_own_mistake_and_a_begun_answer_go_nowhere_else(
     build: Build,
     upstream: Upstream,
     other_upstream: Upstream,
@@ -131,7 +149,11 @@ async def test_what_would_fail_elsewhere_too_is_not_repeated(
 
 @pytest.mark.parametrize(
     ("answer", "kind"),
-    [(cut_answer(), BackendHungUp), (json_answer({}, status=503), BackendDown)],
+    [
+        (cut_answer(), BackendHungUp),
+        (json_answer({"error": {}}), BackendMalformed),
+        (stalled_answer(), BackendSilent),
+    ],
 )
 async def test_what_may_have_been_billed_is_not_repeated(
     build: Build,
@@ -144,7 +166,20 @@ async def test_what_may_have_been_billed_is_not_repeated(
     affinity = await drawn_to(backend, upstream)
     upstream.answers(answer)
 
-    assert type(await failure(backend, ask(affinity))) is kind
+    assert type(await failure(backend, ask(affinity, answer_seconds=0.1))) is kind
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
+async def test_an_answer_with_a_status_of_failure_is_billed_by_nobody(
+    build: Build, upstream: Upstream, other_upstream: Upstream, status: int
+) -> None:
+    backend = build(upstream, other_upstream, bills_without_answer=True)
+    affinity = await drawn_to(backend, upstream)
+    upstream.answers(json_answer({}, status=status))
+
+    _, replica = await backend.complete(ask(affinity))
+
+    assert replica == other_upstream.name
 
 
 async def test_what_was_not_sent_is_repeated_wherever_it_is_billed(
@@ -164,11 +199,20 @@ async def test_a_connection_that_was_just_closing_is_replaced(
 ) -> None:
     """The only replica: what may have been an idle connection's end is tried once more."""
     backend = build(upstream)
-    upstream.answers(cut_answer(), json_answer(COMPLETION))
+    upstream.answers(json_answer(COMPLETION), cut_answer(), json_answer(COMPLETION))
 
     await backend.complete(ask())
+    await backend.complete(ask())
 
-    assert len(upstream.received) == 2
+    assert len(upstream.received) == 3
+
+
+async def test_a_new_connection_that_is_closed_is_not_replaced(
+    build: Build, upstream: Upstream
+) -> None:
+    upstream.answers(cut_answer(), json_answer(COMPLETION))
+
+    assert type(await failure(build(upstream), ask())) is BackendHungUp
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -202,80 +246,130 @@ async def four_upstreams() -> AsyncIterator[list[Upstream]]:
         yield [await stack.enter_async_context(running_upstream()) for _ in range(4)]
 
 
-async def test_a_call_is_tried_three_times_at_most(
+@pytest.mark.guarantee("T41")
+async def test_a_call_visits_each_replica_once(
     build: Build, four_upstreams: list[Upstream]
 ) -> None:
     backend = build(*four_upstreams)
     for each in four_upstreams:
         each.answers(json_answer({}, status=503))
 
-    assert type(await failure(backend, ask())) is BackendDown
+    assert type(await failure(backend, ask())) is BackendFailed
 
-    assert sorted(len(each.received) for each in four_upstreams) == [0, 1, 1, 1]
+    assert [len(each.received) for each in four_upstreams] == [1, 1, 1, 1]
 
 
-@pytest.mark.guarantee("T41")
-async def test_an_outage_does_not_multiply_the_calls(
-    build: Build, four_upstreams: list[Upstream]
+async def test_a_call_that_may_not_move_ends_at_its_first_replica(
+    build: Build, upstream: Upstream, other_upstream: Upstream
 ) -> None:
-    """Busy replicas open no breaker, so that only the budget holds repetitions back."""
-    backend = build(*four_upstreams)
-    for each in four_upstreams:
-        each.answers(json_answer({}, status=429))
+    """Its caller has left, or its hold is over."""
+    for each in (upstream, other_upstream):
+        each.answers(json_answer({}, status=503))
 
-    for _ in range(100):
-        await failure(backend, ask())
+    await failure(build(upstream, other_upstream), ask(may_move=lambda: False))
 
-    attempts = sum(len(each.received) for each in four_upstreams)
-    assert 110 < attempts <= 100 + 10 + 10
+    assert len(upstream.received) + len(other_upstream.received) == 1
+
+
+async def test_attempts_at_two_replicas_together_have_no_more_time_than_one(
+    build: Build, upstream: Upstream, other_upstream: Upstream
+) -> None:
+    for each in (upstream, other_upstream):
+        each.answers(stalled_answer())
+    backend = build(upstream, other_upstream, total_seconds=0.3)
+
+    failed = await failure(backend, ask(answer_seconds=0.2))
+
+    assert type(failed) is BackendTimedOut
+    assert len(upstream.received) == len(other_upstream.received) == 1
 
 
 @pytest.mark.guarantee("T41")
-async def test_a_breaker_opens_tries_and_closes(
+async def test_an_ejected_replica_is_tried_again_and_returns(
     build: Build, upstream: Upstream, clock: HeldClock
 ) -> None:
-    backend = build(upstream, bills_without_answer=True)
-    upstream.answers(json_answer({}, status=503))
+    backend = build(upstream)
+    upstream.answers(json_answer({}, status=500))
     for _ in range(FAILURES_MAX):
-        assert type(await failure(backend, ask())) is BackendDown
+        assert type(await failure(backend, ASK_BESIDE_FALLBACK)) is BackendFailed
 
-    assert not backend.is_ready
-    opened = await failure(backend, ask())
+    assert not backend.is_ready("m")
+    ejected = await failure(backend, ASK_BESIDE_FALLBACK)
     clock.advance(PAUSE)
-    tried = await failure(backend, ask())
-    still_open = await failure(backend, ask())
-    clock.advance(PAUSE)
+    tried = await failure(backend, ASK_BESIDE_FALLBACK)
+    still_ejected = await failure(backend, ASK_BESIDE_FALLBACK)
+    clock.advance(2 * PAUSE)
+    upstream.answers(json_answer(COMPLETION))
+    await backend.complete(ASK_BESIDE_FALLBACK)
+    await backend.complete(ASK_BESIDE_FALLBACK)
+
+    assert type(ejected) is NoReplica
+    assert (ejected.kind, ejected.code, ejected.retry_after_seconds) == (
+        503,
+        "service_unavailable",
+        5,
+    )
+    assert not ejected.may_have_been_billed
+    assert type(tried) is BackendFailed
+    assert type(still_ejected) is NoReplica
+    assert backend.is_ready("m")
+
+
+async def test_the_last_replica_is_called_where_no_fallback_could_answer(
+    build: Build, upstream: Upstream
+) -> None:
+    backend = build(upstream)
+    upstream.answers(json_answer({}, status=500))
+
+    for _ in range(2 * FAILURES_MAX):
+        assert type(await failure(backend, ask(model="m"))) is BackendFailed
+
+    upstream.answers(json_answer(COMPLETION))
+    await backend.complete(ask(model="m"))
+
+
+async def test_a_replica_that_fails_for_one_model_is_in_use_for_others(
+    build: Build, upstream: Upstream
+) -> None:
+    backend = build(upstream)
+    upstream.answers(json_answer({}, status=500))
+
+    for _ in range(FAILURES_MAX):
+        await failure(backend, ASK_BESIDE_FALLBACK)
+
+    assert not backend.is_ready("m")
+    assert backend.is_ready("another")
+
+
+async def test_a_replica_that_names_a_pause_is_left_alone_and_its_callers_are_told(
+    build: Build, upstream: Upstream, clock: HeldClock
+) -> None:
+    backend = build(upstream)
+    upstream.answers(json_answer({}, status=429, headers="retry-after: 9\r\n"))
+
+    await failure(backend, ask())
+    clock.advance(timedelta(seconds=4))
+    cooling = await failure(backend, ask())
+    clock.advance(timedelta(seconds=5))
     upstream.answers(json_answer(COMPLETION))
     await backend.complete(ask())
-    await backend.complete(ask())
 
-    assert type(opened) is NoReplica
-    assert (opened.kind, opened.code, opened.retry_after_seconds) == (503, "service_unavailable", 5)
-    assert not opened.may_have_been_billed
-    assert type(tried) is BackendDown
-    assert type(still_open) is NoReplica
-    assert backend.is_ready
+    assert type(cooling) is BackendBusy
+    assert cooling.retry_after_seconds == 5
+    assert len(upstream.received) == 2
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        json_answer({}, status=400),
-        json_answer({}, status=429),
-        json_answer({}, status=500),
-    ],
-)
-async def test_requests_that_fail_by_themselves_open_no_breaker(
-    build: Build, upstream: Upstream, answer: Answer
+async def test_requests_that_fail_by_themselves_eject_nothing(
+    build: Build, upstream: Upstream
 ) -> None:
     """Else one caller could take a backend away from all others."""
     backend = build(upstream)
-    upstream.answers(answer)
+    upstream.answers(json_answer({}, status=400))
 
     for _ in range(2 * FAILURES_MAX):
         await failure(backend, ask())
 
-    assert backend.is_ready
+    assert backend.is_ready("")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +380,7 @@ async def test_requests_that_fail_by_themselves_open_no_breaker(
         json_answer({"error": {}}),
     ],
 )
-async def test_streams_that_never_begin_open_a_breaker(
+async def test_streams_that_never_begin_eject_their_replica(
     build: Build, upstream: Upstream, answer: Answer
 ) -> None:
     backend = build(upstream)
@@ -296,11 +390,12 @@ async def test_streams_that_never_begin_open_a_breaker(
         with pytest.raises(BackendError):
             await streamed(backend, ask())
 
-    assert not backend.is_ready
+    assert not backend.is_ready("")
 
 
-async def test_streams_that_break_later_open_no_breaker(build: Build, upstream: Upstream) -> None:
-    """Neither one after another nor, as here, all at once."""
+async def test_streams_that_break_later_eject_their_replica(
+    build: Build, upstream: Upstream
+) -> None:
     backend = build(upstream)
     may_break = asyncio.Event()
 
@@ -322,44 +417,28 @@ async def test_streams_that_break_later_open_no_breaker(build: Build, upstream: 
             with pytest.raises(BackendBroke):
                 await stream.next()
 
-    assert backend.is_ready
+    assert not backend.is_ready("")
 
 
 async def test_while_one_call_tries_no_other_does(
     build: Build, upstream: Upstream, clock: HeldClock
 ) -> None:
-    backend = build(upstream, bills_without_answer=True)
-    upstream.answers(*[cut_answer()] * FAILURES_MAX, stalled_answer())
-    for _ in range(FAILURES_MAX):
-        await failure(backend, ask())
-    clock.advance(PAUSE)
-    trial = asyncio.create_task(backend.complete(ask()))
-    await upstream.requests(FAILURES_MAX + 1)
-
-    meanwhile = await failure(backend, ask())
-    trial.cancel()
-    await asyncio.wait([trial])
-
-    assert type(meanwhile) is NoReplica
-
-
-async def test_a_trial_that_its_caller_abandons_makes_room_for_another(
-    build: Build, upstream: Upstream, clock: HeldClock
-) -> None:
-    backend = build(upstream, bills_without_answer=True)
+    backend = build(upstream)
     upstream.answers(*[cut_answer()] * FAILURES_MAX, stalled_answer(), json_answer(COMPLETION))
     for _ in range(FAILURES_MAX):
-        await failure(backend, ask())
+        await failure(backend, ASK_BESIDE_FALLBACK)
     clock.advance(PAUSE)
-    trial = asyncio.create_task(backend.complete(ask()))
+    trial = asyncio.create_task(backend.complete(ASK_BESIDE_FALLBACK))
     await upstream.requests(FAILURES_MAX + 1)
 
+    meanwhile = await failure(backend, ASK_BESIDE_FALLBACK)
     trial.cancel()
     await asyncio.wait([trial])
-    clock.advance(PAUSE)
+    clock.advance(2 * PAUSE)
+    await backend.complete(ASK_BESIDE_FALLBACK)
 
-    await backend.complete(ask())
-    assert backend.is_ready
+    assert type(meanwhile) is NoReplica
+    assert backend.is_ready("m"), "a trial that its caller abandoned makes room for another"
 
 
 async def test_sessions_stay_with_their_replica_while_another_dies(

@@ -17,7 +17,7 @@ from tollhouse.backends.health import HealthChecks
 from tollhouse.backends.openai_http import OpenAiBackend
 from tollhouse.backends.replicas import Replicas
 from tollhouse.backends.transport import Transport
-from tollhouse.backends.types import BackendConfig
+from tollhouse.backends.types import BackendConfig, UpstreamRequest
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.tasks import Tasks
 from tollhouse.observability.metrics import BackendMetrics
@@ -64,7 +64,7 @@ async def watch(transport: Transport, clock: HeldClock) -> AsyncIterator[Watch]:
 async def test_all_are_believed_before_the_first_check(watch: Watch, upstream: Upstream) -> None:
     upstream.health(json_answer({}, status=503))
 
-    assert watch(upstream, every_seconds=TIMEOUT_SECONDS).is_ready
+    assert watch(upstream, every_seconds=TIMEOUT_SECONDS).is_ready("m")
 
 
 @pytest.mark.parametrize("status", [200, 204, 301, 401, 404, 405, 429])
@@ -77,7 +77,7 @@ async def test_whoever_answers_is_believed_to_be_well(
     replicas = watch(upstream)
     await upstream.checks(4)
 
-    assert replicas.is_ready
+    assert replicas.is_ready("m")
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ async def test_two_failed_checks_take_a_replica_out_and_one_good_one_brings_it_b
 ) -> None:
     replicas = watch(upstream)
     await upstream.checks(2)
-    assert replicas.is_ready
+    assert replicas.is_ready("m")
 
     upstream.health(answer)
     # Twice as many as it takes: the client repeats what it finds cut off.
     await upstream.checks(7)
-    assert not replicas.is_ready
+    assert not replicas.is_ready("m")
 
     upstream.health(json_answer({}))
     await upstream.checks(3)
-    assert replicas.is_ready
+    assert replicas.is_ready("m")
 
 
 async def test_a_replica_that_does_not_answer_in_time_is_not_well(
@@ -108,7 +108,7 @@ async def test_a_replica_that_does_not_answer_in_time_is_not_well(
     replicas = watch(upstream, answer_seconds=0.05)
     await upstream.checks(4)
 
-    assert not replicas.is_ready
+    assert not replicas.is_ready("m")
 
 
 async def test_one_healthy_replica_is_enough_and_gets_the_calls(
@@ -119,9 +119,12 @@ async def test_one_healthy_replica_is_enough_and_gets_the_calls(
     replicas = watch(upstream, other_upstream)
     await upstream.checks(4)
 
-    acquired = [replicas.acquire(b"session-%d" % number) for number in range(20)]
-    assert {replica.url for replica in acquired if replica} == {other_upstream.url}
-    assert replicas.is_ready
+    requests = [
+        UpstreamRequest(path="/", body=b"", affinity=b"session-%d" % number) for number in range(20)
+    ]
+    acquired = [replicas.acquire(request, is_bounded=True) for request in requests]
+    assert {replica.url for replica in acquired} == {other_upstream.url}
+    assert replicas.is_ready("m")
 
 
 async def test_the_path_begins_at_the_host(watch: Watch, upstream: Upstream) -> None:

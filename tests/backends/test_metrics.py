@@ -8,6 +8,7 @@ from tests.backends.conftest import Build, counted
 from tests.backends.wire import (
     COMPLETION,
     STREAM,
+    Connection,
     Upstream,
     chunked,
     cut_answer,
@@ -18,9 +19,9 @@ from tests.backends.wire import (
 )
 from tollhouse.backends.errors import BackendError
 from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.replicas import FAILURES_MAX
 from tollhouse.backends.types import UpstreamRequest
 
+FAILURES_MAX = 3
 ASK = UpstreamRequest(path="/chat/completions", body=b"{}")
 
 
@@ -85,11 +86,18 @@ async def test_a_stream_is_counted_when_it_is_left(
 
 
 async def test_retries_waits_and_calls_under_way_are_counted(
-    backend: OpenAiBackend, upstream: Upstream
+    build: Build, upstream: Upstream, other_upstream: Upstream
 ) -> None:
+    backend = build(upstream, other_upstream)
     retries = counted('retries_total{backend="tested"}')
     waits = counted('first_byte_seconds_count{backend="tested"}')
-    upstream.answers(cut_answer(), stalled_answer(chunked(said("Hel"), is_ended=False)))
+    answers = iter((cut_answer(), stalled_answer(chunked(said("Hel"), is_ended=False))))
+
+    async def answer(connection: Connection) -> None:
+        await next(answers)(connection)
+
+    upstream.answers(answer)
+    other_upstream.answers(answer)
 
     async with backend.stream(ASK) as stream:
         await stream.next()
@@ -108,5 +116,5 @@ async def test_replicas_that_are_avoided_are_counted(build: Build, upstream: Ups
     for _ in range(FAILURES_MAX):
         await fail(backend)
 
-    assert counted('replicas_avoided{backend="tested",reason="breaker_open"}') == 1
+    assert counted('replicas_avoided{backend="tested",reason="failing"}') == 1
     assert counted('replicas_avoided{backend="tested",reason="unhealthy"}') == 0

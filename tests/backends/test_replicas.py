@@ -1,4 +1,4 @@
-"""Choosing among replicas, the breaker and the budget of repetitions, without any network."""
+"""Choosing among replicas, ejecting them and trying them again, without any network."""
 
 import random
 from collections import Counter
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 import pytest
 
 from tollhouse.backends import replicas
+from tollhouse.backends.call_history import ALL_WELL, PAUSES_SECONDS, CallHistory, ReplicaUse
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendBusy,
-    BackendDown,
     BackendError,
     BackendFailed,
     BackendHungUp,
     BackendMalformed,
     BackendRejected,
+    BackendSilent,
     BackendTimedOut,
     BackendUnauthorized,
     BackendUnreachable,
     NoReplica,
 )
-from tollhouse.backends.replicas import CLOSED, FAILURES_MAX, PAUSE_SECONDS, RetryBudget
 
 KEYS = [b"session-%d" % number for number in range(20_000)]
 
@@ -119,80 +119,121 @@ def test_without_affinity_the_least_loaded_is_drawn() -> None:
     assert chosen == {candidates[1], candidates[3]}
 
 
-@pytest.mark.guarantee("T41")
-def test_a_breaker_opens_after_failures_in_a_row() -> None:
-    breaker = CLOSED
-    for _ in range(4):
-        breaker = breaker.after_failure(100.0)
-    assert breaker.allows(100.0)
-    assert breaker.after_success() is CLOSED
-
-    opened = breaker.after_failure(100.0)
-
-    assert opened.is_open
-    assert not opened.allows(100.0 + PAUSE_SECONDS - 0.001)
+FAILED = BackendFailed(replica="r")
+NOW = 100.0
 
 
-def test_an_open_breaker_lets_one_through_in_each_pause() -> None:
-    opened = CLOSED
-    for _ in range(FAILURES_MAX):
-        opened = opened.after_failure(100.0)
-    assert opened.allows(100.0 + PAUSE_SECONDS)
-
-    trying = opened.after_call_began(100.0 + PAUSE_SECONDS)
-
-    assert not trying.allows(100.0 + PAUSE_SECONDS)
-    assert trying.allows(100.0 + 2 * PAUSE_SECONDS)
-    assert trying.after_success() is CLOSED
-    failed = trying.after_failure(100.0 + 1.5 * PAUSE_SECONDS)
-    assert not failed.allows(100.0 + 2 * PAUSE_SECONDS)
-
-
-def test_a_closed_breaker_takes_no_notice_of_calls() -> None:
-    failing = CLOSED.after_failure(100.0)
-
-    assert failing.after_call_began(100.0) is failing
+def after(outcomes: str, history: CallHistory = ALL_WELL) -> CallHistory:
+    """The history after failures (`f`) and successes (`s`)."""
+    for outcome in outcomes:
+        failed = outcome == "f"
+        history = history.after_failure(FAILED, NOW) if failed else history.after_success()
+    return history
 
 
 @pytest.mark.guarantee("T41")
-def test_repetitions_stay_below_a_tenth_of_the_calls_and_ten() -> None:
-    budget = RetryBudget()
-    repeated = 0
-
-    for calls in range(1, 1_001):
-        budget.earn()
-        repeated += budget.spend()
-        repeated += budget.spend()
-        assert repeated <= calls // 10 + 10
-
-    assert repeated >= 100
-
-
 @pytest.mark.parametrize(
-    ("failure", "is_repeated", "is_repeated_where_billed"),
+    ("outcomes", "is_ejected"),
     [
-        (BackendUnreachable(replica="r"), True, True),
-        (BackendHungUp(replica="r"), True, False),
-        (BackendDown(replica="r"), True, False),
-        (BackendBusy(replica="r"), True, False),
-        (BackendFailed(replica="r"), False, False),
-        (BackendMalformed(replica="r"), False, False),
-        (BackendUnauthorized(replica="r"), False, False),
-        (BackendBroke(replica="r"), False, False),
-        (BackendRejected(None, replica="r"), False, False),
-        (BackendTimedOut(replica="r"), False, False),
-        (NoReplica(), False, False),
+        ("ff", False),
+        ("fff", True),
+        ("ffsf", False),
+        ("ffsff", True),
+        ("fs" * 10, False),
+        ("fs" * 10 + "f", True),
+        ("fsss" * 50, False),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BackendError) else str(value),
 )
-def test_what_may_be_repeated(
-    failure: BackendError, is_repeated: bool, is_repeated_where_billed: bool
+def test_a_replica_is_ejected_when_most_of_its_last_calls_failed(
+    outcomes: str, *, is_ejected: bool
 ) -> None:
-    def may_retry(*, bills_without_answer: bool, attempts: int = 1) -> bool:
-        return replicas.may_retry(
-            failure, attempts=attempts, bills_without_answer=bills_without_answer
-        )
+    history = after("s" + outcomes)
 
-    assert may_retry(bills_without_answer=False) is is_repeated
-    assert may_retry(bills_without_answer=True) is is_repeated_where_billed
-    assert not may_retry(bills_without_answer=False, attempts=replicas.ATTEMPTS_MAX)
+    assert history.allows(NOW, is_bounded=True) is not is_ejected
+
+
+@pytest.mark.guarantee("T41")
+def test_one_call_in_each_pause_is_a_trial_and_pauses_grow_to_ten_seconds() -> None:
+    history, now, pauses = after("fff"), NOW, list[float]()
+    for _ in range(8):
+        began = now
+        while not history.allows(now, is_bounded=True):
+            now += 0.5
+        pauses.append(now - began)
+        history = history.after_call_began(now).after_failure(FAILED, now + 0.1)
+
+    assert pauses == [1, 2, 4, 8, 10, 10, 10, 10]
+
+
+def test_a_trial_that_succeeds_puts_the_replica_in_use_but_on_probation() -> None:
+    tried = after("fff").after_call_began(NOW + 1).after_success()
+
+    assert tried.state is ReplicaUse.IN_USE
+    assert after("f", tried).state is ReplicaUse.FAILING
+    assert not after("f", tried).allows(NOW + 1.9, is_bounded=True)
+    assert after("s" * 20, tried) is ALL_WELL
+
+
+def test_failures_of_calls_that_began_before_do_not_put_a_trial_off() -> None:
+    assert after("f" * 50).allows(NOW + PAUSES_SECONDS[0], is_bounded=True)
+
+
+@pytest.mark.parametrize("cooldown_seconds", [5, 60])
+def test_a_replica_that_names_a_pause_is_not_called_before_its_end(cooldown_seconds: int) -> None:
+    busy = BackendBusy(replica="r", cooldown_seconds=cooldown_seconds)
+
+    history = ALL_WELL.after_failure(busy, NOW)
+
+    assert history.state is ReplicaUse.COOLING
+    assert not history.allows(NOW + cooldown_seconds - 0.1, is_bounded=True)
+    assert history.allows(NOW + cooldown_seconds, is_bounded=True)
+
+
+def test_a_pause_of_a_day_is_a_minute() -> None:
+    history = ALL_WELL.after_failure(BackendBusy(replica="r", cooldown_seconds=86_400), NOW)
+
+    assert history.allows(NOW + 60, is_bounded=True)
+
+
+def test_a_call_that_may_wait_for_minutes_tries_no_silent_replica_while_others_do() -> None:
+    silent = ALL_WELL
+    for _ in range(3):
+        silent = silent.after_failure(BackendSilent(replica="r"), NOW)
+
+    assert silent.state is ReplicaUse.SILENT
+    assert silent.allows(NOW + 1, is_bounded=True)
+    assert not silent.allows(NOW + 10.9, is_bounded=False)
+    assert silent.allows(NOW + 11, is_bounded=False)
+
+
+# The failure, whether it counts against the replica, and whether another replica or model may
+# answer: after a backend that bills only for answers, and after one that may bill without.
+FAILURES: list[tuple[BackendError, bool, bool, bool]] = [
+    (BackendRejected("no", replica="r"), False, False, False),
+    (BackendUnauthorized(replica="r"), False, True, True),
+    (NoReplica(), False, True, True),
+    (BackendTimedOut(replica="r"), False, True, False),
+    (BackendUnreachable(replica="r"), True, True, True),
+    (BackendBusy(replica="r"), True, True, True),
+    (BackendFailed(replica="r"), True, True, True),
+    (BackendHungUp(replica="r"), True, True, False),
+    (BackendMalformed(replica="r"), True, True, False),
+    (BackendBroke(replica="r"), True, True, False),
+    (BackendSilent(replica="r"), True, True, False),
+]
+
+
+@pytest.mark.parametrize(("failure", "is_blamed", "if_free", "if_billed"), FAILURES)
+def test_who_is_to_blame_and_whether_another_may_answer(
+    failure: BackendError, *, is_blamed: bool, if_free: bool, if_billed: bool
+) -> None:
+    assert failure.blames_replica is is_blamed
+    assert replicas.may_move(failure, bills_without_answer=False) is if_free
+    assert replicas.may_move(failure, bills_without_answer=True) is if_billed
+
+
+def test_every_failure_is_in_the_table() -> None:
+    def below(kind: type[BackendError]) -> set[type[BackendError]]:
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    assert {type(failure) for failure, *_ in FAILURES} == below(BackendError) - {BackendError}

@@ -185,8 +185,11 @@ async def test_a_fallback_that_credit_does_not_cover_is_left_out(deployment: Dep
         )
         spent = (await deployment.settled(1)).settled_pico_usd
         await deployment.leave_credit(int(row["held_pico"]) - 1 + spent)
+        deployment.upstream.queue(msgspec.convert({"status": 500}, UpstreamScript))
+        failed = await client.post(PATHS["chat"], json=chat)
         answer = await client.post(PATHS["chat"], json=chat)
 
+    assert failed.status_code == 502
     assert answer.json()["model"] == primary(NAMES[0])
 
 

@@ -27,10 +27,11 @@ NAME = "example/model-a"
 class UnusedBackend:
     """A backend that is asked only whether it is ready."""
 
-    is_ready = True
+    is_healthy = True
+    is_ejected = False
 
-    def take_retry(self) -> bool:
-        return True
+    def is_ready(self, model: str) -> bool:  # noqa: ARG002 - the interface
+        return self.is_healthy and not self.is_ejected
 
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
         raise NotImplementedError
@@ -87,13 +88,13 @@ def test_a_model_whose_backend_does_not_answer_is_not_ready() -> None:
     models, caller = resolver(backend), customer()
     models.find(NAME, caller)
 
-    backend.is_ready = False
+    backend.is_healthy = False
 
     with pytest.raises(ModelNotReady) as failed:
         models.find(NAME, caller)
     assert (failed.value.kind, failed.value.code) == (503, "service_unavailable")
     assert failed.value.retry_after_seconds is not None
-    backend.is_ready = True
+    backend.is_healthy = True
     models.find(NAME, caller)
 
 
@@ -140,7 +141,7 @@ def test_candidates_are_those_that_the_customer_may_use_and_that_are_ready(
 ) -> None:
     backends = {each: UnusedBackend() for each in ("b0", "b1", "b2")}
     for each in down:
-        backends[each].is_ready = False
+        backends[each].is_healthy = False
     caller = msgspec.structs.replace(customer(), allowed_models=allowed, granted_checks=granted)
 
     found = with_fallbacks(backends).candidates(name, caller)
@@ -160,7 +161,18 @@ def test_a_fallback_does_not_stand_in_for_a_model_that_the_customer_may_not_use(
 def test_without_any_ready_backend_the_model_is_not_ready() -> None:
     backends = {each: UnusedBackend() for each in ("b0", "b1", "b2")}
     for each in backends.values():
-        each.is_ready = False
+        each.is_healthy = False
 
     with pytest.raises(ModelNotReady):
         with_fallbacks(backends).candidates(NAME, customer())
+
+
+def test_where_all_are_ejected_all_are_tried() -> None:
+    backends = {each: UnusedBackend() for each in ("b0", "b1", "b2")}
+    models = with_fallbacks(backends)
+    every = models.candidates(NAME, customer())
+    for each in backends.values():
+        each.is_ejected = True
+
+    assert len(every) > 1
+    assert models.candidates(NAME, customer()) == every

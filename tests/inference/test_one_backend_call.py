@@ -1,4 +1,4 @@
-"""A backend that answered is called once: an answer that breaks off is not asked for again."""
+"""A backend that bills without an answer is called once, also if an answer breaks off early."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.identity.waiting import until
 from tests.support.deployment import Deployment, offering
 from tests.support.judged_deployment import BODIES, CHAT, RESPONSES
 from tests.support.shared_deployment import deployment
 from tests.support.upstream import running_upstream
+from tollhouse.ledger import write_offs
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -41,7 +43,23 @@ def offered(
 ) -> Settings:
     """A second replica, which could take a call over."""
     replicas = (upstream.base_url, other_upstream.base_url)
-    return offering(settings, *replicas, idle_seconds=IDLE_SECONDS)
+    return offering(settings, *replicas, idle_seconds=IDLE_SECONDS, bills_without_answer=True)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module", autouse=True)
+async def decided(deployment: Deployment) -> AsyncIterator[None]:
+    """At the end, decide at once about the calls that may have been billed."""
+    yield
+    database = deployment.org.database
+
+    async def is_decided() -> bool:
+        async with database.transaction() as tx:
+            await tx.execute("UPDATE unsettled_holds SET decide_at = clock_timestamp()")
+        await write_offs.write_off_due(database)
+        rows = await database.fetch_all("SELECT sum(1 - 2 * phase) AS open FROM ledger_entries")
+        return rows[0]["open"] == 0
+
+    await until(is_decided)
 
 
 def cuts(how: str) -> list[dict[str, Any]]:
@@ -62,7 +80,7 @@ def garbage() -> list[dict[str, Any]]:
 async def broken_off(
     deployment: Deployment, path: str, script: dict[str, Any], *, is_stream: bool
 ) -> str:
-    """Return the answer; a sound answer of the same replica then closes its breaker."""
+    """Return the answer; a sound answer of the same replica then forgives it."""
     brought = json.dumps({"script": {"tokens": TOKENS, **script}})
     async with deployment.customer() as client:
         client.headers["x-service-session-id"] = "drawn to one replica"

@@ -11,6 +11,7 @@ _TABLES_OF = {
     "alerts": ("alert_subscriptions", "alert_deliveries"),
     "attribution": ("attribution_values", "request_attributions"),
     "archive": ("archived_days", "exported_days"),
+    "backends": ("replica_reports", "replica_orders"),
     "decisions": ("evaluations", "policy_decisions", "policy_days"),
     "keys": ("project_keys", "admin_keys", "key_directory", "peppers"),
     "ledger": (

@@ -2,7 +2,10 @@
 
 from typing import Final
 
+import msgspec
+
 from tollhouse.activity.types import FailureSource, HourlyCount, RequestRecord
+from tollhouse.base.attempts import Attempt
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
@@ -43,6 +46,8 @@ def record(row: Row) -> RequestRecord:
         # These two columns are of revision 0020.
         requested_model=row.get("requested_model"),
         dropped_tools=_listed(row.get("dropped_tools")),
+        # And this one of revision 0029.
+        attempts=_attempts(row.get("attempts")),
     )
 
 
@@ -69,6 +74,10 @@ def _replica_name(stored: str | None) -> str | None:
 
 def _listed(stored: str | None) -> tuple[str, ...]:
     return tuple(stored.split(TOOL_SEPARATOR)) if stored else ()
+
+
+def _attempts(stored: str | None) -> tuple[Attempt, ...]:
+    return msgspec.json.decode(stored, type=tuple[Attempt, ...]) if stored else ()
 
 
 def _milliseconds(value: float | None) -> float | None:

@@ -5,6 +5,8 @@ from datetime import UTC, date, datetime
 from operator import attrgetter
 from typing import Final, LiteralString
 
+import msgspec
+
 from tollhouse.activity import rows
 from tollhouse.activity.types import (
     LATENCY_BOUNDS_MS,
@@ -35,6 +37,12 @@ _NOTED_RECORDS: Final = """
             , requested_model, dropped_tools)
         SELECT *
           FROM unnest($1::request_record[], $3::text[], $4::text[], $5::text[])
+"""
+# And the column of revision 0029, on a database that has it.
+_TRIED_RECORDS: Final = """
+            , requested_model, dropped_tools, attempts)
+        SELECT *
+          FROM unnest($1::request_record[], $3::text[], $4::text[], $5::text[], $12::text[])
 """
 _ROLL_UP: Final = """
             ON CONFLICT DO NOTHING
@@ -116,6 +124,7 @@ _ATTRIBUTE: Final = """
 _INSERT: Final = _INTO + _RECORDS + _ROLL_UP + _WRITTEN
 _INSERT_NOTED: Final = _INTO + _NOTED_RECORDS + _ROLL_UP + _WRITTEN
 _INSERT_ATTRIBUTED: Final = _INTO + _NOTED_RECORDS + _ROLL_UP + _ATTRIBUTE + _WRITTEN
+_INSERT_TRIED: Final = _INTO + _TRIED_RECORDS + _ROLL_UP + _ATTRIBUTE + _WRITTEN
 VALUES_PER_DAY_MAX: Final = 1_000
 """Values of one dimension that an organization stores on one day; workers that write at the same
 moment may add some more."""
@@ -143,32 +152,42 @@ _HOURS: Final = """
 
 _requested_model: Final = attrgetter("requested_model")
 _dropped_tools: Final = attrgetter("dropped_tools")
+_NAMED_COLUMNS: Final = 5
+_attempts: Final = attrgetter("attempts")
 _attribution: Final = attrgetter("attribution")
 
 
-async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
+async def insert(
+    database: Database, records: Sequence[RequestRecord], *, has_attempts: bool = True
+) -> int:
     """Insert the records that are new, add them to their hours, and return their number.
 
-    One statement, so one round trip.
+    One statement, so one round trip. `has_attempts` says whether the database has a column for
+    attempts.
     """
+    has_attempts = has_attempts and any(map(_attempts, records))
     has_attribution = any(map(_attribution, records))
-    if not (
-        has_attribution or any(map(_requested_model, records)) or any(map(_dropped_tools, records))
-    ):
+    has_notes = any(map(_requested_model, records)) or any(map(_dropped_tools, records))
+    if not (has_attempts or has_attribution or has_notes):
         return await _insert(database, _INSERT, records)
     models = [bounded_text(record.requested_model) for record in records]
     tools = [bounded_text(rows.TOOL_SEPARATOR.join(record.dropped_tools)) for record in records]
-    if not has_attribution:
+    if not (has_attempts or has_attribution):
         return await _insert(database, _INSERT_NOTED, records, models, tools)
     named = [
         (record.organization_id, record.request_id, day_of(record.request_id), dimension, value)
         for record in records
         for dimension, value in record.attribution
     ]
-    columns = map(list, zip(*named, strict=True))
-    return await _insert(
-        database, _INSERT_ATTRIBUTED, records, models, tools, *columns, VALUES_PER_DAY_MAX
-    )
+    columns = [[each[place] for each in named] for place in range(_NAMED_COLUMNS)]
+    notes = (models, tools, *columns, VALUES_PER_DAY_MAX)
+    if not has_attempts:
+        return await _insert(database, _INSERT_ATTRIBUTED, records, *notes)
+    attempts = [
+        msgspec.json.encode(record.attempts).decode() if record.attempts else None
+        for record in records
+    ]
+    return await _insert(database, _INSERT_TRIED, records, *notes, attempts)
 
 
 async def _insert(  # all organizations: records are written together

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from tollhouse.base.attempts import Attempt
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.trace_context import TraceContext
@@ -33,8 +34,9 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     tokens do not include cached ones. `is_estimated` means that the gateway counted part of the
     tokens, because the engine did not report them. `error_param` is the parameter that the error
     names, in the caller's words. `requested_model` is what the caller named, if another model
-    answered; `dropped_tools` are the types of the tools that were left out. `first_byte_ms` and
-    `total_ms` count from the start of the request; the other times are durations. `trace_context`
+    answered; `dropped_tools` are the types of the tools that were left out. `attempts` are
+    all calls of backends, if there were several. `first_byte_ms` and `total_ms` count from the
+    start of the request; the other times are durations. `trace_context`
     is set if spans are exported, and is not stored. `attribution` has pairs of a dimension and its
     value, only for organizations that store them.
     """
@@ -65,6 +67,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     total_ms: float = 0.0
     requested_model: str | None = None
     dropped_tools: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     attribution: tuple[tuple[str, str], ...] = ()
     trace_context: TraceContext | None = None
 

@@ -18,7 +18,10 @@ _LIMITS: Final = tuple(
     for value in ("limit", "remaining", "reset")
     for kind in ("requests", "tokens")
 )
-_EXPOSED: Final = ("x-request-id", "request-id", "retry-after", "retry-after-ms", *_LIMITS)
+_EXPOSED: Final = (
+    *("x-request-id", "request-id", "retry-after", "retry-after-ms", "x-tollhouse-model"),
+    *_LIMITS,
+)
 _EXPOSE: Final = (b"access-control-expose-headers", ", ".join(_EXPOSED).encode())
 _VARY: Final = (b"vary", b"Origin")
 _PREFLIGHT: Final = (

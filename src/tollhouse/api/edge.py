@@ -31,7 +31,7 @@ from tollhouse.api.errors import Presentation, Reply
 from tollhouse.api.exchange import Exchange
 from tollhouse.api.head import Head, check_http, check_media, idempotency_key
 from tollhouse.api.router import Match, Route, Router
-from tollhouse.api.sending import ResponseSender, end_pending_of, send_reply
+from tollhouse.api.sending import ResponseSender, end_pending_of, has_left, send_reply
 from tollhouse.api.stream_sender import StreamReply
 from tollhouse.api.url_advice import UrlAdvice, moved_words
 from tollhouse.base.clock import Clock
@@ -252,6 +252,7 @@ class Edge:
             recheck=partial(self._recheck, exchange, route, customer),
             charge_cpu=partial(self._bodies.charge, exchange.body) if is_charged else None,
             end_pending=end_pending_of(exchange),
+            has_left=partial(has_left, exchange),
         )
 
     async def _handle(

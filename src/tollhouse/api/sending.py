@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
+from urllib.parse import quote
 
 from tollhouse.api.body import ABORT, ADMITTED, HAS_LEFT
 from tollhouse.api.call import FileAnswer
@@ -15,6 +16,8 @@ from tollhouse.contract.errors import ErrorShape
 from tollhouse.evaluation import COUNTED_BYTES_MIN, AnswerBuffers
 
 _NO_CONTENT: Final = 204
+_SAFE: Final = "/:@+,= "
+"""What the ID of a model may have in a header besides letters, digits and `_.-~`."""
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _JSON_HEADERS: Final = (_NO_STORE, (b"content-type", b"application/json"))
 
@@ -63,7 +66,7 @@ class ResponseSender:
                     {"type": "http.response.start", "status": 200, "headers": headers}
                 )
                 piece: bytes | None = answer.first
-                while piece is not None and not _has_left(exchange):
+                while piece is not None and not has_left(exchange):
                     counted = output.begin_write(len(piece), _abort_of(exchange))
                     try:
                         await exchange.send(
@@ -76,7 +79,7 @@ class ResponseSender:
         finally:
             if exchange.admin_permit is not None:
                 exchange.admin_permit.release()
-        return not _has_left(exchange)
+        return not has_left(exchange)
 
     async def send_stream(self, reply: StreamReply, exchange: Exchange) -> bool:
         """Send a streamed answer. Return whether the caller stayed until its end."""
@@ -122,13 +125,13 @@ async def send_reply(reply: Reply, exchange: Exchange) -> bool:
     )
     if not is_unread or body.has_timed_out or exchange.head.waits_for_continue:
         await send({"type": "http.response.body", "body": content})
-        return not _has_left(exchange)
+        return not has_left(exchange)
     await send({"type": "http.response.body", "body": content, "more_body": True})
     # Asked before the rest is read: a caller that has its answer may close the connection.
-    has_left = _has_left(exchange)
+    is_gone = has_left(exchange)
     await body.discard()
     await send({"type": "http.response.body", "body": b""})
-    return not has_left
+    return not is_gone
 
 
 def _headers(
@@ -138,6 +141,8 @@ def _headers(
     request_id = str(exchange.trace.request_id).encode()
     headers = [(name.encode(), value.encode()) for name, value in reply.headers]
     headers.append((b"x-request-id", request_id))
+    if exchange.trace.backend is not None and exchange.trace.model is not None:
+        headers.append((b"x-tollhouse-model", quote(exchange.trace.model, safe=_SAFE).encode()))
     if isinstance(reply, StreamReply):
         headers += STREAM_HEADERS
     elif isinstance(reply, FileAnswer):
@@ -161,7 +166,8 @@ def end_pending_of(exchange: Exchange) -> Callable[[], None]:
     return exchange.scope.get("extensions", {}).get(ADMITTED, _count_nothing)
 
 
-def _has_left(exchange: Exchange) -> bool:
+def has_left(exchange: Exchange) -> bool:
+    """Return whether the caller has disconnected, as far as the server knows."""
     return exchange.scope.get("extensions", {}).get(HAS_LEFT, _is_unknown)()
 
 

@@ -91,6 +91,7 @@ FORMS: Final[Mapping[str, TableForm]] = {
             "total_ms": ColumnType.NUMBER,
             "requested_model": _T,
             "dropped_tools": _T,
+            "attempts": _T,
         },
         key=("organization_id", "request_id"),
         summed=("input_tokens", "cached_input_tokens", "output_tokens", "cost_pico"),

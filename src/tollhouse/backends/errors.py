@@ -3,7 +3,6 @@
 No message contains a host, a header or a credential: callers read them.
 """
 
-from enum import StrEnum, auto
 from typing import ClassVar
 
 from tollhouse.base.errors import RETRY_AFTER_SECONDS_MAX, GatewayError, Kind
@@ -37,27 +36,20 @@ class TookTooLong(TransportError):
     """The deadline of the task that waits for the answer has passed."""
 
 
-class RetrySafety(StrEnum):
-    """Where the same request may be sent again, as long as no answer has begun."""
-
-    NEVER = auto()
-    ELSEWHERE = auto()
-    ANYWHERE = auto()
-
-
 class BackendError(GatewayError):
     """A call to a backend failed.
 
-    `was_sent`: a replica may have received a part of the request. `may_have_been_billed`: a
-    provider that bills without an answer may bill this call. `blames_replica`: the failure counts
-    against the replica's circuit breaker.
+    `may_move`: another replica or model may answer instead. `may_have_been_billed`: a provider that
+    bills without an answer may bill this call, which none does for a complete answer with an error
+    status. `blames_replica`: the failure counts against the replica. `is_silence`: the replica sent
+    nothing in time.
     """
 
     outcome: ClassVar[str]
-    retry_safety: ClassVar[RetrySafety] = RetrySafety.NEVER
-    blames_replica: ClassVar[bool] = False
-    was_sent: ClassVar[bool] = True
+    may_move: ClassVar[bool] = True
     may_have_been_billed: ClassVar[bool] = True
+    blames_replica: ClassVar[bool] = True
+    is_silence: ClassVar[bool] = False
     replica: str | None
 
 
@@ -67,7 +59,9 @@ class BackendRejected(BackendError):
     kind = Kind.PROVIDER_INVALID
     code = "provider_validation_failed"
     outcome = "rejected"
+    may_move = False
     may_have_been_billed = False
+    blames_replica = False
     template = "The backend refused the request{self.end}"
 
     def __init__(self, reason: str | None, *, replica: str) -> None:
@@ -80,11 +74,12 @@ class BackendRejected(BackendError):
 
 
 class BackendFailed(BackendError):
-    """The backend answered with a failure of its own."""
+    """The backend answered with a status of failure, or an error event, before any output."""
 
     kind = Kind.BACKEND_FAILED
     code = "backend_error"
     outcome = "failed"
+    may_have_been_billed = False
     template = "The backend failed to answer. " + _AGAIN
 
 
@@ -92,39 +87,27 @@ class BackendMalformed(BackendFailed):
     """The backend's answer is not valid HTTP, JSON or events, or is an error with status 200."""
 
     outcome = "nonsense"
-    blames_replica = True
+    may_have_been_billed = True
 
 
 class BackendUnauthorized(BackendFailed):
     """The backend refuses the gateway's credential or account. The operator has to correct it."""
 
-    may_have_been_billed = False
+    blames_replica = False
 
 
 class BackendUnreachable(BackendFailed):
     """The gateway could not connect to the backend. Nothing was sent."""
 
     outcome = "unreachable"
-    retry_safety = RetrySafety.ELSEWHERE
-    blames_replica = True
-    was_sent = False
-    may_have_been_billed = False
     template = "The backend could not be reached. " + _AGAIN
-
-
-class BackendDown(BackendFailed):
-    """A proxy in front of the backend answers that the backend is down (502, 503, 504)."""
-
-    retry_safety = RetrySafety.ELSEWHERE
-    blames_replica = True
 
 
 class BackendHungUp(BackendFailed):
     """The connection ended before an answer. It may have been an idle one that was closing."""
 
     outcome = "hung_up"
-    retry_safety = RetrySafety.ANYWHERE
-    blames_replica = True
+    may_have_been_billed = True
     template = "The backend closed the connection without an answer. " + _AGAIN
 
 
@@ -134,23 +117,23 @@ class BackendBroke(BackendError):
     kind = Kind.BACKEND_FAILED
     code = "backend_error"
     outcome = "broke"
-    blames_replica = True
     template = "The backend's answer broke off. " + _AGAIN
 
 
 class BackendBusy(BackendError):
-    """The backend is overloaded (429), or all connections to it are in use."""
+    """The backend is overloaded (429, 529), or all connections to it are in use."""
 
     kind = Kind.UNAVAILABLE
     code = "server_is_overloaded"
     outcome = "busy"
-    retry_safety = RetrySafety.ELSEWHERE
     may_have_been_billed = False
     template = "The model's backend is overloaded. Try again later."
 
-    def __init__(self, *, replica: str | None, retry_after_seconds: int | None = None) -> None:
+    def __init__(self, *, replica: str | None, cooldown_seconds: int | None = None) -> None:
         super().__init__(replica=replica)
-        wait_seconds = BUSY_RETRY_SECONDS if retry_after_seconds is None else retry_after_seconds
+        # How long the replica asks for no further call, if it says so.
+        self.cooldown_seconds = cooldown_seconds
+        wait_seconds = BUSY_RETRY_SECONDS if cooldown_seconds is None else cooldown_seconds
         self.retry_after_seconds = max(1, min(wait_seconds, RETRY_AFTER_SECONDS_MAX))
 
 
@@ -160,18 +143,27 @@ class NoReplica(BackendError):
     kind = Kind.UNAVAILABLE
     code = "service_unavailable"
     outcome = "no_replica"
-    was_sent = False
     may_have_been_billed = False
+    blames_replica = False
     retry_after_seconds = NO_REPLICA_RETRY_SECONDS
     template = "The model's backend is unavailable. Try again shortly."
     replica: str | None = None
 
 
 class BackendTimedOut(BackendError):
-    """The first event, the next one or the whole answer took longer than its timeout."""
+    """The whole answer took longer than its timeout. It may be long by right."""
 
     kind = Kind.DEADLINE
     code = "deadline_exceeded"
     outcome = "timed_out"
+    blames_replica = False
     should_retry = False
     template = "The backend did not answer in time. Ask for less, or try again later."
+
+
+class BackendSilent(BackendTimedOut):
+    """The first or the next event of an answer, or a whole one that has a bound, was not there."""
+
+    outcome = "silent"
+    blames_replica = True
+    is_silence = True

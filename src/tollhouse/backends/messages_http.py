@@ -8,7 +8,6 @@ from tollhouse.backends.errors import (
     BackendBroke,
     BackendBusy,
     BackendError,
-    BackendFailed,
     BackendMalformed,
     BackendUnauthorized,
 )
@@ -39,8 +38,8 @@ class MessagesBackend(OpenAiBackend):
         return self._answer(request, decode_message)
 
     def stream(self, request: UpstreamRequest) -> "MessagesStream":
-        """Return a stream. Entering it sends the request and waits for the head of the answer."""
-        call = UpstreamCall(self._config, self._transport, self._replicas, self._metrics)
+        """Return a stream. Entering it sends the request and waits for the first event."""
+        call = UpstreamCall(self._config, self._transport, self.replicas, self._metrics)
         return MessagesStream(self._config, call, request, self._event_headers)
 
 
@@ -57,14 +56,17 @@ class MessagesStream(OpenAiStream):
         headers: Headers,
     ) -> None:
         super().__init__(config, call, request, headers)
-        self._decoder = MessageStreamDecoder()
         self._has_event = False
+
+    def _restart(self) -> None:
+        super()._restart()
+        self._decoder = MessageStreamDecoder()
 
     def _extended(self, until_seconds: float) -> float:
         """Let every event count, also a ping: hidden thinking has no chunks, and takes long."""
         if not (self._has_event and self._has_begun):
             return until_seconds
-        return min(self._loop.time() + self._config.idle_seconds, self._until_seconds)
+        return min(self._loop.time() + self._config.idle_seconds, self._call.until_seconds)
 
     def _read(self, data: bytes) -> list[UpstreamChunk]:
         chunks: list[UpstreamChunk] = []
@@ -87,9 +89,7 @@ class MessagesStream(OpenAiStream):
     def _decoded(self, payload: bytes) -> list[UpstreamChunk]:
         chunks = self._decoder.decode(payload)
         self._has_event = True
-        if chunks and not self._has_begun:
-            self._has_begun = True
-            self._call.began()
+        self._has_begun = self._has_begun or bool(chunks)
         return chunks
 
     def _reported(self, kind: str) -> BackendError:
@@ -98,7 +98,8 @@ class MessagesStream(OpenAiStream):
             return BackendBroke(replica=self.replica)
         if kind in _BUSY:
             return BackendBusy(replica=self.replica)
-        failure = BackendUnauthorized if kind in _DENIED else BackendFailed
+        # The status was 200, so that it may be billed.
+        failure = BackendUnauthorized if kind in _DENIED else BackendMalformed
         return failure(replica=self.replica)
 
     def _read_end(self) -> list[UpstreamChunk]:

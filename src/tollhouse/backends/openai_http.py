@@ -29,8 +29,8 @@ class OpenAiBackend:
         self._config = config
         self._transport = transport
         self._metrics = BackendMetrics(config.name)
-        self._replicas = Replicas(config, clock, self._metrics)
-        self._health = HealthChecks(config, transport, self._replicas)
+        self.replicas = Replicas(config, clock, self._metrics)
+        self._health = HealthChecks(config, transport, self.replicas)
         self._json_headers = _headers(config, accept=_JSON)
         self._event_headers = _headers(config, accept=EVENTS)
 
@@ -43,13 +43,13 @@ class OpenAiBackend:
         await self._health.stop()
 
     @property
-    def is_ready(self) -> bool:
-        """Whether a call would find a replica now."""
-        return self._replicas.is_ready
+    def is_healthy(self) -> bool:
+        """Whether health checks let calls pass to any replica."""
+        return self.replicas.is_healthy
 
-    def take_retry(self) -> bool:
-        """Pay from the retry budget for a call elsewhere; return whether the budget covers it."""
-        return self._replicas.take_retry()
+    def is_ready(self, model: str) -> bool:
+        """Return whether a call for a model would find a replica now that is not ejected."""
+        return self.replicas.is_ready(model)
 
     def complete(
         self, request: UpstreamRequest
@@ -64,23 +64,31 @@ class OpenAiBackend:
     async def _answer(
         self, request: UpstreamRequest, decode: Callable[[bytes], T]
     ) -> tuple[T, str]:
-        call = UpstreamCall(self._config, self._transport, self._replicas, self._metrics)
-        seconds = self._config.total_seconds
-        try:
-            await call.open(request, self._json_headers, media_type=_JSON, seconds=seconds)
-            body = await call.read(bytes_max=ANSWER_BYTES_MAX)
+        call = UpstreamCall(self._config, self._transport, self.replicas, self._metrics)
+
+        async def read(until_seconds: float) -> T:
+            body = await call.read(until_seconds, bytes_max=ANSWER_BYTES_MAX)
             try:
-                answer = decode(body)
+                return decode(body)
             except Undecodable:
-                raise call.failed(BackendMalformed(replica=call.replica)) from None
+                raise BackendMalformed(replica=call.replica) from None
+
+        try:
+            answer = await call.begin(
+                request,
+                self._json_headers,
+                media_type=_JSON,
+                seconds=request.answer_seconds,
+                read=read,
+            )
             call.completed()
             return answer, call.replica
         finally:
             call.close()
 
     def stream(self, request: UpstreamRequest) -> OpenAiStream:
-        """Return a stream. Entering it sends the request and waits for the head of the answer."""
-        call = UpstreamCall(self._config, self._transport, self._replicas, self._metrics)
+        """Return a stream. Entering it sends the request and waits for the first event."""
+        call = UpstreamCall(self._config, self._transport, self.replicas, self._metrics)
         return OpenAiStream(self._config, call, request, self._event_headers)
 
 

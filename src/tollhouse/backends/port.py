@@ -29,16 +29,16 @@ class BackendPort(Protocol):
     """All replicas of one backend."""
 
     @property
-    def is_ready(self) -> bool:
-        """Whether a call would find a replica now."""
+    def is_healthy(self) -> bool:
+        """Whether health checks let calls pass to any replica."""
         ...
 
-    def take_retry(self) -> bool:
-        """Pay from the retry budget for a call elsewhere; return whether the budget covers it."""
+    def is_ready(self, model: str) -> bool:
+        """Return whether a call for a model would find a replica now that is not ejected."""
         ...
 
     def complete(self, request: UpstreamRequest) -> Awaitable[tuple[UpstreamCompletion, str]]:
-        """Return the whole answer and its replica. Retries elsewhere before an answer has begun."""
+        """Return the whole answer and its replica. Asks one replica after another."""
         ...
 
     async def fetch(self, request: UpstreamRequest, kind: type[T]) -> tuple[T, str]:
@@ -46,5 +46,5 @@ class BackendPort(Protocol):
         ...
 
     def stream(self, request: UpstreamRequest) -> AbstractAsyncContextManager[ChunkStream]:
-        """Return a stream. Entering it waits for the head of the answer, and retries until then."""
+        """Return a stream. Entering it asks one replica after another for its first event."""
         ...

@@ -1,4 +1,4 @@
-"""The replicas of one backend: which one a call goes to, circuit breakers and the retry budget.
+"""The replicas of one backend: which one a call goes to, and which ones are left out for a while.
 
 Each worker decides from its own calls and its own health checks. Nothing here does I/O.
 """
@@ -6,85 +6,25 @@ Each worker decides from its own calls and its own health checks. Nothing here d
 import logging
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from tollhouse.backends.errors import BackendBusy, BackendError, RetrySafety
-from tollhouse.backends.types import BackendConfig
+from tollhouse.backends.call_history import ALL_WELL, CallHistory, ReplicaUse
+from tollhouse.backends.errors import BackendBusy, BackendError, NoReplica
+from tollhouse.backends.types import BackendConfig, UpstreamRequest
 from tollhouse.base.clock import Clock
 from tollhouse.observability.metrics import BackendMetrics
 
 logger = logging.getLogger("tollhouse.backends")
 
-FAILURES_MAX = 5
-"""Failures in a row that open a breaker."""
-PAUSE_SECONDS = 5.0
-"""An open breaker lets one trial call pass in each pause, until one succeeds."""
 HEALTH_FAILURES_MAX = 2
 """Failed health checks in a row that make a replica unhealthy. One may be a pause of the engine."""
-ATTEMPTS_MAX = 3
 LOAD_FACTOR = 1.25
 """Affinity may load a replica up to this multiple of the mean load."""
-RETRY_COST = 10
-"""Calls that pay for one retry: at most a tenth of all calls are retried (OQ-244), ..."""
-RETRIES_SAVED_MAX = 10
-"""... plus this many that quiet times have saved."""
-_SAVED_MAX = RETRY_COST * RETRIES_SAVED_MAX
+BY_HAND = "by hand"
 _NUMBER_BYTES = 8
 _NUMBER_MASK = 2 ** (8 * _NUMBER_BYTES) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Breaker:
-    """A circuit breaker. It is closed while fewer than `FAILURES_MAX` calls in a row failed."""
-
-    failures: int = 0
-    closed_from_seconds: float = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether only trial calls pass."""
-        return self.failures >= FAILURES_MAX
-
-    def allows(self, now_seconds: float) -> bool:
-        """Return whether a call may pass now."""
-        return self.failures < FAILURES_MAX or now_seconds >= self.closed_from_seconds
-
-    def after_call_began(self, now_seconds: float) -> "Breaker":
-        """Return the breaker after a call passed. A trial call blocks others for one pause."""
-        return Breaker(self.failures, now_seconds + PAUSE_SECONDS) if self.is_open else self
-
-    def after_success(self) -> "Breaker":
-        """Return the breaker after a call succeeded."""
-        return CLOSED
-
-    def after_failure(self, now_seconds: float) -> "Breaker":
-        """Return the breaker after one more failure."""
-        return Breaker(self.failures + 1, now_seconds + PAUSE_SECONDS)
-
-
-CLOSED = Breaker()
-
-
-@dataclass(slots=True)
-class RetryBudget:
-    """Keeps retries below a tenth of all calls, so that an outage does not multiply the load."""
-
-    saved: int = _SAVED_MAX
-
-    def earn(self) -> None:
-        """Count one call."""
-        if self.saved < _SAVED_MAX:
-            self.saved += 1
-
-    def spend(self) -> bool:
-        """Pay for one retry. Returns whether the budget covers it."""
-        if self.saved < RETRY_COST:
-            return False
-        self.saved -= RETRY_COST
-        return True
 
 
 class ReplicaLoad(Protocol):
@@ -127,11 +67,13 @@ def choose(
     )
 
 
-def may_retry(failure: BackendError, *, attempts: int, bills_without_answer: bool) -> bool:
-    """Return whether another attempt may help and cannot be billed twice."""
-    if attempts >= ATTEMPTS_MAX or failure.retry_safety is RetrySafety.NEVER:
-        return False
-    return not (bills_without_answer and failure.was_sent)
+def may_move(failure: BackendError, *, bills_without_answer: bool) -> bool:
+    """Return whether another replica or model may answer, if the caller has received nothing.
+
+    A request that is refused as invalid is the caller's mistake, and a call that may be billed is
+    not made twice.
+    """
+    return failure.may_move and not (bills_without_answer and failure.may_have_been_billed)
 
 
 def _number(data: bytes) -> int:
@@ -139,9 +81,21 @@ def _number(data: bytes) -> int:
 
 
 class Replica:
-    """One base URL of a backend, its name, and what this worker knows about it."""
+    """One base URL of a backend, its name, and what this worker knows about it.
 
-    __slots__ = ("breaker", "health_failures", "host_url", "in_flight", "name", "number", "url")
+    `histories` has the models for which calls have failed lately.
+    """
+
+    __slots__ = (
+        "health_failures",
+        "histories",
+        "host_url",
+        "in_flight",
+        "is_ejected",
+        "name",
+        "number",
+        "url",
+    )
 
     def __init__(self, url: str, name: str) -> None:
         parts = urlsplit(url)
@@ -150,13 +104,29 @@ class Replica:
         self.host_url = f"{parts.scheme}://{parts.netloc}"
         self.number = replica_number(self.url)
         self.in_flight = 0
-        self.breaker = CLOSED
+        self.histories: dict[str, CallHistory] = {}
         self.health_failures = 0
+        self.is_ejected = False
 
     @property
     def is_healthy(self) -> bool:
         """Whether health checks let calls pass. True before the first check."""
         return self.health_failures < HEALTH_FAILURES_MAX
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither health checks nor the operator keep calls off."""
+        return self.health_failures < HEALTH_FAILURES_MAX and not self.is_ejected
+
+    @property
+    def state(self) -> ReplicaUse:
+        """Return the worst that is known of the replica, for any model."""
+        if self.is_ejected:
+            return ReplicaUse.EJECTED
+        if not self.is_healthy:
+            return ReplicaUse.UNHEALTHY
+        states = {history.state for history in self.histories.values()}
+        return max(states, key=list(ReplicaUse).index, default=ReplicaUse.IN_USE)
 
 
 class Replicas:
@@ -167,78 +137,96 @@ class Replicas:
         self._clock = clock
         self._metrics = metrics
         self._in_flight = 0
-        self._budget = RetryBudget()
         self.all = [
             Replica(url, name)
             for url, name in zip(config.replicas, config.replica_names, strict=True)
         ]
         metrics.read_in_flight_from(lambda: self._in_flight)
+        self._count_states()
+
+    def is_ready(self, model: str) -> bool:
+        """Return whether a call for a model would find a replica now that is not ejected."""
+        for replica in self.all:
+            if replica.is_open and model not in replica.histories:
+                return True
+        return bool(self._allowed(self.all, model, is_bounded=True))
 
     @property
-    def is_ready(self) -> bool:
-        """Whether a call would find a replica now."""
-        for replica in self.all:
-            if replica.breaker is CLOSED and replica.health_failures < HEALTH_FAILURES_MAX:
-                return True
-        return bool(self._candidates(()))
+    def is_healthy(self) -> bool:
+        """Whether health checks and the operator let calls pass to any replica."""
+        return any(replica.is_open for replica in self.all)
 
-    def acquire(self, affinity: bytes | None) -> Replica | None:
-        """Count a call and return its replica, or None if no replica is available.
+    def acquire(
+        self, request: UpstreamRequest, *, is_bounded: bool, tried: Sequence[Replica] = ()
+    ) -> Replica:
+        """Count an attempt and return its replica, which the caller must release.
 
-        The caller must release the replica. Raises `BackendBusy` at the bound on connections.
+        Raises `BackendBusy` at the bound on connections or while all replicas cool down, and
+        `NoReplica`. Where no other model could answer, replicas are called that are ejected.
         """
-        self._budget.earn()
-        return self._acquire(affinity, self._candidates(()))
-
-    def acquire_next(
-        self, affinity: bytes | None, failure: BackendError, tried: Sequence[Replica]
-    ) -> Replica | None:
-        """Return the replica for another attempt after `failure`, or None if there shall be none.
-
-        The caller must release the replica. Raises `BackendBusy` at the bound on connections.
-        """
-        bills_without_answer = self._config.bills_without_answer
-        if not may_retry(failure, attempts=len(tried), bills_without_answer=bills_without_answer):
-            return None
-        candidates = self._candidates(tried)
-        if not candidates and failure.retry_safety is RetrySafety.ANYWHERE:
-            candidates = self._candidates(())
-        replica = self._acquire(affinity, candidates)
-        if replica is None:
-            return None
-        if not self.take_retry():
-            self.release(replica)
-            return None
-        return replica
-
-    def take_retry(self) -> bool:
-        """Pay for one retry, here or at another backend, and count it if the budget covers it."""
-        is_covered = self._budget.spend()
-        if is_covered:
-            self._metrics.retried()
-        return is_covered
-
-    def _acquire(self, affinity: bytes | None, candidates: Sequence[Replica]) -> Replica | None:
         if self._in_flight >= self._config.connections_max:
             raise BackendBusy(replica=None)
+        healthy = [each for each in self.all if each.is_open and each not in tried]
+        candidates = self._allowed(healthy, request.model, is_bounded=is_bounded)
+        if not candidates and request.is_last_candidate:
+            candidates = self._not_cooling(healthy, request.model)
         if not candidates:
-            return None
-        replica = choose(candidates, affinity, draw=random.choice)
-        if replica.breaker is not CLOSED:
-            replica.breaker = replica.breaker.after_call_began(self._clock.monotonic_seconds())
+            raise NoReplica
+        replica = choose(candidates, request.affinity, draw=random.choice)
+        if (history := replica.histories.get(request.model)) is not None:
+            began = history.after_call_began(self._clock.monotonic_seconds())
+            replica.histories[request.model] = began
         replica.in_flight += 1
         self._in_flight += 1
         return replica
 
-    def _candidates(self, tried: Sequence[Replica]) -> list[Replica]:
-        """Return the replicas that are healthy, not blocked by a breaker, and not tried yet."""
+    def acquire_next(
+        self,
+        request: UpstreamRequest,
+        failure: BackendError,
+        *,
+        is_bounded: bool,
+        tried: Sequence[Replica],
+    ) -> Replica | None:
+        """Return a replica that was not tried yet, or None if `failure` is the last word."""
+        if not may_move(failure, bills_without_answer=self._config.bills_without_answer):
+            return None
+        if request.may_move is not None and not request.may_move():
+            return None
+        try:
+            replica = self.acquire(request, is_bounded=is_bounded, tried=tried)
+        except BackendError:
+            return None
+        self._metrics.retried()
+        return replica
+
+    def _allowed(
+        self, replicas: Sequence[Replica], model: str, *, is_bounded: bool
+    ) -> list[Replica]:
+        """Return the replicas that are healthy and not ejected for a model, or due for a trial."""
         now_seconds = self._clock.monotonic_seconds()
         return [
-            replica
-            for replica in self.all
-            if replica.health_failures < HEALTH_FAILURES_MAX
-            and (replica.breaker is CLOSED or replica.breaker.allows(now_seconds))
-            and replica not in tried
+            each
+            for each in replicas
+            if each.is_open
+            and (
+                (history := each.histories.get(model)) is None
+                or history.allows(now_seconds, is_bounded=is_bounded)
+            )
+        ]
+
+    def _not_cooling(self, replicas: Sequence[Replica], model: str) -> list[Replica]:
+        """Return the replicas that did not ask for a pause. Raises `BackendBusy` if all did."""
+        histories = [each.histories.get(model, ALL_WELL) for each in replicas]
+        cooling = [each for each in histories if each.state is ReplicaUse.COOLING]
+        if replicas and len(cooling) == len(replicas):
+            wait_seconds = min(each.trial_at_seconds for each in cooling)
+            wait_seconds -= self._clock.monotonic_seconds()
+            raise BackendBusy(replica=None, cooldown_seconds=-int(-wait_seconds // 1))
+        return [
+            each
+            for each, history in zip(replicas, histories, strict=True)
+            if history.state is not ReplicaUse.COOLING
         ]
 
     def release(self, replica: Replica) -> None:
@@ -246,23 +234,24 @@ class Replicas:
         replica.in_flight -= 1
         self._in_flight -= 1
 
-    def record_success(self, replica: Replica) -> None:
-        """Close the breaker: the replica has answered."""
-        if replica.breaker is CLOSED:
+    def record_success(self, replica: Replica, model: str) -> None:
+        """Count a call that the replica has begun to answer."""
+        history = replica.histories.get(model)
+        if history is None:
             return
-        was_open = replica.breaker.is_open
-        replica.breaker = CLOSED
-        if was_open:
-            logger.info("replica_breaker_closed", extra=self._names(replica))
-            self._count_avoided()
+        after = history.after_success()
+        if after is ALL_WELL:
+            del replica.histories[model]
+        else:
+            replica.histories[model] = after
+        self._note(replica, model, history, after)
 
-    def record_failure(self, replica: Replica) -> None:
-        """Count a failure that the replica caused, and open its breaker if they are too many."""
-        was_open = replica.breaker.is_open
-        replica.breaker = replica.breaker.after_failure(self._clock.monotonic_seconds())
-        if replica.breaker.is_open and not was_open:
-            logger.warning("replica_breaker_opened", extra=self._names(replica))
-            self._count_avoided()
+    def record_failure(self, replica: Replica, model: str, failure: BackendError) -> None:
+        """Count a failure that the replica is to blame for, and eject it if they are too many."""
+        history = replica.histories.get(model, ALL_WELL)
+        after = history.after_failure(failure, self._clock.monotonic_seconds())
+        replica.histories[model] = after
+        self._note(replica, model, history, after)
 
     def record_health(self, replica: Replica, *, is_well: bool) -> None:
         """Count the result of a health check."""
@@ -272,13 +261,36 @@ class Replicas:
             event = "replica_healthy" if is_well else "replica_unhealthy"
             level = logging.INFO if is_well else logging.WARNING
             logger.log(level, event, extra=self._names(replica))
-            self._count_avoided()
+            self._count_states()
 
-    def _count_avoided(self) -> None:
-        self._metrics.replicas_avoided(
-            unhealthy=sum(not replica.is_healthy for replica in self.all),
-            breakers_open=sum(replica.breaker.is_open for replica in self.all),
+    def obey(self, name: str, *, is_ejected: bool) -> None:
+        """Leave a replica out by the operator's order, or forget all failures that it had."""
+        for replica in self.all:
+            if replica.name == name:
+                replica.is_ejected = is_ejected
+                if not is_ejected:
+                    replica.histories.clear()
+                event = "replica_ejected" if is_ejected else "replica_returned"
+                logger.info(event, extra={**self._names(replica), "reason": BY_HAND})
+        self._count_states()
+
+    def _note(self, replica: Replica, model: str, before: CallHistory, after: CallHistory) -> None:
+        """Log a change of state, and count it."""
+        if after.state is before.state:
+            return
+        is_well = after.state is ReplicaUse.IN_USE
+        logger.log(
+            logging.INFO if is_well else logging.WARNING,
+            "replica_returned" if is_well else "replica_ejected",
+            extra={**self._names(replica), "model": model, "reason": after.why or None},
         )
+        self._count_states()
+
+    def _count_states(self) -> None:
+        states = [replica.state for replica in self.all]
+        for state in ReplicaUse:
+            if state is not ReplicaUse.IN_USE:
+                self._metrics.replicas_avoided(state, states.count(state))
 
     def _names(self, replica: Replica) -> dict[str, str]:
         return {"backend": self._config.name, "replica": replica.url}

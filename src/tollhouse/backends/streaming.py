@@ -26,14 +26,13 @@ class OpenAiStream:
         "_events",
         "_failure",
         "_finished",
-        "_first_until_seconds",
+        "_first",
         "_has_begun",
         "_headers",
         "_is_done",
         "_loop",
         "_request",
         "_returned_at_seconds",
-        "_until_seconds",
     )
 
     def __init__(
@@ -47,13 +46,14 @@ class OpenAiStream:
         self._call = call
         self._request: UpstreamRequest | None = request
         self._headers = headers
-        self._events = EventDecoder()
         self._loop = asyncio.get_running_loop()
-        now_seconds = self._loop.time()
-        self._until_seconds = now_seconds + config.total_seconds
-        first_seconds = min(config.first_event_seconds, config.total_seconds)
-        self._first_until_seconds = now_seconds + first_seconds
-        self._returned_at_seconds = now_seconds
+        self._returned_at_seconds = self._loop.time()
+        self._first: Sequence[UpstreamChunk] | None = None
+        self._restart()
+
+    def _restart(self) -> None:
+        """Expect the answer of another replica."""
+        self._events = EventDecoder()
         self._begun: set[int] = set()
         self._finished: set[int] = set()
         self._failure: BackendError | None = None
@@ -61,16 +61,31 @@ class OpenAiStream:
         self._is_done = False
 
     async def __aenter__(self) -> Self:
-        seconds = min(self._config.first_event_seconds, self._config.total_seconds)
         assert self._request is not None, "a stream is opened once"
         # The request is not kept: its body may be large, and a stream takes long.
         request, self._request = self._request, None
+        seconds = request.first_event_seconds or self._config.first_event_seconds
         try:
-            await self._call.open(request, self._headers, media_type=EVENTS, seconds=seconds)
+            self._first = await self._call.begin(
+                request, self._headers, media_type=EVENTS, seconds=seconds, read=self._read_first
+            )
         except BaseException:
             self._call.close()
             raise
+        self._returned_at_seconds = self._loop.time()
         return self
+
+    async def _read_first(self, until_seconds: float) -> Sequence[UpstreamChunk]:
+        """Return the first chunks of a replica's answer. Keeps a failure behind them for later."""
+        self._restart()
+        while not self._is_done:
+            if self._failure is not None:
+                raise self._failure
+            data = await self._call.next_bytes(until_seconds)
+            if chunks := self._read(data) if data else self._read_end():
+                return chunks
+            until_seconds = self._extended(until_seconds)
+        raise BackendBroke(replica=self.replica)
 
     async def __aexit__(
         self,
@@ -87,6 +102,9 @@ class OpenAiStream:
 
     async def next(self) -> Sequence[UpstreamChunk]:
         """Return the chunks that arrived together; none when the answer is complete."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
         until_seconds = self._wait_until()
         try:
             while not self._is_done:
@@ -107,12 +125,9 @@ class OpenAiStream:
 
         The time in which the caller read the last chunks does not count.
         """
-        if not self._has_begun:
-            return self._first_until_seconds
         now_seconds = self._loop.time()
-        self._until_seconds += now_seconds - self._returned_at_seconds
-        idle_until_seconds = now_seconds + self._config.idle_seconds
-        return min(idle_until_seconds, self._until_seconds)
+        self._call.extend(now_seconds - self._returned_at_seconds)
+        return min(now_seconds + self._config.idle_seconds, self._call.until_seconds)
 
     def _extended(self, until_seconds: float) -> float:
         """Return when the engine counts as idle, after bytes without a chunk, such as comments."""
@@ -140,9 +155,7 @@ class OpenAiStream:
             self._begun.add(choice.index)
             if choice.finish_reason is not None:
                 self._finished.add(choice.index)
-        if not self._has_begun:
-            self._has_begun = True
-            self._call.began()
+        self._has_begun = True
         return chunk
 
     def _read_end(self) -> list[UpstreamChunk]:

@@ -4,15 +4,17 @@ Answers are decoded leniently: unknown fields are dropped, so that only fields o
 leave the gateway.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from tollhouse.base.attempts import Attempt
 from tollhouse.base.dialects import Dialect
 
 TOKENS_MAX = 2**31 - 1
+FIRST_EVENT_SECONDS = 120.0
 
 FreeObject = dict[str, Any]
 TokenCount = Annotated[int, Meta(ge=0, le=TOKENS_MAX)]
@@ -35,7 +37,7 @@ class BackendConfig:
     bills_without_answer: bool = False
     connections_max: int = 1_000
     connect_seconds: float = 5.0
-    first_event_seconds: float = 120.0
+    first_event_seconds: float = FIRST_EVENT_SECONDS
     idle_seconds: float = 60.0
     total_seconds: float = 580.0
 
@@ -43,16 +45,28 @@ class BackendConfig:
 class UpstreamRequest(Struct, frozen=True, kw_only=True):
     """A request that any replica of its backend can answer.
 
-    `path` continues the replica's base URL, or its host if `is_at_host`. Requests of equal
-    `affinity` go to the same replica if it is not overloaded. `traceparent` is a header, if spans
-    are exported.
+    `path` continues the replica's base URL, or its host if `is_at_host`. `model` is the backend's
+    own name of the model, empty for what is no generation. Requests of equal `affinity` go to the
+    same replica if it is not overloaded. `traceparent` is a header, if spans are exported.
+    `may_move` says whether another replica may be called after a failure. `is_last_candidate`: no
+    other model could answer, so that replicas are called that are ejected. `attempts` of earlier
+    calls are continued, under the name of `candidate`.
     """
 
     path: str
     body: bytes
+    model: str = ""
     affinity: bytes | None = None
     is_at_host: bool = False
     traceparent: str | None = None
+    first_event_seconds: float | None = None
+    """How long to wait for the first event of a stream, if not as long as for others."""
+    answer_seconds: float | None = None
+    """How long to wait for a whole answer before another replica or model is asked."""
+    is_last_candidate: bool = True
+    may_move: Callable[[], bool] | None = None
+    candidate: str = ""
+    attempts: list[Attempt] | None = None
 
 
 class MessageHints(Struct, frozen=True, kw_only=True):

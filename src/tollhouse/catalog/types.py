@@ -106,7 +106,7 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     counts_exactly: bool = False
     connections_max: PositiveInt = 1_000
     connect_seconds: Seconds = 5.0
-    first_event_seconds: Seconds = 120.0
+    first_event_seconds: Seconds | None = None
     idle_seconds: Seconds = 60.0
     total_seconds: Seconds = 580.0
 
@@ -138,7 +138,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `drops_unsupported_tools`: tools that only a provider can run, such as a web search, are left
     out instead of refused if the model lacks them (OQ-216). `aliases` are further names in
     requests. `fallbacks` are IDs of models that are tried in this order if the backend fails before
-    an answer has begun (OQ-226).
+    an answer has begun (OQ-226). `first_event_seconds` bounds the wait for the first event of a
+    stream, and `answer_seconds` that for a whole answer, before another replica or model is asked.
     """
 
     backend: str
@@ -147,6 +148,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_output_length: PositiveInt
     default_output_tokens: PositiveInt | None = None
     drops_unsupported_tools: bool = False
+    first_event_seconds: Seconds | None = None
+    answer_seconds: Seconds | None = None
     aliases: Annotated[tuple[Text, ...], Meta(max_length=ALIASES_MAX)] = ()
     fallbacks: Annotated[tuple[Text, ...], Meta(max_length=FALLBACKS_MAX)] = ()
     tokenizer: TokenizerFamilyName | None = None

@@ -92,6 +92,10 @@ COMMANDS: Final = {
         "archive.exports:command",
         "Write costs in the FOCUS format, and days of costs and records as Parquet.",
     ),
+    "backends": Entry(
+        "models.backends:command",
+        "List the replicas of all backends, leave one out, and return it.",
+    ),
     "models": Entry(
         "models.commands:command", "Import models, backends and prices from another gateway."
     ),

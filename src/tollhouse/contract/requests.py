@@ -114,6 +114,17 @@ class RequestEvaluation(Struct, frozen=True, kw_only=True):
     decisions: list[RequestDecision]
 
 
+class RequestAttempt(Struct, frozen=True, kw_only=True):
+    """One call of a backend. `replica` is null if none could be called."""
+
+    mark: ClassVar[Meta] = extension("OQ-173")
+
+    model: str
+    replica: str | None
+    outcome: str
+    ms: float
+
+
 class RequestRecord(Struct, frozen=True, kw_only=True):
     """One finished request. `status` is 499 if the caller disconnected; `cost` is null if unknown.
 
@@ -121,7 +132,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     `blocked_by` lists the policies that refused the request or withheld its answer. `error_param`
     is the parameter that the error names, shortened. `model` is the model that answered, and
     `requested_model` what the caller named, if that was an alias or another model. `dropped_tools`
-    are the types of the tools that the model does not have and that were left out.
+    are the types of the tools that the model does not have and that were left out. `attempts` are
+    all calls of backends in their order, if there were several.
     """
 
     mark: ClassVar[Meta] = extension("OQ-173")
@@ -138,6 +150,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     model: str | None
     requested_model: str | None
     dropped_tools: list[str]
+    attempts: list[RequestAttempt]
     backend: str | None
     replica: str | None
     stream: bool

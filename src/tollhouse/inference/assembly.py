@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from tollhouse.backends.messages_http import MessagesBackend
 from tollhouse.backends.openai_http import OpenAiBackend
+from tollhouse.backends.oversight import EXCHANGE_EVERY_SECONDS, ReplicaOversight
 from tollhouse.backends.transport import Transport
-from tollhouse.backends.types import BackendConfig
+from tollhouse.backends.types import FIRST_EVENT_SECONDS, BackendConfig
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
-from tollhouse.base.ids import RequestId
+from tollhouse.base.ids import InstanceId, RequestId
 from tollhouse.base.rates import OrganizationRate
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Backend, Catalog
@@ -69,6 +70,7 @@ class Inference:
         policy_snapshots: PolicySnapshots,
         render_error: Callable[[GatewayError, RequestId, ErrorShape], ErrorBody],
     ) -> None:
+        self._clock = clock
         self._transport = Transport()
         self._backends = {
             name: _port(backend_config(name, backend), self._transport, clock)
@@ -113,6 +115,12 @@ class Inference:
         if self._evaluator is not None:
             tasks.start("judge-preparation", self._evaluator.prepare())
 
+    def oversee(self, database: Database, instance_id: InstanceId, tasks: Tasks) -> None:
+        """Report the replicas that are left out, and obey the operator's orders."""
+        replicas = {name: backend.replicas for name, backend in self._backends.items()}
+        overseen = ReplicaOversight(database, self._clock, instance_id, replicas)
+        tasks.repeat("replicas", overseen.exchange, EXCHANGE_EVERY_SECONDS)
+
     async def stop_health_checks(self) -> None:
         """Stop the health checks; calls in flight go on."""
         for backend in self._backends.values():
@@ -147,7 +155,7 @@ def backend_config(name: str, backend: Backend) -> BackendConfig:
         bills_without_answer=backend.bills_without_answer,
         connections_max=backend.connections_max,
         connect_seconds=backend.connect_seconds,
-        first_event_seconds=backend.first_event_seconds,
+        first_event_seconds=backend.first_event_seconds or FIRST_EVENT_SECONDS,
         idle_seconds=backend.idle_seconds,
         total_seconds=backend.total_seconds,
     )

@@ -19,7 +19,8 @@ class InferenceCall(Struct, frozen=True, kw_only=True):
 
     `recheck` authenticates the customer again, if the body took long to arrive. `charge_cpu` is
     told the CPU seconds that a large request took before its first wait; None for a small one.
-    `end_pending` is called when the request is admitted.
+    `end_pending` is called when the request is admitted. `has_left` says whether the caller has
+    disconnected.
     """
 
     request_id: RequestId
@@ -32,6 +33,7 @@ class InferenceCall(Struct, frozen=True, kw_only=True):
     recheck: Callable[[], Awaitable[Customer]]
     charge_cpu: Callable[[float], None] | None
     end_pending: Callable[[], None]
+    has_left: Callable[[], bool]
 
 
 class WholeAnswer(Struct, frozen=True, kw_only=True):

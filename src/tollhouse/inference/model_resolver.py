@@ -24,6 +24,8 @@ from tollhouse.observability import bound_metrics
 
 DECISIONS_KEPT_MAX = 10_000
 """Customers and models for which it is kept that the customer may use the model."""
+FIRST_EVENT_SECONDS_BESIDE_FALLBACKS = 8.0
+"""How long a stream may have no event where a fallback can answer, unless the catalog says."""
 _FAMILIES = {
     "bytes": TokenizerFamily.BYTES,
     "nfc": TokenizerFamily.NFC,
@@ -48,8 +50,15 @@ class ResolvedModel:
     path: str
     """The path of a chat, which continues the URL of a replica."""
     longest_call: timedelta
+    first_event_seconds: float | None
+    """How long a stream may have no event, or None for the backend's own time."""
     encode: Callable[[ChatRequest, Forwarding], bytes]
     """Encodes requests in the dialect of the backend."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call would find a replica now that is not ejected."""
+        return self.port.is_ready(self.upstream_model)
 
 
 class ModelResolver:
@@ -87,23 +96,25 @@ class ModelResolver:
         Raises if the customer may not use it, or if its backend is not ready.
         """
         resolved = self._usable(name, customer)[0]
-        if not resolved.port.is_ready:
+        if not resolved.port.is_healthy:
             raise ModelNotReady
         return resolved
 
     def candidates(self, name: str, customer: Customer) -> Sequence[ResolvedModel]:
         """Return the models that may answer, in order: the named one and its fallbacks.
 
-        Those that the customer may not use or whose backend is not ready are left out. Raises if
-        the customer may not use the named one, or if none is left.
+        Those that the customer may not use are left out, and those that are not ready, unless none
+        is: then all that health checks let calls pass to. Raises if the customer may not use the
+        named one, or if none is left.
         """
         usable = self._usable(name, customer)
-        if len(usable) == 1 and usable[0].port.is_ready:
+        if len(usable) == 1 and usable[0].is_ready:
             return usable
-        ready = [resolved for resolved in usable if resolved.port.is_ready]
-        if not ready:
+        found = [resolved for resolved in usable if resolved.is_ready]
+        found = found or [resolved for resolved in usable if resolved.port.is_healthy]
+        if not found:
             raise ModelNotReady
-        return ready
+        return found
 
     def id_of(self, name: str) -> str:
         """Return the ID of the model that a request names by its ID or an alias."""
@@ -152,9 +163,14 @@ class ModelResolver:
         """Take bytes from the free counting quota; return False if it is used up."""
         return not self._counted_bytes.acquire(organization_id, size_bytes)
 
+    def is_model_ready(self, model_id: str) -> bool:
+        """Return whether a call for a model would find a replica now."""
+        return self._models[model_id].is_ready
+
     def is_backend_ready(self, name: str) -> bool:
-        """Whether any replica of the backend is healthy."""
-        return self._ports[name].is_ready
+        """Return whether a replica is healthy, and is not ejected for all models of the backend."""
+        own = [each for each in self._models.values() if each.model.backend == name]
+        return self._ports[name].is_healthy and (not own or any(each.is_ready for each in own))
 
 
 def price_list(catalog: Catalog) -> dict[str, dict[str, str]]:
@@ -193,8 +209,15 @@ def _resolved(
         upstream_model=upstream_model,
         path=chat_path(backend.dialect, upstream_model, api_version=backend.api_version),
         longest_call=timedelta(seconds=backend.total_seconds),
+        first_event_seconds=_first_event_seconds(model, backend),
         encode=encode_messages if backend.dialect == "anthropic" else encode,
     )
+
+
+def _first_event_seconds(model: Model, backend: Backend) -> float | None:
+    if model.first_event_seconds is not None or backend.first_event_seconds is not None:
+        return model.first_event_seconds
+    return FIRST_EVENT_SECONDS_BESIDE_FALLBACKS if model.fallbacks else None
 
 
 def _prices(model: Model) -> Prices:

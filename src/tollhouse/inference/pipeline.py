@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from tollhouse.backends.errors import BackendError, BackendRejected
+from tollhouse.backends.replicas import may_move
 from tollhouse.backends.types import UpstreamCompletion
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError
@@ -32,7 +33,6 @@ from tollhouse.inference.prepared_request import (
     PreparedRequest,
     candidates_of,
     charge_cpu_time,
-    may_fall_back,
     translated_request,
 )
 from tollhouse.inference.request_hold import RequestHold
@@ -88,8 +88,7 @@ class Pipeline:
         Raises only before the first byte of the answer is sent. The hold takes the permit over
         when it is committed; until then the permit belongs to the caller of this function.
         """
-        prepared = await self._prepare(call)
-        request_hold = await self._reserve(prepared)
+        prepared, request_hold = await self._reserve(await self._prepare(call))
         await self._evaluate_request(prepared, request_hold)
         if prepared.candidate.request.stream:
             return await self._stream(prepared, request_hold)
@@ -156,14 +155,14 @@ class Pipeline:
 
     # Credit
 
-    async def _reserve(self, prepared: PreparedRequest) -> RequestHold:
-        """Hold credit for the bound by bytes or, if that does not fit, for the exact prompt."""
+    async def _reserve(self, prepared: PreparedRequest) -> tuple[PreparedRequest, RequestHold]:
+        """Hold credit by bytes or else for the exact prompt, and return what the hold covers."""
         prepared.call.trace.queued_seconds = self._clock.monotonic_seconds()
         try:
-            return await self._commit_hold(prepared)
+            return prepared, await self._commit_hold(prepared)
         except Uncovered as refusal:
             if (affordable := prepared.within(refusal.available)) is not None:
-                return await self._commit_hold(affordable)
+                return affordable, await self._commit_hold(affordable)
             # No backend receives a request in any form before its request policies have passed.
             if prepared.evaluation is not None and prepared.evaluation.guards_request:
                 raise
@@ -176,7 +175,8 @@ class Pipeline:
             )
             if bound is None:
                 raise
-        return await self._commit_hold(prepared.with_exact_bound(bound))
+        exact = prepared.with_exact_bound(bound)
+        return exact, await self._commit_hold(exact)
 
     async def _commit_hold(self, prepared: PreparedRequest) -> RequestHold:
         """Commit a hold. It takes over the permit, and releases it when it is resolved."""
@@ -276,8 +276,9 @@ class Pipeline:
     ) -> tuple[UpstreamCompletion, str]:
         """Return the answer of the first candidate that gives one, and its replica."""
         while True:
+            request = prepared.upstream(partial(self._may_call, prepared, request_hold))
             try:
-                return await prepared.candidate.resolved.port.complete(prepared.upstream_request)
+                return await prepared.candidate.resolved.port.complete(request)
             except BackendError as failure:
                 following = self._fallback(prepared, request_hold, failure)
                 if following is None:
@@ -289,9 +290,9 @@ class Pipeline:
     ) -> PreparedRequest | None:
         """Return the request for the next candidate, or None if `failure` is the last word."""
         bills = prepared.candidate.resolved.backend.bills_without_answer
-        if not prepared.fallbacks or not may_fall_back(failure, bills_without_answer=bills):
+        if not prepared.fallbacks or not may_move(failure, bills_without_answer=bills):
             return None
-        if not prepared.candidate.resolved.port.take_retry():
+        if not self._may_call(prepared, request_hold):
             return None
         candidate, *others = prepared.fallbacks
         following = replace(
@@ -305,6 +306,11 @@ class Pipeline:
         request_hold.switch(candidate.resolved, following.new_meter())
         following.name_model()
         return following
+
+    def _may_call(self, prepared: PreparedRequest, request_hold: RequestHold) -> bool:
+        """Return whether a further call may begin: its hold is open, and its caller is there."""
+        is_open = self._clock.now() < request_hold.hold.deadline_at
+        return is_open and not prepared.call.has_left()
 
     def _requested_part(
         self,
@@ -368,7 +374,7 @@ class Pipeline:
     ) -> UpstreamStream:
         return UpstreamStream(
             prepared.candidate.resolved.port,
-            prepared.upstream_request,
+            prepared.upstream(partial(self._may_call, prepared, request_hold)),
             request_hold.meter,
             completions=prepared.candidate.request.n or 1,
             before_call=partial(self._require_time, request_hold),
@@ -381,8 +387,7 @@ class Pipeline:
 
         def following(failure: BackendError) -> UpstreamStream | None:
             nonlocal prepared
-            found = self._fallback(prepared, request_hold, failure)
-            if found is None:
+            if (found := self._fallback(prepared, request_hold, failure)) is None:
                 return None
             prepared = found
             return self._upstream_stream(prepared, request_hold)

@@ -8,7 +8,6 @@ from typing import ParamSpec, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollhouse.backends.errors import BackendError, BackendRejected
 from tollhouse.backends.types import MessageHints, UpstreamRequest
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.base.money import PicoUsd
@@ -119,6 +118,16 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
             ),
         )
 
+    def upstream(self, may_move: Callable[[], bool]) -> UpstreamRequest:
+        """Return the request for the present candidate, with what bounds further attempts."""
+        return replace(
+            self.upstream_request,
+            is_last_candidate=not self.fallbacks,
+            may_move=may_move,
+            candidate=self.candidate.resolved.id,
+            attempts=self.call.trace.attempts,
+        )
+
     def name_model(self) -> None:
         """Tell the encoder and the record of the request which model answers."""
         resolved, trace = self.candidate.resolved, self.call.trace
@@ -195,17 +204,6 @@ def _checked_fallbacks(
             yield checked(translated, resolved)
         except (InvalidRequest, UnsupportedOption):
             continue
-
-
-def may_fall_back(failure: BackendError, *, bills_without_answer: bool) -> bool:
-    """Return whether another model may answer after `failure`, before which nothing was sent.
-
-    A request that one backend refuses as invalid is the caller's mistake, and a call that may be
-    billed is not made twice.
-    """
-    if isinstance(failure, BackendRejected):
-        return False
-    return not (bills_without_answer and failure.may_have_been_billed)
 
 
 def charge_cpu_time(

@@ -8,10 +8,11 @@ that disconnects early ends long before the backend reports the usage.
 from collections.abc import Callable
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tollhouse.activity.types import FailureSource, RequestRecord
 from tollhouse.backends.errors import BackendError, BackendRejected
+from tollhouse.base.attempts import Attempt
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
@@ -58,6 +59,7 @@ class RequestTrace(Struct, kw_only=True):
     dropped_tools: tuple[str, ...] = ()
     attribution: tuple[tuple[str, str], ...] = ()
     failure: GatewayError | None = None
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
     output_tokens: int | None = None
@@ -179,6 +181,8 @@ class RequestTrace(Struct, kw_only=True):
             total_ms=(ended_seconds - self.started_seconds) * _MS,
             requested_model=self.requested_model,
             dropped_tools=self.dropped_tools,
+            # Of a single one the record itself tells.
+            attempts=tuple(self.attempts) if len(self.attempts) > 1 else (),
             attribution=self.attribution,
             trace_context=self.context,
         )

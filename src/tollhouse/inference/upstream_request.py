@@ -50,6 +50,9 @@ class UpstreamRequestBuilder:
         return UpstreamRequest(
             path=resolved.path,
             body=resolved.encode(request, _forwarding(candidate, tenant)),
+            model=resolved.upstream_model,
+            first_event_seconds=resolved.first_event_seconds,
+            answer_seconds=resolved.model.answer_seconds,
             affinity=_hashed(tenant.key, hint, b"affinity") if hint else None,
             traceparent=None if context is None else context.traceparent,
         )

@@ -47,6 +47,7 @@ FIELDS: Final = (
     "day",
     "backend",
     "replica",
+    "model",
     "host",
     "table",
     "check",

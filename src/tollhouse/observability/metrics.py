@@ -163,7 +163,7 @@ _backend_first_byte_seconds = BufferedHistogram(
 )
 _backend_replicas_avoided = BufferedGauge(
     "tollhouse_backend_replicas_avoided",
-    "Replicas that get no calls, by reason; the largest number of any worker.",
+    "Replicas that get no calls but trials, by reason; the largest number of any worker.",
     ["backend", "reason"],
     multiprocess_mode="livemax",
     registry=registry,
@@ -372,8 +372,6 @@ class BackendMetrics:
         self._in_flight = _backend_in_flight.labels(backend)
         self.answer_began: Final = _backend_first_byte_seconds.labels(backend).record
         """Record the seconds until an answer began."""
-        self._unhealthy = _backend_replicas_avoided.labels(backend, "unhealthy")
-        self._open = _backend_replicas_avoided.labels(backend, "breaker_open")
 
     def call_ended(self, outcome: str) -> None:
         """Count one call, with all its attempts."""
@@ -383,14 +381,13 @@ class BackendMetrics:
         calls.add()
 
     def retried(self) -> None:
-        """Count one retry."""
+        """Count a call that goes to another replica or model after a failure."""
         self._retries.add()
 
     def read_in_flight_from(self, source: Callable[[], int]) -> None:
         """Show what `source` returns as the calls of this process that are in flight."""
         self._in_flight.read_from(source)
 
-    def replicas_avoided(self, *, unhealthy: int, breakers_open: int) -> None:
-        """Set how many replicas get no calls, by reason."""
-        self._unhealthy.set(unhealthy)
-        self._open.set(breakers_open)
+    def replicas_avoided(self, reason: str, count: int) -> None:
+        """Set how many replicas get no calls but trials, for one reason."""
+        _backend_replicas_avoided.labels(self._backend, reason).set(count)

@@ -72,6 +72,19 @@ async def leave(tx: Transaction, instance_id: InstanceId) -> None:
     await tx.execute("DELETE FROM instances WHERE id = $1", instance_id)
 
 
+async def live(tx: Transaction) -> list[InstanceId]:
+    """Return the live workers."""
+    rows = await tx.fetch_all(
+        """
+        SELECT id
+          FROM instances
+         WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $1)
+        """,
+        DEAD_AFTER_SECONDS,
+    )
+    return [InstanceId(row["id"]) for row in rows]
+
+
 async def versions_accepted_by_all(tx: Transaction, own_versions: list[int]) -> list[int]:
     """Return those of `own_versions` that every live worker accepts, in ascending order."""
     rows = await tx.fetch_all(

@@ -127,19 +127,24 @@ def refuse_unaccepted(found: SchemaState) -> None:
         raise SchemaMismatch(message)
 
 
-async def refuse_other_schema(database: Database, needed: str | None = None) -> None:
-    """Raise `SchemaMismatch` unless this version can serve on the database's schema.
+async def refuse_other_schema(database: Database, needed: str | None = None) -> SchemaState:
+    """Return the schema, or raise `SchemaMismatch` if this version cannot serve on it.
 
     `needed` is a revision that the configuration needs.
     """
-    refuse_unaccepted(await current(database))
+    found = await current(database)
+    refuse_unaccepted(found)
     if needed is not None:
-        await require(database, needed)
+        _require(found, needed)
+    return found
 
 
 async def require(database: Database, revision: str) -> None:
     """Raise `SchemaMismatch` unless the tables and columns that `revision` adds exist."""
-    found = await current(database)
+    _require(await current(database), revision)
+
+
+def _require(found: SchemaState, revision: str) -> None:
     if not found.has(revision):
         message = (
             f"The database is at schema revision {found.newest}, and this needs {revision}. "

@@ -14,10 +14,10 @@ from tollhouse.keys.types import Customer
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelHandlers:
-    """Handlers of the operations on models. `is_backend_ready` takes the name of a backend."""
+    """Handlers of the operations on models. `is_model_ready` takes the ID of a model."""
 
     catalog: Catalog
-    is_backend_ready: Callable[[str], bool]
+    is_model_ready: Callable[[str], bool]
 
     async def retrieve(self, call: OperationCall[Customer, None, NoQuery]) -> OperationAnswer:
         """GET /v1/models/{model}"""
@@ -56,7 +56,7 @@ class ModelHandlers:
             sampling_limits=model.sampling_limits,
             sampling_limits_revision=rules.limits_revision(model),
             supported_features=sorted(model.features),
-            is_ready=self.is_backend_ready(model.backend),
+            is_ready=self.is_model_ready(model_id),
             quantization=model.quantization,
             context_length=model.context_length,
             max_output_length=model.max_output_length,

@@ -92,6 +92,12 @@ def record(kept: RequestRecord, blocked_by: Sequence[BlockingDecision] = ()) -> 
         model=kept.model,
         requested_model=kept.requested_model,
         dropped_tools=list(kept.dropped_tools),
+        attempts=[
+            wire.RequestAttempt(
+                model=each.model, replica=each.replica, outcome=each.outcome, ms=each.ms
+            )
+            for each in kept.attempts
+        ],
         backend=kept.backend,
         replica=kept.replica,
         stream=kept.is_stream,

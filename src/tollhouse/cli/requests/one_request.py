@@ -14,6 +14,7 @@ from tollhouse.activity import service
 from tollhouse.activity.types import RequestRecord
 from tollhouse.api.wire import decisions as decision_wire
 from tollhouse.api.wire import requests as request_wire
+from tollhouse.base.attempts import Attempt
 from tollhouse.base.ids import PolicyId, RequestId, policy_id_text
 from tollhouse.base.money import to_decimal_string
 from tollhouse.cli import output, session
@@ -73,6 +74,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     model: str | None
     requested_model: str | None
     dropped_tools: str | None
+    attempts: str | None
     backend: str | None
     replica: str | None
     stream: bool
@@ -190,6 +192,7 @@ def _facts(found: _Found) -> Facts:
         model=shown.model,
         requested_model=shown.requested_model,
         dropped_tools=", ".join(shown.dropped_tools) or None,
+        attempts="; ".join(map(_attempt, record.attempts)) or None,
         backend=shown.backend,
         replica=shown.replica,
         stream=shown.stream,
@@ -202,6 +205,11 @@ def _facts(found: _Found) -> Facts:
         project_id=shown.project_id,
         api_key_id=shown.api_key_id,
     )
+
+
+def _attempt(attempt: Attempt) -> str:
+    place = attempt.model if attempt.replica is None else f"{attempt.model} at {attempt.replica}"
+    return f"{place}: {attempt.outcome} after {attempt.ms:.0f} ms"
 
 
 def _with_decisions(found: _Found, decided: list[ShownDecision]) -> RequestWithDecisions:

@@ -64,6 +64,7 @@ class JudgeClient:
         request = UpstreamRequest(
             path=self.profile.path,
             body=self._body(question),
+            model=self.profile.model,
             affinity=question.request_keys.affinity,
         )
         try:

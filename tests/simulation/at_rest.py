@@ -5,7 +5,13 @@ from collections import Counter
 
 from tests.ledger.model import ModelHold
 from tests.simulation import loop as loops
-from tests.simulation.catalog import OUTPUT_PRICE, PROMPT_PRICE, REQUEST_PRICE
+from tests.simulation.catalog import (
+    CHEAPER,
+    OUTPUT_PRICE,
+    PROMPT_PRICE,
+    REQUEST_PRICE,
+    model_of,
+)
 from tests.simulation.ledger_server import Ended, LedgerServer
 from tests.simulation.plan import Backend
 from tests.simulation.redis_server import RedisServer
@@ -82,7 +88,7 @@ def _check_lost(system: SimulatedSystem, facts: Facts, ended: Ended, worker: Wor
 def _check_decided(system: SimulatedSystem, facts: Facts, ended: Ended, worker: Worker) -> None:
     """A worker that lives decides its holds, unless only the backend knows what it bills."""
     is_known = facts.got_end and facts.told_output is not None
-    may_be_billed = facts.request.answer.backend is Backend.BILLS and facts.backend_calls > 0
+    may_be_billed = facts.answer.backend is Backend.BILLS and facts.backend_calls > 0
     is_stray = facts.is_applied_late and not facts.backend_calls
     if worker.may_lose or facts.is_refused_by_fault or is_stray or (may_be_billed and not is_known):
         return
@@ -93,7 +99,7 @@ def _check_decided(system: SimulatedSystem, facts: Facts, ended: Ended, worker: 
 
 def _check_billed(system: SimulatedSystem, facts: Facts, ended: Ended) -> None:
     """What may be billed without an answer is charged at once only with a complete report."""
-    if facts.request.answer.backend is not Backend.BILLS:
+    if facts.answer.backend is not Backend.BILLS:
         return
     system.check(
         ended.resolution.kind is not ResolutionKind.POST or (facts.got_end and facts.got_usage),
@@ -110,7 +116,7 @@ def _check_delivered(system: SimulatedSystem, facts: Facts, ended: Ended, worker
         # before the words of a record is delivered also where its words are not. A buffered answer
         # counts as sent with its first byte.
         is_released = facts.has_sent_byte and bool(system.enforced(facts, "response"))
-        has_filler = any(each.filler for each in request.answer.records)
+        has_filler = any(each.filler for each in facts.answer.records)
         may_be_told = facts.is_cut_off or has_filler or is_released
         system.check(
             not resolution.delivered_tokens or may_be_told,
@@ -146,11 +152,11 @@ def _check_withheld(system: SimulatedSystem, facts: Facts, resolution: Resolutio
     """What was withheld to its end is charged only if it was refused, or its reader had left."""
     policies = system.enforced(facts, "response")
     # What is too long to be judged is charged.
-    is_long = any(record.filler for record in facts.request.answer.records)
+    is_long = any(record.filler for record in facts.answer.records)
     if not policies or not facts.generated or not facts.got_end or is_long:
         return
     if facts.request.is_stream and (
-        facts.request.answer.backend is Backend.STOPS or _is_judged(system, facts)
+        facts.answer.backend is Backend.STOPS or _is_judged(system, facts)
     ):
         return
     refused = tuple(f"bad{policy.number}" for policy in policies)
@@ -184,9 +190,16 @@ def _check_charge(system: SimulatedSystem, facts: Facts, ended: Ended, held: Mod
     if not facts.got_record:
         system.check(charge.total_pico_usd == 0, "nothing for nothing", f"{name} is charged")
     cost = REQUEST_PRICE + PROMPT_PRICE * charge.input_tokens + OUTPUT_PRICE * charge.output_tokens
+    if not facts.is_fallback:
+        cost //= CHEAPER
     if resolution.kind is ResolutionKind.POST:
         system.check(charge.total_pico_usd == cost, "cost", f"{name}: {charge}")
         system.check(facts.got_record, "nothing for nothing", f"{name} is posted without an answer")
+    if charge.total_pico_usd:
+        before = None if facts.is_fallback or facts.request.sick is None else facts.answer.backend
+        model = model_of(facts.request.answer.backend, before)
+        charged = resolution.model or held.hold.model
+        system.check(charged == model, "model", f"{name} is charged as {charged}, not {model}")
     told = facts.told_output
     if resolution.kind is ResolutionKind.POST and told is not None:
         texts = len(set(facts.generated.values()))
@@ -197,7 +210,7 @@ def _check_charge(system: SimulatedSystem, facts: Facts, ended: Ended, held: Mod
             "charged as reported",
             f"{name}: {told} reported, {charge.output_tokens} charged",
         )
-        above = max(0, told - bound) * OUTPUT_PRICE
+        above = max(0, told - bound) * OUTPUT_PRICE // (1 if facts.is_fallback else CHEAPER)
         system.check(
             expected is None or resolution.excess_pico_usd == above,
             "excess",

@@ -115,7 +115,7 @@ class Connection:
     def _check_resolved(self, code: str) -> None:
         """An error leaves after its hold is resolved, or after two seconds."""
         facts, now = self._facts, self._world.loop.time()
-        keeps_hold = facts.request.answer.backend is Backend.BILLS and facts.backend_calls > 0
+        keeps_hold = facts.answer.backend is Backend.BILLS and facts.backend_calls > 0
         if keeps_hold or facts.is_refused_by_fault:
             return
         self._world.check(
@@ -127,8 +127,7 @@ class Connection:
 
     def _check_reason(self, code: str) -> None:
         """A judge that answers in time is not said to be unavailable."""
-        request = self._facts.request
-        is_slow = any(record.filler for record in request.answer.records)
+        is_slow = any(record.filler for record in self._facts.answer.records)
         has_reason = self._world.plan.verdicts or is_slow or self._facts.machine.was_troubled
         self._world.check(
             code != UNAVAILABLE or bool(has_reason),

@@ -104,6 +104,10 @@ class SimulatedTransaction:
         return []
 
 
+ROW_LENGTH = 17
+"""Of a `ledger_resolution`."""
+
+
 def _read(sql: str, arguments: tuple[Any, ...]) -> tuple[list[Any], bool, list[Any], bool]:
     """Return resolutions, whether locked accounts are skipped, holds, and whether it is a retry."""
     if sql == batches._SETTLE_ONE:  # pyright: ignore[reportPrivateUsage]
@@ -114,13 +118,16 @@ def _read(sql: str, arguments: tuple[Any, ...]) -> tuple[list[Any], bool, list[A
     if sql == batches._APPLY_PAIR:  # pyright: ignore[reportPrivateUsage]
         end, skips_locked, hold, _, is_retry = arguments
         return [end], skips_locked, [hold], is_retry
-    ends, skips_locked, holds, _, is_retry = arguments
+    ends, skips_locked, holds, _, is_retry, *models = arguments
+    for answered in models:
+        ends = [(*end, model) for end, model in zip(ends, answered, strict=True)]
     return ends, skips_locked, holds, is_retry
 
 
 def _resolution(*row: Any) -> Resolution:
-    """Read a row of the type `ledger_resolution`."""
-    organization, reservation, day, kind, excess, *charge, delivered, is_estimated, rule = row
+    """Read a row of the type `ledger_resolution`, and the model if it is another one."""
+    fields, model = row[:ROW_LENGTH], row[ROW_LENGTH:]
+    organization, reservation, day, kind, excess, *charge, delivered, is_estimated, rule = fields
     return Resolution(
         organization_id=organization,
         reservation_id=reservation,
@@ -131,6 +138,7 @@ def _resolution(*row: Any) -> Resolution:
         delivered_tokens=delivered,
         is_estimated=is_estimated,
         operator_pays=None if rule is None else OperatorPays(rule),
+        model=next(iter(model), None),
     )
 
 

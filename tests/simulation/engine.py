@@ -41,6 +41,9 @@ FIRST_SECONDS = 120.0
 IDLE_SECONDS = 60.0
 TOTAL_SECONDS = 580.0
 CLOSING_SECONDS = 0.001
+FAILURES_MAX = 3
+PAUSE_SECONDS = 10.0
+UNBILLED = frozenset({Ending.BUSY, Ending.UNREACHABLE, Ending.FAILED})
 NOTICED_SECONDS = 11.0
 """A caller who leaves before the head of the answer is noticed when that is sent."""
 PROMPT_TOKENS = 10
@@ -64,19 +67,25 @@ class Piece:
 class SimulatedBackend:
     """One backend of one worker."""
 
-    is_ready = True
+    is_healthy = True
 
-    def __init__(self, system: SimulatedSystem, ledger: LedgerServer, backend: Backend) -> None:
+    def __init__(
+        self, system: SimulatedSystem, ledger: LedgerServer, backend: Backend, *, is_sick: bool
+    ) -> None:
         self._world = system
         self._ledger = ledger
         self._backend = backend
+        self._is_sick = is_sick
+        self._failures = 0
+        self._until = 0.0
 
     async def fetch(self, request: UpstreamRequest, kind: type[T]) -> tuple[T, str]:
         """Nothing but completions is asked of it."""
         raise BackendFailed(replica=REPLICA)
 
-    def take_retry(self) -> bool:
-        return True
+    def is_ready(self, model: str) -> bool:
+        """Whether it is not ejected, as it is for a pause after some failures in a row."""
+        return self._world.loop.time() >= self._until
 
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
         """The whole answer after all its delays."""
@@ -84,7 +93,7 @@ class SimulatedBackend:
         script = Script(facts)
         await _until(self._world, script.refused_at)
         script.raise_refusal()
-        answer = facts.request.answer
+        answer = facts.answer
         ends_at = script.opened_at + script.seconds
         if answer.ending is Ending.HANGS or script.seconds > FIRST_SECONDS:
             await _until(self._world, script.opened_at + FIRST_SECONDS)
@@ -122,10 +131,13 @@ class SimulatedBackend:
         assert found is not None, "every request carries its number"
         facts = self._world.attempt_with(found[0].decode())
         self._world.event(facts, f"backend: called ({self._backend.value})")
-        self._world.check(
-            facts.backend_calls == 0, "one backend call", f"request {facts.number} was sent twice"
-        )
-        facts.backend_calls += 1
+        self._check_move(facts)
+        answer = facts.request.sick if self._is_sick else facts.request.answer
+        assert answer is not None, "a sick backend is called for those who have a fallback"
+        facts.called.append(answer)
+        self._failures += 1
+        if self._is_sick and self._failures % FAILURES_MAX == 0:
+            self._until = self._world.loop.time() + PAUSE_SECONDS
         self._world.check(
             self._ledger.is_live(facts.request_id),
             "backend call has a live hold",
@@ -133,6 +145,27 @@ class SimulatedBackend:
         )
         self._world.check_judged(facts, "request", prompt_words(facts))
         return facts
+
+    def _check_move(self, facts: Facts) -> None:
+        """A second backend is called only after a sick one that may not bill, for who is there."""
+        name, first = f"request {facts.number}", facts.request.sick
+        is_first = not facts.called
+        self._world.check(
+            is_first or (len(facts.called) == 1 and first is facts.answer and not self._is_sick),
+            "one backend call",
+            f"{name} was sent twice",
+        )
+        self._world.check(
+            is_first or not facts.got_record, "one answer", f"{name} was sent on after records"
+        )
+        self._world.check(
+            is_first or facts.left_at is None, "calls for nobody", f"{name} was sent on for nobody"
+        )
+        may_bill = first is not None and first.backend is Backend.BILLS
+        is_told = first is not None and first.ending in UNBILLED
+        self._world.check(
+            is_first or is_told or not may_bill, "billed twice", f"{name} may be billed twice"
+        )
 
 
 class SimulatedStream:
@@ -156,7 +189,7 @@ class SimulatedStream:
         opened_at = self._script.opened_at
         due = opened_at + (self._left[0].at if self._left else self._script.seconds)
         latest = self._latest()
-        is_silent = not self._left and self._facts.request.answer.ending is Ending.HANGS
+        is_silent = not self._left and self._facts.answer.ending is Ending.HANGS
         if due > latest or is_silent:
             await _until(self._world, latest)
             self._world.event(self._facts, "backend: silent for too long")
@@ -184,7 +217,7 @@ class SimulatedStream:
         is_steady = not facts.machine.was_troubled
         left_at = facts.left_at if facts.left_at is not None else now
         has_left = now > max(left_at, self._begun_at or 0.0) + NOTICED_SECONDS
-        can_end = facts.request.answer.backend is Backend.STOPS and facts.got_usage
+        can_end = facts.answer.backend is Backend.STOPS and facts.got_usage
         self._world.check(
             not (is_steady and has_left and can_end), "hangs up", f"{name} goes on for nobody"
         )
@@ -206,7 +239,7 @@ class SimulatedStream:
         return [piece.chunk for piece in here]
 
     def _ended(self) -> Sequence[UpstreamChunk]:
-        if self._facts.request.answer.ending is Ending.BREAKS:
+        if self._facts.answer.ending is Ending.BREAKS:
             self._world.event(self._facts, "backend: broke off")
             self._facts.is_broken_off = True
             raise BackendBroke(replica=REPLICA)
@@ -220,7 +253,7 @@ class Script:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        answer = facts.request.answer
+        answer = facts.answer
         now = asyncio.get_running_loop().time()
         self.refused_at = self.opened_at = now + answer.open_delay
         self._words: Counter[int] = Counter()
@@ -245,7 +278,7 @@ class Script:
             Ending.UNREACHABLE: BackendUnreachable(replica=REPLICA),
             Ending.FAILED: BackendFailed(replica=REPLICA),
         }
-        if (failure := failures.get(self._facts.request.answer.ending)) is not None:
+        if (failure := failures.get(self._facts.answer.ending)) is not None:
             raise failure
 
     def completion(self) -> UpstreamCompletion:
@@ -319,7 +352,7 @@ class Script:
 
     def _usage_so_far(self, choice: int | None) -> UpstreamUsage:
         """Of one choice, or of all; too low where the last report is, unless it may be the last."""
-        answer = self._facts.request.answer
+        answer = self._facts.answer
         is_low = answer.report is Report.LOW and not any(each.has_finish for each in answer.records)
         true = WORD_TOKENS * (self._words.total() if choice is None else self._words[choice])
         return _told(true // 2 if is_low else true)

@@ -25,7 +25,7 @@ _LIKELY, _UNLIKELY = math.log(0.93), math.log(0.01)
 class SimulatedJudge:
     """The judge's backend, of one worker."""
 
-    is_ready = True
+    is_healthy = True
 
     def __init__(self, system: SimulatedSystem, name: str) -> None:
         self._world = system
@@ -39,7 +39,7 @@ class SimulatedJudge:
         """Nobody streams a verdict."""
         raise NotImplementedError
 
-    def take_retry(self) -> bool:
+    def is_ready(self, model: str) -> bool:
         return True
 
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:

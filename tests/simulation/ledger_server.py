@@ -43,6 +43,7 @@ class Minimum:
     """What a worker has counted of a hold that it left unsettled."""
 
     charge: Charge
+    model: str | None
     delivered_tokens: int | None
 
 
@@ -272,7 +273,8 @@ class LedgerServer:
         if held.state in {State.OPEN, State.UNSETTLED}:
             self._mark(held)
             decoded = msgspec.json.decode(charge, type=Charge)
-            self.minimums[reservation] = Minimum(decoded, delivered_tokens)
+            model = msgspec.json.decode(charge)["model"]
+            self.minimums[reservation] = Minimum(decoded, model, delivered_tokens)
             self._world.note("database", f"{self._name(reservation)}: minimum stored")
 
     def is_open(self, reservation: UUID) -> bool:
@@ -336,6 +338,7 @@ class LedgerServer:
                 charge=Charge() if minimum is None else minimum.charge,
                 delivered_tokens=None if minimum is None else minimum.delivered_tokens,
                 operator_pays=OperatorPays.WORKER_LOST if minimum is None else None,
+                model=None if minimum is None else minimum.model,
             ),
             "reaper",
         )

@@ -145,6 +145,8 @@ class Request:
     output_tokens: int = 40
     shows_usage: bool = False
     answer: Answer = field(default_factory=Answer)
+    sick: Answer | None = None
+    """What another backend does before, for whose model the answer's is the fallback."""
     reading: Reading = field(default_factory=Reading)
 
 
@@ -223,7 +225,13 @@ def draw(seed: int) -> Plan:
         _request(random, number, len(organizations), len(workers), spread)
         for number in range(random.randint(1, REQUESTS_MAX))
     )
-    # Drawn apart, so that the rest of a seed is what it was before caps had periods.
+    # Drawn apart, so that the rest of a seed is what it was before there were fallbacks.
+    sick = Random(f"sick {seed}")
+    requests = tuple(
+        replace(request, sick=_sick(sick, request.choices)) if sick.random() < 0.4 else request
+        for request in requests
+    )
+    # And before caps had periods.
     windows = Random(f"windows {seed}")
     organizations = tuple(
         replace(organization, cap_period=windows.choice(CAP_PERIODS))
@@ -318,6 +326,14 @@ def _answer(random: Random, choices: int) -> Answer:
         end_delay=_delay(random),
         report=random.choice([Report.TRUE] * 3 + list(Report)),
     )
+
+
+def _sick(random: Random, choices: int) -> Answer:
+    """Draw an answer that fails, which some of its records may have come before."""
+    endings = [ending for ending in Ending if ending is not Ending.COMPLETE]
+    answer = _answer(random, choices)
+    records = answer.records if random.random() < 0.5 else ()
+    return replace(answer, ending=random.choice(endings), records=records)
 
 
 def _record(random: Random, choices: int) -> Record:

@@ -46,7 +46,8 @@ def scenarios() -> dict[str, Plan]:
             _request(is_stream=is_stream, answer=_ENDINGS[ending]),
             policies=_POLICIES[policies],
         )
-    return found | _surfaces() | _backends() | _callers() | _databases() | _judges() | _money()
+    found |= _surfaces() | _backends() | _fallbacks()
+    return found | _callers() | _databases() | _judges() | _money()
 
 
 def _plan(*requests: Request, policies: tuple[Policy, ...] = (), **changes: object) -> Plan:
@@ -76,6 +77,22 @@ def _backends() -> dict[str, Plan]:
         found[f"backend {ending.value}"] = _plan(_request(answer=Answer(ending=ending)))
     silent = Answer(open_delay=30.0, records=_RECORDS, report=Report.NONE)
     return found | {"slow backend without usage": _plan(_request(answer=silent))}
+
+
+def _fallbacks() -> dict[str, Plan]:
+    """A sick backend before: without a word, or after words that a policy withholds."""
+    found = {
+        f"fallback after {ending.value}": _plan(_request(sick=Answer(ending=ending)))
+        for ending in (Ending.FAILED, Ending.BREAKS, Ending.HANGS)
+    }
+    for records, is_stream in product(((), _RECORDS[:1]), (True, False)):
+        words = "words that are withheld" if records else "nothing"
+        found[f"fallback after {words}, {'stream' if is_stream else 'whole'}"] = _plan(
+            _request(is_stream=is_stream, sick=Answer(records=records, ending=Ending.BREAKS)),
+            policies=_POLICIES["enforced answer"],
+        )
+    bills = Answer(backend=Backend.BILLS, ending=Ending.HANGS)
+    return found | {"no fallback from what may bill": _plan(_request(sick=bills))}
 
 
 def _callers() -> dict[str, Plan]:

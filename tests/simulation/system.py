@@ -9,7 +9,7 @@ from random import Random
 from uuid import UUID
 
 from tests.simulation.loop import Machine, SimulationLoop
-from tests.simulation.plan import Plan, Policy, Request
+from tests.simulation.plan import Answer, Plan, Policy, Request
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.limits.limiter import Permit
 
@@ -49,7 +49,8 @@ class Facts:
     """The version of its policies by which a word must be judged at least."""
     permit: Permit | None = None
     """What its worker counts it by, against its limits."""
-    backend_calls: int = 0
+    called: list[Answer] = field(default_factory=list[Answer])
+    """What each backend that was called does, in their order."""
     has_sent_byte: bool = False
     status: int | None = None
     is_over: bool = False
@@ -72,6 +73,21 @@ class Facts:
     got_usage: bool = False
     told_output: int | None = None
     """The output tokens of the report that closes an answer, once the gateway has it."""
+
+    @property
+    def backend_calls(self) -> int:
+        """How many backends were called."""
+        return len(self.called)
+
+    @property
+    def answer(self) -> Answer:
+        """What the backend does that was called last, or would be called first."""
+        return self.called[-1] if self.called else self.request.sick or self.request.answer
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether that is the fallback, which costs more."""
+        return self.request.sick is None or self.answer is not self.request.sick
 
     @property
     def is_inside(self) -> bool:

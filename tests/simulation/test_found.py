@@ -122,7 +122,7 @@ def test_an_answer_whose_reader_left_is_held_no_longer_than_its_hold() -> None:
 
 
 def test_a_call_that_may_be_billed_without_an_answer_is_not_one_whose_worker_was_lost() -> None:
-    answer = Answer(backend=Backend.BILLS, ending=Ending.FAILED)
+    answer = Answer(backend=Backend.BILLS, ending=Ending.HANGS)
 
     _, resolution = _ended(Plan(seed=1, requests=(replace(REQUEST, answer=answer),)))
 
@@ -131,7 +131,9 @@ def test_a_call_that_may_be_billed_without_an_answer_is_not_one_whose_worker_was
     assert resolution.operator_pays is None
 
 
-@pytest.mark.parametrize("ending", [Ending.UNREACHABLE, Ending.BUSY, Ending.REJECTED])
+@pytest.mark.parametrize(
+    "ending", [Ending.UNREACHABLE, Ending.BUSY, Ending.REJECTED, Ending.FAILED]
+)
 def test_a_call_that_was_never_served_costs_nothing_also_after_its_caller_left(
     ending: Ending,
 ) -> None:

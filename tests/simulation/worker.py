@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any, cast
 from uuid import UUID
 
 import msgspec
 
 from tests.simulation import loop as loops
-from tests.simulation.catalog import CATALOG, JUDGE
+from tests.simulation.catalog import CATALOG, JUDGE, SICK, model_of
 from tests.simulation.connection import Connection
 from tests.simulation.database import SimulatedDatabase
 from tests.simulation.engine import SimulatedBackend
@@ -175,7 +176,10 @@ class Worker:
             request_max=BUFFER_REQUEST_BYTES, worker_max=BUFFER_WORKER_BYTES
         )
         ports: dict[str, Any] = {
-            kind.value: SimulatedBackend(system, self.ledger, kind) for kind in Backend
+            f"{SICK if is_sick else ''}{kind.value}": SimulatedBackend(
+                system, self.ledger, kind, is_sick=is_sick
+            )
+            for kind, is_sick in product(Backend, (False, True))
         }
         ports[JUDGE] = SimulatedJudge(system, self.machine.name)
         self.evaluator = evaluator_for(CATALOG, ports, clock, secret=SECRET)
@@ -283,6 +287,7 @@ class Worker:
                 recheck=recheck,
                 charge_cpu=None,
                 end_pending=lambda: None,
+                has_left=lambda: facts.left_at is not None,
             )
         )
 
@@ -426,7 +431,8 @@ _ENDPOINTS: dict[Surface, Endpoint] = {
 
 def _body(facts: Facts) -> ChatRequest | ResponseRequest | MessageRequest:
     request, text = facts.request, " ".join(prompt_words(facts))
-    model = f"model/{request.answer.backend.value}"
+    sick = None if request.sick is None else request.sick.backend
+    model = model_of(request.answer.backend, sick)
     if request.surface is Surface.RESPONSES:
         return msgspec.convert(
             {

@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 # A process that starts without compiled files compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup check affected test nightly status mass test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
+.PHONY: help setup check affected test nightly status mass test-long simulation kills soak overload plots test-alerts test-hostile test-availability test-outages test-upgrades test-cells test-clients test-vllm fuzz mutants bench bench-console console pictures lint format types lock lock-sdks lock-peers lock-clients reference docs notice sbom openapi
 
 BIN := .venv/bin
 LONG := $(BIN)/pytest -o faulthandler_timeout=0
@@ -108,6 +108,9 @@ test-availability: ## machines with PostgreSQL killed, frozen and cut off, three
 	rm -f docs/evidence/availability.jsonl
 	TOLLHOUSE_AVAILABILITY_RESULTS=docs/evidence/availability.jsonl $(AVAILABILITY)
 	$(BIN)/python -m tests.availability.results
+
+test-outages: ## 13 faults of a provider in all layouts, 30 s each, recorded; goes on where it was interrupted
+	TOLLHOUSE_OUTAGE_CELLS=all TOLLHOUSE_OUTAGE_SECONDS=30 $(LONG) tests/outages
 
 test-upgrades: ## a rolling upgrade from 0.2.0 and back, a restore, both under load, and killed migrations
 	$(UPGRADES)

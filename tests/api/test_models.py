@@ -1,6 +1,7 @@
 """Reading models: one, or all that the key may use."""
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -187,7 +188,10 @@ async def test_a_model_that_is_not_allowed_looks_like_one_that_is_not_there(
                 assert answer.status_code == (200 if model_id in seen[name] else 404)
                 if answer.status_code == 404:
                     request_id = answer.headers["x-request-id"]
-                    refusals.add(answer.text.replace(request_id, ""))
+                    text = answer.text.replace(request_id, "").replace(f"'{model_id}'", "")
+                    suggested = re.findall(r" Did you mean `(.+?)`", text)
+                    assert set(suggested) <= set(seen[name])
+                    refusals.add(re.sub(r" Did you mean `.+?`\?", "", text))
 
     assert seen == {
         "neither": list(MODELS),

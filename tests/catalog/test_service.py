@@ -36,12 +36,25 @@ def test_a_model_is_found_by_its_exact_id(allowed: frozenset[str] | None) -> Non
 def test_what_is_unknown_or_not_allowed_is_not_found(
     model_id: str, allowed: frozenset[str] | None
 ) -> None:
+    failure = not_found(model_id, allowed)
+
+    assert (failure.kind, failure.code, failure.param) == (404, "model_not_found", "model")
+    assert f"'{model_id}'" in failure.message
+
+
+def test_the_nearest_model_that_the_key_may_use_is_named() -> None:
+    nearest = {
+        allowed: str(not_found(f"{NAME}-1", allowed)) for allowed in (None, frozenset({"other"}))
+    }
+
+    assert f"Did you mean `{NAME}`?" in nearest[None]
+    assert "Did you mean" not in nearest[frozenset({"other"})]
+
+
+def not_found(model_id: str, allowed: frozenset[str] | None) -> ModelNotFound:
     with pytest.raises(ModelNotFound) as failed:
         service.find(CATALOG, model_id, allowed_models=allowed)
-
-    assert (failed.value.kind, failed.value.code, failed.value.param) == (
-        *(404, "model_not_found", "model"),
-    )
+    return failed.value
 
 
 def test_what_is_offered_is_what_is_found() -> None:

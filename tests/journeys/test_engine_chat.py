@@ -1,5 +1,6 @@
 """Chat with real engines by the official SDK: what was said, and that everybody counts the same."""
 
+import re
 from typing import Any, Literal
 
 import httpx2
@@ -50,6 +51,20 @@ def directly(engine: Engine, messages: list[Any], **fields: object) -> dict[str,
     """The same question, past the gateway."""
     body = {"model": NAME, "messages": messages, "temperature": 0, "max_tokens": ANSWER_TOKENS}
     return engine.post("/v1/chat/completions", body | fields)
+
+
+# What is too long
+
+
+async def test_a_prompt_that_is_too_long_is_told_with_its_numbers(customer: EngineCustomer) -> None:
+    with pytest.raises(APIStatusError) as refused:
+        await customer.ask(messages=[{"role": "user", "content": "word " * 4_000}], **GREEDY)
+
+    assert (refused.value.status_code, refused.value.code) == (400, "context_length_exceeded")
+    sizes = re.findall(r"\d{4,}", refused.value.message)
+    assert len(sizes) >= 2
+    assert int(sizes[0]) < int(sizes[1])
+    assert (await customer.deployment.credit()).settled_pico_usd == 0
 
 
 # Whole and streamed

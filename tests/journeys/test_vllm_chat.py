@@ -227,9 +227,8 @@ async def test_what_the_engine_would_drop_in_silence_is_refused(
     [
         {"response_format": schema({"type": "string", "pattern": "["})},
         {"extra_body": {"top_logprobs": 10_000, "logprobs": True}},
-        {"messages": [{"role": "user", "content": "word " * (2 * CONTEXT_TOKENS)}]},
     ],
-    ids=["schema", "top_logprobs", "too long"],
+    ids=["schema", "top_logprobs"],
 )
 async def test_what_the_engine_itself_refuses_costs_nothing(
     customer: EngineCustomer, fields: dict[str, Any]

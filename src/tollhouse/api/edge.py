@@ -25,6 +25,7 @@ from tollhouse.api.edge_errors import (
     Disconnected,
     MalformedRequest,
     MethodNotAllowed,
+    OperationNotServed,
     UnknownUrl,
 )
 from tollhouse.api.errors import Presentation, Reply
@@ -33,7 +34,7 @@ from tollhouse.api.head import Head, check_http, check_media, idempotency_key
 from tollhouse.api.router import Match, Route, Router
 from tollhouse.api.sending import ResponseSender, end_pending_of, has_left, send_reply
 from tollhouse.api.stream_sender import StreamReply
-from tollhouse.api.url_advice import UrlAdvice, moved_words
+from tollhouse.api.url_advice import UrlAdvice, moved_words, not_served
 from tollhouse.base.clock import Clock
 from tollhouse.base.errors import GatewayError, InvalidRequest, Kind, without_frames
 from tollhouse.base.ids import RequestId, time_ordered_uuid
@@ -188,6 +189,8 @@ class Edge:
         method = exchange.scope["method"]
         if match is None:
             path = exchange.scope["raw_path"].decode("latin-1")
+            if (operation := not_served(path)) is not None:
+                raise OperationNotServed(operation)
             raise UnknownUrl(self._url_advice.for_unknown(method, path))
         route = match.route(method)
         known: Route = route or next(iter(match.by_method.values()))

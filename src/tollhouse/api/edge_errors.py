@@ -48,6 +48,20 @@ class UnknownUrl(GatewayError):
         super().__init__(advice=advice or "Check the path and the base URL.")
 
 
+class OperationNotServed(UnknownUrl):
+    """The URL is one of OpenAI's API whose operation the gateway does not have."""
+
+    template = (
+        "This gateway does not serve {self.operation}. It serves chat completions, responses, "
+        "messages and models; call the provider itself for the rest."
+    )
+    operation: str
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        super().__init__(None)
+
+
 class MethodNotAllowed(GatewayError):
     """The path has operations, but none with this method."""
 

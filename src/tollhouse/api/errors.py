@@ -47,10 +47,14 @@ def unexpected(bug: Exception, request_id: RequestId) -> Unexpected:
 def body_of(failure: GatewayError, presentation: Presentation) -> ErrorBody:
     """Return the error object, for an envelope or for a stream."""
     doc_url = _doc_url(failure.code, presentation.documentation_url)
-    cites_page = failure.cites_page and doc_url is not None
+    message = failure.message
+    if presentation.shape is ErrorShape.MESSAGES and failure.messages_words is not None:
+        message = failure.messages_words
+    elif failure.cites_page and doc_url is not None:
+        message = f"{message} See {doc_url} for more."
     return ErrorBody(
         code=failure.code,
-        message=f"{failure.message} See {doc_url} for more." if cites_page else failure.message,
+        message=message,
         type=error_type(
             failure.kind, shape=presentation.shape, is_policy_failure=failure.is_policy_failure
         ),

@@ -14,8 +14,35 @@ from tollhouse.contract.operation import GIVEN_PREFIX, MANAGE_PREFIX
 _RESOURCE = len(f"{MANAGE_PREFIX}organization".split("/"))
 """The index of the path segment that names the resource."""
 _LIKENESS_MIN = 0.66
+_NOT_SERVED = {
+    "assistants": "assistants",
+    "audio": "audio",
+    "batches": "batches",
+    "completions": "legacy completions",
+    "containers": "containers",
+    "conversations": "conversations",
+    "embeddings": "embeddings",
+    "evals": "evals",
+    "files": "files",
+    "fine_tuning": "fine-tuning",
+    "images": "images",
+    "moderations": "moderations",
+    "realtime": "realtime sessions",
+    "rerank": "reranking",
+    "threads": "threads",
+    "uploads": "uploads",
+    "vector_stores": "vector stores",
+    "videos": "videos",
+}
+"""Operations of OpenAI's API by the segment after `/v1`."""
 _PATH_LENGTH_MAX = 1_000
 _MESSAGES_WORDS = f"Let the base URL of an Anthropic client end in '{MESSAGES_BASE}'."
+
+
+def not_served(path: str) -> str | None:
+    """Return what the URL would do in OpenAI's API, if the gateway does not serve that."""
+    resource, _, _ = path.removeprefix("/v1").removeprefix("/").partition("/")
+    return _NOT_SERVED.get(resource)
 
 
 class UrlAdvice:

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from tollhouse.backends.connection import Deadline, UpstreamConnection
+from tollhouse.backends.context_refusals import context_refusal
 from tollhouse.backends.errors import (
     BackendBroke,
     BackendBusy,
@@ -24,6 +25,7 @@ from tollhouse.backends.errors import (
     ConnectionBroken,
     NotConnected,
     NotHttp,
+    PromptTooLong,
     TookTooLong,
     TransportError,
     UpstreamBodyTooLarge,
@@ -176,7 +178,7 @@ class UpstreamCall:
         try:
             response = self._response = await self._send(head, request.body)
             if response.status != _OK:
-                raise await self._refusal(response)
+                raise await self._refusal(response, request)
         except TookTooLong:
             raise self._late(self._attempt_until_seconds) from None
         except TransportError as error:
@@ -240,11 +242,11 @@ class UpstreamCall:
             self._replicas.release(self._acquired)
             self._acquired = None
 
-    async def _refusal(self, response: Response) -> BackendError:
+    async def _refusal(self, response: Response, request: UpstreamRequest) -> BackendError:
         """Return the failure that an answer other than 200 means (OQ-48)."""
         status, replica = response.status, self.replica
         if status in _REQUEST_REFUSED:
-            return BackendRejected(await self._refusal_text(response), replica=replica)
+            return self._rejection(await self._refusal_body(response), request)
         if status in _BUSY:
             wait_seconds = _whole_seconds(response.headers.get(b"retry-after", b""))
             return BackendBusy(replica=replica, cooldown_seconds=wait_seconds)
@@ -258,16 +260,27 @@ class UpstreamCall:
             return BackendUnauthorized(replica=replica)
         return BackendFailed(replica=replica)
 
-    async def _refusal_text(self, response: Response) -> str | None:
+    async def _refusal_body(self, response: Response) -> bytes:
         try:
-            body = await response.read(REFUSAL_BYTES_MAX)
+            return await response.read(REFUSAL_BYTES_MAX)
         except TookTooLong:
             raise
         except TransportError:
-            return None
+            return b""
+
+    def _rejection(self, body: bytes, request: UpstreamRequest) -> BackendRejected:
+        found = context_refusal(body)
+        if found is not None and (found.context_tokens or request.context_tokens):
+            return PromptTooLong(
+                prompt_tokens=found.prompt_tokens,
+                output_tokens=request.output_tokens,
+                context_tokens=found.context_tokens or request.context_tokens,
+                replica=self.replica,
+            )
         parts = urlsplit(self._tried[-1].url)
         hidden = [self._config.api_key, parts.netloc, parts.hostname]
-        return refusal_text(body, hidden=[text for text in hidden if text])
+        text = refusal_text(body, hidden=[text for text in hidden if text])
+        return BackendRejected(text, replica=self.replica)
 
     async def next_bytes(self, until_seconds: float) -> bytes:
         """Return the next bytes of the body; empty at its end."""

@@ -73,6 +73,42 @@ class BackendRejected(BackendError):
         return BackendRejected(None, replica=self.replica or "")
 
 
+class PromptTooLong(BackendRejected):
+    """The prompt, or the prompt and the asked output, exceed the model's context."""
+
+    kind = Kind.INVALID
+    code = "context_length_exceeded"
+    template = (
+        "The model's maximum context length is {self.context_tokens} tokens. The prompt has "
+        "{self.size}, and the request asks for at most {self.output_tokens} more. Shorten the "
+        "prompt, or ask for less output."
+    )
+
+    def __init__(
+        self, *, prompt_tokens: int | None, output_tokens: int, context_tokens: int, replica: str
+    ) -> None:
+        self.context_tokens, self.output_tokens = context_tokens, output_tokens
+        self.size = "too many" if prompt_tokens is None else f"{prompt_tokens} tokens"
+        # Clients of Messages shorten the conversation, or the output, by these words of Anthropic.
+        if prompt_tokens is None:
+            self.messages_words = f"prompt is too long for the maximum of {context_tokens} tokens"
+        elif prompt_tokens >= context_tokens:
+            self.messages_words = (
+                f"prompt is too long: {prompt_tokens} tokens > {context_tokens} maximum"
+            )
+        else:
+            self.messages_words = (
+                f"input length and `max_tokens` exceed context limit: {prompt_tokens} + "
+                f"{output_tokens} > {context_tokens}, decrease input length or `max_tokens` and "
+                "try again"
+            )
+        super().__init__(None, replica=replica)
+
+    def without_words(self) -> BackendRejected:
+        """Return this error: its words are the gateway's own."""
+        return self
+
+
 class BackendFailed(BackendError):
     """The backend answered with a status of failure, or an error event, before any output."""
 

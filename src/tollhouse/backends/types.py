@@ -50,7 +50,8 @@ class UpstreamRequest(Struct, frozen=True, kw_only=True):
     same replica if it is not overloaded. `traceparent` is a header, if spans are exported.
     `may_move` says whether another replica may be called after a failure. `is_last_candidate`: no
     other model could answer, so that replicas are called that are ejected. `attempts` of earlier
-    calls are continued, under the name of `candidate`.
+    calls are continued, under the name of `candidate`. `context_tokens` and
+    `output_tokens` are the bounds that a refusal for the length of the prompt is told with.
     """
 
     path: str
@@ -65,6 +66,8 @@ class UpstreamRequest(Struct, frozen=True, kw_only=True):
     """How long to wait for a whole answer before another replica or model is asked."""
     is_last_candidate: bool = True
     may_move: Callable[[], bool] | None = None
+    context_tokens: int = 0
+    output_tokens: int = 0
     candidate: str = ""
     attempts: list[Attempt] | None = None
 

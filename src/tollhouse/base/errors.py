@@ -61,6 +61,7 @@ class GatewayError(Exception):
     a subclass annotates (other than as `ClassVar`) is a keyword of its constructor.
     `retry_after_seconds` and `should_retry` become the headers that SDKs obey; both are left out
     where they are None. With `cites_page` the message ends with the address of the code's page.
+    `messages_words` is the message in the dialect of Messages, where clients look for its words.
     """
 
     kind: ClassVar[Kind]
@@ -69,6 +70,7 @@ class GatewayError(Exception):
     param: str | None = None
     is_policy_failure: ClassVar[bool] = False
     cites_page: ClassVar[bool] = False
+    messages_words: str | None = None
     retry_after_seconds: int | None = None
     should_retry: bool | None = None
 

@@ -1,8 +1,20 @@
 """Errors of the catalog and of its models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final
 
-from tollhouse.base.errors import DeploymentError, GatewayError, Kind, ServiceUnavailable
+from tollhouse.base.errors import (
+    LISTED_LENGTH_MAX,
+    DeploymentError,
+    GatewayError,
+    Kind,
+    ServiceUnavailable,
+    did_you_mean,
+)
+
+_COMPARED_MAX: Final = 500
+"""Models that a name is compared with; more would let callers spend the worker's time."""
 
 
 class InvalidCatalog(DeploymentError):
@@ -21,9 +33,14 @@ class ModelNotFound(GatewayError):
     code = "model_not_found"
     param = "model"
     template = (
-        "The model does not exist, or this key may not use it. `GET /v1/models` lists those that "
-        "it may use."
+        "The model '{self.shown}' does not exist, or this key may not use it{self.end} `GET "
+        "/v1/models` lists those that it may use."
     )
+
+    def __init__(self, name: str, usable: Iterable[str] = ()) -> None:
+        self.shown = name[:LISTED_LENGTH_MAX]
+        self.end = did_you_mean(self.shown, islice(usable, _COMPARED_MAX)) or "."
+        super().__init__()
 
 
 class ModelLocked(GatewayError):

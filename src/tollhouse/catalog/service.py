@@ -23,11 +23,21 @@ def needed_revision(catalog: Catalog) -> str | None:
     return _NOTES_REVISION if has_notes else None
 
 
-def find(catalog: Catalog, model_id: str, *, allowed_models: frozenset[str] | None) -> Model:
-    """Return the model of this ID. Raises `ModelNotFound` also for one that is not allowed."""
+def find(
+    catalog: Catalog,
+    model_id: str,
+    *,
+    allowed_models: frozenset[str] | None,
+    named: str | None = None,
+) -> Model:
+    """Return the model of this ID. Raises `ModelNotFound` also for one that is not allowed.
+
+    The error says what the caller `named`, which may be an alias.
+    """
     model = catalog.models.get(model_id)
     if model is None or not _is_allowed(model_id, allowed_models):
-        raise ModelNotFound
+        usable = (name for name, _ in offered(catalog, allowed_models=allowed_models))
+        raise ModelNotFound(named or model_id, usable)
     return model
 
 

@@ -10,6 +10,7 @@ from tollhouse.base.errors import InvalidCode
 CODES: dict[int, tuple[str, ...]] = {
     400: (
         *get_args(InvalidCode),
+        "context_length_exceeded",
         "malformed_request",
         "policy_budget_exceeded",
     ),

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from tollhouse.backends.errors import BackendError
+from tollhouse.backends.errors import BackendError, PromptTooLong
 from tollhouse.backends.openai_json import forwarded_message
 from tollhouse.backends.port import BackendPort
 from tollhouse.backends.types import TOKENS_MAX, UpstreamRequest
@@ -53,6 +53,7 @@ async def with_exact_prompt(
     """Return the bound with the exact prompt, or None if it is not known or does not help.
 
     `may_count` takes bytes from the organization's free quota; without quota the refusal stands.
+    Raises `PromptTooLong` if the prompt alone exceeds the model's context.
     """
     resolved, bound, hints = candidate.resolved, candidate.bound, candidate.hints
     if not resolved.backend.counts_exactly:
@@ -68,6 +69,13 @@ async def with_exact_prompt(
     tokens = None if body is None else await _counted(body, resolved, may_count)
     if tokens is None:
         return None
+    if tokens > resolved.model.context_length:
+        raise PromptTooLong(
+            prompt_tokens=tokens,
+            output_tokens=bound.output_tokens,
+            context_tokens=resolved.model.context_length,
+            replica="",
+        )
     prompts = bound.completions if resolved.backend.bills_prompt_per_choice else 1
     return replace(bound, prompt_tokens=min(tokens * prompts, bound.prompt_tokens))
 

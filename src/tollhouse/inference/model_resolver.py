@@ -134,7 +134,7 @@ class ModelResolver:
         This is decided once: a key that changes becomes another customer.
         """
         model_id = self.id_of(name)
-        model = self._require(model_id, customer)
+        model = self._require(model_id, customer, named=name)
         found = [self._models[model_id]]
         for fallback in model.fallbacks:
             try:
@@ -144,8 +144,10 @@ class ModelResolver:
             found.append(self._models[fallback])
         return tuple(found)
 
-    def _require(self, model_id: str, customer: Customer) -> Model:
-        model = service.find(self._catalog, model_id, allowed_models=customer.allowed_models)
+    def _require(self, model_id: str, customer: Customer, *, named: str | None = None) -> Model:
+        model = service.find(
+            self._catalog, model_id, allowed_models=customer.allowed_models, named=named
+        )
         service.require_unlocked(model, granted_checks=customer.granted_checks)
         return model
 

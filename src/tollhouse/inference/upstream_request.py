@@ -53,6 +53,8 @@ class UpstreamRequestBuilder:
             model=resolved.upstream_model,
             first_event_seconds=resolved.first_event_seconds,
             answer_seconds=resolved.model.answer_seconds,
+            context_tokens=resolved.model.context_length,
+            output_tokens=candidate.bound.output_tokens,
             affinity=_hashed(tenant.key, hint, b"affinity") if hint else None,
             traceparent=None if context is None else context.traceparent,
         )

@@ -28,6 +28,7 @@ TOP_LOGPROBS = 20
 """The most that OpenAI's API allows."""
 _REASONS = {
     Kind.PROVIDER_INVALID: FailureReason.REJECTED,
+    Kind.INVALID: FailureReason.REJECTED,
     Kind.DEADLINE: FailureReason.TIMED_OUT,
 }
 

@@ -99,6 +99,7 @@ def test_every_choice_is_judged_with_all_that_it_says() -> None:
 
     assert shown(content) == [
         ("choices[0]", "A"),
+        ("choices[0] said", "AI will not"),
         ("choices[0] refusal", "I will not"),
         ("choices[0] reasoning", "same"),
         ("choices[0] function_call", '{"name":"f","arguments":"{}"}'),

@@ -50,7 +50,10 @@ _PREDICTION = "prediction"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChoiceText:
-    """One choice of an answer: its message as an object, and its log probabilities as received."""
+    """One choice of an answer: its message as an object, and its log probabilities as received.
+
+    If the message has text and a refusal, `said` is both as one text, as some dialects send them.
+    """
 
     index: int
     message: Mapping[str, Any]
@@ -158,14 +161,23 @@ def _index(choice: ChoiceText) -> int:
     return choice.index
 
 
+def _text(content: str | Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of a message, which may be in parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text") or part.get("refusal") or "") for part in content)
+
+
 def _choice_parts(choice: ChoiceText) -> Iterator[ContentPart]:
     label = f"choices[{choice.index}]"
     message = dict(choice.message)
     if message.get("reasoning"):
         # Callers receive one of the two, under both names.
         message.pop("reasoning_content", None)
-    content = message.pop("content", None)
+    content, said = message.pop("content", None), message.pop("said", None)
     yield from message_parts(label, content)
+    if content and message.get("refusal"):
+        yield from value_parts(f"{label} said", said or f"{_text(content)}{message['refusal']}")
     for name, value in message.items():
         yield from value_parts(f"{label} {name}", value)
     yield from logprobs.choice_parts(f"{label} logprobs", choice.logprobs, content=content)

@@ -73,6 +73,8 @@ class _ToolCallPieces:
 class _ChoicePieces:
     content: list[str] = field(default_factory=list[str])
     refusal: list[str] = field(default_factory=list[str])
+    said: list[str] = field(default_factory=list[str])
+    """Both in their order, which some dialects make one text of."""
     reasoning: list[str] = field(default_factory=list[str])
     calls: dict[int, _ToolCallPieces] = field(default_factory=dict[int, _ToolCallPieces])
     function: _FunctionPieces | None = None
@@ -84,6 +86,7 @@ class _ChoicePieces:
         delta = piece.delta
         self.content.append(delta.content or "")
         self.refusal.append(delta.refusal or "")
+        self.said += filter(None, (delta.content, delta.refusal))
         # Engines use either name, and may change it within a stream; callers receive one text.
         self.reasoning.append(delta.reasoning or delta.reasoning_content or "")
         self.annotations += delta.annotations or ()
@@ -103,6 +106,7 @@ class _ChoicePieces:
         message: dict[str, Any] = {
             "content": "".join(self.content),
             "refusal": "".join(self.refusal),
+            "said": "".join(self.said),
             "reasoning": "".join(self.reasoning),
             "tool_calls": [
                 {"id": "".join(call.ids), "function": call.function.joined()}

@@ -256,11 +256,22 @@ def test_prices_that_we_do_not_have_are_named() -> None:
     unoffered = {"input_cost_per_token_batches": 6e-07, "output_cost_per_token_flex": 5e-06}
     dearer = {"input_cost_per_token_above_200k_tokens": 2.5e-06}
     entry = {**PRICES["gpt-5"], **unoffered, **dearer}
-    found = from_price_map({"gpt-5": entry}, ())
+    searched = {"search_context_cost_per_query": 0.01}
+    found = from_price_map({"gpt-5": {**dearer, **entry, **searched}}, ())
 
     assert [each.item for each in found.unmapped] == [
-        "gpt-5: input_cost_per_token_above_200k_tokens"
+        "gpt-5: search_context_cost_per_query",
+        "gpt-5: input_cost_per_token_above_200k_tokens",
     ]
+    assert found.models["gpt-5"].settings["pricing"]["prompt"] == "0.0000025"
+
+
+def test_a_tier_that_is_not_dearer_changes_nothing() -> None:
+    entry = {**PRICES["gpt-5"], "output_cost_per_token_above_200k_tokens": 1e-12}
+    found = from_price_map({"gpt-5": entry}, ())
+
+    assert found.unmapped == []
+    assert found.models == from_price_map({"gpt-5": PRICES["gpt-5"]}, ()).models
 
 
 @pytest.mark.parametrize("mode", [["chat"], {"chat": 1}, 1, "embedding"])

@@ -1,6 +1,8 @@
 """Prices, lengths and abilities of a model, in the words of LiteLLM's price map."""
 
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final, cast
 
 from tollhouse.catalog.dialects import MESSAGES_FEATURES
@@ -29,6 +31,11 @@ _PRICES: Final = {
 }
 _UNOFFERED: Final = ("_batches", "_flex")
 """Cheaper ways to call a provider, which Tollhouse does not use."""
+_TIER: Final = re.compile(r"(.+)_above_\d+k?_tokens")
+_DEAREST: Final = (
+    "its price is that of every request, because Tollhouse has one for all lengths and a cap must"
+    " not be below the provider's bill"
+)
 _NEEDED: Final = ("prompt", "completion")
 _ABILITIES: Final = {
     "supports_function_calling": ("tools",),
@@ -141,19 +148,28 @@ def _measure(model: ImportedTable, info: Mapping[str, Any], provider: Provider) 
         model.settings["max_output_length"] = min(output, context or output)
 
 
+def _tiers_last(item: tuple[str, Any]) -> bool:
+    return _TIER.fullmatch(item[0]) is not None
+
+
 def _price(
     catalog: ImportedCatalog, name: str, model: ImportedTable, info: Mapping[str, Any]
 ) -> None:
-    """Add the prices. Without those of prompt and completion, none is written.
+    """Add the prices, of tiers the dearest. Without those of prompt and completion, write none.
 
     Neither if those are 0 and another is not mapped: the model is not free.
     """
     prices, is_charged_otherwise = dict[str, str](), False
-    for field, value in info.items():
+    for field, value in sorted(info.items(), key=_tiers_last):
         if "cost" not in field or value is None or field.endswith(_UNOFFERED):
             continue
-        ours, text = _PRICES.get(field), price_text(value)
-        if ours in Pricing.__struct_fields__ and text is not None:
+        tier = _TIER.fullmatch(field)
+        ours, text = _PRICES.get(field if tier is None else tier[1]), price_text(value)
+        if tier is not None and ours in prices and text is not None:
+            if Decimal(text) > Decimal(prices[ours]):
+                prices[ours] = text
+                catalog.leave_out(f"{name}: {field}", _DEAREST)
+        elif ours in Pricing.__struct_fields__ and text is not None:
             prices[ours] = text
         elif text != "0":
             reason = (

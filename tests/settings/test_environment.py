@@ -93,6 +93,24 @@ def test_a_variable_is_held_to_the_same_rules_as_the_file(path: Path, name: str,
         load(path, {name: text})
 
 
+@pytest.mark.parametrize(
+    "case", ["above the bound", "of another type", "of an unknown name", "of an unknown section"]
+)
+def test_the_variable_is_blamed_and_not_the_file(path: Path, case: str) -> None:
+    name, text = REFUSED[case]
+
+    with pytest.raises(InvalidSettings, match=f"^{name}: "):
+        load(path, {"TOLLHOUSE_SERVER__WORKERS": "2", name: text})
+
+
+def test_the_file_is_blamed_for_what_it_says_itself(tmp_path: Path) -> None:
+    path = tmp_path / "tollhouse.toml"
+    path.write_text(SOUND.replace("[server]", "[server]\nprot = 1", 1), encoding="utf-8")
+
+    with pytest.raises(InvalidSettings, match=f"^{path}: "):
+        load(path, {"TOLLHOUSE_SERVER__WORKERS": "2"})
+
+
 def test_a_variable_cannot_mend_a_section_that_is_no_table(tmp_path: Path) -> None:
     path = tmp_path / "tollhouse.toml"
     path.write_text("server = 1\n" + SOUND.partition("[server]")[0], encoding="utf-8")

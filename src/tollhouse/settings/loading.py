@@ -28,6 +28,8 @@ DEFAULT_CONFIG_PATH: Final = Path("tollhouse.toml")
 SECRET_LENGTH_MIN: Final = 32
 FILE_BYTES_MAX: Final = 1_048_576
 _ONE_PEPPER: Final = "peppers__"
+_UNKNOWN: Final = re.compile(r"unknown field `(\w+)`")
+_AT: Final = re.compile(r"at `\$\.(\w+)(?:\.(\w+))?")
 _PEPPER_VERSION = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _PEPPER_VERSION_MAX = 32_767  # a smallint
 RENAMED_FIELDS: Final = {"believed_keys_max": "keys.cache_size"}
@@ -52,6 +54,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
         settings = msgspec.convert(tree, Settings, strict=True)
     except msgspec.ValidationError as error:
         place = f"the environment, without {chosen}" if is_without_file else str(chosen)
+        place = _variable_at_fault(str(error), environment) or place
         message = f"{place}: {error}{_suggestion(str(error))}"
         raise InvalidSettings(message) from None
     _check_secrets(settings.secrets)
@@ -112,6 +115,22 @@ def overriding_variable(
     """Return a variable of the environment that overrides one of these settings, or None."""
     wanted = {(section, name) for field in fields for name in (field, secret_files.name(field))}
     return next((name for name in environment if _parse_variable(name) in wanted), None)
+
+
+def _variable_at_fault(message: str, environment: Mapping[str, str]) -> str | None:
+    """Return the variable that set what a message of the decoder is about, or None."""
+    unknown, at = _UNKNOWN.search(message), _AT.search(message)
+    names = [each for each in (at and at[1], at and at[2], unknown and unknown[1]) if each]
+    wanted = f"{ENVIRONMENT_PREFIX}{'__'.join(names[:2])}".upper()
+    is_whole = len(names) > 1
+    return next(
+        (
+            name
+            for name in sorted(environment)
+            if name == wanted or (not is_whole and name.startswith(f"{wanted}__"))
+        ),
+        None,
+    )
 
 
 def _parse_variable(variable: str) -> tuple[str, str] | None:

@@ -95,7 +95,7 @@ async def nginx_edge(folder: Path, eu1_port: int, us1_port: int) -> AsyncGenerat
     text = fitted(
         "nginx.conf",
         ("server 127.0.0.1:8080;", f"server 127.0.0.1:{eu1_port};"),
-        ("server 127.0.0.1:8081;", f"server 127.0.0.1:{us1_port};"),
+        ("server 127.0.0.1:8090;", f"server 127.0.0.1:{us1_port};"),
         ("listen 8443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
         ("/etc/tollhouse/tls/", f"{folder}/"),
         ("/etc/tollhouse/moved-keys/", f"{moved}/"),
@@ -128,7 +128,7 @@ async def envoy_edge(folder: Path, eu1_port: int, us1_port: int) -> AsyncGenerat
     text = fitted(
         "envoy.yaml",
         ("address: 127.0.0.1, port_value: 8080", f"address: 127.0.0.1, port_value: {eu1_port}"),
-        ("address: 127.0.0.1, port_value: 8081", f"address: 127.0.0.1, port_value: {us1_port}"),
+        ("address: 127.0.0.1, port_value: 8090", f"address: 127.0.0.1, port_value: {us1_port}"),
         ("address: 0.0.0.0, port_value: 8443", f"address: 127.0.0.1, port_value: {port}"),
         ("/etc/tollhouse/tls/", f"{folder}/"),
         ("/etc/tollhouse/envoy-routes.yaml", str(routes)),

@@ -32,7 +32,7 @@ TEMPLATE: Final = """\
 # Variables override it: TOLLHOUSE_SERVER__PORT=9000 sets port in [server].
 
 [database]
-# PostgreSQL 15 or newer, reached directly: a pooler in transaction mode does not work.
+# PostgreSQL 15 or newer. Through PgBouncer in transaction mode, read docs/guides/pooling.md first.
 url = {url}
 # Connections of each worker: for inference, and for Admin routes, reports and maintenance.
 # pool_size = {database.pool_size}

@@ -329,7 +329,9 @@ class Application:
             recording=Recording(
                 record=self._recorder.record,
                 trace_context=trace_contexts(
-                    settings.otel.endpoint, follows_callers=settings.otel.follows_callers
+                    settings.otel.endpoint,
+                    follows_callers=settings.otel.follows_callers,
+                    sample_ratio=settings.otel.sample_ratio,
                 ),
             ),
             sender=ResponseSender(

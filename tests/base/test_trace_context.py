@@ -80,11 +80,23 @@ def test_two_headers_are_none() -> None:
 
 def test_callers_are_followed_only_where_the_operator_wants_it() -> None:
     endpoint = "http://127.0.0.1:4318/v1/traces"
-    follows = trace_contexts(endpoint, follows_callers=True)
-    ignores = trace_contexts(endpoint, follows_callers=False)
+    follows = trace_contexts(endpoint, follows_callers=True, sample_ratio=1)
+    ignores = trace_contexts(endpoint, follows_callers=False, sample_ratio=1)
 
     assert follows is not None
     assert ignores is not None
     assert follows(REQUEST_ID, [VALID.encode()]).parent_id == int(PARENT, 16)
     assert ignores(REQUEST_ID, [VALID.encode()]) == new_trace(REQUEST_ID)
-    assert trace_contexts(None, follows_callers=True) is None
+    assert trace_contexts(None, follows_callers=True, sample_ratio=1) is None
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.25, 1.0])
+def test_a_share_of_all_traces_is_sampled_by_their_ids(ratio: float) -> None:
+    """So that services with the same ratio have the same traces."""
+    traces = [new_trace(time_ordered_uuid()) for _ in range(2_000)]
+    sampled = [each.sampled(ratio) for each in traces]
+
+    assert abs(sum(each.is_sampled for each in sampled) - ratio * 2_000) <= 150 * (ratio % 1 > 0)
+    for each in sampled:
+        assert each.traceparent.endswith("-01" if each.is_sampled else "-00")
+        assert each.sampled(ratio) == each

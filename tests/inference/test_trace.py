@@ -13,6 +13,7 @@ from tollhouse.activity.types import FailureSource, RequestRecord
 from tollhouse.base.errors import GatewayError, InvalidRequest, Kind
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
+from tollhouse.base.trace_context import TraceContext
 from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
 from tollhouse.inference.errors import AnswerExpired
 from tollhouse.inference.trace import RequestTrace, failure_source
@@ -113,6 +114,13 @@ def test_the_line_and_the_record_say_what_was_used_and_where_the_time_went() -> 
     assert stored["total_ms"] == pytest.approx(640.756789)
     assert stored["queue_ms"] == pytest.approx(0.123456, abs=1e-6)
     assert stored["failed_by"] is None
+
+
+def test_the_line_names_the_span_of_a_traced_request() -> None:
+    context = TraceContext(trace_id=0xABC, span_id=0xDEF)
+    line = line_of(trace_of(CUSTOMER, context=context)[0])
+
+    assert (line["trace_id"], line["span_id"]) == (f"{0xABC:032x}", f"{0xDEF:016x}")
 
 
 def test_the_line_of_an_open_cost_has_none_and_the_record_waits() -> None:

@@ -27,7 +27,7 @@ async def traced(
     upstream: ScriptedUpstream,
     org: OrganizationFixture,
     requests: list[tuple[dict[str, Any], dict[str, str]]],
-    **otel: bool,
+    **otel: Any,  # noqa: ANN401 - settings
 ) -> list[Any]:
     """The spans of these requests, each with its fields and headers."""
     upstream.seen.clear()
@@ -79,6 +79,15 @@ async def test_callers_who_are_not_followed_cannot_choose_the_trace(
 
     assert span.trace_id.hex() != TRACE
     assert upstream.seen[-1].headers["traceparent"].endswith("-01")
+
+
+async def test_a_trace_that_is_not_sampled_has_no_span_and_says_so_to_the_engine(
+    settings: Settings, upstream: ScriptedUpstream, org: OrganizationFixture
+) -> None:
+    assert await traced(settings, upstream, org, [({}, header())], sample_ratio=0.0) == []
+
+    _, trace_id, _, flags = upstream.seen[-1].headers["traceparent"].split("-")
+    assert (trace_id, flags) == (TRACE, "00")
 
 
 async def test_without_an_endpoint_the_header_is_not_forwarded(

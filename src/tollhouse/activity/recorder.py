@@ -42,7 +42,8 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
 
     def record(self, record: RequestRecord) -> None:
         """Buffer a record until it is written and exported. Never waits and never fails."""
-        if self._export is not None:
+        context = record.trace_context
+        if self._export is not None and (context is None or context.is_sampled):
             self._untraced.append(record)
         self.add(record)
 

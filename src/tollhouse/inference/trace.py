@@ -130,6 +130,8 @@ class RequestTrace(Struct, kw_only=True):
             admission_ms=log.rounded_ms(phases.admission_ms),
             judging_ms=log.rounded_ms(phases.judging_ms),
             first_byte_ms=log.rounded_ms(phases.first_byte_ms),
+            trace_id=None if self.context is None else f"{self.context.trace_id:032x}",
+            span_id=None if self.context is None else f"{self.context.span_id:016x}",
         )
 
     def _phases(self) -> "_Phases":

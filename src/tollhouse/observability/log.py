@@ -115,6 +115,8 @@ class RequestLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     admission_ms: float | None = None
     judging_ms: float | None = None
     first_byte_ms: float | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
 
 
 def are_requests_logged() -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tollhouse.base.errors import DeploymentError
-from tollhouse.base.trace_context import TraceContext, continued_trace, new_trace
+from tollhouse.base.trace_context import TraceContext, continued_trace
 
 if TYPE_CHECKING:
     from tollhouse.observability.traces import Traces
@@ -29,7 +29,7 @@ def traces_to(endpoint: str | None) -> "Traces | None":
 
 
 def trace_contexts(
-    endpoint: str | None, *, follows_callers: bool
+    endpoint: str | None, *, follows_callers: bool, sample_ratio: float
 ) -> Callable[[UUID, Sequence[bytes] | None], TraceContext] | None:
     """Return the function that gives requests their place in a trace, or None without an endpoint.
 
@@ -37,7 +37,12 @@ def trace_contexts(
     """
     if endpoint is None:
         return None
-    return continued_trace if follows_callers else lambda request_id, _: new_trace(request_id)
+
+    def context(request_id: UUID, traceparents: Sequence[bytes] | None) -> TraceContext:
+        found = traceparents if follows_callers else None
+        return continued_trace(request_id, found).sampled(sample_ratio)
+
+    return context
 
 
 def refuse_missing_packages(endpoint: str | None) -> None:

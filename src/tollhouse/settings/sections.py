@@ -271,10 +271,12 @@ class OtelSettings(Section, frozen=True, kw_only=True):
     """Where spans are sent by OTLP over HTTP. Without an endpoint none are recorded.
 
     With `follows_callers`, the header `traceparent` of a request is the parent of its span.
+    `sample_ratio` is the share of traces whose spans are sent.
     """
 
     endpoint: str | None = None
     follows_callers: bool = True
+    sample_ratio: Annotated[float, Meta(ge=0, le=1)] = 1.0
 
     def __post_init__(self) -> None:
         if self.endpoint is not None and _COLLECTOR_URL.fullmatch(self.endpoint) is None:

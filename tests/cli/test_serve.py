@@ -1,11 +1,15 @@
 """`tollhouse serve`: what it refuses to begin with, and what it takes from its options."""
 
+import asyncio
 import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 from tests.cli.commands import Operator, free_port
+from tests.storage.tcp_proxy import TcpProxy
 from tollhouse.cli.main import tollhouse
 from tollhouse.settings import InvalidSettings
 
@@ -42,6 +46,56 @@ def test_the_refusal_ends_the_command_and_does_not_show_the_secret(newcomer: Ope
 
 def test_a_missing_configuration_says_where_to_get_one(newcomer: Operator) -> None:
     assert "tollhouse init" in newcomer.run("serve", exit_code=1).stderr
+
+
+def test_a_database_that_stays_away_ends_the_command(patient: Operator) -> None:
+    url = f"postgresql://root@127.0.0.1:{free_port()}/nothing"
+
+    refused = patient.run(
+        *("serve", "--port", "0"),
+        exit_code=1,
+        TOLLHOUSE_DATABASE__URL=url,
+        TOLLHOUSE_DATABASE__START_SECONDS="0",
+    )
+
+    assert "cannot be reached" in refused.stderr
+    assert "Waiting" not in refused.stderr
+
+
+async def test_a_database_that_is_away_is_awaited_while_probes_answer(
+    patient: Operator, database_url: str
+) -> None:
+    server, probe_port = urlsplit(database_url), free_port()
+    proxy = TcpProxy(str(server.hostname), int(server.port or 5432))
+    url = database_url.replace(f":{server.port}/", f":{await proxy.start()}/")
+    proxy.cut()
+    process = await asyncio.create_subprocess_exec(
+        *(patient.tollhouse, "serve"),
+        cwd=patient.directory,
+        env={
+            **patient.environment,
+            "TOLLHOUSE_DATABASE__URL": url,
+            "TOLLHOUSE_SERVER__PROBE_PORT": str(probe_port),
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    while b"Waiting 60 s" not in (line := await process.stderr.readline()):
+        assert line, "it ended"
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{probe_port}") as probes:
+        statuses = [(await probes.get(path)).status_code for path in ("/livez", "/readyz")]
+        proxy.mend()
+        ready = await process.stdout.readline()
+        statuses.append((await probes.get("/readyz")).status_code)
+    process.terminate()
+
+    assert statuses == [200, 503, 200]
+    assert b"tollhouse is ready" in ready
+    assert await process.wait() == 0
+    await proxy.stop()
 
 
 def test_a_port_that_is_taken_is_said_to_be(patient: Operator) -> None:

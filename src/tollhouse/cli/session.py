@@ -110,13 +110,14 @@ class Session:
 
 def run(settings_path: Path, work: Callable[[Session], Awaitable[T]]) -> T:
     """Run `work` in a session. Raises `SchemaMismatch` if the schema is another version's."""
+    return asyncio.run(in_session(settings_path, work))
 
-    async def in_session() -> T:
-        async with opened(configuration.load(settings_path)) as session:
-            await refuse_other_schema(session.database)
-            return await work(session)
 
-    return asyncio.run(in_session())
+async def in_session(settings_path: Path, work: Callable[[Session], Awaitable[T]]) -> T:
+    """Run `work` in a session. Raises `SchemaMismatch` if the schema is another version's."""
+    async with opened(configuration.load(settings_path)) as session:
+        await refuse_other_schema(session.database)
+        return await work(session)
 
 
 def read(

@@ -9,6 +9,7 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -38,8 +39,16 @@ PROBE_CONNECTIONS_MAX: Final = 256
 logger = logging.getLogger("tollhouse.supervisor")
 
 
-def run(settings_path: Path | None, *, application: str = DEFAULT_APPLICATION) -> int:
-    """Serve until a signal. Returns the exit code, which is 0 if every request was finished."""
+def run(
+    settings_path: Path | None,
+    *,
+    check: Callable[[], Awaitable[None]] | None = None,
+    application: str = DEFAULT_APPLICATION,
+) -> int:
+    """Serve until a signal. Returns the exit code, which is 0 if every request was finished.
+
+    `check` precedes the first worker, and its failure ends the process. Probes answer meanwhile.
+    """
     settings = _valid_settings(settings_path)
     server = settings.server
     log.configure(LOG_LEVEL)
@@ -56,7 +65,7 @@ def run(settings_path: Path | None, *, application: str = DEFAULT_APPLICATION) -
             listener=listener,
             metrics_directory=Path(directory),
         )
-        return asyncio.run(supervisor.run(probe_listener))
+        return asyncio.run(supervisor.run(probe_listener, check))
 
 
 def restart_delay_seconds(early_deaths: int) -> float:
@@ -93,17 +102,20 @@ class Supervisor:
         self._reload_wanted = asyncio.Event()
         self._first_ready = asyncio.Event()
 
-    async def run(self, probe_listener: socket.socket) -> int:
+    async def run(
+        self, probe_listener: socket.socket, check: Callable[[], Awaitable[None]] | None
+    ) -> int:
         """Run the workers until a signal. Returns the exit code of the process."""
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._stop)
-        loop.add_signal_handler(signal.SIGINT, self._stop)
-        loop.add_signal_handler(signal.SIGHUP, self._reload_wanted.set)
         probes = http_server(
             Probes(is_ready=self.is_ready, metrics_directory=self._metrics_directory),
             structs.replace(self._settings.server, connections_max=PROBE_CONNECTIONS_MAX),
         )
         probing = self._tasks.start("probes", probes.serve(sockets=[probe_listener]))
+        if check is not None and not await self._has_passed(check):
+            return 0
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop)
+        loop.add_signal_handler(signal.SIGINT, self._stop)
         announcing = self._tasks.start("announce", self._announce(probe_listener))
         reloading = self._tasks.start("reload", self._reload_when_asked())
         self._tasks.start("silence", kill_silent_workers(self._workers, self._clock))
@@ -117,6 +129,19 @@ class Supervisor:
         await probing
         await self._tasks.drain(deadline_seconds=0)
         return 0 if is_clean else 1
+
+    async def _has_passed(self, check: Callable[[], Awaitable[None]]) -> bool:
+        """Wait for the check, and return False if a signal ends it. Raises what it raises."""
+        loop, waiting = asyncio.get_running_loop(), asyncio.current_task()
+        assert waiting is not None, "a coroutine runs in a task"
+        loop.add_signal_handler(signal.SIGHUP, self._reload_wanted.set)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, waiting.cancel)
+        try:
+            await check()
+        except asyncio.CancelledError:
+            return False
+        return True
 
     def is_ready(self) -> bool:
         """Return whether any worker is ready and no stop was requested."""

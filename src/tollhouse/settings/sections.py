@@ -64,6 +64,7 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     and records. Admin routes, reports and maintenance use `admin_pool_size`, so that inference does
     not wait for them. Statements time out after `statement_seconds`, on Admin routes after
     `admin_statement_seconds`, in reports after `report_statement_seconds`.
+    At its start `tollhouse serve` waits `start_seconds` for a database that is away.
     `replica_url` names a standby for reads that need not be fresh: reports, searches, verification
     and the archive. The primary answers them while the standby is away, or more than
     `replica_lag_seconds` behind. Each worker opens up to `admin_pool_size` connections to it.
@@ -77,6 +78,7 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     admin_statement_seconds: Seconds = 10.0
     report_statement_seconds: Seconds = 20.0
     prepared_statements: bool = True
+    start_seconds: Annotated[float, Meta(ge=0, le=3_600)] = 60.0
     replica_url: str | None = None
     replica_lag_seconds: Seconds = 30.0
 

@@ -1,12 +1,17 @@
 """`tollhouse serve`: run the gateway until a signal ends it."""
 
+import asyncio
 import os
+from functools import partial
+from pathlib import Path
+from typing import Final
 
 import click
 
+from tollhouse import settings as configuration
 from tollhouse.cli import session
 from tollhouse.cli.arguments import example
-from tollhouse.cli.connecting import connected
+from tollhouse.cli.connecting import ConnectingFailed, connected
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
 from tollhouse.observability.tracing import refuse_missing_packages
@@ -14,6 +19,8 @@ from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
 from tollhouse.storage import master_secrets, pooling
 from tollhouse.storage.health_watch import refuse_standby
+
+LOOK_EVERY_SECONDS: Final = 1.0
 
 
 async def _check_like_workers(operator: Session) -> None:
@@ -27,6 +34,25 @@ async def _check_like_workers(operator: Session) -> None:
         await pooling.examine(operator.database, second)
 
 
+async def _check_when_reached(settings_path: Path) -> None:
+    """Check as soon as the database is there. Raises if it is not within `start_seconds`."""
+    start_seconds = configuration.load(settings_path).database.start_seconds
+    loop = asyncio.get_running_loop()
+    until, is_told = loop.time() + start_seconds, False
+    while True:
+        try:
+            await session.in_session(settings_path, _check_like_workers)
+        except ConnectingFailed as failure:
+            if failure.code != ConnectingFailed.code or loop.time() >= until:
+                raise
+            if not is_told:
+                click.echo(f"{failure.found}. Waiting {start_seconds:g} s for it.", err=True)
+                is_told = True
+        else:
+            return
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
 @click.command("serve", epilog=example("tollhouse serve --workers 4"))
 @click.option("--workers", type=int, help="Overrides server.workers.")
 @click.option("--host", help="Overrides server.host.")
@@ -37,6 +63,9 @@ def command(
 ) -> None:
     """Run the gateway. Refused if the schema or the peppers do not fit the database.
 
+    A database that is away is awaited for `database.start_seconds`; meanwhile /livez is 200 and
+    /readyz is 503.
+
     SIGTERM and SIGINT end it after running requests have finished; a second signal ends it at
     once. SIGHUP reads the configuration again and replaces the workers one by one.
     """
@@ -44,5 +73,4 @@ def command(
         if value is not None:
             # Set in the environment, so that a reload applies it again.
             os.environ[f"{ENVIRONMENT_PREFIX}SERVER__{name.upper()}"] = str(value)  # noqa: TID251 - handed on, not read
-    session.run(context.obj, _check_like_workers)
-    context.exit(supervisor.run(context.obj))
+    context.exit(supervisor.run(context.obj, check=partial(_check_when_reached, context.obj)))

@@ -100,9 +100,10 @@ def run_and_append(words: Sequence[str], path: Path = RECORDS) -> int:
 
 
 def current_commit() -> str:
-    """Return the first 12 digits of HEAD, with `-dirty` if files but the records have changed."""
+    """Return the first 12 digits of HEAD, with `-dirty` if other files than a run's own changed."""
     head = git("rev-parse", "--short=12", "HEAD")
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/evidence")
+    others = (".", ":!docs/evidence", ":!tests/fuzz/inputs")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *others)
     return (head or "unknown") + ("-dirty" if changed else "")
 
 

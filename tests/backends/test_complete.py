@@ -88,7 +88,7 @@ async def test_connections_are_used_again(backend: OpenAiBackend, upstream: Upst
 
 
 REFUSED = {"error": {"message": "too hot", "type": "invalid_request_error"}}
-TOO_LONG = "This model's maximum context length is 2048 tokens."
+TOO_MANY = "This model takes at most 2048 tools."
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ async def test_an_answer_of_any_size_is_bounded(backend: OpenAiBackend, upstream
 @pytest.mark.parametrize(
     ("said", "heard"),
     [
-        ({"error": {"message": TOO_LONG, "code": "context_length_exceeded"}}, TOO_LONG),
+        ({"error": {"message": TOO_MANY, "code": "context_length_exceeded"}}, TOO_MANY),
         ({"object": "error", "message": "too hot"}, "too hot"),
         ({"detail": "too hot"}, "too hot"),
         ({"error": "too hot"}, "too hot"),

@@ -21,6 +21,7 @@ from tollhouse.backends.errors import (
     BackendUnauthorized,
     BackendUnreachable,
     NoReplica,
+    PromptTooLong,
 )
 
 KEYS = [b"session-%d" % number for number in range(20_000)]
@@ -210,6 +211,10 @@ def test_a_call_that_may_wait_for_minutes_tries_no_silent_replica_while_others_d
 # answer: after a backend that bills only for answers, and after one that may bill without.
 FAILURES: list[tuple[BackendError, bool, bool, bool]] = [
     (BackendRejected("no", replica="r"), False, False, False),
+    (
+        *(PromptTooLong(prompt_tokens=9, output_tokens=1, context_tokens=8, replica="r"),),
+        *(False, False, False),
+    ),
     (BackendUnauthorized(replica="r"), False, True, True),
     (NoReplica(), False, True, True),
     (BackendTimedOut(replica="r"), False, True, False),

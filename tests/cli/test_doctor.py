@@ -160,7 +160,7 @@ def test_an_endpoint_for_spans_without_the_extra_is_a_failure_and_refuses_to_ser
 
     assert finding["outcome"] == "failure"
     assert finding["remedy"] == "Install tollhouse[otel], or remove the setting."
-    assert refused.stderr.startswith("Error: otel.endpoint: the packages that send spans")
+    assert "Error: otel.endpoint: the packages that send spans" in refused.stderr
 
 
 def test_a_day_without_its_table_is_a_failure(patient: Operator, database_url: str) -> None:

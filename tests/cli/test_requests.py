@@ -83,13 +83,13 @@ def test_a_request_is_shown_on_a_page_with_its_times(operator: Operator) -> None
     shown = operator.run("request", str(record.request_id)).stdout
     whole = operator.json("request", str(record.request_id))
 
-    lines = dict(line.split(maxsplit=1) for line in shown.splitlines()[:18])
+    lines = dict(line.split(maxsplit=1) for line in shown.splitlines()[:19])
     assert lines["id"] == str(record.request_id)
     assert lines["outcome"] == "200"
     assert lines["estimated"] == "no"
     assert lines["usd"] == "0.00000125"
     assert lines["organization_id"] == str(past.customer.organization_id)
-    table = [line.rsplit(maxsplit=2) for line in shown.splitlines()[22:]]
+    table = [line.rsplit(maxsplit=2) for line in shown.splitlines()[23:]]
     assert [(row[0], row[1]) for row in table] == [
         ("queue", "0.500"),
         ("admission", "2.250"),

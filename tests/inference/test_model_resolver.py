@@ -16,7 +16,7 @@ from tollhouse.base.rates import OrganizationRate
 from tollhouse.base.traffic import UNLIMITED_EVERYWHERE
 from tollhouse.catalog import rules
 from tollhouse.catalog.errors import ModelLocked, ModelNotFound, ModelNotReady
-from tollhouse.inference.model_resolver import ModelResolver
+from tollhouse.inference.model_resolver import FIRST_EVENT_SECONDS_BESIDE_FALLBACKS, ModelResolver
 from tollhouse.keys.types import Customer
 
 T = TypeVar("T")
@@ -104,11 +104,12 @@ def test_a_model_whose_backend_does_not_answer_is_not_ready() -> None:
 SPARES = ("example/spare-1", "example/spare-2")
 
 
-def with_fallbacks(backends: dict[str, UnusedBackend]) -> ModelResolver:
+def with_fallbacks(backends: dict[str, UnusedBackend], **own: object) -> ModelResolver:
     """The named model and its fallbacks, each on a backend of its own."""
     (table,) = model().values()
+    named = table | {"backend": "b0", "aliases": ["alias"], "fallbacks": list(SPARES)}
     tables = {
-        NAME: table | {"backend": "b0", "aliases": ["alias"], "fallbacks": list(SPARES)},
+        NAME: named | own,
         SPARES[0]: table | {"backend": "b1"},
         SPARES[1]: table | {"backend": "b2", "required_checks": ["identity"]},
     }
@@ -165,6 +166,23 @@ def test_without_any_ready_backend_the_model_is_not_ready() -> None:
 
     with pytest.raises(ModelNotReady):
         with_fallbacks(backends).candidates(NAME, customer())
+
+
+@pytest.mark.parametrize(
+    ("own", "seconds"),
+    [
+        ({}, FIRST_EVENT_SECONDS_BESIDE_FALLBACKS),
+        ({"features": ["reasoning"]}, None),
+        ({"features": ["reasoning"], "first_event_seconds": 20}, 20),
+        ({"fallbacks": []}, None),
+    ],
+)
+def test_a_stream_waits_less_beside_fallbacks_unless_its_model_reasons(
+    own: dict[str, object], seconds: float | None
+) -> None:
+    models = with_fallbacks({each: UnusedBackend() for each in ("b0", "b1", "b2")}, **own)
+
+    assert models.find(NAME, customer()).first_event_seconds == seconds
 
 
 def test_where_all_are_ejected_all_are_tried() -> None:

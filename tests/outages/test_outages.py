@@ -20,7 +20,7 @@ from tests.outages.site import CellRun, Site, running_site
 from tests.support.engine import COMMAND
 
 CELLS: Final = os.environ.get("TOLLHOUSE_OUTAGE_CELLS", "few")
-FAULT_SECONDS: Final = float(os.environ.get("TOLLHOUSE_OUTAGE_SECONDS", "20"))
+FAULT_SECONDS: Final = float(os.environ.get("TOLLHOUSE_OUTAGE_SECONDS", "30"))
 SIDE_BY_SIDE: Final = 4
 EJECTED_FROM_SECONDS: Final = 6.0
 ANSWERED_MIN: Final = 0.95

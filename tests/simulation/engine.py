@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from tests.simulation.ledger_server import LedgerServer
-from tests.simulation.plan import Backend, Ending, Record, Report
+from tests.simulation.plan import Answer, Backend, Ending, Record, Report
 from tests.simulation.system import Facts, SimulatedSystem, prompt_words, shortened
 from tollhouse.backends.errors import (
     BackendBroke,
@@ -131,9 +131,9 @@ class SimulatedBackend:
         assert found is not None, "every request carries its number"
         facts = self._world.attempt_with(found[0].decode())
         self._world.event(facts, f"backend: called ({self._backend.value})")
-        self._check_move(facts)
         answer = facts.request.sick if self._is_sick else facts.request.answer
         assert answer is not None, "a sick backend is called for those who have a fallback"
+        self._check_move(facts, answer)
         facts.called.append(answer)
         self._failures += 1
         if self._is_sick and self._failures % FAILURES_MAX == 0:
@@ -146,25 +146,25 @@ class SimulatedBackend:
         self._world.check_judged(facts, "request", prompt_words(facts))
         return facts
 
-    def _check_move(self, facts: Facts) -> None:
-        """A second backend is called only after a sick one that may not bill, for who is there."""
-        name, first = f"request {facts.number}", facts.request.sick
-        is_first = not facts.called
+    def _check_move(self, facts: Facts, answer: Answer) -> None:
+        """Another backend is called once, after one that may not bill, for a caller who is there.
+
+        The sick one comes last while it is ejected.
+        """
+        if not facts.called:
+            return
+        name, (before, *others) = f"request {facts.number}", facts.called
         self._world.check(
-            is_first or (len(facts.called) == 1 and first is facts.answer and not self._is_sick),
-            "one backend call",
-            f"{name} was sent twice",
+            not others and before is not answer, "one backend call", f"{name} was sent twice"
+        )
+        self._world.check(not facts.got_record, "one answer", f"{name} was sent on after records")
+        self._world.check(
+            facts.left_at is None, "calls for nobody", f"{name} was sent on for nobody"
         )
         self._world.check(
-            is_first or not facts.got_record, "one answer", f"{name} was sent on after records"
-        )
-        self._world.check(
-            is_first or facts.left_at is None, "calls for nobody", f"{name} was sent on for nobody"
-        )
-        may_bill = first is not None and first.backend is Backend.BILLS
-        is_told = first is not None and first.ending in UNBILLED
-        self._world.check(
-            is_first or is_told or not may_bill, "billed twice", f"{name} may be billed twice"
+            before.backend is not Backend.BILLS or before.ending in UNBILLED,
+            "billed twice",
+            f"{name} may be billed twice",
         )
 
 

@@ -88,7 +88,7 @@ class PromptTooLong(BackendRejected):
         self, *, prompt_tokens: int | None, output_tokens: int, context_tokens: int, replica: str
     ) -> None:
         self.context_tokens, self.output_tokens = context_tokens, output_tokens
-        self.size = "too many" if prompt_tokens is None else f"{prompt_tokens} tokens"
+        self.size = "too many tokens" if prompt_tokens is None else f"{prompt_tokens} tokens"
         # Clients of Messages shorten the conversation, or the output, by these words of Anthropic.
         if prompt_tokens is None:
             self.messages_words = f"prompt is too long for the maximum of {context_tokens} tokens"

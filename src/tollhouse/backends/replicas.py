@@ -149,7 +149,8 @@ class Replicas:
         for replica in self.all:
             if replica.is_open and model not in replica.histories:
                 return True
-        return bool(self._allowed(self.all, model, is_bounded=True))
+        open_ones = [each for each in self.all if each.is_open]
+        return bool(self._allowed(open_ones, model, is_bounded=True))
 
     @property
     def is_healthy(self) -> bool:
@@ -166,10 +167,13 @@ class Replicas:
         """
         if self._in_flight >= self._config.connections_max:
             raise BackendBusy(replica=None)
-        healthy = [each for each in self.all if each.is_open and each not in tried]
-        candidates = self._allowed(healthy, request.model, is_bounded=is_bounded)
-        if not candidates and request.is_last_candidate:
-            candidates = self._not_cooling(healthy, request.model)
+        found = [each for each in self.all if each.is_open and each not in tried]
+        if len(found) == 1 and request.model not in found[0].histories:
+            candidates = found
+        else:
+            candidates = self._allowed(found, request.model, is_bounded=is_bounded)
+            if not candidates and request.is_last_candidate:
+                candidates = self._not_cooling(found, request.model)
         if not candidates:
             raise NoReplica
         replica = choose(candidates, request.affinity, draw=random.choice)
@@ -203,16 +207,13 @@ class Replicas:
     def _allowed(
         self, replicas: Sequence[Replica], model: str, *, is_bounded: bool
     ) -> list[Replica]:
-        """Return the replicas that are healthy and not ejected for a model, or due for a trial."""
+        """Return those of open replicas that are not ejected for a model, or due for a trial."""
         now_seconds = self._clock.monotonic_seconds()
         return [
             each
             for each in replicas
-            if each.is_open
-            and (
-                (history := each.histories.get(model)) is None
-                or history.allows(now_seconds, is_bounded=is_bounded)
-            )
+            if (history := each.histories.get(model)) is None
+            or history.allows(now_seconds, is_bounded=is_bounded)
         ]
 
     def _not_cooling(self, replicas: Sequence[Replica], model: str) -> list[Replica]:

@@ -25,7 +25,8 @@ from tollhouse.observability import bound_metrics
 DECISIONS_KEPT_MAX = 10_000
 """Customers and models for which it is kept that the customer may use the model."""
 FIRST_EVENT_SECONDS_BESIDE_FALLBACKS = 8.0
-"""How long a stream may have no event where a fallback can answer, unless the catalog says."""
+"""How long a stream may have no event where a fallback can answer, unless the catalog says or the
+model reasons."""
 _FAMILIES = {
     "bytes": TokenizerFamily.BYTES,
     "nfc": TokenizerFamily.NFC,
@@ -103,18 +104,17 @@ class ModelResolver:
     def candidates(self, name: str, customer: Customer) -> Sequence[ResolvedModel]:
         """Return the models that may answer, in order: the named one and its fallbacks.
 
-        Those that the customer may not use are left out, and those that are not ready, unless none
-        is: then all that health checks let calls pass to. Raises if the customer may not use the
-        named one, or if none is left.
+        Those that the customer may not use are left out, and those that health checks keep calls
+        off. Those that are ejected come last. Raises if the customer may not use the named one, or
+        if none is left.
         """
         usable = self._usable(name, customer)
         if len(usable) == 1 and usable[0].is_ready:
             return usable
-        found = [resolved for resolved in usable if resolved.is_ready]
-        found = found or [resolved for resolved in usable if resolved.port.is_healthy]
+        found = [resolved for resolved in usable if resolved.port.is_healthy]
         if not found:
             raise ModelNotReady
-        return found
+        return sorted(found, key=_is_ejected)
 
     def id_of(self, name: str) -> str:
         """Return the ID of the model that a request names by its ID or an alias."""
@@ -216,10 +216,16 @@ def _resolved(
     )
 
 
+def _is_ejected(resolved: ResolvedModel) -> bool:
+    return not resolved.is_ready
+
+
 def _first_event_seconds(model: Model, backend: Backend) -> float | None:
     if model.first_event_seconds is not None or backend.first_event_seconds is not None:
         return model.first_event_seconds
-    return FIRST_EVENT_SECONDS_BESIDE_FALLBACKS if model.fallbacks else None
+    # A model that reasons may be silent for long by right.
+    is_quick = model.fallbacks and "reasoning" not in model.features
+    return FIRST_EVENT_SECONDS_BESIDE_FALLBACKS if is_quick else None
 
 
 def _prices(model: Model) -> Prices:

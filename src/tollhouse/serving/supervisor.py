@@ -111,9 +111,10 @@ class Supervisor:
             structs.replace(self._settings.server, connections_max=PROBE_CONNECTIONS_MAX),
         )
         probing = self._tasks.start("probes", probes.serve(sockets=[probe_listener]))
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, self._reload_wanted.set)
         if check is not None and not await self._has_passed(check):
             return 0
-        loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stop)
         loop.add_signal_handler(signal.SIGINT, self._stop)
         announcing = self._tasks.start("announce", self._announce(probe_listener))
@@ -134,7 +135,6 @@ class Supervisor:
         """Wait for the check, and return False if a signal ends it. Raises what it raises."""
         loop, waiting = asyncio.get_running_loop(), asyncio.current_task()
         assert waiting is not None, "a coroutine runs in a task"
-        loop.add_signal_handler(signal.SIGHUP, self._reload_wanted.set)
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, waiting.cancel)
         try:

@@ -236,8 +236,9 @@ def _text(written: io.TextIOWrapper) -> str:
 
 
 def environment(tools: Path) -> dict[str, str]:
-    """A clean one: no configuration of the machine's leaks in."""
+    """A clean one: no configuration of the machine's leaks in, but the name of the tests' run."""
     return {
+        **{name: os.environ[name] for name in ("TOLLHOUSE_RUN",) if name in os.environ},
         "PATH": f"{tools}/forking:{tools}:{os.environ['PATH']}",
         "HOME": str(tools),
         "LANG": "C.UTF-8",

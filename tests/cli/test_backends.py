@@ -10,8 +10,7 @@ replicas = ["http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"]
 
 
 def test_a_replica_is_left_out_and_returned(patient: Operator) -> None:
-    with patient.settings_path.open("a", encoding="utf-8") as file:
-        file.write(ENGINES)
+    patient.settings_path.write_text(patient.settings_path.read_text("utf-8") + ENGINES, "utf-8")
 
     patient.run("backends", "eject", "engines", "engines-2")
     ejected = ordered(patient)
@@ -28,8 +27,7 @@ def test_a_replica_is_left_out_and_returned(patient: Operator) -> None:
 
 
 def test_what_workers_left_out_is_listed_with_its_reason(patient: Operator) -> None:
-    with patient.settings_path.open("a", encoding="utf-8") as file:
-        file.write(ENGINES)
+    patient.settings_path.write_text(patient.settings_path.read_text("utf-8") + ENGINES, "utf-8")
 
     async def report(running: Session) -> None:
         async with running.database.transaction() as tx:

@@ -80,14 +80,14 @@ class PromptTooLong(BackendRejected):
     code = "context_length_exceeded"
     template = (
         "The model's maximum context length is {self.context_tokens} tokens. The prompt has "
-        "{self.size}, and the request asks for at most {self.output_tokens} more. Shorten the "
-        "prompt, or ask for less output."
+        "{self.size}{self.asked}. Shorten the prompt, or ask for less output."
     )
 
     def __init__(
         self, *, prompt_tokens: int | None, output_tokens: int, context_tokens: int, replica: str
     ) -> None:
         self.context_tokens, self.output_tokens = context_tokens, output_tokens
+        self.asked = f", and the request asks for {output_tokens} more" if output_tokens else ""
         self.size = "too many tokens" if prompt_tokens is None else f"{prompt_tokens} tokens"
         # Clients of Messages shorten the conversation, or the output, by these words of Anthropic.
         if prompt_tokens is None:

@@ -267,7 +267,8 @@ class Replicas:
     def obey(self, name: str, *, is_ejected: bool) -> None:
         """Leave a replica out by the operator's order, or forget all failures that it had."""
         for replica in self.all:
-            if replica.name == name:
+            # An order of long ago is read again at each start, and has nothing to change then.
+            if replica.name == name and (replica.is_ejected != is_ejected or replica.histories):
                 replica.is_ejected = is_ejected
                 if not is_ejected:
                     replica.histories.clear()

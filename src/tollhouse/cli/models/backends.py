@@ -126,25 +126,14 @@ def _replicas(operator: Session) -> Iterator[tuple[str, str, str]]:
 def _rows(operator: Session, found: list[AvoidedReplica], workers: int) -> Iterator[ReplicaRow]:
     for backend, replica, url in _replicas(operator):
         avoided = [each for each in found if (each.backend, each.replica) == (backend, replica)]
-        for each in avoided:
+        for each in avoided or [None]:
             yield ReplicaRow(
                 backend=backend,
                 replica=replica,
                 url=url,
-                model=each.model or None,
-                state=each.state,
-                reason=each.why,
-                workers=each.workers,
-                next_trial_seconds=each.trial_seconds,
-            )
-        if not avoided:
-            yield ReplicaRow(
-                backend=backend,
-                replica=replica,
-                url=url,
-                model=None,
-                state=ReplicaUse.IN_USE,
-                reason=None,
-                workers=workers,
-                next_trial_seconds=None,
+                model=each.model or None if each else None,
+                state=each.state if each else ReplicaUse.IN_USE,
+                reason=each.why if each else None,
+                workers=each.workers if each else workers,
+                next_trial_seconds=each.trial_seconds if each else None,
             )

@@ -14,7 +14,7 @@ from tollhouse.ledger import jobs as ledger_jobs
 from tollhouse.ledger.verifier import Verifier
 from tollhouse.nightly_export import export_job
 from tollhouse.sessions import service as sessions
-from tollhouse.settings import AlertSettings, Settings
+from tollhouse.settings import Settings
 from tollhouse.storage import jobs as storage_jobs
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
@@ -60,11 +60,12 @@ def leased_jobs(
             if (url := settings.exports.url) is None
             else (export_job(settings, maintenance, url),)
         ),
-        *AlertDeliverer(maintenance, sealer, clock, _delivery_config(settings.alerts)).jobs(),
+        *AlertDeliverer(maintenance, sealer, clock, _delivery_config(settings)).jobs(),
     )
 
 
-def _delivery_config(settings: AlertSettings) -> DeliveryConfig:
+def _delivery_config(all_settings: Settings) -> DeliveryConfig:
+    settings = all_settings.alerts
     mail_server = None
     if settings.smtp_host is not None and settings.smtp_sender is not None:
         mail_server = MailServer(
@@ -79,6 +80,7 @@ def _delivery_config(settings: AlertSettings) -> DeliveryConfig:
     return DeliveryConfig(
         seconds=settings.timeout_seconds,
         attempts_max=settings.attempts_max,
+        attempts_per_hour=all_settings.quotas.alert_attempts_per_hour,
         retry_seconds=settings.retry_seconds,
         days=settings.delivery_days,
         networks=settings.networks(),

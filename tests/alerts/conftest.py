@@ -28,12 +28,14 @@ def new_deliverer(database: Database, sealer: Sealer) -> NewDeliverer:
         networks: tuple[str, ...] = ("127.0.0.0/8",),
         seconds: float = 60.0,
         attempts_max: int = 50,
+        attempts_per_hour: int = 10_000,
         retry_seconds: float = 0.000_001,
         mail_server: MailServer | None = None,
     ) -> AlertDeliverer:
         config = DeliveryConfig(
             seconds=seconds,
             attempts_max=attempts_max,
+            attempts_per_hour=attempts_per_hour,
             retry_seconds=retry_seconds,
             days=30,
             networks=tuple(map(ip_network, networks)),

@@ -84,9 +84,7 @@ class MailReceiver:
 
 @asynccontextmanager
 async def running_mail_server(certificates: Certificates) -> AsyncGenerator[MailReceiver]:
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(certificates.certificate, certificates.key)
-    receiver = MailReceiver(tls)
+    receiver = MailReceiver(certificates.server_context())
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
     receiver.port = server.sockets[0].getsockname()[1]
     # An address that the certificate does not name.

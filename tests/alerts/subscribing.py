@@ -34,6 +34,18 @@ async def subscribe(
     return subscription, secret
 
 
+async def send_tests(
+    org: OrganizationFixture, subscription: AlertSubscription, count: int = 1
+) -> None:
+    """Put test alerts into the outbox, of which the product itself allows one each minute."""
+    for number in range(count):
+        async with org.database.mutation(org.authority()) as tx:
+            sent = await service.send_test(tx, subscription.id)
+            await tx.execute(
+                "UPDATE alert_deliveries SET dedup_key = $2 WHERE id = $1", sent.id, str(number)
+            )
+
+
 async def outbox(org: OrganizationFixture) -> list[AlertDelivery]:
     """All deliveries of the organization, oldest first."""
     async with org.database.transaction() as tx:

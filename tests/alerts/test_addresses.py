@@ -171,8 +171,7 @@ async def test_the_certificate_must_be_of_the_host_and_of_a_trusted_authority(
 ) -> None:
     certificates = make_certificates(tmp_path)
     receiver = Receiver()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificates.certificate, certificates.key)
+    context = certificates.server_context()
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     unnamed = await asyncio.start_server(receiver.serve, "127.0.0.2", port, ssl=context)

@@ -7,12 +7,12 @@ import pytest
 
 from tests.alerts.conftest import NewDeliverer
 from tests.alerts.receiver import Received, accept, running_receiver
-from tests.alerts.subscribing import outbox, subscribe
+from tests.alerts.subscribing import outbox, send_tests, subscribe
 from tests.support.organization_fixture import OrganizationFixture
-from tollhouse.alerts import rules, service, store
+from tollhouse.alerts import rules, service
+from tollhouse.alerts.outbox import claim, lock_hours
 from tollhouse.alerts.types import (
     AlertDelivery,
-    AlertSubscription,
     AlertThresholds,
     DeliveryState,
 )
@@ -20,18 +20,6 @@ from tollhouse.storage.sealing import Sealer
 
 THRESHOLDS = AlertThresholds(cap_percents=(80,))
 ERROR = b"HTTP/1.1 500 Oops\r\n\r\n"
-
-
-async def send_tests(
-    org: OrganizationFixture, subscription: AlertSubscription, count: int = 1
-) -> None:
-    """Put test alerts into the outbox, of which the product itself allows one each minute."""
-    for number in range(count):
-        async with org.database.mutation(org.authority()) as tx:
-            sent = await service.send_test(tx, subscription.id)
-            await tx.execute(
-                "UPDATE alert_deliveries SET dedup_key = $2 WHERE id = $1", sent.id, str(number)
-            )
 
 
 async def one(org: OrganizationFixture) -> AlertDelivery:
@@ -192,7 +180,14 @@ async def test_a_slow_destination_gets_a_share_of_the_attempts(
         await send_tests(each, subscription, 20)
 
     async with org.database.transaction() as tx:
-        claimed = await store.claim(tx, deliveries_max=64, per_organization_max=8, seconds=60)
+        claimed = await claim(
+            tx,
+            await lock_hours(tx),
+            deliveries_max=64,
+            per_organization_max=8,
+            per_hour_max=100,
+            seconds=60,
+        )
 
     counts = [each.delivery.organization_id for each in claimed]
     assert [counts.count(each.organization_id) for each in (org, other_org)] == [8, 8]

@@ -150,6 +150,7 @@ async def test_no_password_is_sent_to_a_server_with_another_name_or_without_tls(
             smtp_sender="a@b.example",
             smtp_tls="none",
             smtp_password="a password",
+            email_domains=("b.example",),
         )
 
 
@@ -167,7 +168,6 @@ async def test_without_a_mail_server_a_delivery_fails_and_says_why(
 
 def test_the_operator_decides_which_domains_get_mail() -> None:
     rules.check_emails(["a@B.example"], ["b.example"], sends_email=True)
-    rules.check_emails(["a@c.example"], [], sends_email=True)
 
     for address in ("a@c.example", "a@b.example.c", "a@sub.b.example"):
         with pytest.raises(AlertDestinationRefused):
@@ -179,6 +179,7 @@ def test_the_operator_decides_which_domains_get_mail() -> None:
     [
         {"smtp_host": "mail.example"},
         {"smtp_sender": "a@b.example"},
+        {"smtp_host": "mail.example", "smtp_sender": "a@b.example"},
         {"allowed_networks": ("10.0.0.1/8",)},
         {"allowed_networks": ("everywhere",)},
     ],

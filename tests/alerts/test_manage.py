@@ -33,7 +33,7 @@ async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
     allowing = msgspec.structs.replace(
         settings,
         alerts=AlertSettings(allowed_networks=("127.0.0.0/8",)),
-        quotas=QuotaSettings(alert_subscriptions=3),
+        quotas=QuotaSettings(alert_subscriptions=3, alert_attempts_per_hour=5),
     )
     async with running_gateway(allowing) as running:
         yield running
@@ -122,6 +122,23 @@ async def test_what_has_failed_is_attempted_again(
     assert (failed["status"], retried.json()["id"]) == ("failed", created["id"])
     assert (delivered["status"], delivered["attempts"]) == ("delivered", 1)
     assert len({got.id for got in receiver.received}) == 1
+
+
+async def test_edits_send_no_more_than_the_attempts_of_an_hour(
+    gateway: Gateway, client: httpx2.AsyncClient
+) -> None:
+    async with running_receiver() as receiver:
+        created = (await create(client, url=receiver.url)).json()
+        path = f"{SUBSCRIPTIONS}/{created['id']}"
+        for below in range(6, 16):
+            edit = {**BODY, "url": receiver.url, "credit_below": {"value": str(below)}}
+            assert (await client.put(path, json=edit)).is_success
+        await run_jobs(gateway.application, "alert-delivery")
+
+    shown = (await client.get(DELIVERIES)).json()["data"]
+    withheld = [each for each in shown if each["status"] == "withheld"]
+    assert (len(receiver.received), len(withheld)) == (5, 6)
+    assert all("quotas.alert_attempts_per_hour" in each["last_error"] for each in withheld)
 
 
 async def test_a_rotated_secret_is_shown_once_and_the_previous_one_ends(

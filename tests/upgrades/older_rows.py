@@ -491,5 +491,23 @@ ROWS: Mapping[str, tuple[Change, ...]] = {
     ),
     # A trigger writes its rows of the chain.
     "0028": (("audit_log", {**_AUDITED, "id": _id(21)}),),
+    "0029": (
+        (
+            "replica_reports",
+            {
+                "instance_id": WORKER,
+                "backend": "b",
+                "replica": "b-1",
+                "model": "m",
+                "state": "ejected",
+                "why": "answered 503",
+            },
+        ),
+        (
+            "replica_orders",
+            {"backend": "b", "replica": "b-1", "is_ejected": True, "ordered_at": AT},
+        ),
+    ),
+    "0030": (("alert_hours", {**_OWNER, "hour": AT, "attempts": 1}),),
 }
 """What each revision's release would have written into the tables that the revision adds."""

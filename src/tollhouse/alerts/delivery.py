@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from tollhouse.alerts import rules, store
+from tollhouse.alerts import outbox, rules
 from tollhouse.alerts.mail import MailServer
 from tollhouse.alerts.rules import Networks
 from tollhouse.alerts.service import REVISION
@@ -33,6 +33,8 @@ DELIVERIES_MAX: Final = 64
 """Attempts at the same time."""
 PER_ORGANIZATION_MAX: Final = 8
 """Of these, so that a slow destination does not hold up those of other organizations."""
+WITHHELD_MAX: Final = 1_000
+"""Alerts that one statement withholds."""
 CLAIM_FACTOR: Final = 3
 """A claim lasts for this many timeouts: longer than an attempt can take."""
 DOWN_LOOKS: Final = 3
@@ -45,6 +47,7 @@ class DeliveryConfig:
 
     seconds: float
     attempts_max: int
+    attempts_per_hour: int
     retry_seconds: float
     days: int
     networks: Networks
@@ -61,6 +64,7 @@ class AlertDeliverer:
         self._sealer = sealer
         self._clock = clock
         self._config = config
+        alert_metrics.alerts_end_as(DeliveryState)
         self._webhooks = WebhookClient(
             seconds=config.seconds, networks=config.networks, tls=ssl.create_default_context()
         )
@@ -74,7 +78,7 @@ class AlertDeliverer:
 
     def jobs(self) -> tuple[LeasedJob, ...]:
         """Return the jobs that deliver, and that delete old deliveries."""
-        purge = partial(store.purge, days=self._config.days)
+        purge = partial(outbox.purge, days=self._config.days)
 
         async def remove_old() -> None:
             await in_batches(self._database, lambda tx, rows: purge(tx, rows_max=rows))
@@ -95,13 +99,31 @@ class AlertDeliverer:
         )
 
     async def _claim(self) -> list[ClaimedDelivery]:
+        per_hour_max = self._config.attempts_per_hour
         async with self._database.transaction() as tx:
-            return await store.claim(
+            locked = await outbox.lock_hours(tx)
+            claimed = await outbox.claim(
                 tx,
+                locked,
                 deliveries_max=DELIVERIES_MAX,
                 per_organization_max=PER_ORGANIZATION_MAX,
+                per_hour_max=per_hour_max,
                 seconds=CLAIM_FACTOR * self._config.seconds,
             )
+            withheld = await outbox.withhold(
+                tx,
+                locked,
+                per_hour_max=per_hour_max,
+                rows_max=WITHHELD_MAX,
+                reason=rules.reason_withheld(per_hour_max),
+            )
+        for organization_id, alerts in withheld.items():
+            alert_metrics.alerts_withheld(alerts)
+            logger.warning(
+                "alerts_withheld",
+                extra={"organization_id": str(organization_id), "count": alerts},
+            )
+        return claimed
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         delivery = claimed.delivery
@@ -118,7 +140,7 @@ class AlertDeliverer:
             random.random(),  # noqa: S311 - no secret
         )
         async with self._database.transaction() as tx:
-            await store.finish(
+            await outbox.finish(
                 tx,
                 delivery.organization_id,
                 delivery.id,
@@ -184,4 +206,4 @@ class BackendWatch:
             return
         async with self._database.transaction() as tx:
             for backend in down:
-                await store.raise_backend_down(tx, backend)
+                await outbox.raise_backend_down(tx, backend)

@@ -50,6 +50,14 @@ def retry_delay(attempts: int, first_seconds: float, draw: float) -> float:
     return seconds * (0.5 + draw)
 
 
+def reason_withheld(per_hour_max: int) -> str:
+    """Return why an alert is not sent, and what can be done."""
+    return (
+        f"The {per_hour_max} attempts that the organization has in an hour were used. Try again in "
+        "the next one, or let the operator raise quotas.alert_attempts_per_hour."
+    )
+
+
 def is_public(address: str) -> bool:
     """Return whether an address is one of the public internet, also inside of IPv6 tunnels."""
     ip = ip_address(address.partition("%")[0])
@@ -101,7 +109,7 @@ def check_emails(emails: Sequence[str], domains: Sequence[str], *, sends_email: 
         raise AlertDestinationRefused("emails", reason)
     for email in emails:
         domain = email.rpartition("@")[2].lower()
-        if domains and domain not in domains:
+        if domain not in domains:
             reason = f"the operator sends no e-mail to {domain}."
             raise AlertDestinationRefused("emails", reason)
 

@@ -24,8 +24,8 @@ from tollhouse.storage import audit, quotas, revisions
 from tollhouse.storage.database import Mutation, Transaction
 from tollhouse.storage.sealing import Sealer
 
-REVISION: Final = "0024"
-"""The schema revision with the tables of alerts."""
+REVISION: Final = "0030"
+"""The schema revision with all tables of alerts."""
 _SECRET_BYTES: Final = 32
 
 
@@ -113,9 +113,9 @@ async def send_test(tx: Mutation, subscription_id: AlertSubscriptionId) -> Alert
 
 
 async def retry(tx: Mutation, subscription_id: AlertSubscriptionId) -> AlertSubscription:
-    """Make the failed deliveries of a subscription pending again."""
+    """Make the failed and withheld deliveries of a subscription pending again."""
     found = await retrieve(tx, tx.organization_id, subscription_id)
-    await store.retry_failed(tx, tx.organization_id, subscription_id)
+    await store.retry_undelivered(tx, tx.organization_id, subscription_id)
     await _audit(tx, "alert_subscription.retry", before=found, after=found)
     return found
 

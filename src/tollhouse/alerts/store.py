@@ -1,22 +1,12 @@
-"""Subscriptions and the outbox in SQL."""
+"""Subscriptions and the outbox in SQL, as admins use them."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-import msgspec
-
-from tollhouse.alerts.types import (
-    AlertDelivery,
-    AlertSubscription,
-    AlertThresholds,
-    AlertType,
-    ClaimedDelivery,
-    DeliveryAttempt,
-    DeliveryState,
-)
+from tollhouse.alerts.rows import to_delivery, to_subscription
+from tollhouse.alerts.types import AlertDelivery, AlertSubscription
 from tollhouse.base.ids import AlertDeliveryId, AlertSubscriptionId, OrganizationId
-from tollhouse.base.money import PicoUsd
-from tollhouse.storage.database import Mutation, Row, Transaction
+from tollhouse.storage.database import Mutation, Transaction
 
 
 async def insert(tx: Mutation, subscription: AlertSubscription, *, sealed: bytes | None) -> None:
@@ -105,7 +95,7 @@ async def get(
         organization_id,
         subscription_id,
     )
-    return None if row is None else _subscription(row)
+    return None if row is None else to_subscription(row)
 
 
 async def count(tx: Transaction, organization_id: OrganizationId, count_max: int) -> int:
@@ -141,7 +131,7 @@ async def page(
         after,
         limit,
     )
-    return [_subscription(row) for row in rows]
+    return [to_subscription(row) for row in rows]
 
 
 async def page_deliveries(
@@ -161,7 +151,7 @@ async def page_deliveries(
         after,
         limit,
     )
-    return [_delivery(row) for row in rows]
+    return [to_delivery(row) for row in rows]
 
 
 async def insert_test(
@@ -195,132 +185,23 @@ async def get_delivery(
         organization_id,
         delivery_id,
     )
-    return None if row is None else _delivery(row)
+    return None if row is None else to_delivery(row)
 
 
-async def raise_backend_down(  # all organizations: the operator's are few
-    tx: Transaction, backend: str
-) -> int:
-    """Raise this hour's alert about a backend for each subscription; return how many are new."""
-    return await tx.execute(
-        """
-        INSERT INTO alert_deliveries
-               (organization_id, id, subscription_id, type, dedup_key, details)
-        SELECT organization_id, alert_id(), id, 'backend.down',
-               concat_ws(' ', 'backend', date_trunc('hour', clock_timestamp(), 'UTC'), $1::text),
-               jsonb_build_object('backend', $1::text)
-          FROM alert_subscriptions
-         WHERE backend_down
-        ON CONFLICT DO NOTHING
-        """,
-        backend,
-    )
-
-
-async def claim(  # all organizations: one worker delivers for all
-    tx: Transaction, *, deliveries_max: int, per_organization_max: int, seconds: float
-) -> list[ClaimedDelivery]:
-    """Return deliveries to attempt now. Until `seconds` are over, no worker gets them again."""
-    rows = await tx.fetch_all(
-        """
-        WITH due AS (
-            SELECT organization_id, id,
-                   row_number() OVER (PARTITION BY organization_id
-                                      ORDER BY next_attempt_at, id) AS place
-              FROM alert_deliveries
-             WHERE state = 'pending'
-               AND next_attempt_at <= clock_timestamp()
-        ), claimed AS (
-            SELECT d.organization_id, d.id
-              FROM due
-              JOIN alert_deliveries d USING (organization_id, id)
-             WHERE due.place <= $2
-               AND d.state = 'pending'
-               AND d.next_attempt_at <= clock_timestamp()
-             ORDER BY due.place, d.next_attempt_at
-             LIMIT $1
-               FOR UPDATE OF d SKIP LOCKED
-        )
-        UPDATE alert_deliveries d
-           SET attempts = d.attempts + 1, last_attempt_at = clock_timestamp(),
-               next_attempt_at = clock_timestamp() + make_interval(secs => $3)
-          FROM claimed
-          JOIN alert_subscriptions s USING (organization_id)
-         WHERE d.organization_id = claimed.organization_id
-           AND d.id = claimed.id
-           AND s.id = d.subscription_id
-        RETURNING d.*, s.url, s.emails, s.secret,
-                  CASE WHEN s.previous_secret_until > clock_timestamp()
-                       THEN s.previous_secret END AS previous_secret
-        """,
-        deliveries_max,
-        per_organization_max,
-        seconds,
-    )
-    return [_claimed(row) for row in rows]
-
-
-async def finish(
-    tx: Transaction,
-    organization_id: OrganizationId,
-    delivery_id: AlertDeliveryId,
-    *,
-    state: DeliveryState,
-    attempt: DeliveryAttempt,
-    retry_after: timedelta,
-) -> None:
-    """Record the outcome of an attempt. A delivered alert stays delivered."""
-    await tx.execute(
-        """
-        UPDATE alert_deliveries
-           SET state = $3, last_status = $4, last_error = $5,
-               next_attempt_at = clock_timestamp() + $6
-         WHERE organization_id = $1
-           AND id = $2
-           AND state = 'pending'
-        """,
-        organization_id,
-        delivery_id,
-        state,
-        attempt.status,
-        attempt.error,
-        retry_after,
-    )
-
-
-async def retry_failed(
+async def retry_undelivered(
     tx: Mutation, organization_id: OrganizationId, subscription_id: AlertSubscriptionId
 ) -> None:
-    """Make failed deliveries due now, with all their attempts."""
+    """Make failed and withheld deliveries due now, with all their attempts."""
     await tx.execute(
         """
         UPDATE alert_deliveries
            SET state = 'pending', attempts = 0, next_attempt_at = clock_timestamp()
          WHERE organization_id = $1
            AND subscription_id = $2
-           AND state = 'failed'
+           AND state IN ('failed', 'withheld')
         """,
         organization_id,
         subscription_id,
-    )
-
-
-async def purge(  # all organizations: by age
-    tx: Transaction, *, days: int, rows_max: int
-) -> int:
-    """Delete deliveries that were raised before that many days; return how many."""
-    return await tx.execute(
-        """
-        DELETE FROM alert_deliveries
-         WHERE (organization_id, id) IN (
-                SELECT organization_id, id
-                  FROM alert_deliveries
-                 WHERE raised_at < clock_timestamp() - make_interval(days => $1)
-                 ORDER BY raised_at
-                 LIMIT $2)
-        """,
-        days,
-        rows_max,
     )
 
 
@@ -338,53 +219,4 @@ def _values(subscription: AlertSubscription) -> Sequence[object]:
         thresholds.policy_matches_per_hour,
         thresholds.unsettled_requests,
         thresholds.backend_down,
-    )
-
-
-def _subscription(row: Row) -> AlertSubscription:
-    below = row["credit_below_pico"]
-    return AlertSubscription(
-        organization_id=OrganizationId(row["organization_id"]),
-        id=AlertSubscriptionId(row["id"]),
-        name=row["name"],
-        url=row["url"],
-        emails=tuple(row["emails"]),
-        thresholds=AlertThresholds(
-            cap_percents=tuple(row["cap_percents"]),
-            credit_percents=tuple(row["credit_percents"]),
-            credit_below_pico_usd=None if below is None else PicoUsd(int(below)),
-            policy_matches_per_hour=row["policy_matches_per_hour"],
-            unsettled_requests=row["unsettled_requests"],
-            backend_down=row["backend_down"],
-        ),
-        previous_secret_until=row["previous_secret_until"],
-        created_at=row["created_at"],
-    )
-
-
-def _delivery(row: Row) -> AlertDelivery:
-    state = DeliveryState(row["state"])
-    return AlertDelivery(
-        organization_id=OrganizationId(row["organization_id"]),
-        id=AlertDeliveryId(row["id"]),
-        subscription_id=AlertSubscriptionId(row["subscription_id"]),
-        type=AlertType(row["type"]),
-        details=msgspec.json.decode(row["details"]),
-        raised_at=row["raised_at"],
-        state=state,
-        attempts=row["attempts"],
-        next_attempt_at=row["next_attempt_at"] if state is DeliveryState.PENDING else None,
-        last_attempt_at=row["last_attempt_at"],
-        last_status=row["last_status"],
-        last_error=row["last_error"],
-    )
-
-
-def _claimed(row: Row) -> ClaimedDelivery:
-    secrets = (row["secret"], row["previous_secret"])
-    return ClaimedDelivery(
-        delivery=_delivery(row),
-        url=row["url"],
-        emails=tuple(row["emails"]),
-        sealed_secrets=tuple(secret for secret in secrets if secret is not None),
     )

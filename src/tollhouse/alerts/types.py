@@ -22,11 +22,15 @@ class AlertType(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """Pending until the destination accepts the alert, or until the last attempt has failed."""
+    """Pending until the destination accepts the alert, or until the last attempt has failed.
+
+    Withheld if the organization had no attempts left in the hour of the first one.
+    """
 
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
+    WITHHELD = "withheld"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ class AlertSettings(Section, frozen=True, kw_only=True):
     Webhooks go to public addresses by https only. `allowed_networks` adds private ones, where plain
     http is allowed too. An attempt may take `timeout_seconds`; after `attempts_max` of them, with
     growing pauses that begin with `retry_seconds`, a delivery has failed. Deliveries are kept for
-    `delivery_days`. Without `email_domains`, e-mail is sent to addresses of all domains.
+    `delivery_days`. E-mail is sent to addresses in `email_domains` only.
     """
 
     allowed_networks: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
@@ -35,6 +35,12 @@ class AlertSettings(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.smtp_host is None) != (self.smtp_sender is None):
             message = "alerts: set both smtp_host and smtp_sender, or neither"
+            raise InvalidSettings(message)
+        if self.smtp_host is not None and not self.email_domains:
+            message = (
+                "alerts.email_domains: say to which domains smtp_host may send alerts, such as "
+                'email_domains = ["example.com"]. Admins of organizations choose the addresses.'
+            )
             raise InvalidSettings(message)
         if self.smtp_tls == "none" and self.smtp_password is not None:
             message = 'alerts.smtp_tls: a password is never sent without TLS. Use "starttls".'

@@ -184,7 +184,7 @@ function subscriptionColumns(
   ];
 }
 
-const TONES = { pending: "warn", delivered: "good", failed: "bad" } as const;
+const TONES = { pending: "warn", delivered: "good", failed: "bad", withheld: "bad" } as const;
 
 const deliveryColumns = (
   isBusy: boolean,
@@ -206,7 +206,7 @@ const deliveryColumns = (
   {
     title: "",
     cell: (delivery) =>
-      delivery.status === "failed" && (
+      (delivery.status === "failed" || delivery.status === "withheld") && (
         <button
           type="button"
           className="button button-plain"

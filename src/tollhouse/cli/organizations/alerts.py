@@ -208,7 +208,7 @@ def test(
 def retry(
     settings_path: Path, *, subscription: UUID, organization: UUID | None, as_json: bool
 ) -> None:
-    """Attempt the failed deliveries of a subscription again."""
+    """Attempt the failed and withheld deliveries of a subscription again."""
     found = session.change(
         settings_path,
         organization,

@@ -4,19 +4,11 @@ import asyncio
 import os
 import random
 import socket
-import ssl
 import subprocess
 import sys
-from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from tests.backends.wire import (
     EVENTS_HEAD,
@@ -33,6 +25,7 @@ from tests.backends.wire import (
     whole,
 )
 from tests.support import seeds
+from tests.support.certificates import make_certificates
 from tests.support.gateway import TIMEOUT_SECONDS
 from tollhouse.backends.errors import (
     ConnectionBroken,
@@ -176,37 +169,13 @@ async def test_proxy_variables_are_not_believed(
 
 async def test_a_certificate_must_be_trusted(tmp_path: Path) -> None:
     """A private authority is trusted as everywhere, by OpenSSL's own variable."""
-    certificate, context = self_signed(tmp_path)
-    async with running_upstream(context) as upstream:
+    certificates = make_certificates(tmp_path)
+    async with running_upstream(certificates.server_context()) as upstream:
         stranger = await in_an_environment(upstream.url)
-        trusted = await in_an_environment(upstream.url, SSL_CERT_FILE=str(certificate))
+        trusted = await in_an_environment(upstream.url, SSL_CERT_FILE=str(certificates.authority))
 
-    assert stranger == "NotConnected"
+    assert stranger == "NotTrusted"
     assert trusted == "200"
-
-
-def self_signed(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """A certificate for loopback, and a server's context with it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
-    address = x509.IPAddress(ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
-    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*paths)
-    return paths[0], context
 
 
 @pytest.mark.parametrize("body_bytes", [600_000, 20_000_000])

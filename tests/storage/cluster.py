@@ -13,6 +13,8 @@ from pathlib import Path
 
 import asyncpg
 
+from tests.support.certificates import Certificates
+
 DEBIAN_PROGRAMS = Path("/usr/lib/postgresql")
 SERVER_ACCOUNT = "postgres"
 START_SECONDS_MAX = 120.0
@@ -90,13 +92,17 @@ class Cluster:
 
 
 @asynccontextmanager
-async def running_cluster() -> AsyncGenerator[Cluster]:
+async def running_cluster(tls: Certificates | None = None) -> AsyncGenerator[Cluster]:
     """Yields a fresh server that accepts connections; it is gone afterwards."""
     async with _stopped_at_the_end() as cluster:
         data = cluster.folder / "data"
         await _run("initdb", "-D", str(data), "-U", SERVER_ACCOUNT, "-A", "trust", "--no-sync")
         with (data / "postgresql.conf").open("a", encoding="utf-8") as configuration:
             configuration.write(f"{CONFIGURATION}port = {cluster.port}\n")
+            configuration.write("ssl = on\n" if tls else "")
+        if tls:
+            _give(tls.certificate, data / "server.crt")
+            _give(tls.key, data / "server.key")
         await cluster.start()
         yield cluster
 
@@ -128,6 +134,14 @@ async def _stopped_at_the_end() -> AsyncGenerator[Cluster]:
         if (folder / "data" / "postmaster.pid").exists():
             await cluster.kill()
         shutil.rmtree(folder)
+
+
+def _give(source: Path, place: Path) -> None:
+    """Copy a file that the server's account alone may read, as it demands of its key."""
+    place.touch(mode=0o600)
+    place.write_bytes(source.read_bytes())
+    if os.geteuid() == 0:
+        shutil.chown(place, SERVER_ACCOUNT)
 
 
 async def _run(program: str, *arguments: str) -> None:

@@ -197,6 +197,16 @@ async def test_a_single_standby_is_refused_unless_the_url_asks_for_it(standby: C
     assert len(await failures(connector(host_of(standby)))) == 1
 
 
+def test_a_host_whose_certificate_is_refused_is_not_silent(dead: DatabaseHost) -> None:
+    """Else a renewed certificate would end the statements that run there."""
+    attempts = [
+        HostFailure(host=dead, error=error, seconds_max=1.0)
+        for error in (ssl.SSLCertVerificationError("refused"), ConnectionRefusedError("refused"))
+    ]
+
+    assert [attempt.is_silent for attempt in attempts] == [False, True]
+
+
 async def test_a_refused_login_is_an_unavailable_database_that_keeps_its_code(
     cluster: Cluster,
 ) -> None:

@@ -26,6 +26,7 @@ from tollhouse.storage.server_health import (
 
 ALONE = ServerHealth(
     is_standby=False,
+    is_read_only=False,
     standbys=(),
     synchronous_standby_names="",
     synchronous_commit="on",
@@ -172,5 +173,7 @@ def test_an_unknown_disk_is_left_to_the_exporter() -> None:
 
 
 def test_a_standby_is_a_failure() -> None:
-    assert role_finding(is_standby=False).outcome is FindingOutcome.OK
-    assert role_finding(is_standby=True).outcome is FindingOutcome.FAILURE
+    writable = role_finding(is_standby=False, is_read_only=False)
+    assert writable.outcome is FindingOutcome.OK
+    assert role_finding(is_standby=True, is_read_only=False).outcome is FindingOutcome.FAILURE
+    assert role_finding(is_standby=False, is_read_only=True).outcome is FindingOutcome.FAILURE

@@ -1,5 +1,6 @@
 """What a worker knows about its database server, read from real servers and standbys."""
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -233,6 +234,29 @@ async def test_a_watch_sets_metrics_and_logs_each_change_once(
     assert 'tollhouse_database_synchronous_standbys{state="required"} 1.0' in other
     assert abs(value(other, "tollhouse_database_clock_difference_seconds")) < 1
     assert value(page, "tollhouse_database_size_bytes") > 1_000_000
+
+
+async def test_a_watch_tells_a_server_that_is_away_or_refuses_changes() -> None:
+    async with running_cluster() as alone, connected(alone.url) as database:
+        watch = HealthWatch(database)
+        await alone.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+        await alone.execute("SELECT pg_reload_conf()")
+        await look_until(watch, "tollhouse_database_is_read_only 1.0")
+        readable = registry.exposition(None).decode()
+        await alone.kill()
+        with pytest.raises(DatabaseUnavailable):
+            await watch.look()
+        away = registry.exposition(None).decode()
+
+    assert "tollhouse_database_up 1.0" in readable
+    assert "tollhouse_database_up 0.0" in away
+
+
+async def look_until(watch: HealthWatch, line: str) -> None:
+    """Sessions take a setting over between two statements."""
+    async with asyncio.timeout(SECONDS_MAX):
+        while line not in registry.exposition(None).decode():
+            await watch.look()
 
 
 async def test_an_older_primary_that_is_back_is_told(caplog: pytest.LogCaptureFixture) -> None:

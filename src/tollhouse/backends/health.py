@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
-from tollhouse.backends.errors import NotConnected, NotHttp, TransportError
+from tollhouse.backends.errors import NotConnected, NotHttp, NotTrusted, TransportError
 from tollhouse.backends.http1 import Headers
 from tollhouse.backends.replicas import Replica, Replicas
 from tollhouse.backends.transport import Transport
@@ -93,13 +93,20 @@ def credential_headers(dialect: Dialect, api_key: str | None) -> Headers:
     return (*version, ("x-api-key" if dialect == "anthropic" else "api-key", api_key))
 
 
-async def probe(base_url: str, health_path: str, *, headers: Headers, seconds: float) -> str | None:
+async def probe(
+    base_url: str,
+    health_path: str,
+    *,
+    headers: Headers,
+    seconds: float,
+    ca_certificates: str | None = None,
+) -> str | None:
     """Check a replica once. Return the problem, or None if it is healthy.
 
     `health_path` begins at the host of `base_url`.
     """
     host = urlsplit(base_url)
-    transport = Transport()
+    transport = Transport(ca_certificates)
     try:
         async with asyncio.timeout(seconds):
             response = await transport.send(
@@ -113,6 +120,8 @@ async def probe(base_url: str, health_path: str, *, headers: Headers, seconds: f
             response.close()
     except TimeoutError:
         return f"does not answer within {seconds:g} s"
+    except NotTrusted as refusal:
+        return f"has a certificate that was refused: {refusal.reason}"
     except NotConnected:
         return "cannot be connected to"
     except NotHttp:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Final
 
 from tollhouse.backends.connection import IdleConnections, UpstreamConnection
-from tollhouse.backends.errors import NotConnected, UpstreamBodyTooLarge
+from tollhouse.backends.errors import NotConnected, NotTrusted, UpstreamBodyTooLarge
 from tollhouse.backends.http1 import Method, Origin, RequestHead, request_head
 
 CONNECTING_FAILURES: Final = (OSError, UnicodeError)
@@ -74,12 +74,14 @@ class Response:
 
 
 class Transport:
-    """The connections of one worker to all upstreams. Created inside a running event loop.
+    """The connections of one worker to upstreams. Created inside a running event loop.
 
-    The number of connections is bounded for each backend, by `Replicas`.
+    All of them trust `ca_certificates`, or the system's authorities: a connection that was checked
+    against others is never reused here. `Replicas` bounds the number for each backend.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ca_certificates: str | None = None) -> None:
+        self._ca_certificates = ca_certificates
         self._open: set[UpstreamConnection] = set()
         self._idle = IdleConnections()
 
@@ -119,7 +121,7 @@ class Transport:
             connection.abort()
 
     async def connect(self, origin: Origin, connect_seconds: float) -> UpstreamConnection:
-        """Open a connection. Raises `NotConnected`."""
+        """Open a connection. Raises `NotConnected`, and `NotTrusted` for a refused certificate."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(connect_seconds):
@@ -127,8 +129,10 @@ class Transport:
                     lambda: UpstreamConnection(self._open.discard),
                     origin.host,
                     origin.port,
-                    ssl=_tls() if origin.is_tls else None,
+                    ssl=_tls(self._ca_certificates) if origin.is_tls else None,
                 )
+        except ssl.SSLCertVerificationError as error:
+            raise NotTrusted(error.verify_message.rstrip(".")) from None
         except CONNECTING_FAILURES:
             raise NotConnected from None
         self._open.add(connection)
@@ -136,8 +140,11 @@ class Transport:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """Return the one TLS context: reading the system's authorities takes 50 ms."""
-    context = ssl.create_default_context()
+def _tls(ca_certificates: str | None) -> ssl.SSLContext:
+    """Return the one TLS context for these authorities: reading the system's takes 50 ms."""
+    context = ssl.create_default_context(cadata=ca_certificates)
+    if ca_certificates is not None:
+        # From 3.13 on, Python's default refuses what many private authorities leave out.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -1,13 +1,15 @@
-"""Credentials for upstreams and secrets of the gateway, read from the environment or from files.
+"""Credentials for upstreams, secrets of the gateway and certificates, from variables and files.
 
 No message repeats a name or a content: an operator may confuse the two, and messages are logged.
 """
 
 import re
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
 BYTES_MAX = 16_384
+CERTIFICATES_BYTES_MAX = 1_048_576
 _FORM = re.compile(r"[!-~]+")
 
 
@@ -15,12 +17,16 @@ class UnusableCredential(Exception):
     """A credential cannot be read. The message says why."""
 
 
+class AbsentCredential(UnusableCredential):
+    """The environment lacks the variable, or the file cannot be opened."""
+
+
 def from_variable(name: object, environment: Mapping[str, str]) -> str:
     """Return the stripped value of an environment variable. Raises `UnusableCredential`."""
     found = environment.get(name) if isinstance(name, str) else None
     if found is None:
         message = "the environment has no such variable"
-        raise UnusableCredential(message)
+        raise AbsentCredential(message)
     return _checked(found)
 
 
@@ -38,16 +44,35 @@ def lines_of_file(path: object) -> list[str]:
     return [_checked(line) for line in text.splitlines() if line.strip()]
 
 
-def _text(path: object) -> str:
+def certificates_of_file(path: object) -> str:
+    """Return the text of a PEM file with one certificate or more. Raises `UnusableCredential`.
+
+    Only ASCII is kept: comments may have more, and OpenSSL takes nothing else as text.
+    """
+    content = _text(path, CERTIFICATES_BYTES_MAX).encode()
+    if len(content) > CERTIFICATES_BYTES_MAX:
+        message = f"the file has more than {CERTIFICATES_BYTES_MAX} bytes"
+        raise UnusableCredential(message)
+    text = content.decode("ascii", "ignore")
+    try:
+        # An empty text would stand for the authorities of the system.
+        ssl.create_default_context(cadata=text or "-")
+    except ssl.SSLError:
+        message = "the file is not one of certificates in PEM form"
+        raise UnusableCredential(message) from None
+    return text
+
+
+def _text(path: object, bytes_max: int = BYTES_MAX) -> str:
     if not isinstance(path, str):
         message = "expected the path of a file"
         raise UnusableCredential(message)
     try:
         with Path(path).open("rb") as file:
-            return file.read(BYTES_MAX + 1).decode()
+            return file.read(bytes_max + 1).decode()
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
-        raise UnusableCredential(message) from None
+        raise AbsentCredential(message) from None
     except ValueError:
         message = "the file cannot be read as text"
         raise UnusableCredential(message) from None

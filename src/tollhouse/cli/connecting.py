@@ -1,9 +1,12 @@
 """Connecting to the database, with advice if the connection fails."""
 
-from collections.abc import AsyncGenerator, Generator
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
+
+import click
 
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.settings import DatabaseSettings
@@ -11,6 +14,9 @@ from tollhouse.storage.connecting import NoUsableHost, hosts_of
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
+T = TypeVar("T")
+
+LOOK_EVERY_SECONDS: Final = 1.0
 DATABASE_MISSING: Final = "3D000"
 LOGIN_REFUSED: Final = frozenset({"28000", "28P01"})
 # A refused startup parameter, a duplicate prepared statement, a missing prepared statement.
@@ -48,6 +54,29 @@ class PoolerInBetween(ConnectingFailed):
     """A pooler in transaction mode is between Tollhouse and PostgreSQL."""
 
     code = "database_pooler"
+
+
+class CertificateRefused(ConnectingFailed):
+    """The server's certificate is not what `sslmode` and `sslrootcert` of the URL ask for."""
+
+    code = "database_certificate_refused"
+
+
+async def when_reached(database: DatabaseSettings, work: Callable[[], Awaitable[T]]) -> T:
+    """Do the work as soon as the database is there. Raises if it is not within `start_seconds`."""
+    loop = asyncio.get_running_loop()
+    until, is_told = loop.time() + database.start_seconds, False
+    while True:
+        try:
+            return await work()
+        except ConnectingFailed as failure:
+            if failure.code != ConnectingFailed.code or loop.time() >= until:
+                raise
+            if not is_told:
+                seconds = f"{database.start_seconds:g} s"
+                click.echo(f"{failure.found}. Waiting {seconds} for it.", err=True)
+                is_told = True
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 
 @asynccontextmanager
@@ -99,6 +128,12 @@ def _advice(error: BaseException, url: str) -> ConnectingFailed | None:
     if state in POOLER:
         return PoolerInBetween(
             found=f"{where} answers like a connection pooler: {_words(reason)}", remedy=DIRECT
+        )
+    if isinstance(reason, NoUsableHost) and reason.has_untrusted:
+        return CertificateRefused(
+            found=f"{where} cannot be trusted: {_words(reason)}",
+            remedy="sslrootcert of the URL must name a file with the authority that signed the "
+            "certificate. With sslmode=verify-full the host must be one of its names.",
         )
     if isinstance(error, DatabaseUnavailable):
         return ConnectingFailed(

@@ -10,7 +10,9 @@ from tollhouse.settings.loading import (
     SECRET_LENGTH_MIN,
     load,
     overriding_variable,
+    read_tables,
 )
+from tollhouse.settings.secret_files import ReportAbsent, is_secret
 from tollhouse.settings.section import InvalidSettings, Section
 from tollhouse.settings.sections import (
     BODIES_TO_BODY_BYTES,
@@ -64,10 +66,13 @@ __all__ = [
     "PolicySettings",
     "QuotaSettings",
     "RedisSettings",
+    "ReportAbsent",
     "SecretSettings",
     "Section",
     "ServerSettings",
     "Settings",
+    "is_secret",
     "load",
     "overriding_variable",
+    "read_tables",
 ]

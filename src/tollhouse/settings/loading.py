@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,7 @@ from tollhouse.base.credentials import UnusableCredential
 from tollhouse.base.errors import did_you_mean
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.settings import secret_files
+from tollhouse.settings.secret_files import ReportAbsent
 from tollhouse.settings.section import InvalidSettings, Section
 from tollhouse.settings.sections import SecretSettings, Settings
 from tollhouse.settings.sign_in import check_public_url
@@ -36,23 +38,24 @@ RENAMED_FIELDS: Final = {"believed_keys_max": "keys.cache_size"}
 """The present names of settings that were renamed."""
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Settings:
+def load(
+    path: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    report_absent: ReportAbsent | None = None,
+) -> Settings:
     """Return the configuration of a file and the environment.
 
-    Raises `InvalidSettings` unless all of it is valid.
+    Raises `InvalidSettings` unless all of it is valid. With `report_absent`, a secret that this
+    machine lacks is reported instead, and a generated one stands in for it.
     """
     chosen = path or Path(environment.get(CONFIG_PATH_VARIABLE, str(DEFAULT_CONFIG_PATH)))
-    is_without_file = (
-        chosen == DEFAULT_CONFIG_PATH
-        and not chosen.exists()
-        and any(_parse_variable(name) is not None for name in environment)
-    )
-    tree = {} if is_without_file else _read(chosen)
-    _overlay(tree, environment)
-    secret_files.read_into(tree)
+    tree = read_tables(chosen, environment)
+    secret_files.read_into(tree, report_absent)
     try:
         settings = msgspec.convert(tree, Settings, strict=True)
     except msgspec.ValidationError as error:
+        is_without_file = _is_without_file(chosen, environment)
         place = f"the environment, without {chosen}" if is_without_file else str(chosen)
         place = _variable_at_fault(str(error), environment) or place
         message = f"{place}: {error}{_suggestion(str(error))}"
@@ -60,11 +63,30 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     _check_secrets(settings.secrets)
     _check_judge(settings)
     check_public_url(settings.oidc, settings.server.public_url)
+    _check_root_certificates(settings, report_absent)
     backends = {
-        name: _with_credential(name, backend, environment)
+        name: _with_certificates(
+            name, _with_credential(name, backend, environment, report_absent), report_absent
+        )
         for name, backend in settings.backends.items()
     }
     return msgspec.structs.replace(settings, backends=backends)
+
+
+def read_tables(path: Path, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Return the tables of a file with the variables of the environment in them, unchecked."""
+    tree = {} if _is_without_file(path, environment) else _read(path)
+    _overlay(tree, environment)
+    return tree
+
+
+def _is_without_file(path: Path, environment: Mapping[str, str]) -> bool:
+    """Return whether the environment alone is the configuration."""
+    return (
+        path == DEFAULT_CONFIG_PATH
+        and not path.exists()
+        and any(_parse_variable(name) is not None for name in environment)
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -163,7 +185,10 @@ def _sections() -> list[type[Struct]]:
 
 
 def _with_credential(
-    name: str, backend: dict[str, Any], environment: Mapping[str, str]
+    name: str,
+    backend: dict[str, Any],
+    environment: Mapping[str, str],
+    report_absent: ReportAbsent | None,
 ) -> dict[str, Any]:
     """Return the backend with its `api_key` in place of where to find it."""
     place = f"backends.{msgspec.json.encode(name).decode()}"
@@ -183,9 +208,38 @@ def _with_credential(
                 else credentials.from_file(backend[source])
             )
         except UnusableCredential as error:
-            message = f"{place}.{source}: {error}"
-            raise InvalidSettings(message) from None
+            secret_files.refuse_or_report(f"{place}.{source}", error, report_absent)
     return rest
+
+
+def _with_certificates(
+    name: str, backend: dict[str, Any], report_absent: ReportAbsent | None
+) -> dict[str, Any]:
+    """Return the backend with the `ca_certificates` of its `ca_file` in place of the path."""
+    place = f"backends.{msgspec.json.encode(name).decode()}"
+    if "ca_certificates" in backend:
+        message = f'{place}.ca_certificates: name a file instead, by ca_file = "/path/of/file"'
+        raise InvalidSettings(message)
+    if "ca_file" not in backend:
+        return backend
+    rest = {field: value for field, value in backend.items() if field != "ca_file"}
+    try:
+        rest["ca_certificates"] = credentials.certificates_of_file(backend["ca_file"])
+    except UnusableCredential as error:
+        secret_files.refuse_or_report(f"{place}.ca_file", error, report_absent)
+    return rest
+
+
+def _check_root_certificates(settings: Settings, report_absent: ReportAbsent | None) -> None:
+    """Raise for an `sslrootcert` that the driver could not read: it would not say which file."""
+    database = settings.database
+    for field, url in (("url", database.url), ("replica_url", database.replica_url)):
+        for path in parse_qs(urlsplit(url or "").query).get("sslrootcert", []):
+            try:
+                credentials.certificates_of_file(path)
+            except UnusableCredential as error:
+                place = f"database.{field}: sslrootcert"
+                secret_files.refuse_or_report(place, error, report_absent)
 
 
 def _check_secrets(secrets: SecretSettings) -> None:

@@ -1,10 +1,11 @@
 """Secrets that the configuration names by a file, such as `secrets.master_file`."""
 
-from collections.abc import Iterable
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from secrets import token_urlsafe
+from typing import Any, Final, TypeAlias, cast
 
 from tollhouse.base import credentials
-from tollhouse.base.credentials import UnusableCredential
+from tollhouse.base.credentials import AbsentCredential, UnusableCredential
 from tollhouse.settings.section import InvalidSettings
 
 _SUFFIX: Final = "_file"
@@ -17,6 +18,10 @@ _SECRETS: Final = {
     "redis": ("url",),
     "secrets": ("master", "previous_masters"),
 }
+_NEEDED: Final = (("database", "url"), ("secrets", "master"), ("secrets", "peppers"))
+_URLS: Final = {"database": "postgresql://absent", "redis": "redis://absent"}
+ReportAbsent: TypeAlias = Callable[[str], None]
+"""Is told of each secret that this machine lacks."""
 
 
 def name(field: str) -> str:
@@ -29,13 +34,48 @@ def other_form(field: str) -> str:
     return field.removesuffix(_SUFFIX) if field.endswith(_SUFFIX) else name(field)
 
 
-def read_into(tree: dict[str, Any]) -> None:
-    """Replace the name of each file by its content. Raises `InvalidSettings`."""
+def is_secret(path: Sequence[str]) -> bool:
+    """Return whether a setting is a secret, or says where one is."""
+    section, field = path[0], path[-1]
+    if section == "backends":
+        return field.startswith("api_key")
+    return section == "secrets" or not {field, other_form(field)}.isdisjoint(
+        _SECRETS.get(section, ())
+    )
+
+
+def read_into(tree: dict[str, Any], report_absent: ReportAbsent | None = None) -> None:
+    """Replace the name of each file by its content. Raises `InvalidSettings`.
+
+    With `report_absent`, a generated secret stands in for one that this machine lacks.
+    """
+    if report_absent is not None:
+        _add_needed(tree, report_absent)
     for section, fields in _SECRETS.items():
-        _read_table(_table(tree, section), section, fields)
+        _read_table(_table(tree, section), section, fields, report_absent)
     peppers = _table(_table(tree, "secrets"), "peppers")
     versions = [version.removesuffix(_SUFFIX) for version in peppers]
-    _read_table(peppers, "secrets.peppers", versions)
+    _read_table(peppers, "secrets.peppers", versions, report_absent)
+
+
+def refuse_or_report(
+    place: str, error: UnusableCredential, report_absent: ReportAbsent | None
+) -> None:
+    """Report an absent credential, if `report_absent` is set. Otherwise raise `InvalidSettings`."""
+    message = f"{place}: {error}"
+    if report_absent is None or not isinstance(error, AbsentCredential):
+        raise InvalidSettings(message) from None
+    report_absent(message)
+
+
+def _add_needed(tree: dict[str, Any], report_absent: ReportAbsent) -> None:
+    for section, field in _NEEDED:
+        tree.setdefault(section, {})
+        table = _table(tree, section)
+        if not {field, name(field)} & table.keys():
+            report_absent(f"{section}.{field}: it is not set")
+            secret = _stand_in(section)
+            table[field] = {"1": secret} if field == "peppers" else secret
 
 
 def _table(tree: dict[str, Any], field: str) -> dict[str, Any]:
@@ -44,7 +84,9 @@ def _table(tree: dict[str, Any], field: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _read_table(table: dict[str, Any], place: str, fields: Iterable[str]) -> None:
+def _read_table(
+    table: dict[str, Any], place: str, fields: Iterable[str], report_absent: ReportAbsent | None
+) -> None:
     for field in fields:
         if name(field) not in table:
             continue
@@ -54,9 +96,15 @@ def _read_table(table: dict[str, Any], place: str, fields: Iterable[str]) -> Non
         try:
             table[field] = _content(table.pop(name(field)), is_list=field in _LISTS)
         except UnusableCredential as error:
-            message = f"{place}.{name(field)}: {error}"
-            raise InvalidSettings(message) from None
+            refuse_or_report(f"{place}.{name(field)}", error, report_absent)
+            secret = _stand_in(place)
+            table[field] = [secret] if field in _LISTS else secret
 
 
 def _content(path: object, *, is_list: bool) -> str | list[str]:
     return credentials.lines_of_file(path) if is_list else credentials.from_file(path)
+
+
+def _stand_in(place: str) -> str:
+    """Return a secret of the form that settings of this table must have."""
+    return _URLS.get(place) or token_urlsafe()

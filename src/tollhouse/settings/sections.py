@@ -64,7 +64,8 @@ class DatabaseSettings(Section, frozen=True, kw_only=True):
     and records. Admin routes, reports and maintenance use `admin_pool_size`, so that inference does
     not wait for them. Statements time out after `statement_seconds`, on Admin routes after
     `admin_statement_seconds`, in reports after `report_statement_seconds`.
-    At its start `tollhouse serve` waits `start_seconds` for a database that is away.
+    `tollhouse serve`, at its start, and `tollhouse migrate` wait `start_seconds` for a database
+    that is away.
     `replica_url` names a standby for reads that need not be fresh: reports, searches, verification
     and the archive. The primary answers them while the standby is away, or more than
     `replica_lag_seconds` behind. Each worker opens up to `admin_pool_size` connections to it.
@@ -291,6 +292,7 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
 
     Archived projects and revoked or expired keys do not count. `policies_in_effect` limits the
     policies that apply to all requests of one project. The command line can exceed these quotas.
+    `alert_attempts_per_hour` limits what is sent by webhook and e-mail together, over all workers.
     `pending_evaluations` (requests and answers that wait for their policies) and
     `counted_bytes_per_minute` (bodies of token counting) apply to each worker.
     """
@@ -301,6 +303,7 @@ class QuotaSettings(Section, frozen=True, kw_only=True):
     policies: PositiveInt = 1_000
     policies_in_effect: PositiveInt = 200
     alert_subscriptions: PositiveInt = 50
+    alert_attempts_per_hour: PositiveInt = 100
     pending_evaluations: PositiveInt = 500
     counted_bytes_per_minute: PositiveInt = 67_108_864
 

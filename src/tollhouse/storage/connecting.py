@@ -3,6 +3,7 @@
 The driver's own timeout covers all hosts together, so that one frozen host would use all of it.
 """
 
+import ssl
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -60,7 +61,12 @@ class HostFailure:
     @property
     def is_silent(self) -> bool:
         """Whether no PostgreSQL server answered at the host."""
-        return isinstance(self.error, OSError | TimeoutError)
+        return isinstance(self.error, OSError | TimeoutError) and not self.is_untrusted
+
+    @property
+    def is_untrusted(self) -> bool:
+        """Whether the host answered, but its certificate was refused."""
+        return isinstance(self.error, ssl.SSLCertVerificationError)
 
     def __str__(self) -> str:
         """Return the host and the reason."""
@@ -73,6 +79,9 @@ class HostFailure:
             return "it is a primary, not a standby"
         if self.has_other_role:
             return "it is a standby or read-only, not the primary"
+        if isinstance(self.error, ssl.SSLCertVerificationError):
+            words = self.error.verify_message.rstrip(".")
+            return f"its certificate was refused: {words}"
         if isinstance(self.error, TimeoutError):
             return f"no answer within {self.seconds_max:g} s"
         return str(self.error) or type(self.error).__name__
@@ -91,6 +100,11 @@ class NoUsableHost(OSError):
         return any(
             failure.has_other_role and not failure.wants_standby for failure in self.failures
         )
+
+    @property
+    def has_untrusted(self) -> bool:
+        """Whether a host answered, but its certificate was refused."""
+        return any(failure.is_untrusted for failure in self.failures)
 
     @property
     def sqlstate(self) -> str | None:

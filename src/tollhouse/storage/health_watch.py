@@ -9,6 +9,7 @@ from tollhouse.base.findings import Finding, FindingOutcome
 from tollhouse.observability import database_metrics
 from tollhouse.storage import server_checks
 from tollhouse.storage.database import Database
+from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.server_health import (
     ServerHealth,
     ServerHistory,
@@ -51,7 +52,11 @@ class HealthWatch:
 
     async def look(self) -> None:
         """Measure the server, set its metrics and log what changed."""
-        health = await read_health(self._database, self._machine)
+        try:
+            health = await read_health(self._database, self._machine)
+        except DatabaseUnavailable:
+            database_metrics.reached(is_up=False)
+            raise
         show(health)
         for finding in server_checks.findings(health):
             self._log_change(finding)
@@ -80,7 +85,8 @@ class HealthWatch:
 
 def show(health: ServerHealth) -> None:
     """Set the metrics of the database server."""
-    database_metrics.server_role(is_standby=health.is_standby)
+    database_metrics.reached(is_up=True)
+    database_metrics.server_role(is_standby=health.is_standby, is_read_only=health.is_read_only)
     database_metrics.standbys(
         required=health.required_standbys,
         connected=health.connected_candidates if health.sees_all_sessions else None,

@@ -53,6 +53,7 @@ def run_while_held(
 
     A lease lasts two periods, so a worker that dies is replaced after at most three periods.
     """
+    metrics.job_started(job.name)
     turn = partial(run_once, database, job, holder)
     return tasks.repeat(f"job-{job.name}", turn, job.every_seconds)
 

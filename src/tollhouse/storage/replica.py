@@ -28,6 +28,8 @@ REPLICA_LOOK_EVERY_SECONDS: Final = 1.0
 LOOK_SECONDS_MAX: Final = 2.0
 """A standby that does not tell its position within this time is away."""
 POLL_SECONDS: Final = 0.05
+FAILED: Final = "failed"
+"""Why the primary answered a read that failed on the standby."""
 SAMPLES_MAX: Final = 600
 
 _PRIMARY: Final = """
@@ -75,6 +77,7 @@ class DatabaseReplica:
         self._closing = Tasks()
         self._standby: Database | None = None
         self._reads: Database | None = None
+        database_metrics.replica_reads_end_as((*ReplicaState, FAILED))
         self.state = ReplicaState.AWAY
         self.lag_seconds = math.inf
         self.reason = "it was not asked yet"
@@ -203,7 +206,7 @@ class ReplicaReads:
         try:
             found = await read(standby)
         except (GatewayError, StatementFailed):
-            database_metrics.replica_read(ReadServer.PRIMARY, "failed")
+            database_metrics.replica_read(ReadServer.PRIMARY, FAILED)
             return await read(self._primary)
         self.answered_by = ReadServer.REPLICA
         database_metrics.replica_read(ReadServer.REPLICA, self._replica.state)

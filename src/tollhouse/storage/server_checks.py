@@ -19,7 +19,7 @@ GIGABYTE: Final = 10**9
 def findings(health: ServerHealth) -> list[Finding]:
     """Return all findings about a server."""
     return [
-        role_finding(is_standby=health.is_standby),
+        role_finding(is_standby=health.is_standby, is_read_only=health.is_read_only),
         standbys_finding(health),
         durability_finding(health),
         clock_finding(health.clock_difference.total_seconds()),
@@ -28,9 +28,12 @@ def findings(health: ServerHealth) -> list[Finding]:
     ]
 
 
-def role_finding(*, is_standby: bool) -> Finding:
-    """Return a failure for a standby: it accepts no writes."""
+def role_finding(*, is_standby: bool, is_read_only: bool) -> Finding:
+    """Return a failure for a standby or a primary that accepts no writes."""
     check = "server role"
+    if is_read_only:
+        remedy = "See why default_transaction_read_only is on: services set it when a disk is full."
+        return failure(check, "the server is a primary that refuses every change", remedy)
     if is_standby:
         remedy = "Name the primary, or all hosts, in database.url; or promote this server."
         return failure(check, "the server is a standby, which stores nothing", remedy)

@@ -23,6 +23,8 @@ _START_LINE: Final = 2
 
 _SERVER: Final = """
     SELECT pg_is_in_recovery() AS is_standby,
+           NOT pg_is_in_recovery() AND current_setting('transaction_read_only')::boolean
+             AS is_read_only,
            current_setting('synchronous_standby_names') AS synchronous_standby_names,
            current_setting('synchronous_commit') AS synchronous_commit,
            current_setting('fsync') AS fsync,
@@ -117,6 +119,7 @@ class ServerHealth:
     """What is known about a database server at one moment."""
 
     is_standby: bool
+    is_read_only: bool
     standbys: tuple[Standby, ...]
     synchronous_standby_names: str
     synchronous_commit: str
@@ -168,6 +171,7 @@ async def read_health(database: Database, machine: Clock) -> ServerHealth:
         days_ahead = await _days_ahead(tx)
     return ServerHealth(
         is_standby=server["is_standby"],
+        is_read_only=server["is_read_only"],
         standbys=tuple(Standby(**row) for row in standbys),
         synchronous_standby_names=server["synchronous_standby_names"],
         synchronous_commit=server["synchronous_commit"],

@@ -63,14 +63,14 @@ async def transport() -> AsyncIterator[Transport]:
 def build(transport: Transport, clock: HeldClock) -> Iterator[Build]:
     """Make a backend of these upstreams; other arguments go into its configuration."""
 
-    def built(*upstreams: Upstream, **values: object) -> OpenAiBackend:
+    def built(*upstreams: Upstream, over: Transport = transport, **values: object) -> OpenAiBackend:
         config = BackendConfig(
             name="tested",
             replicas=tuple(upstream.url for upstream in upstreams),
             replica_names=tuple(upstream.name for upstream in upstreams),
             **{**PATIENT, **values},  # pyright: ignore[reportArgumentType]
         )
-        return OpenAiBackend(config, transport, clock)
+        return OpenAiBackend(config, over, clock)
 
     yield built
     assert counted('in_flight{backend="tested"}') == 0

@@ -341,22 +341,23 @@ async def test_a_replica_that_fails_for_one_model_is_in_use_for_others(
     assert backend.is_ready("another")
 
 
-async def test_a_replica_that_names_a_pause_is_left_alone_and_its_callers_are_told(
+async def test_a_replica_that_names_a_pause_is_left_alone_where_a_fallback_can_answer(
     build: Build, upstream: Upstream, clock: HeldClock
 ) -> None:
     backend = build(upstream)
     upstream.answers(json_answer({}, status=429, headers="retry-after: 9\r\n"))
 
-    await failure(backend, ask())
-    clock.advance(timedelta(seconds=4))
-    cooling = await failure(backend, ask())
-    clock.advance(timedelta(seconds=5))
+    await failure(backend, ASK_BESIDE_FALLBACK)
+    clock.advance(timedelta(seconds=8))
+    left_alone = await failure(backend, ASK_BESIDE_FALLBACK)
+    busy = await failure(backend, ask(model="m"))
+    clock.advance(timedelta(seconds=9))
     upstream.answers(json_answer(COMPLETION))
-    await backend.complete(ask())
+    await backend.complete(ASK_BESIDE_FALLBACK)
 
-    assert type(cooling) is BackendBusy
-    assert cooling.retry_after_seconds == 5
-    assert len(upstream.received) == 2
+    assert type(left_alone) is NoReplica
+    assert type(busy) is BackendBusy
+    assert len(upstream.received) == 3
 
 
 async def test_requests_that_fail_by_themselves_eject_nothing(

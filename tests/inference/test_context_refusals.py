@@ -17,6 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOO_LONG = "request (4031 tokens) exceeds the available context size (2048 tokens)"
 TOO_MUCH = "input length and `max_tokens` exceed context limit: 2000 + 100 > 2048"
+WORDS = "maximum context length is 2048 tokens. The prompt has 4031 tokens"
 OTHER = "The tools are not sound."
 
 
@@ -34,8 +35,15 @@ async def refused(
     return answer.status_code, answer.json()["error"]
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("endpoint", PATHS)
+@pytest.mark.parametrize(
+    ("endpoint", "is_stream"),
+    [
+        (endpoint, is_stream)
+        for endpoint in PATHS
+        for is_stream in (False, True)
+        if (endpoint, is_stream) != ("responses", True)
+    ],
+)
 async def test_the_numbers_of_the_engine_are_told(
     deployment: Deployment, endpoint: str, *, is_stream: bool
 ) -> None:
@@ -46,9 +54,30 @@ async def test_the_numbers_of_the_engine_are_told(
     if endpoint == "messages":
         assert error["message"] == "prompt is too long: 4031 tokens > 2048 maximum"
     else:
-        assert (
-            "maximum context length is 2048 tokens. The prompt has 4031 tokens" in error["message"]
-        )
+        assert WORDS in error["message"]
+
+
+async def test_a_stream_of_responses_tells_it_in_events(deployment: Deployment) -> None:
+    """Codex shortens by the last event, and SDKs raise the one before it, as from OpenAI."""
+    deployment.upstream.queue(UpstreamScript(status=400, body={"error": {"message": TOO_LONG}}))
+    async with deployment.customer() as client:
+        asked = body("responses", "Hi", model_id=MODEL, is_stream=True)
+        answer = await client.post(PATHS["responses"], json=asked)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
+    told = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert [event["type"] for event in told] == [
+        *("response.created", "response.in_progress", "error", "response.failed")
+    ]
+    assert [event["sequence_number"] for event in told] == [0, 1, 2, 3]
+    *_, raised, last = told
+    for error in (raised, raised["error"], last["response"]["error"]):
+        assert error["code"] == "context_length_exceeded"
+        assert WORDS in error["message"]
+    assert raised["error"]["request_id"] == answer.headers["x-request-id"]
+    record = await deployment.record(answer.headers["x-request-id"])
+    assert (record["error_code"], record["failed_by"]) == ("context_length_exceeded", "caller")
+    assert record["cost"]["value"] == "0"
 
 
 async def test_too_much_output_is_told_as_such(deployment: Deployment) -> None:

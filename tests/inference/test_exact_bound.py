@@ -230,6 +230,28 @@ async def test_a_counter_that_says_nothing_sound_changes_nothing(
     assert PATH not in paths(deployment)
 
 
+async def test_a_count_above_the_context_is_told_as_each_endpoint_does(
+    deployment: Deployment,
+) -> None:
+    await deployment.leave_credit(NEEDED)
+    script = UpstreamScript(body={"input_tokens": 9_000})
+    deployment.upstream.queue(script, path=COUNTERS["messages"], times=None)
+    body = {"model": EXACT, "input": WORDS, "max_output_tokens": OUTPUT_TOKENS, "stream": True}
+
+    whole = await asked(deployment)
+    async with deployment.customer() as client:
+        streamed = await client.post("/v1/responses", json=body)
+
+    assert [whole.status_code, streamed.status_code] == [400, 200]
+    assert streamed.text.count("event: response.failed") == 1
+    for answer in (whole, streamed):
+        assert '"code":"context_length_exceeded"' in answer.text
+        assert "maximum context length is 8192 tokens. The prompt has 9000" in answer.text
+        record = await deployment.record(answer.headers["x-request-id"])
+        assert record["error_code"] == "context_length_exceeded"
+    assert PATH not in paths(deployment)
+
+
 # What a counter is shown
 
 SAID = [{"role": "user", "content": "Hi."}]

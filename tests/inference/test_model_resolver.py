@@ -33,6 +33,9 @@ class UnusedBackend:
     def is_ready(self, model: str) -> bool:  # noqa: ARG002 - the interface
         return self.is_healthy and not self.is_ejected
 
+    def is_in_use(self, model: str) -> bool:  # noqa: ARG002 - the interface
+        return self.is_healthy and not self.is_ejected
+
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
         raise NotImplementedError
 

@@ -96,6 +96,7 @@ class Edge:
         self._recording = recording
         self._sender = sender
         self._documentation_url = documentation_url
+        metrics.operations_served(route.operation.id for route in router.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request, or pass it to the static site at its path."""
@@ -172,7 +173,12 @@ class Edge:
             exchange.permit.leave(used_tokens=0)
         if isinstance(answer, StreamedAnswer):
             return StreamReply(headers=exchange.permit.headers, answer=answer)
-        return Reply(status=200, headers=exchange.permit.headers, body=answer.body)
+        return Reply(
+            status=200,
+            headers=exchange.permit.headers,
+            body=answer.body,
+            is_events=answer.is_events,
+        )
 
     def _failed(self, exchange: Exchange, failure: Exception) -> Reply:
         """Render a failure. It loses its frames: a refused request must not stay in memory."""

@@ -20,11 +20,12 @@ logger = logging.getLogger("tollhouse.api")
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """A complete answer: status, headers and bytes."""
+    """A complete answer: status, headers and bytes, which are JSON or, if `is_events`, a stream."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    is_events: bool = False
     error_code: str | None = None
 
 

@@ -150,7 +150,7 @@ def _headers(
         headers.append((b"content-type", reply.media_type.encode()))
         headers += (_NO_STORE, (b"content-disposition", disposition.encode()))
     elif reply.body:
-        headers += _JSON_HEADERS
+        headers += STREAM_HEADERS if reply.is_events else _JSON_HEADERS
         headers.append((b"content-length", b"%d" % len(reply.body)))
     else:
         headers.append(_NO_STORE)

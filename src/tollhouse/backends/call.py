@@ -25,6 +25,7 @@ from tollhouse.backends.errors import (
     ConnectionBroken,
     NotConnected,
     NotHttp,
+    NotTrusted,
     PromptTooLong,
     TookTooLong,
     TransportError,
@@ -57,6 +58,7 @@ _LEFT: Final = "left"
 _MS: Final = 1_000
 _UNANSWERED: Final[Mapping[type[TransportError], type[BackendFailed]]] = {
     NotConnected: BackendUnreachable,
+    NotTrusted: BackendUnreachable,
     ConnectionBroken: BackendHungUp,
     NotHttp: BackendMalformed,
 }

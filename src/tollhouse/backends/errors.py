@@ -20,6 +20,14 @@ class NotConnected(TransportError):
     """No connection was established. No byte of the request was sent."""
 
 
+class NotTrusted(NotConnected):
+    """The upstream's certificate was refused. `reason` is for operators: it may have the host."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
+
 class ConnectionBroken(TransportError):
     """The connection ended before the answer did."""
 
@@ -79,8 +87,11 @@ class PromptTooLong(BackendRejected):
     kind = Kind.INVALID
     code = "context_length_exceeded"
     template = (
-        "The model's maximum context length is {self.context_tokens} tokens. The prompt has "
-        "{self.size}{self.asked}. Shorten the prompt, or ask for less output."
+        # By the words of this sentence, and by `This model's maximum context length is`, clients
+        # that do not look at the code shorten the conversation.
+        "The prompt is too long: the request exceeds the context window. This model's maximum "
+        "context length is {self.context_tokens} tokens. The prompt has {self.size}{self.asked}. "
+        "Shorten the prompt, or ask for less output."
     )
 
     def __init__(

@@ -42,6 +42,10 @@ class OpenAiBackend:
         """Stop the health checks. Running calls go on."""
         await self._health.stop()
 
+    async def close(self) -> None:
+        """Close all connections, also those of unfinished answers."""
+        await self._transport.close()
+
     @property
     def is_healthy(self) -> bool:
         """Whether health checks let calls pass to any replica."""
@@ -50,6 +54,10 @@ class OpenAiBackend:
     def is_ready(self, model: str) -> bool:
         """Return whether a call for a model would find a replica now that is not ejected."""
         return self.replicas.is_ready(model)
+
+    def is_in_use(self, model: str) -> bool:
+        """Return whether any replica receives more calls for a model than trials."""
+        return self.replicas.is_in_use(model)
 
     def complete(
         self, request: UpstreamRequest

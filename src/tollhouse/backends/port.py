@@ -37,6 +37,10 @@ class BackendPort(Protocol):
         """Return whether a call for a model would find a replica now that is not ejected."""
         ...
 
+    def is_in_use(self, model: str) -> bool:
+        """Return whether any replica receives more calls for a model than trials."""
+        ...
+
     def complete(self, request: UpstreamRequest) -> Awaitable[tuple[UpstreamCompletion, str]]:
         """Return the whole answer and its replica. Asks one replica after another."""
         ...

@@ -152,6 +152,13 @@ class Replicas:
         open_ones = [each for each in self.all if each.is_open]
         return bool(self._allowed(open_ones, model, is_bounded=True))
 
+    def is_in_use(self, model: str) -> bool:
+        """Return whether any replica receives more calls for a model than trials."""
+        return any(
+            each.is_open and each.histories.get(model, ALL_WELL).state is ReplicaUse.IN_USE
+            for each in self.all
+        )
+
     @property
     def is_healthy(self) -> bool:
         """Whether health checks and the operator let calls pass to any replica."""
@@ -162,8 +169,8 @@ class Replicas:
     ) -> Replica:
         """Count an attempt and return its replica, which the caller must release.
 
-        Raises `BackendBusy` at the bound on connections or while all replicas cool down, and
-        `NoReplica`. Where no other model could answer, replicas are called that are ejected.
+        Raises `BackendBusy` at the bound on connections, and `NoReplica`. Where no other model
+        could answer, replicas are called that are ejected.
         """
         if self._in_flight >= self._config.connections_max:
             raise BackendBusy(replica=None)
@@ -173,7 +180,7 @@ class Replicas:
         else:
             candidates = self._allowed(found, request.model, is_bounded=is_bounded)
             if not candidates and request.is_last_candidate:
-                candidates = self._not_cooling(found, request.model)
+                candidates = found
         if not candidates:
             raise NoReplica
         replica = choose(candidates, request.affinity, draw=random.choice)
@@ -214,20 +221,6 @@ class Replicas:
             for each in replicas
             if (history := each.histories.get(model)) is None
             or history.allows(now_seconds, is_bounded=is_bounded)
-        ]
-
-    def _not_cooling(self, replicas: Sequence[Replica], model: str) -> list[Replica]:
-        """Return the replicas that did not ask for a pause. Raises `BackendBusy` if all did."""
-        histories = [each.histories.get(model, ALL_WELL) for each in replicas]
-        cooling = [each for each in histories if each.state is ReplicaUse.COOLING]
-        if replicas and len(cooling) == len(replicas):
-            wait_seconds = min(each.trial_at_seconds for each in cooling)
-            wait_seconds -= self._clock.monotonic_seconds()
-            raise BackendBusy(replica=None, cooldown_seconds=-int(-wait_seconds // 1))
-        return [
-            each
-            for each, history in zip(replicas, histories, strict=True)
-            if history.state is not ReplicaUse.COOLING
         ]
 
     def release(self, replica: Replica) -> None:

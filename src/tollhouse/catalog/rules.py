@@ -31,8 +31,8 @@ _HEALTH_PATH = re.compile(r"/[!\"$-~]*", re.ASCII)
 _FAULT_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<place>[^`]*)`\Z")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*)`\Z", re.DOTALL)
 _FIELDS: Final = (
-    *("api_key_variable", "api_key_file"),
-    *(name for name in Backend.__struct_fields__ if name != "api_key"),
+    *("api_key_variable", "api_key_file", "ca_file"),
+    *(name for name in Backend.__struct_fields__ if name not in ("api_key", "ca_certificates")),
     *Model.__struct_fields__,
     *Pricing.__struct_fields__,
     *CatalogJudge.__struct_fields__,

@@ -87,7 +87,8 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `bills_without_answer`: it may charge for a call that got no answer. `stops_when_cancelled`: it
     stops billing when the connection closes. `takes` lists request fields beyond OpenAI's that it
     accepts, and does as they say: with `continuous_usage_stats` its last report is charged.
-    `counts_exactly`: it bills a prompt exactly as it counts it.
+    `counts_exactly`: it bills a prompt exactly as it counts it. `ca_certificates`, in PEM form, are
+    the authorities that its certificates may come from, instead of the system's.
     """
 
     replicas: Annotated[tuple[str, ...], Meta(min_length=1, max_length=REPLICAS_MAX)]
@@ -95,6 +96,7 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dialect: Dialect = "openai"
     api_version: ApiVersion | None = None
     api_key: str | None = None
+    ca_certificates: str | None = None
     health_path: Text = "/health"
     bills_without_answer: bool = False
     stops_when_cancelled: bool = True

@@ -71,10 +71,8 @@ class Inference:
         render_error: Callable[[GatewayError, RequestId, ErrorShape], ErrorBody],
     ) -> None:
         self._clock = clock
-        self._transport = Transport()
         self._backends = {
-            name: _port(backend_config(name, backend), self._transport, clock)
-            for name, backend in catalog.backends.items()
+            name: backend_port(name, backend, clock) for name, backend in catalog.backends.items()
         }
         self.model_resolver = ModelResolver(
             catalog,
@@ -128,7 +126,8 @@ class Inference:
 
     async def close(self) -> None:
         """Close all connections to backends, when no call is in flight any more."""
-        await self._transport.close()
+        for backend in self._backends.values():
+            await backend.close()
 
 
 async def price_revision(database: Database, catalog: Catalog) -> int:
@@ -137,10 +136,10 @@ async def price_revision(database: Database, catalog: Catalog) -> int:
         return await ledger.price_revision(tx, price_list(catalog))
 
 
-def _port(config: BackendConfig, transport: Transport, clock: Clock) -> OpenAiBackend:
-    """Return the port that speaks the backend's dialect."""
-    port = MessagesBackend if config.dialect == "anthropic" else OpenAiBackend
-    return port(config, transport, clock)
+def backend_port(name: str, backend: Backend, clock: Clock) -> OpenAiBackend:
+    """Return the port that speaks the backend's dialect, with connections that it must close."""
+    port = MessagesBackend if backend.dialect == "anthropic" else OpenAiBackend
+    return port(backend_config(name, backend), Transport(backend.ca_certificates), clock)
 
 
 def backend_config(name: str, backend: Backend) -> BackendConfig:

@@ -37,9 +37,10 @@ class InferenceCall(Struct, frozen=True, kw_only=True):
 
 
 class WholeAnswer(Struct, frozen=True, kw_only=True):
-    """The body of an answer that is sent at once."""
+    """The body of an answer that is sent at once; `is_events` if it is a complete stream."""
 
     body: bytes
+    is_events: bool = False
 
 
 InferenceAnswer = WholeAnswer | StreamedAnswer

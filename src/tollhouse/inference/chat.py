@@ -87,6 +87,7 @@ class ChatEncoder:
     """Encodes one answer. Its ID, time and model are the gateway's own in every record (OQ-44)."""
 
     error_shape = ErrorShape.OPENAI
+    streams_long_prompts = False
     retained_bytes = 0
     """Every record contains only new output."""
 

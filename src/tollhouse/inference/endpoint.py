@@ -37,10 +37,12 @@ class AnswerEncoder(Protocol):
     """Encodes the answer of one request for its caller.
 
     For a stream every method returns whole records. `error_shape` is the form of the error that
-    `failure` receives.
+    `failure` receives. `streams_long_prompts` says that clients of a stream look in its events for
+    the refusal of a prompt that is too long, not in the status (OQ-245).
     """
 
     error_shape: ErrorShape
+    streams_long_prompts: bool
 
     @property
     def retained_bytes(self) -> int:

@@ -20,7 +20,7 @@ from tollhouse.inference.errors import CountedBytesLimited
 from tollhouse.keys.types import Customer
 from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily
 from tollhouse.ledger.pricing import Prices, parse_price
-from tollhouse.observability import bound_metrics
+from tollhouse.observability import bound_metrics, model_metrics
 
 DECISIONS_KEPT_MAX = 10_000
 """Customers and models for which it is kept that the customer may use the model."""
@@ -168,6 +168,15 @@ class ModelResolver:
     def is_model_ready(self, model_id: str) -> bool:
         """Return whether a call for a model would find a replica now."""
         return self._models[model_id].is_ready
+
+    def show_candidates(self) -> None:
+        """Show for each model how many could answer for it now, itself and its fallbacks."""
+        in_use = {
+            each.id for each in self._models.values() if each.port.is_in_use(each.upstream_model)
+        }
+        for resolved in self._models.values():
+            found = in_use.intersection((resolved.id, *resolved.model.fallbacks))
+            model_metrics.candidates(resolved.id, len(found))
 
     def is_backend_ready(self, name: str) -> bool:
         """Return whether a replica is healthy, and is not ejected for all models of the backend."""

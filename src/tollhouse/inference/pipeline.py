@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
-from tollhouse.backends.errors import BackendError, BackendRejected
+from tollhouse.backends.errors import BackendError, BackendRejected, PromptTooLong
 from tollhouse.backends.replicas import may_move
 from tollhouse.backends.types import UpstreamCompletion
 from tollhouse.base.clock import Clock
@@ -88,7 +88,14 @@ class Pipeline:
         Raises only before the first byte of the answer is sent. The hold takes the permit over
         when it is committed; until then the permit belongs to the caller of this function.
         """
-        prepared, request_hold = await self._reserve(await self._prepare(call))
+        prepared = await self._prepare(call)
+        try:
+            return await self._answer(prepared)
+        except PromptTooLong as failure:
+            return prepared.streamed_refusal(failure, self._render_error)
+
+    async def _answer(self, prepared: PreparedRequest) -> InferenceAnswer:
+        prepared, request_hold = await self._reserve(prepared)
         await self._evaluate_request(prepared, request_hold)
         if prepared.candidate.request.stream:
             return await self._stream(prepared, request_hold)
@@ -191,7 +198,7 @@ class Pipeline:
             price_revision=resolved.price_revision,
             amount_pico_usd=prepared.amount_pico_usd,
             admitted_at=admitted_at,
-            deadline_at=admitted_at + self._longest(prepared),
+            deadline_at=admitted_at + self._timeouts.admission + prepared.longest + SETTLING_GRACE,
             bills_without_answer=prepared.bills_without_answer,
         )
         await self._batcher.admit(hold, wait_max=self._timeouts.admission)
@@ -206,13 +213,6 @@ class Pipeline:
             permit=call.permit.hand_over(),
             trace=call.trace,
         )
-
-    def _longest(self, prepared: PreparedRequest) -> timedelta:
-        """Return the longest time that the request can take from its admission on."""
-        longest = self._timeouts.admission + prepared.longest_calls + SETTLING_GRACE
-        if prepared.evaluation is not None:
-            longest += timedelta(seconds=prepared.evaluation.longest_seconds)
-        return longest
 
     async def _evaluate_request(self, prepared: PreparedRequest, request_hold: RequestHold) -> None:
         """Evaluate request policies. A refusal costs nothing: no backend was called."""

@@ -8,14 +8,16 @@ from typing import ParamSpec, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tollhouse.backends.errors import PromptTooLong
 from tollhouse.backends.types import MessageHints, UpstreamRequest
-from tollhouse.base.errors import InvalidRequest
+from tollhouse.base.errors import GatewayError, InvalidRequest, without_frames
+from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.catalog.errors import ModelNotReady
 from tollhouse.contract.chat import ChatRequest
-from tollhouse.contract.errors import InputNotCut, UnsupportedOption
+from tollhouse.contract.errors import ErrorBody, ErrorShape, InputNotCut, UnsupportedOption
 from tollhouse.evaluation import RequestEvaluation
-from tollhouse.inference.calls import InferenceCall
+from tollhouse.inference.calls import InferenceCall, WholeAnswer
 from tollhouse.inference.dropped_tools import without_unsupported_tools
 from tollhouse.inference.endpoint import AnswerEncoder, TranslatedRequest
 from tollhouse.inference.messages_options import check_messages_options
@@ -82,11 +84,13 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         return max(each.amount_pico_usd for each in (self.candidate, *self.fallbacks))
 
     @property
-    def longest_calls(self) -> timedelta:
-        """The longest time that the calls to all candidates can take together."""
+    def longest(self) -> timedelta:
+        """The longest time that evaluation and the calls to all candidates can take together."""
         longest = self.candidate.resolved.longest_call
         for fallback in self.fallbacks:
             longest += fallback.resolved.longest_call
+        if self.evaluation is not None:
+            longest += timedelta(seconds=self.evaluation.longest_seconds)
         return longest
 
     @property
@@ -127,6 +131,19 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
             candidate=self.candidate.resolved.id,
             attempts=self.call.trace.attempts,
         )
+
+    def streamed_refusal(
+        self,
+        failure: PromptTooLong,
+        render_error: Callable[[GatewayError, RequestId, ErrorShape], ErrorBody],
+    ) -> WholeAnswer:
+        """Return `failure` as a whole stream, or raise it if its clients look at the status."""
+        encoder, call = self.encoder, self.call
+        if not (self.candidate.request.stream and encoder.streams_long_prompts):
+            raise failure
+        call.trace.failure = without_frames(failure)
+        error = render_error(failure, call.request_id, encoder.error_shape)
+        return WholeAnswer(body=encoder.opening(()) + encoder.failure(error), is_events=True)
 
     def name_model(self) -> None:
         """Tell the encoder and the record of the request which model answers."""

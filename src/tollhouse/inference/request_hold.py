@@ -30,7 +30,8 @@ from tollhouse.ledger.types import (
     ResolutionKind,
 )
 from tollhouse.limits.limiter import Permit
-from tollhouse.observability import metrics
+from tollhouse.observability import ledger_metrics, metrics
+from tollhouse.observability.ledger_metrics import OperatorAccount
 
 logger = logging.getLogger("tollhouse.inference")
 
@@ -338,7 +339,7 @@ class RequestHold(Struct, kw_only=True):
         charge, excess = pricing.charge(
             self.resolved.prices, metered.usage, self.hold.amount_pico_usd, used=metered.used
         )
-        metrics.operator_pays_unjudged(charge.total_pico_usd + excess)
+        ledger_metrics.operator_pays(OperatorAccount.UNJUDGED, charge.total_pico_usd + excess)
         return _tokens(charge)
 
     def _keep_unsettled(self, facts: CallFacts, delivered_tokens: int) -> None:

@@ -41,7 +41,7 @@ from tollhouse.ledger.types import (
     ResolutionKind,
     ResolutionResult,
 )
-from tollhouse.observability import metrics, model_metrics
+from tollhouse.observability import ledger_metrics, metrics, model_metrics
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import (
     ConstraintViolated,
@@ -347,7 +347,7 @@ def _set_aside(item: _Item, failure: Exception) -> None:
         logger.error("admission_impossible", exc_info=failure)
         fail(item.done, AdmissionImpossible())
         return
-    metrics.resolution_set_aside()
+    ledger_metrics.resolution_set_aside()
     logger.error(
         "resolution_set_aside",
         exc_info=failure,

@@ -17,7 +17,8 @@ from tollhouse.ledger.types import (
     ResolutionResult,
     UnsettledHold,
 )
-from tollhouse.observability import metrics
+from tollhouse.observability import ledger_metrics
+from tollhouse.observability.ledger_metrics import OperatorAccount
 from tollhouse.storage import audit
 from tollhouse.storage.database import Mutation, Row, Transaction
 
@@ -108,9 +109,9 @@ def record_operator_cost(resolution: Resolution) -> None:
     To be called once the resolution is committed.
     """
     if resolution.operator_rule is not None:
-        metrics.operator_paid(resolution.operator_rule)
+        ledger_metrics.operator_paid(resolution.operator_rule)
     if resolution.excess_pico_usd > 0:
-        metrics.operator_pays_excess(resolution.excess_pico_usd)
+        ledger_metrics.operator_pays(OperatorAccount.EXCESS, resolution.excess_pico_usd)
         logger.error(
             "charge_exceeds_hold",
             extra={

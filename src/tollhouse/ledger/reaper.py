@@ -14,7 +14,7 @@ from tollhouse.base.ids import InstanceId
 from tollhouse.ledger import open_holds
 from tollhouse.ledger.marking import mark
 from tollhouse.ledger.write_offs import write_off_due
-from tollhouse.observability import metrics
+from tollhouse.observability import ledger_metrics
 from tollhouse.storage.database import Database
 from tollhouse.storage.instances import DEAD_AFTER_SECONDS
 
@@ -62,7 +62,7 @@ async def run(database: Database) -> None:
     await _mark_orphaned(database, begun)
     await write_off_due(database)
     async with database.transaction() as tx:
-        metrics.unsettled(await tx.fetch_value(_UNSETTLED))
+        ledger_metrics.unsettled(await tx.fetch_value(_UNSETTLED))
 
 
 async def begin(database: Database) -> ReaperRun:

@@ -12,7 +12,8 @@ from tollhouse.base.money import PicoUsd
 from tollhouse.ledger import batches, provable
 from tollhouse.ledger.open_holds import OpenHold, account_locked, by_organization
 from tollhouse.ledger.types import Resolution, ResolutionKind, ResolutionResult
-from tollhouse.observability import metrics
+from tollhouse.observability import ledger_metrics, metrics
+from tollhouse.observability.ledger_metrics import OperatorAccount
 from tollhouse.storage.database import Database, Row
 from tollhouse.storage.errors import ConstraintViolated, LockTimedOut, StatementFailed
 
@@ -74,7 +75,7 @@ async def _write_off_apart(
             for hold in holds:
                 await _write_off_apart(database, organization_id, [hold])
             return
-        metrics.resolution_set_aside()
+        ledger_metrics.resolution_set_aside()
         logger.exception("decision_refused", extra={"reservation_id": str(holds[0].reservation_id)})
 
 
@@ -102,9 +103,9 @@ def _due_hold(row: Row) -> _DueHold:
 
 def _log_written_off(hold: _DueHold) -> None:
     unknown_pico_usd = hold.held_pico_usd - hold.resolution.charge.total_pico_usd
-    metrics.operator_pays_unknown(unknown_pico_usd)
+    ledger_metrics.operator_pays(OperatorAccount.UNKNOWN, unknown_pico_usd)
     if hold.resolution.operator_pays is not None:
-        metrics.operator_paid(hold.resolution.operator_pays)
+        ledger_metrics.operator_paid(hold.resolution.operator_pays)
     logger.error(
         "hold_written_off",
         extra={

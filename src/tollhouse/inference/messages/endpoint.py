@@ -65,6 +65,7 @@ class MessagesEncoder:
     """Encodes one answer. Its ID derives from the request's."""
 
     error_shape = ErrorShape.MESSAGES
+    streams_long_prompts = False
     retained_bytes = 0
     """Every event contains only new output."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct
 
+from tollhouse.backends.errors import PromptTooLong
 from tollhouse.backends.types import (
     UpstreamChunk,
     UpstreamChunkChoice,
@@ -70,6 +71,7 @@ class ResponsesEncoder:
     """Encodes one answer. Its IDs derive from the request's, the same in every event (OQ-60)."""
 
     error_shape = ErrorShape.OPENAI
+    streams_long_prompts = True
 
     def __init__(
         self,
@@ -146,10 +148,26 @@ class ResponsesEncoder:
         yield self._framed((kind(sequence_number=number, response=self._ended(finish)),))
 
     def failure(self, error: ErrorBody) -> bytes:
-        """Encode the error as one event without output: visible output was already sent (OQ-63)."""
+        """Encode the error as one event without output: visible output was already sent (OQ-63).
+
+        The event `error` is sent before it for a prompt that is too long, as OpenAI does: SDKs
+        raise what it says.
+        """
+        told: list[events.ResponseEvent] = []
+        numbers = self._output.numbers
+        if error.code == PromptTooLong.code:
+            told.append(
+                events.ResponseErrorEvent(
+                    sequence_number=next(numbers),
+                    code=error.code,
+                    message=error.message,
+                    param=error.param,
+                    error=error,
+                )
+            )
         failed = msgspec.structs.replace(self._begun, status="failed", error=_error(error))
-        number = next(self._output.numbers)
-        return self._framed((events.ResponseFailed(sequence_number=number, response=failed),))
+        told.append(events.ResponseFailed(sequence_number=next(numbers), response=failed))
+        return self._framed(told)
 
     def _of_chunks(self, chunks: Sequence[UpstreamChunk]) -> Iterator[events.ResponseEvent]:
         for chunk in chunks:
@@ -199,8 +217,9 @@ def usage_of(usage: Usage) -> wire.ResponseUsage:
 
 def _error(error: ErrorBody) -> wire.ResponseError:
     """Return the error type. A policy refusal has its own, because SDKs have no code for it."""
+    is_too_long = error.code == PromptTooLong.code
     return wire.ResponseError(
-        code=_CODES.get(error.type, "server_error"),
+        code=error.code if is_too_long else _CODES.get(error.type, "server_error"),
         message=error.message,
         type=POLICY_ERROR if error.type == POLICY_ERROR else UNSET,
     )

@@ -117,6 +117,8 @@ async def test_a_killed_worker_breaks_only_its_own_connections(
     await load.stop()
 
     record_property("broken_requests", len(load.broken_on))
+    page = (await pair.probe("/metrics")).responses[0].body.decode()
+    assert "tollhouse_worker_deaths_total 1.0" in page
     assert set(load.broken_on) == {killed}
     assert load.broken_fresh == 0
     assert len(load.broken_on) <= 20
@@ -213,11 +215,28 @@ async def test_a_reload_replaces_every_worker_without_a_failed_request(
     await pair.wait_for_log('"reloaded"')
     await load.until_answered(200)
     await load.stop()
+    for process_id in old:
+        await _is_gone(process_id)
     new = await _workers(pair, 2)
 
     record_property("requests_during_reload", sum(load.answered_by.values()))
     assert load.broken_on == []
     assert new.isdisjoint(old)
+
+
+async def test_a_reload_waits_for_no_running_request(pair: Server) -> None:
+    old = await _workers(pair, 2)
+
+    async with _in_flight(pair) as (reader, writer):
+        pair.send(signal.SIGHUP)
+        await pair.wait_for_log('"reloaded"')
+        await _workers(pair, 2, other_than=frozenset(old))
+        writer.write(b"hello")
+        answer = await reader.read()
+
+    assert answer.startswith(b"HTTP/1.1 200")
+    for process_id in old:
+        await _is_gone(process_id)
 
 
 async def test_a_reload_changes_the_number_of_workers(pair: Server) -> None:
@@ -227,10 +246,9 @@ async def test_a_reload_changes_the_number_of_workers(pair: Server) -> None:
     pair.send(signal.SIGHUP)
     await pair.wait_for_log('"reloaded"')
 
-    (only,) = await _workers(pair, 1)
-    assert only not in old
     for process_id in old:
         await _is_gone(process_id)
+    assert len(await _workers(pair, 1)) == 1
 
 
 @pytest.mark.guarantee("T45")
@@ -282,6 +300,8 @@ async def test_a_replacement_that_does_not_start_leaves_the_old_workers(tmp_path
         server.send(signal.SIGHUP)
         await server.wait_for_log("reload_aborted")
 
+        page = (await server.probe("/metrics")).responses[0].body.decode()
+        assert 'tollhouse_last_reload{outcome="aborted"} 1.0' in page
         assert await _workers(server, 2) == old
 
 

@@ -50,6 +50,7 @@ class WorkerProcess:
         self.early_deaths = early_deaths
         self.is_retired = False
         self._became_ready = asyncio.Event()
+        self._stopped_accepting = asyncio.Event()
         self._process = process
         self._clock = clock
         self._on_ready = on_ready
@@ -95,7 +96,10 @@ class WorkerProcess:
             if self._reported_ready:
                 self._became_ready.set()
                 self._on_ready()
+            elif self.is_retired:
+                self._stopped_accepting.set()
         self._reported_ready = False
+        self._stopped_accepting.set()
 
     def add_silence(self, seconds: float) -> None:
         """Count time in which the supervisor would have received a status line."""
@@ -111,6 +115,10 @@ class WorkerProcess:
         ready.cancel()
         ended.cancel()
         return self.is_ready
+
+    async def stopped_accepting(self) -> None:
+        """Wait until it accepts no connections any more, after it was retired."""
+        await self._stopped_accepting.wait()
 
     async def exited(self) -> int:
         """Wait for its end and return the exit code: negative if a signal killed it."""

@@ -97,6 +97,8 @@ class HttpServer(uvicorn.Server):
     def stop(self) -> None:
         """Stop accepting. `serve` returns when all requests have ended, or at the deadline."""
         self.should_exit = True
+        for acceptor in self._acceptors:
+            acceptor.close()
 
 
 def http_server(

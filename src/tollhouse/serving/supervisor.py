@@ -1,40 +1,48 @@
 """The supervisor: starts workers, replaces dead ones, and drains all of them at the end.
 
 SIGTERM and SIGINT drain; a second one kills. SIGHUP reads the settings again and replaces the
-workers one after the other; invalid settings change nothing.
+workers side by side; settings that are invalid, or with which workers do not start, change nothing.
 """
 
 import asyncio
+import hashlib
 import logging
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import msgspec
 from msgspec import structs
 
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.tasks import Tasks
-from tollhouse.catalog import rules as catalog
+from tollhouse.catalog import rules
 from tollhouse.catalog.errors import InvalidCatalog
-from tollhouse.observability import log, registry
+from tollhouse.catalog.types import Catalog
+from tollhouse.observability import log, registry, supervisor_metrics
+from tollhouse.observability.supervisor_metrics import ReloadOutcome
 from tollhouse.serving import descriptors
 from tollhouse.serving.probes import Probes
 from tollhouse.serving.process import WorkerProcess, start_worker
 from tollhouse.serving.server import http_server, listen
 from tollhouse.serving.silence import kill_silent_workers
 from tollhouse.serving.worker import DEFAULT_APPLICATION, LOG_LEVEL
-from tollhouse.settings import InvalidSettings, Settings, load
+from tollhouse.settings import InvalidSettings, ReportAbsent, Settings, load
 
 EARLY_DEATH_SECONDS: Final = 5.0
 RESTART_DELAY_SECONDS_MIN: Final = 0.1
 RESTART_DELAY_SECONDS_MAX: Final = 10.0
 READY_SECONDS_MAX: Final = 60.0
 """How long a new worker may take to become ready before a reload is aborted."""
+STARTED_TOGETHER_MAX: Final = 4
+"""How many workers a reload starts at a time: each takes a core for about a second."""
 PROBE_CONNECTIONS_MAX: Final = 256
+_MAY_DIFFER: Final = ("server", "database", "redis", "otel")
+"""The sections in which the hosts of a deployment may differ."""
 
 logger = logging.getLogger("tollhouse.supervisor")
 
@@ -49,7 +57,7 @@ def run(
 
     `check` precedes the first worker, and its failure ends the process. Probes answer meanwhile.
     """
-    settings = _valid_settings(settings_path)
+    settings, _ = load_configuration(settings_path)
     server = settings.server
     log.configure(LOG_LEVEL)
     logger.info("descriptor_limit", extra={"count": descriptors.raise_limit()})
@@ -66,6 +74,17 @@ def run(
             metrics_directory=Path(directory),
         )
         return asyncio.run(supervisor.run(probe_listener, check))
+
+
+def load_configuration(
+    path: Path | None, *, report_absent: ReportAbsent | None = None
+) -> tuple[Settings, Catalog]:
+    """Return the settings and their catalog. Raises if workers would not start with them.
+
+    With `report_absent`, a secret that this machine lacks is reported instead.
+    """
+    settings = load(path, report_absent=report_absent)
+    return settings, rules.parse(settings.backends, settings.models, settings.judge)
 
 
 def restart_delay_seconds(early_deaths: int) -> float:
@@ -96,6 +115,8 @@ class Supervisor:
         self._metrics_directory = metrics_directory
         self._clock = SystemClock()
         self._tasks = Tasks()
+        supervisor_metrics.configured(_digest(settings))
+        supervisor_metrics.reload_ended(None)
         self._workers: set[WorkerProcess] = set()
         self._filling = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -207,6 +228,7 @@ class Supervisor:
         early_deaths = worker.early_deaths + 1 if worker.age_seconds < EARLY_DEATH_SECONDS else 0
         delay_seconds = restart_delay_seconds(early_deaths)
         logger.error("worker_died", extra={**facts, "delay_seconds": delay_seconds})
+        supervisor_metrics.worker_died()
         await asyncio.sleep(delay_seconds)
         await self._fill(early_deaths=early_deaths)
 
@@ -214,42 +236,65 @@ class Supervisor:
 
     async def _reload_when_asked(self) -> None:
         while await self._reload_wanted.wait():
+            # Else one reload after the other would pile up workers that drain.
+            await asyncio.gather(*(each.exited() for each in self._workers if each.is_retired))
             self._reload_wanted.clear()
-            try:
-                settings = _valid_settings(self._settings_path)
-            except (InvalidSettings, InvalidCatalog) as error:
-                logger.error("reload_refused", extra={"reason": str(error)})  # noqa: TRY400 - the traceback adds nothing
-                continue
-            if _addresses(settings) != _addresses(self._settings):
-                logger.warning("listeners_kept", extra={"reason": "addresses need a restart"})
-            await self._replace_workers(settings)
+            supervisor_metrics.reload_ended(await self._reload())
 
-    async def _replace_workers(self, settings: Settings) -> None:
-        """Replace workers one at a time, so that at most one more than configured runs."""
+    async def _reload(self) -> ReloadOutcome:
+        try:
+            settings, _ = load_configuration(self._settings_path)
+        except (InvalidSettings, InvalidCatalog) as error:
+            logger.error("reload_refused", extra={"reason": str(error)})  # noqa: TRY400 - the traceback adds nothing
+            return ReloadOutcome.REFUSED
+        if _addresses(settings) != _addresses(self._settings):
+            logger.warning("listeners_kept", extra={"reason": "addresses need a restart"})
+        began_seconds = self._clock.monotonic_seconds()
         old = self._active()
-        for _ in range(settings.server.workers):
-            fresh = await self._start(settings)
-            if not await fresh.wait_until_ready(
-                timeout_seconds=READY_SECONDS_MAX, tasks=self._tasks
-            ):
-                logger.error("reload_aborted", extra={"worker": fresh.process_id})
-                await fresh.retire()
-                await self._fill()
-                return
-            if old:
-                await old.pop().retire()
+        if not await self._start_anew(settings):
+            return ReloadOutcome.ABORTED
         self._settings = settings
-        for worker in old:
-            await worker.retire()
+        supervisor_metrics.configured(_digest(settings))
+        self._retire(old)
+        await asyncio.gather(*(each.stopped_accepting() for each in old))
         await self._fill()
-        logger.info("reloaded", extra={"workers": len(self._workers)})
+        duration_ms = round(1_000 * (self._clock.monotonic_seconds() - began_seconds))
+        logger.info("reloaded", extra={"workers": len(self._active()), "duration_ms": duration_ms})
+        return ReloadOutcome.DONE
+
+    async def _start_anew(self, settings: Settings) -> bool:
+        """Start all workers anew, a few at a time. Returns False if one does not become ready."""
+        fresh: list[WorkerProcess] = []
+        while (missing := settings.server.workers - len(fresh)) > 0:
+            together = [
+                await self._start(settings) for _ in range(min(missing, STARTED_TOGETHER_MAX))
+            ]
+            fresh += together
+            ready = await asyncio.gather(*(self._is_ready_in_time(each) for each in together))
+            if not all(ready):
+                failed = together[ready.index(False)]
+                logger.error("reload_aborted", extra={"worker": failed.process_id})
+                self._retire(fresh)
+                await self._fill()
+                return False
+        return True
+
+    async def _is_ready_in_time(self, worker: WorkerProcess) -> bool:
+        return await worker.wait_until_ready(timeout_seconds=READY_SECONDS_MAX, tasks=self._tasks)
+
+    def _retire(self, workers: Sequence[WorkerProcess]) -> None:
+        """Stop workers after their running requests, without waiting for them."""
+        for worker in workers:
+            worker.is_retired = True
+            self._tasks.start("retire", worker.retire())
 
 
-def _valid_settings(path: Path | None) -> Settings:
-    """Return the settings. Raises if they or their catalog are invalid: workers would not start."""
-    settings = load(path)
-    catalog.parse(settings.backends, settings.models, settings.judge)
-    return settings
+def _digest(settings: Settings) -> str:
+    """Return the beginning of the digest of all that the hosts of a deployment must have alike."""
+    alike = structs.asdict(settings)
+    for section in _MAY_DIFFER:
+        del alike[section]
+    return hashlib.sha256(msgspec.json.encode(alike, order="deterministic")).hexdigest()[:16]
 
 
 def _addresses(settings: Settings) -> tuple[str, int, str, int]:

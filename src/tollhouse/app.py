@@ -392,6 +392,7 @@ class Application:
         metrics.database_connections_in_use(self._database.connections_in_use)
         bound_metrics.bodies_held(self._body_quota.used_bytes)
         metrics.admin_database_connections_in_use(self._admin_database.connections_in_use)
+        self._inference.model_resolver.show_candidates()
 
 
 def from_environment() -> Application:

@@ -1,32 +1,20 @@
 """The page of metrics, from their declarations in the source."""
 
 import ast
-import inspect
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 
-from tollhouse.observability import (
-    bound_metrics,
-    database_metrics,
-    ledger_metrics,
-    metrics,
-    model_metrics,
-    policy_metrics,
-)
+import tollhouse
 from tools.reference.tables import code, table
 
-MODULES = (
-    metrics,
-    model_metrics,
-    policy_metrics,
-    bound_metrics,
-    database_metrics,
-    ledger_metrics,
-)
+SOURCE = Path(tollhouse.__file__).parent / "observability"
 KINDS = {
     "BufferedCounter": "counter",
     "BufferedGauge": "gauge",
     "BufferedHistogram": "histogram",
+    "Counter": "counter",
+    "Gauge": "gauge",
 }
 HEAD = """\
 # Metrics
@@ -40,7 +28,7 @@ loses a quarter of a second of them.
 
 
 def page() -> str:
-    """Return the page, in the order of the declarations."""
+    """Return the page, in the order of the modules and of their declarations."""
     rows = [(code(name), kind, labels, text) for name, kind, labels, text in declared()]
     return HEAD + table(("metric", "kind", "labels", "meaning"), rows)
 
@@ -48,7 +36,8 @@ def page() -> str:
 def declared() -> Iterator[tuple[str, str, str, str]]:
     """Yield the name, kind, labels and help text of each metric."""
     nodes = chain.from_iterable(
-        ast.walk(ast.parse(inspect.getsource(module))) for module in MODULES
+        ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(SOURCE.glob("*.py"))
     )
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

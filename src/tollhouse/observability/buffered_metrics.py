@@ -6,7 +6,8 @@ All counting and writing happens on one thread.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 from typing import Final, Protocol, cast
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -28,6 +29,11 @@ class BufferedCounter(Counter):
         super()._metric_init()
         self._unwritten = 0
         _series.append(self)
+
+    def show_zeros(self, *values: Iterable[object]) -> None:
+        """Show each combination of label values from now on, so that its first count is a rise."""
+        for each in product(*values):
+            self.labels(*each)
 
     def add(self, count: int = 1) -> None:
         """Add to the counter."""

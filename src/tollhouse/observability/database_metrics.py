@@ -3,6 +3,7 @@
 A gauge with labels has no series before it is first set, so that an unknown value is not a zero.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -11,6 +12,19 @@ from tollhouse.observability.registry import registry
 
 COMMIT_LEVELS: Final = ("off", "local", "remote_write", "on", "remote_apply")
 
+_up = BufferedGauge(
+    "tollhouse_database_up",
+    "1 if the database answered the last look, 0 if it did not: then what the other metrics of it"
+    " say is old.",
+    multiprocess_mode="livemin",
+    registry=registry,
+)
+_is_read_only = BufferedGauge(
+    "tollhouse_database_is_read_only",
+    "1 if transactions on the primary are read-only, as services set it when a disk is full.",
+    multiprocess_mode="livemostrecent",
+    registry=registry,
+)
 _is_standby = BufferedGauge(
     "tollhouse_database_is_standby",
     "1 if the database server is a standby, on which nothing can be stored.",
@@ -109,9 +123,20 @@ class ReadServer(StrEnum):
     PRIMARY = "primary"
 
 
-def server_role(*, is_standby: bool) -> None:
-    """Set whether the server is a standby."""
+def reached(*, is_up: bool) -> None:
+    """Set whether the server could be asked."""
+    _up.set(int(is_up))
+
+
+def server_role(*, is_standby: bool, is_read_only: bool) -> None:
+    """Set whether the server is a standby, and whether it refuses changes as a primary."""
     _is_standby.set(int(is_standby))
+    _is_read_only.set(int(is_read_only))
+
+
+def replica_reads_end_as(reasons: Iterable[str]) -> None:
+    """Show zeros for the reasons why a server answered a read."""
+    _replica_reads.show_zeros(ReadServer, reasons)
 
 
 def timeline(system_identifier: int, number: int) -> None:

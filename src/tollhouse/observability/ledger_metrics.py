@@ -1,8 +1,34 @@
-"""Metrics of the continuous verification, as each worker reads them from the database."""
+"""Metrics of what the operator pays, of unsettled holds, and of the ledger's verification."""
 
-from tollhouse.observability.buffered_metrics import BufferedGauge
+from enum import StrEnum
+from typing import Final
+
+from tollhouse.observability.buffered_metrics import BufferedCounter, BufferedGauge
 from tollhouse.observability.registry import registry
 
+_resolutions_set_aside = BufferedCounter(
+    "tollhouse_resolutions_set_aside_total",
+    "Resolutions that the database refuses permanently. Their holds become unsettled.",
+    registry=registry,
+)
+_operator_pays_pico_usd = BufferedCounter(
+    "tollhouse_operator_pays_pico_usd_total",
+    "Pico-dollars that the operator pays: costs above the hold, unknown costs, unjudged answers.",
+    ["account"],
+    registry=registry,
+)
+_operator_pays = BufferedCounter(
+    "tollhouse_operator_pays_total",
+    "Requests for which the operator pays something, by rule.",
+    ["rule"],
+    registry=registry,
+)
+_unsettled_holds = BufferedGauge(
+    "tollhouse_unsettled_holds",
+    "Holds whose final cost is not known yet.",
+    multiprocess_mode="livemostrecent",
+    registry=registry,
+)
 _differing_organizations = BufferedGauge(
     "tollhouse_ledger_differing_organizations",
     "Organizations with a stored number that did not follow from its entries when last verified.",
@@ -23,6 +49,17 @@ _exported_until_seconds = BufferedGauge(
 )
 
 
+class OperatorAccount(StrEnum):
+    """What the operator pays: a cost above its hold, an unknown cost, or an unjudged answer."""
+
+    EXCESS = "excess"
+    UNKNOWN = "unknown"
+    UNJUDGED = "unjudged"
+
+
+_operator_pays_of: Final = {each: _operator_pays_pico_usd.labels(each) for each in OperatorAccount}
+
+
 def verified(*, differing_organizations: int, oldest_seconds: float) -> None:
     """Set what the continuous verification has found, and how old it is."""
     _differing_organizations.set(differing_organizations)
@@ -32,3 +69,23 @@ def verified(*, differing_organizations: int, oldest_seconds: float) -> None:
 def exported(*, until_seconds: int) -> None:
     """Set the end of the newest day that the nightly export has written."""
     _exported_until_seconds.set(until_seconds)
+
+
+def resolution_set_aside() -> None:
+    """Count a resolution that the database refuses permanently."""
+    _resolutions_set_aside.add()
+
+
+def operator_pays(account: OperatorAccount, amount: int) -> None:
+    """Add pico-dollars that the operator pays."""
+    _operator_pays_of[account].add(amount)
+
+
+def operator_paid(rule: str) -> None:
+    """Count one resolution under a rule of `ledger.types.OperatorPays`."""
+    _operator_pays.labels(rule).add()
+
+
+def unsettled(count: int) -> None:
+    """Set the number of unsettled holds."""
+    _unsettled_holds.set(count)

@@ -3,7 +3,7 @@
 Every label has a bounded set of values, so that the number of series is bounded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import cache
 from typing import Final
@@ -100,33 +100,10 @@ _resolutions = BufferedCounter(
     ["kind", "outcome"],
     registry=registry,
 )
-_resolutions_set_aside = BufferedCounter(
-    "tollhouse_resolutions_set_aside_total",
-    "Resolutions that the database refuses permanently. Their holds become unsettled.",
-    registry=registry,
-)
-_operator_pays_pico_usd = BufferedCounter(
-    "tollhouse_operator_pays_pico_usd_total",
-    "Pico-dollars that the operator pays: costs above the hold, unknown costs, unjudged answers.",
-    ["account"],
-    registry=registry,
-)
 _usage_estimated = BufferedCounter(
     "tollhouse_usage_estimated_total",
     "Requests charged by the gateway's own token count, because the backend reported no usage.",
     ["backend"],
-    registry=registry,
-)
-_operator_pays = BufferedCounter(
-    "tollhouse_operator_pays_total",
-    "Requests for which the operator pays something, by rule.",
-    ["rule"],
-    registry=registry,
-)
-_unsettled_holds = BufferedGauge(
-    "tollhouse_unsettled_holds",
-    "Holds whose final cost is not known yet.",
-    multiprocess_mode="livemostrecent",
     registry=registry,
 )
 _spending_alerts = BufferedCounter(
@@ -197,6 +174,9 @@ _activity_dropped = BufferedCounter(
 )
 
 
+_FAULTS: Final = ("500", "502", "503", "504")
+
+
 class LookupOutcome(StrEnum):
     """How a key was looked up: cached, found in the database, unknown, or the lookup failed."""
 
@@ -224,11 +204,17 @@ class ActivityLoss(StrEnum):
 _requests_by_label: dict[tuple[str, int], BufferedCounter] = {}
 _request_seconds_by_operation: dict[str, BufferedHistogram] = {}
 _lookups_by_outcome: Final = {outcome: _key_lookups.labels(outcome) for outcome in LookupOutcome}
+_activity_dropped.show_zeros(ActivityLoss)
 _first_batches: Final = _ledger_batches.labels("first")
 _repeated_batches: Final = _ledger_batches.labels("repeated")
 # Finding a child by its labels costs as much as counting, so the few children are cached.
 _admissions_of: Final = cache(_admissions.labels)
 _resolutions_of: Final = cache(_resolutions.labels)
+
+
+def operations_served(operations: Iterable[str]) -> None:
+    """Show zeros for the failures of operations."""
+    _http_requests.show_zeros((UNROUTED, *operations), _FAULTS)
 
 
 def request_answered(operation: str | None, *, status: int, seconds: float) -> None:
@@ -292,39 +278,9 @@ def hold_resolved(kind: str, outcome: str) -> None:
     _resolutions_of(kind, outcome).add()
 
 
-def resolution_set_aside() -> None:
-    """Count a resolution that the database refuses permanently."""
-    _resolutions_set_aside.add()
-
-
-def operator_pays_excess(amount: int) -> None:
-    """Add the cost of a request above its hold."""
-    _operator_pays_pico_usd.labels("excess").add(amount)
-
-
-def operator_pays_unknown(amount: int) -> None:
-    """Add the amount of a hold whose cost never became known."""
-    _operator_pays_pico_usd.labels("unknown").add(amount)
-
-
-def operator_pays_unjudged(amount: int) -> None:
-    """Add the cost of an answer that could not be judged and is not charged."""
-    _operator_pays_pico_usd.labels("unjudged").add(amount)
-
-
 def usage_estimated(backend: str) -> None:
     """Count a request whose tokens the gateway counted, because its backend reported none."""
     _usage_estimated.labels(backend).add()
-
-
-def operator_paid(rule: str) -> None:
-    """Count one resolution under a rule of `ledger.types.OperatorPays`."""
-    _operator_pays.labels(rule).add()
-
-
-def unsettled(count: int) -> None:
-    """Set the number of unsettled holds."""
-    _unsettled_holds.set(count)
 
 
 def spending_alerted(scope: str) -> None:
@@ -355,6 +311,11 @@ def activity_written(count: int) -> None:
 def activity_dropped(count: int, loss: ActivityLoss) -> None:
     """Add records that were lost."""
     _activity_dropped.labels(loss).add(count)
+
+
+def job_started(job: str) -> None:
+    """Show zeros for a background job that has not run yet."""
+    _job_runs.show_zeros((job,), JobOutcome)
 
 
 def job_ran(job: str, outcome: JobOutcome) -> None:

@@ -30,6 +30,14 @@ _first_token_seconds = BufferedHistogram(
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
     registry=registry,
 )
+_candidates = BufferedGauge(
+    "tollhouse_model_candidates",
+    "Models that could answer for a model now, itself and its fallbacks: those with a replica that"
+    " is not avoided. The least of any worker.",
+    ["model"],
+    multiprocess_mode="livemin",
+    registry=registry,
+)
 _queue_length = BufferedGauge(
     "tollhouse_queue_length",
     "Items that wait in a queue of the workers: ledger, activity, decisions, monitoring, or"
@@ -59,6 +67,11 @@ def cost_settled(model: str, pico_usd: int) -> None:
 def first_token_sent(model: str, *, seconds: float) -> None:
     """Record the time to the first event of a stream."""
     _first_token_seconds.labels(model).record(seconds)
+
+
+def candidates(model: str, count: int) -> None:
+    """Set how many models could answer for a model."""
+    _candidates.labels(model).set(count)
 
 
 def read_queue_length(queue: QueueName, source: Callable[[], int]) -> None:

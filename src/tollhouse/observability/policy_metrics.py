@@ -4,6 +4,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
+from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
 from tollhouse.observability.buffered_metrics import BufferedCounter, BufferedHistogram
 from tollhouse.observability.registry import registry
 
@@ -43,6 +44,10 @@ class DecisionLoss(StrEnum):
     STOPPED = "stopped"
 
 
+_policy_decisions.show_zeros(
+    (Direction.REQUEST, Direction.RESPONSE), Mode, (EvaluationOutcome.FAILED,)
+)
+_policy_decisions_dropped.show_zeros(DecisionLoss)
 # Finding a child by its labels costs as much as counting, so the few children are cached.
 _decisions_of: Final = cache(_policy_decisions.labels)
 

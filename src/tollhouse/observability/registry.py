@@ -1,7 +1,8 @@
 """The registry of this process's metrics, and their output for Prometheus.
 
 Workers write to files in the folder named by PROMETHEUS_MULTIPROC_DIR, which is set before they
-start, and the supervisor adds them up. Without the variable a process shows only its own counts.
+start, and the supervisor adds them up and shows its own beside them. Without the variable a process
+shows only its own counts.
 """
 
 import os
@@ -25,6 +26,7 @@ if values.ValueClass is not values.MutexValue:
     values.ValueClass = values.MultiProcessValue(partial(int, os.getpid()))  # pyright: ignore[reportUnknownMemberType] - theirs
 
 registry = CollectorRegistry()
+supervisor_registry = CollectorRegistry()
 
 
 def exposition(directory: Path | None) -> bytes:
@@ -37,7 +39,7 @@ def exposition(directory: Path | None) -> bytes:
         return generate_latest(registry)
     everything = CollectorRegistry()
     MultiProcessCollector(everything, path=str(directory))
-    return generate_latest(everything)
+    return generate_latest(everything) + generate_latest(supervisor_registry)
 
 
 def fold_dead_worker(directory: Path, process_id: int) -> None:

@@ -5,11 +5,14 @@ import json
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.backends.wire import running_upstream
 from tests.cli.commands import Operator, free_port
+from tests.support.certificates import make_certificates
 from tests.support.judge import Fault, ScriptedJudge, running_judge
 from tollhouse.base.findings import FindingOutcome
 from tollhouse.cli.doctor.catalog import replicas_finding
@@ -96,6 +99,21 @@ def test_a_catalog_whose_replicas_answer_is_healthy(patient: Operator, engine_ur
     }
 
 
+async def test_a_replica_of_a_private_authority_is_asked_with_it(
+    patient: Operator, tmp_path: Path
+) -> None:
+    certificates = make_certificates(tmp_path / "engine")
+    async with running_upstream(certificates.server_context()) as upstream:
+        line = f'replicas = ["{upstream.url}"]'
+        ca_file = f'ca_file = "{certificates.authority}"'
+        configure(patient, "[backends.named]", line, ca_file, "[backends.unnamed]", line)
+
+        findings = await asyncio.to_thread(examined, patient, exit_code=1)
+
+    assert findings["backend named"]["found"] == "1 of 1 replicas answer"
+    assert "has a certificate that was refused: " in findings["backend unnamed"]["found"]
+
+
 def test_a_replica_of_azure_is_asked_with_its_version_and_header(
     patient: Operator, engine_url: str
 ) -> None:
@@ -151,7 +169,7 @@ def test_every_replica_is_asked_and_the_bad_ones_are_named(
     assert findings["backend stale"]["outcome"] == "failure"
     assert "answers 401 to GET /health" in findings["backend stale"]["found"]
     assert findings["backend down"]["outcome"] == "failure"
-    assert "replicas, health_path or the credential" in findings["backend down"]["remedy"]
+    assert "replicas, health_path, ca_file or the credential" in findings["backend down"]["remedy"]
 
 
 def test_a_bad_catalog_is_explained_and_the_rest_is_examined_all_the_same(

@@ -54,8 +54,8 @@ def default_of(field: inspect.Field) -> str:
 
 def test_the_tables_name_every_setting_with_its_default() -> None:
     of_backend = fields_of(Backend)
-    del of_backend["api_key"]
-    of_backend |= {"api_key_variable": "none", "api_key_file": "none"}
+    del of_backend["api_key"], of_backend["ca_certificates"]
+    of_backend |= {"api_key_variable": "none", "api_key_file": "none", "ca_file": "none"}
 
     assert rows_below("## Backends") == of_backend
     assert rows_below("## Models") == fields_of(Model)

@@ -11,7 +11,7 @@ GUIDE = read("docs/guides/running.md")
 
 
 def test_a_backup_is_restored_and_adds_up(patient: Operator, database_url: str) -> None:
-    dump, restore, verify = scripts(GUIDE)
+    _, dump, restore, verify = scripts(GUIDE)
     (name,) = re.findall(r"tollhouse_restored", restore)
     fresh = databases.fresh_name()
     patient.environment.update(

@@ -48,18 +48,21 @@ def test_a_missing_configuration_says_where_to_get_one(newcomer: Operator) -> No
     assert "tollhouse init" in newcomer.run("serve", exit_code=1).stderr
 
 
-def test_a_database_that_stays_away_ends_the_command(patient: Operator) -> None:
+@pytest.mark.parametrize("command", [("serve", "--port", "0"), ("migrate",)], ids=lambda it: it[0])
+def test_a_database_that_stays_away_ends_the_command(
+    patient: Operator, command: tuple[str, ...]
+) -> None:
     url = f"postgresql://root@127.0.0.1:{free_port()}/nothing"
 
     refused = patient.run(
-        *("serve", "--port", "0"),
+        *command,
         exit_code=1,
         TOLLHOUSE_DATABASE__URL=url,
-        TOLLHOUSE_DATABASE__START_SECONDS="0",
+        TOLLHOUSE_DATABASE__START_SECONDS="0.5",
     )
 
     assert "cannot be reached" in refused.stderr
-    assert "Waiting" not in refused.stderr
+    assert "Waiting 0.5 s for it." in refused.stderr
 
 
 async def test_a_database_that_is_away_is_awaited_while_probes_answer(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -112,6 +112,23 @@ class _Identifier(click.ParamType[UUID]):
         return parsed
 
 
+class _Instant(click.ParamType[datetime]):
+    name = "time"
+
+    def convert(
+        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Return the instant in UTC, which is also the zone of one that is given without."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            parsed = datetime.fromisoformat(value)
+            return parsed.replace(tzinfo=parsed.tzinfo or UTC).astimezone(UTC)
+        except (ValueError, OverflowError):
+            forms = "2026-01-31, 2026-01-31T12:00:00 or '2026-01-31 12:00:00.5+00'"
+            self.fail(f"{value!r} is not a time. Use a form such as {forms}.", param, ctx)
+
+
 class _Usd(click.ParamType[PicoUsd]):
     name = "usd"
 
@@ -138,7 +155,7 @@ ERROR_CODE: Final = _Text(_WithErrorCode)
 ATTRIBUTION: Final = _Text(_Attributed)
 COSTS_GROUPING: Final = _Text(_Grouped)
 POLICY: Final = _Policy()
-INSTANT: Final = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+INSTANT: Final = _Instant()
 DAY: Final = click.DateTime(["%Y-%m-%d"])
 CHECK: Final = _Check()
 IDENTIFIER: Final = _Identifier()

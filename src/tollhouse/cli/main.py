@@ -32,6 +32,10 @@ COMMANDS: Final = {
     "init": Entry("deployment.init:command", "Set up a new deployment."),
     "serve": Entry("deployment.serve:command", "Run the gateway."),
     "migrate": Entry("deployment.migrate:command", "Bring the database's schema up to date."),
+    "config": Entry(
+        "deployment.config:command",
+        "Check a configuration without a deployment, and compare it with another.",
+    ),
     "doctor": Entry("doctor.command:command", "Check a deployment and change nothing."),
     "org": Entry(
         "organizations.org:command", "Create, list, suspend, close and move organizations."

@@ -17,7 +17,7 @@ from tollhouse.cli import output, session
 from tollhouse.cli.archive import reading
 from tollhouse.cli.archive.views import DAY_COLUMNS, ShownDays, shown_day
 from tollhouse.cli.arguments import INSTANT, example, json_option, organization_option
-from tollhouse.cli.ledger.costs import DEFAULT_DAYS, midnight, utc
+from tollhouse.cli.ledger.costs import DEFAULT_DAYS, midnight
 from tollhouse.cli.session import Session
 from tollhouse.reports.focus_export import FocusExport, FocusRange
 from tollhouse.reports.types import CostFilter
@@ -71,8 +71,8 @@ def focus(
             ReplicaReads(operator.database, operator.replica).run,
             owner.id,
             FocusRange(
-                start=unix_seconds(utc(start)),
-                end=None if until is None else unix_seconds(utc(until)),
+                start=unix_seconds(start),
+                end=None if until is None else unix_seconds(until),
                 only=CostFilter(),
             ),
             provider_name=operator.settings.exports.provider_name,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, Protocol
 
 import click
@@ -11,7 +12,7 @@ from rich.progress import Progress, TaskID
 from tollhouse import settings as configuration
 from tollhouse.cli import output
 from tollhouse.cli.arguments import example, json_option
-from tollhouse.cli.connecting import connected
+from tollhouse.cli.connecting import connected, when_reached
 from tollhouse.settings import Settings
 from tollhouse.storage import revisions, schema
 
@@ -64,7 +65,8 @@ def command(context: click.Context, *, check: bool, contract: bool, as_json: boo
     """Bring the database's schema up to date.
 
     Workers of the previous release go on and can start again until you run it with --contract.
-    All pending revisions run in one transaction: either all of them are applied, or none.
+    All pending revisions run in one transaction: either all of them are applied, or none. A
+    database that is away is awaited for `database.start_seconds`.
     """
     settings = configuration.load(context.obj)
     if check:
@@ -72,9 +74,8 @@ def command(context: click.Context, *, check: bool, contract: bool, as_json: boo
         output.show(found, as_json=as_json)
         context.exit(1 if found.pending or (contract and found.contract_pending) else 0)
     with output.progress_bars(as_json=as_json) as bars:
-        migrated = asyncio.run(
-            _migrate(settings, bars, schema.contract if contract else schema.migrate)
-        )
+        step = partial(_migrate, settings, bars, schema.contract if contract else schema.migrate)
+        migrated = asyncio.run(when_reached(settings.database, step))
     output.show(migrated, as_json=as_json)
     if not migrated.applied:
         output.say("The schema was up to date. Nothing was changed.", as_json=as_json)

@@ -1,17 +1,15 @@
 """`tollhouse serve`: run the gateway until a signal ends it."""
 
-import asyncio
 import os
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import click
 
 from tollhouse import settings as configuration
 from tollhouse.cli import session
 from tollhouse.cli.arguments import example
-from tollhouse.cli.connecting import ConnectingFailed, connected
+from tollhouse.cli.connecting import connected, when_reached
 from tollhouse.cli.session import Session
 from tollhouse.keys import pepper_versions
 from tollhouse.observability.tracing import refuse_missing_packages
@@ -19,8 +17,6 @@ from tollhouse.serving import supervisor
 from tollhouse.settings import ENVIRONMENT_PREFIX
 from tollhouse.storage import master_secrets, pooling
 from tollhouse.storage.health_watch import refuse_standby
-
-LOOK_EVERY_SECONDS: Final = 1.0
 
 
 async def _check_like_workers(operator: Session) -> None:
@@ -35,22 +31,9 @@ async def _check_like_workers(operator: Session) -> None:
 
 
 async def _check_when_reached(settings_path: Path) -> None:
-    """Check as soon as the database is there. Raises if it is not within `start_seconds`."""
-    start_seconds = configuration.load(settings_path).database.start_seconds
-    loop = asyncio.get_running_loop()
-    until, is_told = loop.time() + start_seconds, False
-    while True:
-        try:
-            await session.in_session(settings_path, _check_like_workers)
-        except ConnectingFailed as failure:
-            if failure.code != ConnectingFailed.code or loop.time() >= until:
-                raise
-            if not is_told:
-                click.echo(f"{failure.found}. Waiting {start_seconds:g} s for it.", err=True)
-                is_told = True
-        else:
-            return
-        await asyncio.sleep(LOOK_EVERY_SECONDS)
+    """Check as soon as the database is there."""
+    check = partial(session.in_session, settings_path, _check_like_workers)
+    await when_reached(configuration.load(settings_path).database, check)
 
 
 @click.command("serve", epilog=example("tollhouse serve --workers 4"))
@@ -67,7 +50,7 @@ def command(
     /readyz is 503.
 
     SIGTERM and SIGINT end it after running requests have finished; a second signal ends it at
-    once. SIGHUP reads the configuration again and replaces the workers one by one.
+    once. SIGHUP reads the configuration again and replaces all workers.
     """
     for name, value in {"workers": workers, "host": host, "port": port}.items():
         if value is not None:

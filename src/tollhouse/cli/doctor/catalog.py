@@ -8,8 +8,6 @@ import msgspec
 
 from tollhouse.backends.errors import BackendError
 from tollhouse.backends.health import credential_headers, probe
-from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.transport import Transport
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.catalog import rules
@@ -17,7 +15,7 @@ from tollhouse.catalog.errors import InvalidCatalog
 from tollhouse.catalog.types import Backend, Catalog, Model
 from tollhouse.cli.doctor import judge
 from tollhouse.contract.chat import ChatMessage, ChatRequest
-from tollhouse.inference.assembly import backend_config
+from tollhouse.inference.assembly import backend_port
 from tollhouse.inference.exact_bound import counting_body, engine_count
 from tollhouse.inference.model_resolver import bounds_of
 from tollhouse.ledger.bounds import of_chat_request
@@ -27,7 +25,7 @@ ANSWER_SECONDS: Final = 5.0
 CONCURRENT_PROBES_MAX: Final = 50
 SHOWN_MAX: Final = 5
 REMEDY: Final = (
-    "Check the engine at that address, or correct replicas, health_path or the credential."
+    "Check the engine at that address, or correct replicas, health_path, ca_file or the credential."
 )
 
 _SYSTEM: Final = ChatMessage(role="system", content="Hi")
@@ -67,7 +65,13 @@ async def _backends(catalog: Catalog) -> AsyncIterator[Finding]:
 async def _fault(backend: Backend, url: str, slots: asyncio.Semaphore) -> str | None:
     async with slots:
         headers = credential_headers(backend.dialect, backend.api_key)
-        return await probe(url, backend.health_path, headers=headers, seconds=ANSWER_SECONDS)
+        return await probe(
+            url,
+            backend.health_path,
+            headers=headers,
+            seconds=ANSWER_SECONDS,
+            ca_certificates=backend.ca_certificates,
+        )
 
 
 def replicas_finding(check: str, urls: tuple[str, ...], faults: list[str | None]) -> Finding:
@@ -106,8 +110,7 @@ async def _template(model_id: str, model: Model, backend: Backend) -> Finding:
 
 async def _counted(requests: list[ChatRequest], model: Model, backend: Backend) -> list[int]:
     """Return the engine's count of each request, or an empty list if it cannot count all."""
-    transport, counter = Transport(), backend.counts_tokens_by
-    port = OpenAiBackend(backend_config(model.backend, backend), transport, SystemClock())
+    port, counter = backend_port(model.backend, backend, SystemClock()), backend.counts_tokens_by
     counted: list[int] = []
     try:
         for request in requests:
@@ -119,5 +122,5 @@ async def _counted(requests: list[ChatRequest], model: Model, backend: Backend) 
     except (BackendError, TimeoutError):
         return []
     finally:
-        await transport.close()
+        await port.close()
     return counted

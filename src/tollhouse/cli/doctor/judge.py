@@ -4,8 +4,6 @@ import asyncio
 import secrets
 from typing import Final
 
-from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.transport import Transport
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
@@ -26,7 +24,7 @@ from tollhouse.evaluation.types import (
     FailureReason,
     JudgeQuestion,
 )
-from tollhouse.inference.assembly import backend_config
+from tollhouse.inference.assembly import backend_port
 from tollhouse.testing.demonstration_judge import CARD_NUMBERS
 
 CHECK: Final = "judge"
@@ -52,9 +50,7 @@ async def judge(catalog: Catalog) -> Finding:
     if config is None:
         return ok(CHECK, NO_JUDGE)
     is_demonstration = config.profile.model == DEMONSTRATION_JUDGE
-    transport = Transport()
-    backend = catalog.backends[config.backend]
-    port = OpenAiBackend(backend_config(config.backend, backend), transport, SystemClock())
+    port = backend_port(config.backend, catalog.backends[config.backend], SystemClock())
     try:
         async with asyncio.timeout(config.deadline_seconds):
             yes_no_tokens = await engine_yes_no_tokens(
@@ -68,7 +64,7 @@ async def judge(catalog: Catalog) -> Finding:
     except TimeoutError:
         return failure(CHECK, f"does not answer within {config.deadline_seconds:g} s", REMEDY)
     finally:
-        await transport.close()
+        await port.close()
     return ok(CHECK, DEMONSTRATION) if is_demonstration else _found(config, yes_no_tokens, evidence)
 
 

@@ -16,6 +16,7 @@ from tollhouse.base.ids import ProjectKeyId, ReservationId
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import (
+    DAY,
     IDENTIFIER,
     LISTED_MAX,
     MODEL,
@@ -202,7 +203,7 @@ def release(
 @click.option("--model", type=MODEL, required=True, help="The model's name in reports.")
 @click.option(
     "--day",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=DAY,
     callback=_reportable_day,
     required=True,
     help="A UTC day.",

@@ -88,7 +88,7 @@ def command(
         owner = await operator.organization(organization)
         now = operator.clock.now()
         query = _query(since or midnight(now) - timedelta(days=DEFAULT_DAYS), by)
-        end = unix_seconds(utc(until or midnight(now) + timedelta(days=1)))
+        end = unix_seconds(until or midnight(now) + timedelta(days=1))
         cursor = service.first_place(query, end, now=now)
         _refuse_too_many(cursor)
 
@@ -115,7 +115,7 @@ def _query(since: datetime, by: tuple[str, ...]) -> CostQuery:
     grouping, attribution = service.grouping_of(by)
     return CostQuery(
         subject=CostSubject.COSTS,
-        start=unix_seconds(utc(since)),
+        start=unix_seconds(since),
         width=Width.DAY,
         only=CostFilter(),
         grouping=grouping,
@@ -195,8 +195,3 @@ def _day(bucket: Bucket) -> str:
 def midnight(now: datetime) -> datetime:
     """Return the beginning of a day."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def utc(instant: datetime) -> datetime:
-    """Return an instant that was given without a zone."""
-    return instant.replace(tzinfo=UTC)

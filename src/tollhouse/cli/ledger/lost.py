@@ -142,9 +142,8 @@ def lost(settings_path: Path, *, since: datetime, logs: tuple[TextIO, ...], as_j
     Run it on a restored database with the log lines of all workers since the restored moment.
     Changes nothing. What no log line tells, such as commands of operators, it cannot list.
     """
-    moment = since.replace(tzinfo=UTC)
-    lines = (line for log in logs for line in _read(log, moment))
-    found = session.run(settings_path, lambda operator: _lost(operator, lines, moment))
+    lines = (line for log in logs for line in _read(log, since))
+    found = session.run(settings_path, lambda operator: _lost(operator, lines, since))
     if as_json:
         output.show(found, as_json=True)
         return

@@ -27,6 +27,6 @@ MOVING: Final = (
 
 STAYING: Final = (
     *("requests", "request_hours", "evaluations", "policy_decisions", "policy_days"),
-    "alert_deliveries",
+    *("alert_deliveries", "alert_hours"),
 )
 """Records of requests, decisions and alerts, which the operator reads in the old cell."""

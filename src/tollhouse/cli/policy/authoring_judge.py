@@ -9,8 +9,6 @@ from typing import Final
 
 from rich.progress import Progress
 
-from tollhouse.backends.openai_http import OpenAiBackend
-from tollhouse.backends.transport import Transport
 from tollhouse.base.ids import OrganizationId
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.catalog import rules as catalog
@@ -19,7 +17,7 @@ from tollhouse.evaluation.dependencies import evaluator_for
 from tollhouse.evaluation.errors import NoJudge
 from tollhouse.evaluation.trials import TRIALS_AT_ONCE_MAX, PolicyTrials
 from tollhouse.evaluation.types import EvaluationDecision, FailureReason
-from tollhouse.inference.assembly import backend_config
+from tollhouse.inference.assembly import backend_port
 from tollhouse.observability import log
 from tollhouse.policies.types import AppliedPolicy
 
@@ -86,16 +84,15 @@ async def authoring_judge(
         raise NoJudge
     # Failures are reported with the decision that they concern, so less is logged.
     log.configure(LOG_LEVEL)
-    transport = Transport()
     name = parsed.judge.backend
-    port = OpenAiBackend(backend_config(name, parsed.backends[name]), transport, operator.clock)
+    port = backend_port(name, parsed.backends[name], operator.clock)
     secret = settings.secrets.master.encode()
     evaluator = evaluator_for(parsed, {name: port}, operator.clock, secret=secret)
     try:
         is_demonstration = parsed.judge.model == DEMONSTRATION_JUDGE
         yield AuthoringJudge(PolicyTrials(evaluator), organization_id, is_demonstration)
     finally:
-        await transport.close()
+        await port.close()
 
 
 def failure_sentences(

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final, TypedDict, Unpack
 from uuid import UUID
@@ -122,14 +122,10 @@ def _search(filters: _Filters) -> RequestSearch:
         api_key_id=None if key is None else ProjectKeyId(key),
         model=filters["model"],
         error_code=filters["error_code"],
-        start=_in_utc(filters["since"]),
-        end=_in_utc(filters["until"]),
+        start=filters["since"],
+        end=filters["until"],
     )
     return RequestSearch(only=only, policy_id=filters["policy"])
-
-
-def _in_utc(at: datetime | None) -> datetime | None:
-    return None if at is None else at.replace(tzinfo=UTC)
 
 
 async def _follow(

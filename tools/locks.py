@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
+IMAGE_EXTRAS = ("archive", "import", "otel")
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)")
 WANTED_DIRECTLY = re.compile(r"^\s+#(?: via)?\s+tollhouse \(pyproject\.toml", re.MULTILINE)
 
@@ -32,15 +33,21 @@ class Pin:
 def main() -> int:
     """Print every fault and return 1 if there is one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    runtime = (ROOT / "requirements" / "runtime.txt").read_text(encoding="utf-8")
-    dev = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    runtime, image, dev = (
+        (ROOT / "requirements" / name).read_text(encoding="utf-8")
+        for name in ("runtime.txt", "image.txt", "dev.txt")
+    )
     dependencies: list[str] = project["project"]["dependencies"]
     group: list[str] = project["dependency-groups"]["dev"]
+    extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
+    shipped = dependencies + [asked for name in IMAGE_EXTRAS for asked in extras[name]]
     faults = [
         *(f"requirements/runtime.txt: {fault}" for fault in faults_of(runtime, dependencies)),
+        *(f"requirements/image.txt: {fault}" for fault in faults_of(image, shipped)),
         *(f"requirements/dev.txt: {fault}" for fault in faults_of(dev, dependencies + group)),
         *(f"pyproject.toml: {fault}" for fault in build_faults(project, dev)),
-        *(f"requirements/dev.txt: {fault}" for fault in differences(runtime, dev)),
+        *(f"requirements/dev.txt: {fault}" for fault in differences(runtime, dev, "runtime.txt")),
+        *(f"requirements/dev.txt: {fault}" for fault in differences(image, dev, "image.txt")),
     ]
     for fault in faults:
         print(f"{fault}; run `make lock`")
@@ -74,12 +81,12 @@ def build_faults(project: dict[str, dict[str, list[str]]], dev: str) -> Iterator
             yield f"build-system.requires {asked}, which requirements/dev.txt does not hold"
 
 
-def differences(runtime: str, dev: str) -> Iterator[str]:
+def differences(lock: str, dev: str, name: str) -> Iterator[str]:
     """Yield packages that are tested in another version than the shipped one."""
     tested = read(dev)
-    for name, shipped in read(runtime).items():
-        if name not in tested or tested[name].version != shipped.version:
-            yield f"{name} is not locked at {shipped.version} as in requirements/runtime.txt"
+    for shipped in read(lock).values():
+        if shipped.name not in tested or tested[shipped.name].version != shipped.version:
+            yield f"{shipped.name} is not locked at {shipped.version} as in requirements/{name}"
 
 
 def read(lock: str) -> dict[str, Pin]:

@@ -191,6 +191,20 @@ def test_what_the_pods_need_is_generated() -> None:
         assert needed <= generated["base"] | generated[overlay]
 
 
+def test_a_change_of_configuration_changes_nothing_that_is_immutable() -> None:
+    """Generated names change with every edit, and the template of a Job cannot be changed."""
+    assert "Job" not in {document["kind"] for _, document in DOCUMENTS}
+
+
+def test_a_pod_migrates_the_database_that_it_serves_from() -> None:
+    (spec,) = (spec for spec in POD_SPECS if "initContainers" in spec)
+    (migrate,), (gateway,) = spec["initContainers"], spec["containers"]
+
+    assert migrate["args"] == ["migrate"]
+    for part in ("image", "envFrom", "volumeMounts", "securityContext"):
+        assert migrate[part] == gateway[part]
+
+
 def test_pods_run_without_privileges_and_read_their_secrets() -> None:
     for spec in POD_SPECS:
         security = spec["securityContext"]

@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tools.checks import (
+    document,
     handlers,
     log_fields,
     money,
@@ -23,6 +24,7 @@ from tools.checks.__main__ import findings
 from tools.checks.source import Source
 
 ROOT = Path(__file__).parents[2]
+MEANT = {"description": "A property."}
 
 
 def source(text: str, module: str = "api/example") -> Source:
@@ -283,6 +285,7 @@ def test_a_function_may_have_50_lines_and_no_more(keyword: str) -> None:
 def test_every_check_reads_the_whole_package(tmp_path: Path) -> None:
     package = tmp_path / "src" / "tollhouse" / "keys"
     package.mkdir(parents=True)
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
     (package / "store.py").write_text(
         "async def get(tx: Transaction, name: Name) -> None:\n"
         "    price = 1.5\n"
@@ -301,6 +304,7 @@ def test_the_command_lists_file_and_line_and_fails(tmp_path: Path) -> None:
     (tmp_path / "src" / "tollhouse" / "api").mkdir(parents=True)
     (tmp_path / "src" / "tollhouse" / "api" / "pay.py").write_text("cost = 0.5\n", encoding="utf-8")
     (tmp_path / "tools").symlink_to(ROOT / "tools")
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
 
     done = subprocess.run(
         [sys.executable, "-m", "tools.checks"],
@@ -404,3 +408,55 @@ def test_a_table_without_an_owner_is_found() -> None:
 
     (found,) = tables.check([migration], {})
     assert "orphans" in found.message
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"enum": ["a", "b"]}, "without a type"),
+        ({"const": False}, "without a type"),
+        ({"type": "array", "items": {"type": "object"}}, "free-form object"),
+        ({"type": "object", "properties": {}}, "free-form object"),
+        ({"title": "A", "properties": {}}, "it has no description"),
+        ({"title": "A", "description": "a", "properties": {"b": {}}}, "property 'b' has no"),
+        ({"operationId": "a", "description": "a", "parameters": [{"name": "b"}]}, "'b' has no"),
+        ({"operationId": "a"}, "it has no description"),
+        (
+            {
+                "operationId": "a",
+                "description": "a",
+                "requestBody": {"content": {"application/json": {}}},
+            },
+            "no example",
+        ),
+        (
+            {
+                "properties": {"low": {"default": 1, **MEANT}, "high": MEANT},
+                "x-tollhouse-exclusive": ["low", "high"],
+            },
+            "drop its default",
+        ),
+    ],
+)
+def test_a_schema_that_clients_misread_is_found(schema: document.Json, message: str) -> None:
+    (found,) = document.check({"components": {"schemas": {"A": schema}}})
+
+    assert message in found.message
+    assert "#/components/schemas/A" in found.message
+
+
+def test_a_schema_that_clients_read_is_no_finding() -> None:
+    schema = {
+        "title": "A",
+        "description": "a",
+        "type": "object",
+        "properties": {
+            "enum": {"type": "string", "enum": ["a", "b"], **MEANT},
+            "const": {"type": "object", "additionalProperties": True, **MEANT},
+            "title": {"x-tollhouse-default": 1, **MEANT},
+        },
+        "x-tollhouse-exclusive": ["title", "enum"],
+        "example": {"type": "object"},
+    }
+
+    assert not [*document.check({"components": {"schemas": {"A": schema}}})]

@@ -160,10 +160,42 @@ def test_the_tags_are_those_of_the_specification_and_ours(rendered: Json) -> Non
 
     given = {name for name, origin in tags.items() if origin == "given"}
     assert given == {
-        *("Health", "Models", "Inference", "Credits", "Organization", "Projects"),
+        *("Models", "Inference", "Credits", "Organization", "Projects"),
         *("Project keys", "Admin keys", "Spending limits", "Reports", "Policies"),
     }
     assert set(tags) - given == {"Alerts", "Messages", "Rate limits", "Requests"}
+
+
+def test_every_tag_has_operations_and_every_component_is_used(rendered: Json) -> None:
+    used = {
+        tag for item in rendered["paths"].values() for row in item.values() for tag in row["tags"]
+    }
+    referred = {
+        str(node["$ref"]) for _, node in reachable(rendered, rendered["paths"]) if "$ref" in node
+    }
+
+    assert {tag["name"] for tag in rendered["tags"]} == used
+    assert referred == {
+        f"#/components/{kind}/{name}"
+        for kind in ("headers", "responses", "schemas")
+        for name in rendered["components"][kind]
+    }
+
+
+def test_no_default_of_an_exclusive_field_is_sent_by_generated_clients(rendered: Json) -> None:
+    schemas = rendered["components"]["schemas"]
+    fields = {
+        (name, field): schema["properties"][field]
+        for name, schema in schemas.items()
+        for field in schema.get("x-tollhouse-exclusive", [])
+    }
+
+    assert {key for key, prop in fields.items() if "default" in prop} == set()
+    assert {key for key, prop in fields.items() if prop.get("x-tollhouse-default") == 1024} == {
+        ("ChatRequest", "max_tokens"),
+        ("ChatRequest", "max_completion_tokens"),
+        ("ResponseRequest", "max_output_tokens"),
+    }
 
 
 def test_a_security_scheme_says_which_part_of_it_is_given(rendered: Json) -> None:

@@ -1,5 +1,7 @@
 """The pages that are made from the program are complete."""
 
+import importlib
+import pkgutil
 import re
 import tomllib
 from inspect import signature
@@ -7,11 +9,14 @@ from pathlib import Path
 
 from msgspec.structs import fields
 
+import tollhouse
 from tests.support.routes import ROUTES
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.chat import ChatMessage
 from tollhouse.contract.operations import OPERATIONS
+from tollhouse.observability.registry import registry, supervisor_registry
 from tools.reference.errors import by_code, descriptions
+from tools.reference.metrics import declared
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -65,3 +70,12 @@ def test_every_operation_is_described() -> None:
 
     missing = [one.id for one in OPERATIONS if f"`{one.method} {one.path}`: `{one.id}`" not in text]
     assert missing == []
+
+
+def test_every_metric_of_any_module_is_described() -> None:
+    for module in pkgutil.walk_packages(tollhouse.__path__, "tollhouse."):
+        importlib.import_module(module.name)
+
+    registries = (registry, supervisor_registry)
+    served = {family.name for each in registries for family in each.collect()}
+    assert {name.removesuffix("_total") for name, *_ in declared()} == served

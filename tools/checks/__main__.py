@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.checks import (
+    document,
     handlers,
     log_fields,
     money,
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def findings(root: Path) -> Iterator[Finding]:
-    """What every check has to say about the package below `root`."""
+    """What every check has to say about the package and its interface below `root`."""
     sources = list(read(root))
     carrying = tenancy.carriers(sources)
     fields = log_fields.written(sources)
@@ -38,6 +39,7 @@ def findings(root: Path) -> Iterator[Finding]:
         yield from names.check(source, classes)
         yield from phrases.check(source)
     yield from tables.check(sources)
+    yield from document.check(document.read(root))
 
 
 def main() -> int:

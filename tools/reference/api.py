@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from tollhouse.contract.openapi import document
+from tollhouse.contract.schemas import DEFAULT_MEMBER
 from tools.reference.tables import code, table
 
 Json = dict[str, Any]
@@ -57,9 +58,12 @@ def _operations(tree: Json) -> Iterator[tuple[str, str, Json]]:
 
 def _operation(path: str, method: str, one: Json) -> str:
     parts = [f"\n### {one['summary']}\n\n`{method.upper()} {path}`: `{one['operationId']}`, "]
-    parts.append(f"{one.get('x-tollhouse-origin', 'given')}. {_needs(one)}\n")
+    parts.append(f"{one.get('x-tollhouse-origin', 'given')}. {_needs(one)}\n\n")
+    parts.append(f"{one['description']}\n")
     if parameters := one.get("parameters"):
-        parts.append("\n" + table(("parameter", "in", "form"), map(_parameter, parameters)))
+        parts.append(
+            "\n" + table(("parameter", "in", "form", "meaning"), map(_parameter, parameters))
+        )
     if body := one.get("requestBody"):
         parts.append(f"\nBody: {_contents(body)}.\n")
     parts.append(f"\nAnswers: {_answers(one['responses'])}.\n")
@@ -77,9 +81,9 @@ def _needs(one: Json) -> str:
     return f"Needs {' or '.join(sorted(needed))}." if needed else "Needs no key."
 
 
-def _parameter(one: Json) -> tuple[str, str, str]:
+def _parameter(one: Json) -> tuple[str, str, str, str]:
     name = code(one["name"]) + (" (required)" if one.get("required") else "")
-    return name, one["in"], _form(one["schema"])
+    return name, one["in"], _form(one["schema"]), one.get("description", "")
 
 
 def _contents(body: Json) -> str:
@@ -106,15 +110,19 @@ def _schema(name: str, schema: Json) -> str:
         return "".join([*parts, f"\n{_form(schema)}\n"])
     required = set(schema.get("required", []))
     rows = [
-        (code(field) + (" (required)" if field in required else ""), _form(form))
+        (
+            code(field) + (" (required)" if field in required else ""),
+            _form(form),
+            form.get("description", ""),
+        )
         for field, form in schema["properties"].items()
     ]
-    return "".join([*parts, "\n", table(("member", "form"), rows)])
+    return "".join([*parts, "\n", table(("member", "form", "meaning"), rows)])
 
 
 def _form(schema: Json) -> str:
-    default = f"(default {code(_json(schema['default']))})" if "default" in schema else ""
-    return " ".join(filter(None, [_shape(schema), default]))
+    found = [schema[name] for name in ("default", DEFAULT_MEMBER) if name in schema]
+    return " ".join([_shape(schema), *(f"(default {code(_json(each))})" for each in found)])
 
 
 def _shape(schema: Json) -> str:

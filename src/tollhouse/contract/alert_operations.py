@@ -20,6 +20,7 @@ LIST_ALERT_SUBSCRIPTIONS = _read(
     query=listing.ListQuery,
     result=alerts.AlertSubscriptionList,
 )
+"""In order of creation, without secrets."""
 CREATE_ALERT_SUBSCRIPTION = _write(
     "createAlertSubscription",
     f"POST {_SUBSCRIPTIONS}",
@@ -29,6 +30,8 @@ CREATE_ALERT_SUBSCRIPTION = _write(
     result=alerts.AlertSubscription,
     creates_idempotently=True,
 )
+"""The `secret` that signs webhooks is in this answer, and for 24 hours in a repetition with the
+same `Idempotency-Key`."""
 RETRIEVE_ALERT_SUBSCRIPTION = _read(
     "retrieveAlertSubscription",
     f"GET {_SUBSCRIPTION}",
@@ -36,6 +39,7 @@ RETRIEVE_ALERT_SUBSCRIPTION = _read(
     "OQ-143",
     result=alerts.AlertSubscription,
 )
+"""Without its secret."""
 EDIT_ALERT_SUBSCRIPTION = _write(
     "editAlertSubscription",
     f"PUT {_SUBSCRIPTION}",
@@ -44,6 +48,7 @@ EDIT_ALERT_SUBSCRIPTION = _write(
     body=alerts.SetAlertSubscription,
     result=alerts.AlertSubscription,
 )
+"""Fields that are not sent get their defaults. The secret stays."""
 DELETE_ALERT_SUBSCRIPTION = _write(
     "deleteAlertSubscription",
     f"DELETE {_SUBSCRIPTION}",
@@ -51,6 +56,7 @@ DELETE_ALERT_SUBSCRIPTION = _write(
     "OQ-143",
     result=alerts.AlertSubscriptionDeleted,
 )
+"""Alerts that are still being delivered are dropped."""
 ROTATE_ALERT_SECRET = _write(
     "rotateAlertSecret",
     f"POST {_SUBSCRIPTION}/rotate_secret",
@@ -60,6 +66,7 @@ ROTATE_ALERT_SECRET = _write(
     result=alerts.AlertSubscription,
     creates_idempotently=True,
 )
+"""The new `secret` is in this answer. The previous one signs as well for `overlap_seconds`."""
 TEST_ALERT_SUBSCRIPTION = _write(
     "testAlertSubscription",
     f"POST {_SUBSCRIPTION}/test",
@@ -67,6 +74,7 @@ TEST_ALERT_SUBSCRIPTION = _write(
     "OQ-143",
     result=alerts.AlertDelivery,
 )
+"""Shows in its deliveries like any other."""
 RETRY_ALERT_DELIVERIES = _write(
     "retryAlertDeliveries",
     f"POST {_SUBSCRIPTION}/retry",
@@ -74,6 +82,7 @@ RETRY_ALERT_DELIVERIES = _write(
     "OQ-143",
     result=alerts.AlertSubscription,
 )
+"""Those that failed for good and are still stored."""
 LIST_ALERT_DELIVERIES = _read(
     "listAlertDeliveries",
     "GET /manage/v1/organization/alert_deliveries",
@@ -82,3 +91,4 @@ LIST_ALERT_DELIVERIES = _read(
     query=listing.ListQuery,
     result=alerts.AlertDeliveryList,
 )
+"""Newest first, with the last error of each."""

@@ -19,7 +19,7 @@ from tollhouse.contract.origins import extension
 
 OVERLAP_SECONDS_DEFAULT = 86_400
 
-DeliveryStatus = Literal["pending", "delivered", "failed"]
+DeliveryStatus = Literal["pending", "delivered", "failed", "withheld"]
 
 
 class SetAlertSubscription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,12 +29,19 @@ class SetAlertSubscription(Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     name: Name
     url: AlertUrl | UnsetType = UNSET
+    """Where alerts are sent as signed webhooks."""
     emails: AlertEmails = []
+    """Where alerts are sent as e-mail."""
     cap_percents: AlertPercents = []
+    """The shares of each spending limit, in percent, at which an alert is raised."""
     credit_percents: AlertPercents = []
+    """The used shares of the credit, in percent, at which an alert is raised."""
     credit_below: MoneyToSet | None = None
+    """The available credit below which an alert is raised, or null."""
     policy_matches_per_hour: AlertCount | None = None
+    """The matches of one policy in an hour at which an alert is raised, or null."""
     unsettled_requests: AlertCount | None = None
+    """The requests without a final cost at which an alert is raised, or null."""
 
 
 class RotateAlertSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,10 +50,11 @@ class RotateAlertSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     mark: ClassVar[Meta] = extension("OQ-143")
 
     overlap_seconds: OverlapSeconds = OVERLAP_SECONDS_DEFAULT
+    """How long the previous secret signs as well."""
 
 
 class AlertSubscription(Struct, frozen=True, kw_only=True):
-    """A subscription. `secret` is returned only when it is created or rotated."""
+    """Whom to alert, and when."""
 
     mark: ClassVar[Meta] = extension("OQ-143")
 
@@ -54,15 +62,25 @@ class AlertSubscription(Struct, frozen=True, kw_only=True):
     object: Literal["organization.alert_subscription"] = "organization.alert_subscription"
     name: str
     url: str | None
+    """Where alerts are sent as signed webhooks, or null."""
     emails: list[str]
+    """Where alerts are sent as e-mail."""
     cap_percents: list[int]
+    """The shares of each spending limit, in percent, at which an alert is raised."""
     credit_percents: list[int]
+    """The used shares of the credit, in percent, at which an alert is raised."""
     credit_below: Money | None
+    """The available credit below which an alert is raised, or null."""
     policy_matches_per_hour: int | None
+    """The matches of one policy in an hour at which an alert is raised, or null."""
     unsettled_requests: int | None
+    """The requests without a final cost at which an alert is raised, or null."""
     backend_down: bool
+    """Whether an alert is raised when a backend is down. Only the operator sets it."""
     secret: str | UnsetType = UNSET
+    """The key that signs webhooks, only in the answers that create or rotate it."""
     previous_secret_expires_at: int | None
+    """Until when the previous secret signs too, in Unix seconds, or null."""
     created_at: int
 
 
@@ -87,23 +105,34 @@ class AlertSubscriptionDeleted(Struct, frozen=True, kw_only=True):
 
 
 class AlertDelivery(Struct, frozen=True, kw_only=True):
-    """An alert on its way to one subscription. `id` is the header `webhook-id` of all attempts."""
+    """An alert on its way to one subscription."""
 
     mark: ClassVar[Meta] = extension("OQ-143")
 
     id: str
+    """The header `webhook-id` of all attempts."""
     object: Literal["organization.alert_delivery"] = "organization.alert_delivery"
     subscription_id: str
+    """The subscription to which the alert is delivered."""
     type: str
+    """What the alert is about."""
     text: str
+    """The alert in one sentence."""
     details: dict[str, Any]
+    """The figures of the alert; their names depend on its type."""
     status: DeliveryStatus
+    """Where it is; `withheld` if the organization had no attempts left in that hour."""
     attempts: int
+    """How often delivery was attempted."""
     created_at: int
     last_attempt_at: int | None
+    """The last attempt, in Unix seconds, or null before the first."""
     next_attempt_at: int | None
+    """The next attempt, in Unix seconds, or null if none is planned."""
     last_status_code: int | None
+    """The status that the receiver answered last, or null."""
     last_error: str | None
+    """Why the last attempt failed, or null."""
 
 
 class AlertDeliveryList(ListPage, frozen=True, kw_only=True):

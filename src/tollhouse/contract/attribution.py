@@ -20,18 +20,23 @@ class SetAttribution(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mark: ClassVar[Meta] = extension("OQ-240")
 
     dimensions: Annotated[list[AttributionDimension], Meta(max_length=DIMENSIONS_MAX)]
+    """The fields whose values are stored with the costs of a request."""
     retention_days: Annotated[int, Meta(ge=1, le=RETENTION_DAYS_MAX)] = 30
+    """After how many days values are removed."""
 
 
 class AttributionSettings(Struct, frozen=True, kw_only=True):
-    """What is stored of requests, and for how many days. `id` is the organization's."""
+    """What is stored of requests, and for how many days."""
 
     mark: ClassVar[Meta] = extension("OQ-240")
 
     id: str
+    """The organization."""
     object: Literal["organization.attribution"] = "organization.attribution"
     dimensions: list[str]
+    """The fields whose values are stored with the costs of a request."""
     retention_days: int
+    """After how many days values are removed."""
 
 
 class DeleteAttributedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,17 +45,22 @@ class DeleteAttributedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     mark: ClassVar[Meta] = extension("OQ-241")
 
     dimension: AttributionDimension
+    """The field whose value is deleted."""
     value: Annotated[str, Meta(min_length=1, max_length=512)]
+    """What callers sent in the field."""
 
 
 class AttributedValueDeleted(Struct, frozen=True, kw_only=True):
-    """The days on which the value was stored. Its costs stay. `id` is the organization's."""
+    """The deletion of a stored value. Its costs stay."""
 
     mark: ClassVar[Meta] = extension("OQ-241")
 
     id: str
+    """The organization."""
     object: Literal["organization.attribution.value.deleted"] = (
         "organization.attribution.value.deleted"
     )
     deleted: bool
+    """Whether it was stored on any day."""
     days: NonNegative
+    """The number of days on which the value was stored."""

@@ -13,6 +13,9 @@ from tollhouse.base.permissions import ADMIN_PERMISSIONS, CUSTOMER_PERMISSIONS
 FreeObject = dict[str, Any]
 """An object whose members the specification does not define."""
 Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+NOT_SERVED = Meta(
+    description="No model serves it: refused with 501 unless it is null, false or empty."
+)
 OnlyFalse = Annotated[bool, Meta(extra_json_schema={"const": False})]
 """`check` refuses true, because that refusal has its own code and message."""
 

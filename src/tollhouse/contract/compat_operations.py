@@ -28,6 +28,8 @@ CREATE_MESSAGE = _messages(
     streams=True,
     statuses=CHAT,
 )
+"""In Anthropic's form, for clients whose base URL ends in `/compat/anthropic`. Held, charged and
+judged like a chat completion."""
 COUNT_MESSAGE_TOKENS = _messages(
     "countMessageTokens",
     f"POST {MESSAGES_BASE}/v1/messages/count_tokens",
@@ -38,3 +40,5 @@ COUNT_MESSAGE_TOKENS = _messages(
     generates_nothing="counting generates nothing",
     statuses=COUNTING,
 )
+"""The same as `POST /v1/messages/count_tokens`, for clients whose base URL ends in
+`/compat/anthropic`."""

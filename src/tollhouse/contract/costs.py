@@ -35,14 +35,20 @@ class CostsQuery(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = adopted("OQ-125", "OQ-126")
 
     start_time: Annotated[ReportInstant, given(name="OQ-125", required="OQ-126", bounds="OQ-126")]
+    """The first second of the range, in Unix seconds."""
     end_time: Annotated[ReportInstant | UnsetType, given(name="OQ-125", bounds="OQ-126")] = UNSET
+    """The second after the range. Without it, the range ends with the present second."""
     bucket_width: Literal["1d"] = "1d"
+    """The width of a bucket: a UTC day."""
     project_ids: Annotated[CostFilter | UnsetType, _NAMED_FILTER] = UNSET
+    """Count only these projects."""
     api_key_ids: Annotated[CostFilter | UnsetType, _NAMED_FILTER] = UNSET
+    """Count only these keys."""
     group_by: Annotated[
         Annotated[list[CostGrouping], Meta(max_length=COST_GROUPINGS_MAX)] | UnsetType,
         _NAMED_LIST,
     ] = UNSET
+    """Split each bucket by these fields."""
     limit: Annotated[CostPageSize, given(name="OQ-125", default="OQ-126")] = COST_PAGE_SIZE_DEFAULT
     page: Annotated[CostCursor | UnsetType, _NAMED] = UNSET
 
@@ -53,19 +59,24 @@ class CostAmount(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = GIVEN
 
     value: str
+    """An exact decimal, such as `0.000125`."""
     currency: Literal["usd"] = "usd"
 
 
 class CostResult(Struct, frozen=True, kw_only=True):
-    """The costs of one group on one day. Fields that are not in `group_by` are null."""
+    """The costs of one group on one day."""
 
     mark: ClassVar[Meta] = GIVEN
 
     object: Literal["organization.costs.result"] = "organization.costs.result"
     amount: CostAmount
+    """What the group cost on this day."""
     line_item: Annotated[str | None, given(null="OQ-129")]
+    """What was paid for, such as the input of a model, if grouped by it."""
     project_id: Annotated[str | None, given(null="OQ-129")]
+    """The project of the group, or null unless grouped by it."""
     api_key_id: Annotated[str | None, given(null="OQ-129")]
+    """The key of the group, or null unless grouped by it."""
 
 
 class CostBucket(Struct, frozen=True, kw_only=True):
@@ -80,7 +91,7 @@ class CostBucket(Struct, frozen=True, kw_only=True):
 
 
 class CostPage(Struct, frozen=True, kw_only=True):
-    """A page of days. `next_page` is null on the last page."""
+    """A page of days."""
 
     mark: ClassVar[Meta] = GIVEN
 

@@ -11,19 +11,19 @@ from tollhouse.contract.origins import extension
 
 
 class Credits(Struct, frozen=True, kw_only=True):
-    """The credit of an organization.
-
-    `held` is set aside for requests in progress; `available` is `balance` minus `held`. `unsettled`
-    is the part of `held` for requests whose final cost is not known yet.
-    """
+    """The credit of an organization."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-167")
 
     object: Literal["organization.credits"] = "organization.credits"
     balance: Money
+    """What was paid in, without the cost of settled requests."""
     available: Money
+    """The balance without what is held: what new requests can spend."""
     held: Money
+    """What is set aside for requests in progress."""
     unsettled: Money
+    """The part of `held` for requests whose final cost is not known yet."""
     is_alerting: bool
 
 
@@ -35,9 +35,13 @@ class CreditEntry(Struct, frozen=True, kw_only=True):
     id: str
     object: Literal["organization.credit_entry"] = "organization.credit_entry"
     kind: Literal["sandbox", "test_payment", "promotional", "correction", "backfill"]
+    """Where the credit came from."""
     amount: Money
+    """The credit that was added; below zero for a correction that took some back."""
     reason: str
+    """Why it was added or corrected, in words of the actor."""
     actor: AuditActor
+    """The caller who added it."""
     created_at: int
 
 
@@ -55,3 +59,4 @@ class CreateTestPayment(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     mark: ClassVar[Meta] = extension("OQ-169")
 
     amount: MoneyToSet
+    """The credit to add."""

@@ -144,14 +144,18 @@ class ErrorBody(Struct, frozen=True, kw_only=True):
     given_required: ClassVar[tuple[str, ...]] = ("code", "message", "type")
 
     code: Annotated[str, given(**{CODES_MEMBER: "OQ-02"}), _KNOWN_CODES]
+    """The reason for programs. Codes may be added."""
     message: str
+    """What happened and what to do, for people."""
     type: Annotated[
         str,
         Meta(description=f"Policy failures have `{POLICY_ERROR}`.", examples=[POLICY_ERROR]),
     ]
     param: str | None
+    """The field or parameter at fault, or null."""
     request_id: str
     doc_url: str | None
+    """A page about the code, or null."""
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
@@ -160,6 +164,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = GIVEN
 
     error: ErrorBody
+    """What failed."""
 
 
 class MessagesEnvelope(Struct, frozen=True, kw_only=True):
@@ -169,6 +174,7 @@ class MessagesEnvelope(Struct, frozen=True, kw_only=True):
 
     type: Literal["error"] = "error"
     error: ErrorBody
+    """What failed."""
     request_id: Annotated[str, adopted("OQ-72")]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import FreeObject
@@ -22,6 +22,13 @@ def combination(param: str, reason: str) -> InvalidRequest:
     """Return the refusal of fields that are valid alone and not together."""
     message = f"Invalid '{param}': {reason}."
     return InvalidRequest("invalid_parameter_combination", message, param=param)
+
+
+def check_exclusive(request: Struct, names: Iterable[str]) -> None:
+    """Raise `InvalidRequest` if several of these fields were sent."""
+    sent = [name for name in names if getattr(request, name) not in ABSENT]
+    if len(sent) > 1:
+        raise combination(sent[1], f"send it or '{sent[0]}', not both")
 
 
 def text(fields: FreeObject, path: str, name: str) -> str:

@@ -28,25 +28,25 @@ class CreateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CreateManagedProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of a creation under `/manage/v1`.
-
-    Without `allowed_models`, or with null, the key may use every model of its project.
-    """
+    """Body of a creation under `/manage/v1`."""
 
     mark: ClassVar[Meta] = extension("OQ-86")
 
     name: Annotated[Name, extension("OQ-149")]
     expires_at: Annotated[ExpiresAt | UnsetType | None, extension("OQ-151")] = UNSET
+    """When the key ends, in Unix seconds; null or absent for never."""
     permissions: CustomerPermissions | UnsetType = UNSET
     allowed_models: AllowedModels | UnsetType | None = UNSET
+    """The only models that the key may use; null or absent for all of its project."""
 
 
 class RotateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The old value of the key works for `overlap_seconds` more; 0 ends it at once."""
+    """Gives a key a new value."""
 
     mark: ClassVar[Meta] = extension("OQ-150")
 
     overlap_seconds: OverlapSeconds
+    """How long the old value works on; 0 ends it at once."""
 
 
 class ProjectKeyOwner(Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class ProjectKeyOwner(Struct, frozen=True, kw_only=True):
 
 
 class ProjectKey(Struct, frozen=True, kw_only=True):
-    """A project key. `value` is present only in the response that creates it, and in its replay."""
+    """A key for inference."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -69,16 +69,18 @@ class ProjectKey(Struct, frozen=True, kw_only=True):
     name: str
     redacted_value: str
     value: str | UnsetType = UNSET
+    """The secret, only in the answer that creates the key and in its replay."""
     created_at: int
     last_used_at: Annotated[int | None, given(null="OQ-91")]
     expires_at: Annotated[int | None, given(null="OQ-91")]
     owner: ProjectKeyOwner
     status: ProjectKeyStatus
+    """Whether the key works: only while it is `active`."""
     permissions: list[str]
 
 
 class ManagedProjectKey(ProjectKey, frozen=True, kw_only=True):
-    """A project key with its models. `allowed_models` is null if the key may use every model."""
+    """A key for inference, as the management extension shows it."""
 
     mark: ClassVar[Meta] = extension("OQ-86")
 
@@ -94,13 +96,15 @@ class ProjectKeyList(ListPage, frozen=True, kw_only=True):
 
 
 class CreateAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Without `permissions` the new key gets all. Only a key with all can grant all."""
+    """Body of a creation. Only a key with all permissions can grant all."""
 
     mark: ClassVar[Meta] = extension("OQ-148")
 
     name: Annotated[Name, extension("OQ-149")]
     permissions: AdminPermissions | UnsetType = UNSET
+    """The operations that the key allows; without it, all."""
     expires_at: Annotated[ExpiresAt | UnsetType | None, extension("OQ-151")] = UNSET
+    """When the key ends, in Unix seconds; null or absent for never."""
 
 
 class NarrowAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,6 +113,7 @@ class NarrowAdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mark: ClassVar[Meta] = extension("OQ-205")
 
     permissions: AdminPermissions
+    """The permissions that the key keeps."""
 
 
 class AdminKeyOwner(Struct, frozen=True, kw_only=True):
@@ -137,11 +142,12 @@ class AdminKey(Struct, frozen=True, kw_only=True):
 
 
 class CreatedAdminKey(AdminKey, frozen=True, kw_only=True):
-    """A new Admin key. `value` is present in the response that creates it, and in its replay."""
+    """An Admin key, as its creation shows it."""
 
     mark: ClassVar[Meta] = extension("OQ-148")
 
     value: str | UnsetType = UNSET
+    """The secret, only in the answer that creates the key and in its replay."""
 
 
 class AdminKeyList(ListPage, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ class NoQuery(Struct, frozen=True, kw_only=True):
 
 
 class ListQuery(Struct, frozen=True, kw_only=True):
-    """The page of a list. `after` is the last ID of the previous page."""
+    """The page of a list."""
 
     mark: ClassVar[Meta] = extension("OQ-121")
 
@@ -24,7 +24,7 @@ class ListQuery(Struct, frozen=True, kw_only=True):
 
 
 class AdminKeysQuery(Struct, frozen=True, kw_only=True):
-    """The page of a list of Admin keys. `after` is the last ID of the previous page."""
+    """The page of a list of Admin keys."""
 
     mark: ClassVar[Meta] = adopted("OQ-121")
 
@@ -34,7 +34,7 @@ class AdminKeysQuery(Struct, frozen=True, kw_only=True):
 
 
 class ListPage(Struct, frozen=True, kw_only=True):
-    """The members of every page beside `data`. An empty page has null IDs."""
+    """The members of every page beside `data`."""
 
     mark: ClassVar[Meta] = GIVEN
 

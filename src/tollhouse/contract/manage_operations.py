@@ -5,27 +5,21 @@ from functools import partial
 from tollhouse.base.permissions import Permission
 from tollhouse.contract import credits as credits_wire
 from tollhouse.contract import (
-    decisions,
     keys,
     listing,
-    policies,
-    policy_trials,
     projects,
     rate_limits,
     requests,
     spending_limits,
     usage,
 )
-from tollhouse.contract.operation import ASKING, declare
+from tollhouse.contract.operation import declare
 
 _ORGANIZATION = "/manage/v1/organization"
 _PROJECTS = f"{_ORGANIZATION}/projects"
 _PROJECT = f"{_PROJECTS}/{{project_id}}"
 _PROJECT_KEYS = f"{_PROJECT}/api_keys"
 _PROJECT_KEY = f"{_PROJECT_KEYS}/{{api_key_id}}"
-_POLICIES = f"{_ORGANIZATION}/policies"
-_POLICY = f"{_POLICIES}/{{policy_id}}"
-_POLICY_RULES = f"{_ORGANIZATION}/policy_rules"
 _CREDITS = f"{_ORGANIZATION}/credits"
 _SPENDING_LIMITS = f"{_ORGANIZATION}/spending_limits"
 _RATE_LIMITS = f"{_ORGANIZATION}/rate_limits"
@@ -47,13 +41,6 @@ _keys_revoke = partial(
     permission=Permission.PROJECT_API_KEYS_REVOKE,
     result=keys.ManagedProjectKey,
 )
-_policies_read = partial(declare, tag="Policies", permission=Permission.POLICIES_READ)
-_policies_write = partial(
-    declare,
-    tag="Policies",
-    permission=Permission.POLICIES_WRITE,
-    result=policies.ManagedPolicy,
-)
 _credits_read = partial(declare, tag="Credits", permission=Permission.BILLING_READ)
 _spending_limits_write = partial(
     declare, tag="Spending limits", permission=Permission.SPENDING_LIMITS_WRITE
@@ -69,6 +56,7 @@ LIST_PROJECTS = _projects_read(
     query=listing.ListQuery,
     result=projects.ProjectList,
 )
+"""In order of creation, archived ones included."""
 CREATE_PROJECT = _projects_write(
     "createProject",
     f"POST {_PROJECTS}",
@@ -78,9 +66,11 @@ CREATE_PROJECT = _projects_write(
     result=projects.Project,
     creates_idempotently=True,
 )
+"""A project owns keys, and can have limits and policies of its own."""
 RETRIEVE_PROJECT = _projects_read(
     "retrieveProject", f"GET {_PROJECT}", "Read a project", "OQ-117", result=projects.Project
 )
+"""An archived one too."""
 EDIT_PROJECT = _projects_write(
     "editProject",
     f"PATCH {_PROJECT}",
@@ -90,6 +80,7 @@ EDIT_PROJECT = _projects_write(
     body=projects.EditProject,
     result=projects.Project,
 )
+"""Changes the fields that are sent."""
 LIST_PROJECT_KEYS = _keys_read(
     "listProjectKeys",
     f"GET {_PROJECT_KEYS}",
@@ -99,6 +90,7 @@ LIST_PROJECT_KEYS = _keys_read(
     query=listing.ListQuery,
     result=keys.ProjectKeyList,
 )
+"""In order of creation, without values. Revoked ones are listed too."""
 RETRIEVE_PROJECT_KEY = _keys_read(
     "retrieveProjectKey",
     f"GET {_PROJECT_KEY}",
@@ -107,6 +99,7 @@ RETRIEVE_PROJECT_KEY = _keys_read(
     "OQ-154",
     result=keys.ManagedProjectKey,
 )
+"""Without its value, which only the creation returns."""
 CREATE_MANAGED_PROJECT_KEY = _keys_create(
     "createManagedProjectKey",
     f"POST {_PROJECT_KEYS}",
@@ -115,6 +108,8 @@ CREATE_MANAGED_PROJECT_KEY = _keys_create(
     "OQ-151",
     body=keys.CreateManagedProjectKey,
 )
+"""The `value` is in this answer alone, and for 24 hours in a repetition with the same `Idempotency-
+Key`."""
 ROTATE_PROJECT_KEY = _keys_create(
     "rotateProjectKey",
     f"POST {_PROJECT_KEY}/rotate",
@@ -122,132 +117,23 @@ ROTATE_PROJECT_KEY = _keys_create(
     "OQ-150",
     body=keys.RotateProjectKey,
 )
+"""The key keeps its ID. The new `value` is in this answer alone; the old one works on for
+`overlap_seconds`. After a leak, send 0."""
 SUSPEND_PROJECT_KEY = _keys_revoke(
     "suspendProjectKey", f"POST {_PROJECT_KEY}/suspend", "Suspend a project key", "OQ-87"
 )
+"""Requests with the key fail until it is resumed."""
 RESUME_PROJECT_KEY = _keys_revoke(
     "resumeProjectKey",
     f"POST {_PROJECT_KEY}/resume",
     "End the suspension of a project key",
     "OQ-87",
 )
+"""The key works again, with the same value."""
 REVOKE_PROJECT_KEY = _keys_revoke(
     "revokeProjectKey", f"POST {_PROJECT_KEY}/revoke", "Revoke a project key for good", "OQ-87"
 )
-LIST_POLICIES = _policies_read(
-    "listPolicies",
-    f"GET {_POLICIES}",
-    "List the policies",
-    "OQ-114",
-    query=listing.ListQuery,
-    result=policies.PolicyList,
-)
-RETRIEVE_MANAGED_POLICY = _policies_read(
-    "retrieveManagedPolicy",
-    f"GET {_POLICY}",
-    "Read a policy with what only the management extension shows",
-    "OQ-179",
-    result=policies.ManagedPolicy,
-)
-EDIT_MANAGED_POLICY = _policies_write(
-    "editManagedPolicy",
-    f"PATCH {_POLICY}",
-    "Edit a policy's draft, and whether it ends answers early",
-    "OQ-179",
-    body=policies.EditManagedPolicy,
-)
-LIST_POLICY_VERSIONS = _policies_read(
-    "listPolicyVersions",
-    f"GET {_POLICY}/versions",
-    "List a policy's published versions",
-    "OQ-114",
-    "OQ-162",
-    query=listing.ListQuery,
-    result=policies.PolicyVersionList,
-)
-RETRIEVE_POLICY_VERSION = _policies_read(
-    "retrievePolicyVersion",
-    f"GET {_POLICY}/versions/{{version}}",
-    "Read a published version",
-    "OQ-114",
-    "OQ-162",
-    result=policies.ManagedPublishedPolicy,
-)
-PUBLISH_POLICY = _policies_write(
-    "publishPolicy",
-    f"POST {_POLICY}/publish",
-    "Publish a policy's draft",
-    "OQ-102",
-    "OQ-163",
-    body=policies.PublishPolicy,
-)
-RESUME_POLICY = _policies_write(
-    "resumePolicy",
-    f"POST {_POLICY}/resume",
-    "Apply a paused policy again",
-    "OQ-102",
-    "OQ-164",
-    body=policies.ResumePolicy,
-)
-ROLL_BACK_POLICY = _policies_write(
-    "rollBackPolicy",
-    f"POST {_POLICY}/rollback",
-    "Publish an older version again, under a new number",
-    "OQ-161",
-    body=policies.RollBackPolicy,
-)
-LINT_POLICY = _policies_write(
-    "lintPolicy",
-    f"POST {_POLICY}/lint",
-    "Read a rule for what makes it hard to judge",
-    "OQ-178",
-    body=policy_trials.LintPolicy,
-    result=policy_trials.PolicyRemarkList,
-    statuses=ASKING,
-)
-TEST_POLICY = _policies_write(
-    "testPolicy",
-    f"POST {_POLICY}/test",
-    "Judge a text by a policy's draft, and by what is published",
-    "OQ-178",
-    body=policy_trials.TryPolicy,
-    result=policy_trials.PolicyVerdictList,
-    statuses=ASKING,
-)
-LINT_UNSAVED_RULE = _policies_write(
-    "lintUnsavedRule",
-    f"POST {_POLICY_RULES}/lint",
-    "Read a rule that is not saved for what makes it hard to judge",
-    "OQ-210",
-    body=policy_trials.LintUnsavedRule,
-    result=policy_trials.PolicyRemarkList,
-    statuses=ASKING,
-)
-TEST_UNSAVED_RULE = _policies_write(
-    "testUnsavedRule",
-    f"POST {_POLICY_RULES}/test",
-    "Judge a text by a rule that is not saved",
-    "OQ-210",
-    body=policy_trials.TryUnsavedRule,
-    result=policy_trials.PolicyVerdictList,
-    statuses=ASKING,
-)
-LIST_POLICY_DECISIONS = _policies_read(
-    "listPolicyDecisions",
-    f"GET {_POLICY}/decisions",
-    "List a policy's matches and failures",
-    "OQ-176",
-    query=listing.ListQuery,
-    result=decisions.PolicyDecisionList,
-)
-REPORT_POLICY = _policies_read(
-    "reportPolicy",
-    f"GET {_POLICY}/rollups",
-    "Count a policy's decisions and scores by the day",
-    "OQ-177",
-    query=decisions.PolicyRollupsQuery,
-    result=decisions.PolicyRollupPage,
-)
+"""Requests with the key fail from then on. Its costs stay."""
 RETRIEVE_CREDITS = _credits_read(
     "retrieveCredits",
     f"GET {_CREDITS}",
@@ -256,6 +142,7 @@ RETRIEVE_CREDITS = _credits_read(
     "OQ-167",
     result=credits_wire.Credits,
 )
+"""What was paid in, what is held for requests in progress, and what is left."""
 LIST_CREDIT_ENTRIES = _credits_read(
     "listCreditEntries",
     f"GET {_CREDITS}/entries",
@@ -265,6 +152,7 @@ LIST_CREDIT_ENTRIES = _credits_read(
     query=listing.ListQuery,
     result=credits_wire.CreditEntryList,
 )
+"""Payments, gifts and corrections, newest first."""
 CREATE_TEST_PAYMENT = declare(
     "createTestPayment",
     f"POST {_CREDITS}/test_payments",
@@ -276,6 +164,7 @@ CREATE_TEST_PAYMENT = declare(
     result=credits_wire.CreditEntry,
     creates_idempotently=True,
 )
+"""Only where the gateway is a sandbox."""
 LIST_SPENDING_LIMITS = declare(
     "listSpendingLimits",
     f"GET {_SPENDING_LIMITS}",
@@ -287,6 +176,7 @@ LIST_SPENDING_LIMITS = declare(
     query=listing.ListQuery,
     result=spending_limits.SpendingLimitList,
 )
+"""Of the organization, its projects and keys, each with what is used and left."""
 SET_SPENDING_LIMIT = _spending_limits_write(
     "setSpendingLimit",
     f"PUT {_SPENDING_LIMITS}",
@@ -296,6 +186,7 @@ SET_SPENDING_LIMIT = _spending_limits_write(
     body=spending_limits.SetSpendingLimit,
     result=spending_limits.SpendingLimit,
 )
+"""Requests that could exceed the limit are refused with 402."""
 CLEAR_SPENDING_LIMIT = _spending_limits_write(
     "clearSpendingLimit",
     f"DELETE {_SPENDING_LIMITS}",
@@ -305,6 +196,7 @@ CLEAR_SPENDING_LIMIT = _spending_limits_write(
     query=spending_limits.ClearSpendingLimitQuery,
     result=spending_limits.SpendingLimitDeleted,
 )
+"""Spending is then bounded by the other limits and the credit alone."""
 LIST_RATE_LIMITS = declare(
     "listRateLimits",
     f"GET {_RATE_LIMITS}",
@@ -316,6 +208,7 @@ LIST_RATE_LIMITS = declare(
     query=listing.ListQuery,
     result=rate_limits.RateLimitList,
 )
+"""Of the organization, its projects and keys."""
 SET_RATE_LIMIT = _rate_limits_write(
     "setRateLimit",
     f"PUT {_RATE_LIMITS}",
@@ -325,6 +218,7 @@ SET_RATE_LIMIT = _rate_limits_write(
     body=rate_limits.SetRateLimit,
     result=rate_limits.RateLimit,
 )
+"""Requests beyond the limit are refused with 429. The operator's limits hold as well."""
 CLEAR_RATE_LIMIT = _rate_limits_write(
     "clearRateLimit",
     f"DELETE {_RATE_LIMITS}",
@@ -334,6 +228,7 @@ CLEAR_RATE_LIMIT = _rate_limits_write(
     query=rate_limits.ClearRateLimitQuery,
     result=rate_limits.RateLimitDeleted,
 )
+"""The operator's limits stay."""
 REPORT_USAGE = declare(
     "reportUsage",
     f"GET {_ORGANIZATION}/usage",
@@ -345,6 +240,8 @@ REPORT_USAGE = declare(
     query=usage.UsageQuery,
     result=usage.UsagePage,
 )
+"""Settled requests with their amounts. Requests without a final cost are in no sum; a header has
+their number."""
 EXPORT_COSTS = declare(
     "exportCosts",
     f"GET {_ORGANIZATION}/costs/focus",
@@ -356,6 +253,7 @@ EXPORT_COSTS = declare(
     query=usage.FocusQuery,
     result=None,
 )
+"""One row for each line item, key and UTC day, at most 400 days."""
 LIST_REQUESTS = _requests_read(
     "listRequests",
     f"GET {_REQUESTS}",
@@ -364,6 +262,7 @@ LIST_REQUESTS = _requests_read(
     query=requests.RequestsQuery,
     result=requests.RequestRecordList,
 )
+"""Newest first, with status, cost and times, without content."""
 RETRIEVE_REQUEST = _requests_read(
     "retrieveRequest",
     f"GET {_REQUESTS}/{{request_id}}",
@@ -371,6 +270,7 @@ RETRIEVE_REQUEST = _requests_read(
     "OQ-173",
     result=requests.RequestDetails,
 )
+"""By the value of `X-Request-ID`: why it failed, what it cost, and what each policy decided."""
 REPORT_REQUESTS = _requests_read(
     "reportRequests",
     f"GET {_ORGANIZATION}/request_rollups",
@@ -379,3 +279,4 @@ REPORT_REQUESTS = _requests_read(
     query=requests.RequestRollupsQuery,
     result=requests.RequestRollupPage,
 )
+"""By status and code, with times, for at most 744 hours."""

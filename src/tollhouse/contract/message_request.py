@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollhouse.contract.bounds import FreeObject, ModelName, OutputBound, PolicyIds
+from tollhouse.contract.bounds import NOT_SERVED, FreeObject, ModelName, OutputBound, PolicyIds
 from tollhouse.contract.errors import SupportedNowhere
 from tollhouse.contract.field_checks import (
     ABSENT,
@@ -41,8 +41,8 @@ StopSequences = Annotated[
     list[Annotated[str, Meta(max_length=STOP_SEQUENCE_LENGTH_MAX)]],
     Meta(max_length=STOP_SEQUENCES_MAX),
 ]
-Unserved = Annotated[Any, adopted("OQ-220")]
-Unused = Annotated[Any, adopted("OQ-221")]
+Unserved = Annotated[Any, adopted("OQ-220"), NOT_SERVED]
+Unused = Annotated[Any, adopted("OQ-221"), Meta(description="Accepted without effect.")]
 
 
 class MessageRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,18 +53,25 @@ class MessageRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model: ModelName
     messages: Annotated[list[FreeObject], Meta(min_length=1)]
     max_tokens: OutputBound
+    """The largest number of tokens to write."""
     policy_ids: Annotated[PolicyIds | UnsetType, extension("OQ-219")] = UNSET
     system: str | list[FreeObject] | UnsetType | None = UNSET
+    """Instructions that precede the messages."""
     stream: bool | UnsetType | None = UNSET
     stop_sequences: StopSequences | UnsetType | None = UNSET
+    """Texts at which the answer ends. They are not part of it."""
     temperature: float | UnsetType | None = UNSET
     top_p: float | UnsetType | None = UNSET
     thinking: FreeObject | UnsetType | None = UNSET
+    """How the model reasons and whether that is shown, in Anthropic's form."""
     tools: list[FreeObject] | UnsetType | None = UNSET
     tool_choice: FreeObject | UnsetType | None = UNSET
     output_config: FreeObject | UnsetType | None = UNSET
+    """The effort and the format of the answer, in Anthropic's form."""
     output_format: FreeObject | UnsetType | None = UNSET
+    """The older name of `output_config.format`."""
     context_management: FreeObject | UnsetType | None = UNSET
+    """Edits of earlier thinking are accepted, others refused with 501."""
     metadata: Unused = None
     cache_control: Unused = None
     service_tier: Unused = None
@@ -72,6 +79,7 @@ class MessageRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     user_profile_id: Unused = None
     workspace_id: Unused = None
     speed: Unserved = None
+    """Only `standard` is served; other values are refused with 501."""
     top_k: Unserved = None
     container: Unserved = None
     mcp_servers: Unserved = None

@@ -20,8 +20,11 @@ class MessageUsage(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = adopted("OQ-223")
 
     input_tokens: int
+    """Tokens that were neither read from a cache nor written to one."""
     cache_creation_input_tokens: int = 0
+    """Tokens that were written to a cache."""
     cache_read_input_tokens: int = 0
+    """Tokens that were read from a cache."""
     output_tokens: int
 
 
@@ -33,11 +36,15 @@ class Message(Struct, frozen=True, kw_only=True):
     id: str
     type: Literal["message"] = "message"
     role: Literal["assistant"] = "assistant"
+    """The author: always the model."""
     model: str
     content: list[FreeObject]
+    """The blocks of the answer, in the order in which they began."""
     stop_reason: StopReason | None = None
+    """Why the answer ended, or null while it goes on."""
     stop_sequence: str | None = None
     usage: MessageUsage
+    """What the request is charged for."""
 
 
 class MessageEvent(Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -50,19 +57,23 @@ class MessageStart(MessageEvent, frozen=True, kw_only=True, tag="message_start")
     """The first event. Its usage is not known yet."""
 
     message: Message
+    """The message without content."""
 
 
 class ContentBlockStart(MessageEvent, frozen=True, kw_only=True, tag="content_block_start"):
     """A block begins. It is still empty."""
 
     index: int
+    """The position of the block in `content` of the message."""
     content_block: FreeObject
+    """The block, still empty."""
 
 
 class ContentBlockDelta(MessageEvent, frozen=True, kw_only=True, tag="content_block_delta"):
     """More of the block that began last."""
 
     index: int
+    """The position of the block in `content` of the message."""
     delta: FreeObject
 
 
@@ -70,6 +81,7 @@ class ContentBlockStop(MessageEvent, frozen=True, kw_only=True, tag="content_blo
     """The block is complete."""
 
     index: int
+    """The position of the block in `content` of the message."""
 
 
 class MessageEnd(Struct, frozen=True, kw_only=True):
@@ -78,6 +90,7 @@ class MessageEnd(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = adopted("OQ-222")
 
     stop_reason: StopReason
+    """Why the answer ended."""
     stop_sequence: str | None = None
 
 
@@ -85,7 +98,9 @@ class MessageDelta(MessageEvent, frozen=True, kw_only=True, tag="message_delta")
     """Why the answer ended, and its usage as a whole."""
 
     delta: MessageEnd
+    """Why the answer ended."""
     usage: MessageUsage
+    """What the request is charged for."""
 
 
 class MessageStop(MessageEvent, frozen=True, kw_only=True, tag="message_stop"):
@@ -96,6 +111,7 @@ class MessageFailure(MessageEvent, frozen=True, kw_only=True, tag="error"):
     """The last event of an answer that failed."""
 
     error: ErrorBody
+    """What failed."""
     request_id: Annotated[str, adopted("OQ-72")]
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollhouse.contract.bounds import FreeObject, ModelName, NonNegative
+from tollhouse.contract.bounds import NOT_SERVED, FreeObject, ModelName, NonNegative
 from tollhouse.contract.errors import SupportedNowhere
 from tollhouse.contract.field_checks import (
     asks_for_something,
@@ -28,7 +28,7 @@ TOOL_TYPES = (
 ROLES = ("user", "assistant")
 UNSERVED_FIELDS = ("speed", "context_management", "mcp_servers", "compaction")
 
-Unserved = Annotated[Any, adopted("OQ-70")]
+Unserved = Annotated[Any, adopted("OQ-70"), NOT_SERVED]
 
 
 class CountTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,11 +39,15 @@ class CountTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     model: Annotated[ModelName, GIVEN]
     messages: Annotated[list[FreeObject], Meta(min_length=1), GIVEN]
     system: str | list[FreeObject] | UnsetType = UNSET
+    """Instructions that precede the messages."""
     thinking: FreeObject | UnsetType = UNSET
+    """How the model would reason, in Anthropic's form."""
     tool_choice: FreeObject | UnsetType = UNSET
     tools: Annotated[list[FreeObject] | UnsetType, GIVEN] = UNSET
     cache_control: FreeObject | UnsetType | None = UNSET
+    """Accepted without effect: nothing is cached by counting."""
     output_config: FreeObject | UnsetType = UNSET
+    """The form of the answer, in Anthropic's form."""
     speed: Unserved = None
     context_management: Unserved = None
     mcp_servers: Unserved = None
@@ -56,6 +60,7 @@ class TokenCount(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = GIVEN
 
     input_tokens: NonNegative
+    """Tokens that the model would read."""
 
 
 def check(request: CountTokens, roles: tuple[str, ...] = ROLES) -> None:

@@ -14,6 +14,7 @@ class Money(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-138")
 
     value: str
+    """An exact decimal, such as `12.5`."""
     currency: Literal["usd"] = "usd"
 
 
@@ -23,4 +24,5 @@ class MoneyToSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-166")
 
     value: Usd
+    """A plain decimal, such as `12.5`."""
     currency: Literal["usd"] = "usd"

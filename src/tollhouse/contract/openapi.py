@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tollhouse.contract import message_result, response_events, schemas
+from tollhouse.contract import descriptions, examples, message_result, response_events, schemas
 from tollhouse.contract.compat_operations import CREATE_MESSAGE
 from tollhouse.contract.completions import ChatChunk
 from tollhouse.contract.costs import UNSETTLED_HEADER
@@ -21,6 +21,7 @@ from tollhouse.contract.operations import (
     COUNT_TOKENS,
     CREATE_CHAT_COMPLETION,
     EDIT_POLICY,
+    MODULES,
     OPERATIONS,
     PAUSE_POLICY,
     REPORT_COSTS,
@@ -43,21 +44,20 @@ from tollhouse.contract.parameters import (
 
 SPECIFICATION_VERSION = "0.2.0"
 TAGS = {
-    "Health": GIVEN,
-    "Models": GIVEN,
-    "Inference": GIVEN,
-    "Messages": adopted("OQ-219"),
-    "Credits": GIVEN,
-    "Organization": GIVEN,
-    "Projects": GIVEN,
-    "Project keys": GIVEN,
-    "Admin keys": GIVEN,
-    "Spending limits": GIVEN,
-    "Rate limits": extension("OQ-139"),
-    "Reports": GIVEN,
-    "Requests": extension("OQ-173"),
-    "Alerts": extension("OQ-143"),
-    "Policies": GIVEN,
+    "Models": (GIVEN, "What can be called, and at which price."),
+    "Inference": (GIVEN, "Calls of models in OpenAI's form, and counting."),
+    "Messages": (adopted("OQ-219"), "Calls of models in Anthropic's form."),
+    "Credits": (GIVEN, "The prepaid credit of the organization."),
+    "Organization": (GIVEN, "The organization of an Admin key, and its audit log."),
+    "Projects": (GIVEN, "Groups of keys with costs, limits and policies of their own."),
+    "Project keys": (GIVEN, "The keys with which models are called."),
+    "Admin keys": (GIVEN, "The keys with which the organization is administered."),
+    "Spending limits": (GIVEN, "Caps on money, for each day, week, month or for good."),
+    "Rate limits": (extension("OQ-139"), "Limits of traffic."),
+    "Reports": (GIVEN, "Costs and usage."),
+    "Requests": (extension("OQ-173"), "What became of each request."),
+    "Alerts": (extension("OQ-143"), "Events, and whom they are told."),
+    "Policies": (GIVEN, "Questions that a judge answers about requests and answers."),
 }
 
 Json = dict[str, Any]
@@ -91,7 +91,7 @@ _OTHER_FAILURES = "Any other failure, such as 405, 408 or 431"
 
 def document() -> Json:
     """Return the OpenAPI document. Every part that is not in the specification is marked."""
-    return {
+    rendered: Json = {
         "openapi": "3.1.0",
         "info": {
             "title": "Tollhouse",
@@ -101,10 +101,18 @@ def document() -> Json:
                 "schema and property carries its origin: given (in the specification), adopted "
                 "(a public convention) or extension (ours). What of a given part is not in the "
                 f"specification, such as a null or a default, stands in {PARTS_MEMBER}. The "
-                "numbers are those of the register of open questions."
+                "numbers are rows of the register of open questions, which the gateway serves: "
+                "OQ-59 is /docs/open-questions/#oq-59. Of the properties in "
+                f"{schemas.EXCLUSIVE_MEMBER} a request has at most one, so that their defaults "
+                f"stand in {schemas.DEFAULT_MEMBER}, which clients do not send by themselves."
             ),
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": name, **members(mark)} for name, mark in TAGS.items()],
+        "servers": [{"url": "/", "description": "The gateway that serves this document."}],
+        "tags": [
+            {"name": name, "description": text, **members(mark)}
+            for name, (mark, text) in TAGS.items()
+        ],
         "paths": _paths(),
         "components": {
             "securitySchemes": _security_schemes(),
@@ -113,16 +121,20 @@ def document() -> Json:
             "schemas": _schemas(),
         },
     }
+    examples.add(rendered)
+    return rendered
 
 
 def _paths() -> Json:
     paths: Json = {}
+    meanings = descriptions.of_operations(MODULES)
     for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+        rendered = _operation(operation, meanings.get(operation.id, ""))
+        paths.setdefault(operation.path, {})[operation.method.lower()] = rendered
     return paths
 
 
-def _operation(operation: Operation) -> Json:
+def _operation(operation: Operation, meaning: str) -> Json:
     parameters = [
         *path_parameters(operation),
         *query_parameters(operation),
@@ -132,6 +144,7 @@ def _operation(operation: Operation) -> Json:
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
+        "description": meaning,
         **_operation_mark(operation),
         "security": _security(operation),
         "parameters": parameters,
@@ -254,15 +267,23 @@ def _content(operation: Operation) -> Json:
         return {"text/csv": {"schema": {"type": "string", **origin(operation)}}}
     content: Json = {"application/json": {"schema": schemas.reference(operation.result)}}
     if operation.streams:
-        stream: Json = {"type": "string", **members(adopted("OQ-27"))}
-        if operation is CREATE_CHAT_COMPLETION:
-            stream["x-tollhouse-record"] = schemas.reference(ChatChunk)
-        else:
-            module = message_result if operation is CREATE_MESSAGE else response_events
-            references = [schemas.reference(event) for event in module.EVENTS]
-            stream["x-tollhouse-record"] = {"oneOf": references}
-        content["text/event-stream"] = {"schema": stream}
+        content["text/event-stream"] = {"schema": _stream(operation)}
     return content
+
+
+def _stream(operation: Operation) -> Json:
+    """Return the schema of a stream of events. Its content is the list of their data."""
+    if operation is CREATE_CHAT_COMPLETION:
+        event = schemas.reference(ChatChunk)
+    else:
+        module = message_result if operation is CREATE_MESSAGE else response_events
+        event = {"oneOf": [schemas.reference(each) for each in module.EVENTS]}
+    return {
+        "type": "string",
+        "contentMediaType": "text/event-stream",
+        "contentSchema": {"type": "array", "items": event},
+        **members(adopted("OQ-27")),
+    }
 
 
 def _failures() -> Json:

@@ -3,7 +3,9 @@
 Under `/v1` is what the specification gives, and one adopted list of models.
 """
 
+import sys
 from functools import partial
+from types import ModuleType
 
 from tollhouse.base.permissions import Permission
 from tollhouse.contract import (
@@ -19,6 +21,7 @@ from tollhouse.contract import (
     models,
     organization_operations,
     policies,
+    policy_operations,
     projects,
     response_result,
     responses,
@@ -48,6 +51,8 @@ CREATE_CHAT_COMPLETION = _inference(
     streams=True,
     statuses=CHAT,
 )
+"""In OpenAI's form. The largest possible cost is held first, and the request is charged for the
+tokens that were read and written. Policies may refuse the request or withhold the answer."""
 CREATE_RESPONSE = _inference(
     "createResponse",
     "POST /v1/responses",
@@ -57,6 +62,8 @@ CREATE_RESPONSE = _inference(
     streams=True,
     statuses=CHAT,
 )
+"""In OpenAI's form, without stored state: send the whole conversation as `input`. Held, charged and
+judged like a chat completion."""
 COUNT_TOKENS = _inference(
     "countTokens",
     "POST /v1/messages/count_tokens",
@@ -67,6 +74,8 @@ COUNT_TOKENS = _inference(
     generates_nothing="counting generates nothing",
     statuses=COUNTING,
 )
+"""In Anthropic's form. Nothing is generated, charged or judged. The count may be an estimate, if
+the model's engine cannot count."""
 RETRIEVE_MODEL = _models(
     "retrieveModel",
     "GET /v1/models/{model}",
@@ -74,9 +83,11 @@ RETRIEVE_MODEL = _models(
     result=models.Model,
     tail_parameter=True,
 )
+"""Also of a model that the organization lacks a check for; `access` then says what is missing."""
 LIST_MODELS = _models(
     "listModels", "GET /v1/models", "List the models", "OQ-76", result=models.ModelList
 )
+"""Only the models that the key may use, in one page, with prices and options."""
 CREATE_POLICY = _policies_write(
     "createPolicy",
     "POST /v1/organization/policies",
@@ -85,12 +96,15 @@ CREATE_POLICY = _policies_write(
     result=policies.Policy,
     creates_idempotently=True,
 )
+"""The draft has no effect until it is published under `/manage/v1`. Send the same `Idempotency-Key`
+to repeat the request safely."""
 RETRIEVE_POLICY = _policies_read(
     "retrievePolicy",
     "GET /v1/organization/policies/{policy_id}",
     "Read a policy",
     result=policies.Policy,
 )
+"""The draft, and the published version if there is one."""
 EDIT_POLICY = _policies_write(
     "editPolicy",
     "PATCH /v1/organization/policies/{policy_id}",
@@ -98,6 +112,8 @@ EDIT_POLICY = _policies_write(
     body=policies.EditPolicy,
     result=policies.Policy,
 )
+"""Changes the fields that are sent. What is published stays in force until the draft is published.
+A stale `revision` is 409."""
 PAUSE_POLICY = _policies_write(
     "pausePolicy",
     "POST /v1/organization/policies/{policy_id}/pause",
@@ -105,12 +121,16 @@ PAUSE_POLICY = _policies_write(
     body=policies.PausePolicy,
     result=policies.Policy,
 )
+"""The policy does not apply until it is resumed under `/manage/v1`. A stale `revision`, or a policy
+that is not published, is 409."""
 LIST_EFFECTIVE_POLICIES = _policies_read(
     "listEffectivePolicies",
     "GET /v1/organization/projects/{project_id}/effective_policies",
     "List the policies that apply to a project by themselves",
     result=policies.EffectivePolicyList,
 )
+"""The published policies of the organization's and the project's scope that are not paused, in
+order of publication. A request can name further ones."""
 CREATE_PROJECT_KEY = declare(
     "createProjectKey",
     "POST /v1/organization/projects/{project_id}/api_keys",
@@ -121,6 +141,8 @@ CREATE_PROJECT_KEY = declare(
     result=keys.ProjectKey,
     creates_idempotently=True,
 )
+"""The key never expires and gets the default permissions. Its `value` is in this answer alone, and
+for 24 hours in a repetition with the same `Idempotency-Key`."""
 ARCHIVE_PROJECT = declare(
     "archiveProject",
     "POST /v1/organization/projects/{project_id}/archive",
@@ -129,6 +151,8 @@ ARCHIVE_PROJECT = declare(
     permission=Permission.PROJECTS_CREATE,
     result=projects.ProjectDeleted,
 )
+"""Ends inference with the project's keys for good. Requests in progress end normally, and its costs
+stay. Archiving again has the same answer."""
 LIST_ADMIN_KEYS = declare(
     "listAdminKeys",
     "GET /v1/organization/admin_api_keys",
@@ -138,6 +162,7 @@ LIST_ADMIN_KEYS = declare(
     query=listing.AdminKeysQuery,
     result=keys.AdminKeyList,
 )
+"""Without revoked ones and without values."""
 REVOKE_ADMIN_KEY = declare(
     "revokeAdminKey",
     "DELETE /v1/organization/admin_api_keys/{api_key_id}",
@@ -146,6 +171,7 @@ REVOKE_ADMIN_KEY = declare(
     permission=Permission.ADMIN_API_KEYS_REVOKE,
     result=keys.AdminKeyDeleted,
 )
+"""Requests with the key fail from then on. Revoking again has the same answer."""
 REPORT_COSTS = declare(
     "reportCosts",
     "GET /v1/organization/costs",
@@ -155,12 +181,17 @@ REPORT_COSTS = declare(
     query=costs.CostsQuery,
     result=costs.CostPage,
 )
+"""Exact amounts of settled requests, by UTC day. Requests without a final cost are in no amount; a
+header has their number."""
 
-OPERATIONS = (
-    *declared_in(globals()),
-    *declared_in(vars(compat_operations)),
-    *declared_in(vars(organization_operations)),
-    *declared_in(vars(manage_operations)),
-    *declared_in(vars(alert_operations)),
+MODULES: tuple[ModuleType, ...] = (
+    sys.modules[__name__],
+    compat_operations,
+    organization_operations,
+    manage_operations,
+    policy_operations,
+    alert_operations,
 )
+"""The modules that declare operations. The docstring below each says what it does."""
+OPERATIONS = tuple(row for module in MODULES for row in declared_in(vars(module)))
 """All operations, in the order of the OpenAPI document."""

@@ -21,6 +21,7 @@ RETRIEVE_ORGANIZATION = declare(
     permission=Permission.PROJECTS_READ,
     result=organizations.Organization,
 )
+"""Of the Admin key that asks."""
 LIST_ORGANIZATION_MODELS = declare(
     "listOrganizationModels",
     f"GET {_ORGANIZATION}/models",
@@ -30,6 +31,7 @@ LIST_ORGANIZATION_MODELS = declare(
     permission=Permission.PROJECTS_READ,
     result=models.ModelList,
 )
+"""Locked ones included, whatever single projects or keys may use."""
 CREATE_ADMIN_KEY = declare(
     "createAdminKey",
     f"POST {_ADMIN_KEYS}",
@@ -41,6 +43,8 @@ CREATE_ADMIN_KEY = declare(
     result=keys.CreatedAdminKey,
     creates_idempotently=True,
 )
+"""A key can grant only permissions that it has, and none that lives longer than itself. The `value`
+is in this answer alone, and for 24 hours in a repetition with the same `Idempotency-Key`."""
 NARROW_ADMIN_KEY = declare(
     "narrowAdminKey",
     f"POST {_ADMIN_KEYS}/{{api_key_id}}/narrow",
@@ -51,6 +55,7 @@ NARROW_ADMIN_KEY = declare(
     body=keys.NarrowAdminKey,
     result=keys.AdminKey,
 )
+"""The key keeps the permissions that are sent. It must have them, and gets none back later."""
 LIST_AUDIT = declare(
     "listAudit",
     f"GET {_ORGANIZATION}/audit",
@@ -61,6 +66,7 @@ LIST_AUDIT = declare(
     query=listing.ListQuery,
     result=audit.AuditList,
 )
+"""One entry for each change, by whom and from what to what, newest first."""
 RETRIEVE_ATTRIBUTION = _attribution(
     "retrieveAttribution",
     f"GET {_ATTRIBUTION}",
@@ -69,6 +75,7 @@ RETRIEVE_ATTRIBUTION = _attribution(
     permission=Permission.BILLING_READ,
     result=attribution.AttributionSettings,
 )
+"""By default no values are stored."""
 SET_ATTRIBUTION = _attribution(
     "setAttribution",
     f"PUT {_ATTRIBUTION}",
@@ -78,6 +85,8 @@ SET_ATTRIBUTION = _attribution(
     body=attribution.SetAttribution,
     result=attribution.AttributionSettings,
 )
+"""From then on, costs can be grouped by the values that requests have in these fields. They may be
+personal data."""
 DELETE_ATTRIBUTED_VALUE = _attribution(
     "deleteAttributedValue",
     f"POST {_ATTRIBUTION}/deletions",
@@ -87,3 +96,4 @@ DELETE_ATTRIBUTED_VALUE = _attribution(
     body=attribution.DeleteAttributedValue,
     result=attribution.AttributedValueDeleted,
 )
+"""On all days at once. Its costs stay, as `(deleted)`."""

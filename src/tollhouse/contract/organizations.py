@@ -9,16 +9,18 @@ from tollhouse.contract.origins import extension
 
 
 class Judge(Struct, frozen=True, kw_only=True):
-    """The model that evaluates policies. A demonstration judge knows only the example policies."""
+    """The model that evaluates policies."""
 
     mark: ClassVar[Meta] = extension("OQ-206")
 
     model: str
+    """The model that judges."""
     is_demonstration: bool
+    """Whether it knows only the example policies of a trial."""
 
 
 class Organization(Struct, frozen=True, kw_only=True):
-    """The organization of the Admin key. `judge` is null if the gateway has none."""
+    """The organization of the Admin key."""
 
     mark: ClassVar[Meta] = extension("OQ-206")
 
@@ -27,4 +29,6 @@ class Organization(Struct, frozen=True, kw_only=True):
     name: str
     created_at: int
     is_sandbox: bool
+    """Whether credit is free, because the gateway is for trying."""
     judge: Judge | None
+    """The model that evaluates policies, or null if the gateway has none."""

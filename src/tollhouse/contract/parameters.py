@@ -13,6 +13,7 @@ from tollhouse.contract.bounds import (
     PATH_ID_LENGTH_MAX,
     SESSION_ID_LENGTH_MAX,
 )
+from tollhouse.contract.descriptions import SHARED
 from tollhouse.contract.messages import BETA_HEADER, VERSION_HEADER
 from tollhouse.contract.operation import Operation
 from tollhouse.contract.operations import COUNT_TOKENS, CREATE_CHAT_COMPLETION
@@ -33,6 +34,17 @@ IDEMPOTENCY_HEADER = "Idempotency-Key"
 
 Json = dict[str, Any]
 
+_SESSION = "Requests of one session go to the replica that has their prompts in its cache."
+_HEADERS = {
+    IDEMPOTENCY_HEADER: (
+        "Printable characters that name this creation. Within 24 hours, a request with the same "
+        "key and body has the same answer; another body is refused with 409."
+    ),
+    SESSION_HEADERS[0]: _SESSION,
+    SESSION_HEADERS[1]: f"{_SESSION} The first header that is sent counts.",
+    VERSION_HEADER: "The version of Messages: `2023-06-01`, which is the default, or `2026-10-21`.",
+    BETA_HEADER: "Flags with commas between them. Unknown ones are refused with 400.",
+}
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _MARKS = (ORIGIN_MEMBER, QUESTIONS_MEMBER, PARTS_MEMBER)
 
@@ -48,7 +60,14 @@ def path_parameters(operation: Operation) -> list[Json]:
     """Return one parameter for each name in braces. Too long IDs are unknown (OQ-124)."""
     schema = {"type": "string", "minLength": 1, "maxLength": PATH_ID_LENGTH_MAX}
     return [
-        {"name": name, "in": "path", "required": True, "schema": schema, **origin(operation)}
+        {
+            "name": name,
+            "in": "path",
+            "description": SHARED[name],
+            "required": True,
+            "schema": schema,
+            **origin(operation),
+        }
         for name in _PATH_PARAMETER.findall(operation.path)
     ]
 
@@ -92,18 +111,19 @@ def _session_headers(operation: Operation) -> list[Json]:
 
 def _query_parameter(name: str, prop: Json, *, is_required: bool) -> Json:
     marks = {member: prop[member] for member in _MARKS if member in prop}
-    schema = {member: value for member, value in prop.items() if member not in marks}
-    parameter: Json = {"name": name, "in": "query", "required": is_required, "schema": schema}
+    own = (*marks, "description")
+    schema = {member: value for member, value in prop.items() if member not in own}
+    text = prop.get("description", "")
     if schema.get("type") == "array":
-        parameter["description"] = f"Repeated, comma-separated, or as `{name}[]`."
-    return {**parameter, **marks}
+        text += f" Repeated, comma-separated, or as `{name}[]`."
+    parameter = {"name": name, "in": "query", "description": text, "required": is_required}
+    return {**parameter, "schema": schema, **marks}
 
 
 def _idempotency_key(operation: Operation) -> Json:
     bounds = (IDEMPOTENCY_KEY_LENGTH_MIN, IDEMPOTENCY_KEY_LENGTH_MAX)
     header = _header(IDEMPOTENCY_HEADER, GIVEN, *bounds)
-    described = {"description": "Printable characters; reuse it only for an identical operation."}
-    return header | described | {"required": True, **origin(operation)}
+    return header | {"required": True, **origin(operation)}
 
 
 def _header(name: str, mark: msgspec.Meta, shortest: int, longest: int | None) -> Json:
@@ -112,4 +132,11 @@ def _header(name: str, mark: msgspec.Meta, shortest: int, longest: int | None) -
         schema["minLength"] = shortest
     if longest is not None:
         schema["maxLength"] = longest
-    return {"name": name, "in": "header", "required": False, "schema": schema, **members(mark)}
+    return {
+        "name": name,
+        "in": "header",
+        "description": _HEADERS[name],
+        "required": False,
+        "schema": schema,
+        **members(mark),
+    }

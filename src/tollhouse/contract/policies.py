@@ -34,13 +34,18 @@ class CreatePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: Annotated[PolicyName, _NAMED]
     rule: PolicyRule
     description: Annotated[PolicyDescription, _DEFAULTED] = ""
+    """What the policy is for."""
     direction: Annotated[PolicyDirection, _DEFAULTED] = "both"
     mode: Annotated[PolicyMode, _DEFAULTED] = "monitoring"
     scope: Annotated[PolicyScope, _DEFAULTED] = "unattached"
+    """Where it applies by itself: in the organization, in `project_ids`, or only where requests
+    name it."""
     project_ids: Annotated[
         PolicyProjectIds, _DEFAULTED, Meta(extra_json_schema={"default": []})
     ] = field(default_factory=list[str])
+    """The projects of the scope `projects`."""
     match_threshold_basis_points: Annotated[ThresholdBasisPoints | None, _DEFAULTED] = None
+    """The score from which a text matches, in hundredths of a percent; null for the default."""
 
 
 class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,14 +54,20 @@ class EditPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
     revision: Revision
+    """The policy's latest revision. A stale one is refused with 409."""
     name: Annotated[PolicyName | UnsetType, _NAMED] = UNSET
     description: PolicyDescription | UnsetType = UNSET
+    """What the policy is for."""
     rule: PolicyRule | UnsetType = UNSET
     direction: PolicyDirection | UnsetType = UNSET
     mode: PolicyMode | UnsetType = UNSET
     scope: PolicyScope | UnsetType = UNSET
+    """Where it applies by itself: in the organization, in `project_ids`, or only where requests
+    name it."""
     project_ids: PolicyProjectIds | UnsetType = UNSET
+    """The projects of the scope `projects`."""
     match_threshold_basis_points: ThresholdBasisPoints | UnsetType | None = UNSET
+    """The score from which a text matches, in hundredths of a percent; null for the default."""
 
 
 class EditManagedPolicy(EditPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +76,7 @@ class EditManagedPolicy(EditPolicy, frozen=True, kw_only=True, forbid_unknown_fi
     mark: ClassVar[Meta] = extension("OQ-179")
 
     ends_answer_early: bool | UnsetType = UNSET
+    """Whether a match in the first part of a streamed answer ends it."""
 
 
 class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,6 +85,7 @@ class PausePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
     revision: Revision
+    """The policy's latest revision. A stale one is refused with 409."""
 
 
 class PublishPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +94,7 @@ class PublishPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     mark: ClassVar[Meta] = extension("OQ-102")
 
     revision: Revision
+    """The policy's latest revision. A stale one is refused with 409."""
 
 
 class ResumePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +103,7 @@ class ResumePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     mark: ClassVar[Meta] = extension("OQ-102")
 
     revision: Revision
+    """The policy's latest revision. A stale one is refused with 409."""
 
 
 class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,7 +112,9 @@ class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mark: ClassVar[Meta] = extension("OQ-161")
 
     revision: Revision
+    """The policy's latest revision. A stale one is refused with 409."""
     version: PolicyVersionNumber
+    """The published version whose content is published again."""
 
 
 class PolicyDraft(Struct, frozen=True, kw_only=True):
@@ -109,24 +126,27 @@ class PolicyDraft(Struct, frozen=True, kw_only=True):
     direction: PolicyDirection
     mode: PolicyMode
     scope: PolicyScope
+    """Where it applies by itself: in the organization, in `project_ids`, or only where requests
+    name it."""
     project_ids: PolicyProjectIds
+    """The projects of the scope `projects`."""
     match_threshold_basis_points: ThresholdBasisPoints | None
+    """The score from which a text matches, in hundredths of a percent; null for the default."""
     base_version: int
+    """The published version from which the draft began, or 0."""
 
 
 class ManagedPolicyDraft(PolicyDraft, frozen=True, kw_only=True):
-    """A draft as the management extension shows it.
-
-    With `ends_answer_early`, a match in the first part of an answer ends the answer.
-    """
+    """A draft as the management extension shows it."""
 
     mark: ClassVar[Meta] = extension("OQ-179")
 
     ends_answer_early: bool
+    """Whether a match in the first part of a streamed answer ends it."""
 
 
 class PublishedPolicy(Struct, frozen=True, kw_only=True):
-    """A published version, which never changes. The threshold is the one at publication."""
+    """A published version, which never changes."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -137,10 +157,16 @@ class PublishedPolicy(Struct, frozen=True, kw_only=True):
     direction: PolicyDirection
     mode: PolicyMode
     scope: PolicyScope
+    """Where it applies by itself: in the organization, in `project_ids`, or only where requests
+    name it."""
     project_ids: list[str]
+    """The projects of the scope `projects`."""
     match_threshold_basis_points: int
+    """The score from which a text matches, in hundredths of a percent, as it was at publication."""
     published_at: int
+    """When it was published, in Unix seconds."""
     current: bool
+    """Whether this is the latest version."""
 
 
 class ManagedPublishedPolicy(PublishedPolicy, frozen=True, kw_only=True):
@@ -149,10 +175,11 @@ class ManagedPublishedPolicy(PublishedPolicy, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-179")
 
     ends_answer_early: bool
+    """Whether a match in the first part of a streamed answer ends it."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """A policy with its draft. `published` is null before the first publication."""
+    """A policy with its draft."""
 
     mark: ClassVar[Meta] = GIVEN
 
@@ -160,18 +187,25 @@ class Policy(Struct, frozen=True, kw_only=True):
     id: str
     name: StoredPolicyName
     description: PolicyDescription
+    """What the policy is for."""
     state: PolicyState
+    """Whether it applies: not before its publication (`draft`) and not while it is `paused`."""
     revision: Revision
+    """Rises by one with every change. Send it with the next one."""
     has_unpublished_changes: bool
+    """Whether the draft differs from what is published."""
     created_at: int
     updated_at: int
     draft: PolicyDraft
+    """The part that can be edited."""
     current_version: int | None
+    """The number of the latest published version, or null before the first publication."""
     published: Annotated[PublishedPolicy | None, given(null="OQ-107")]
+    """The latest published version, or null before the first publication."""
 
 
 class ManagedPolicy(Policy, frozen=True, kw_only=True):
-    """A policy as the management extension shows it, with `ends_answer_early`."""
+    """A policy as the management extension shows it."""
 
     mark: ClassVar[Meta] = extension("OQ-179")
 
@@ -193,7 +227,9 @@ class EffectivePolicy(Struct, frozen=True, kw_only=True):
     direction: PolicyDirection
     mode: PolicyMode
     scope: PolicyScope
+    """Why it applies to the project: to all of the organization, or to named projects."""
     source: Annotated[str, Meta(examples=["organization"])] = "organization"
+    """Who made the policy. Other values may be added."""
 
 
 class EffectivePolicyList(Struct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mark: ClassVar[Meta] = extension("OQ-178")
 
     rule: TriedRule | UnsetType = UNSET
+    """The rule to read instead of the draft's."""
 
 
 class LintUnsavedRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +42,9 @@ class PolicyRemark(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-178")
 
     weakness: Weakness
+    """What makes the rule hard to judge."""
     advice: str
+    """What to write instead."""
 
 
 class PolicyRemarkList(Struct, frozen=True, kw_only=True):
@@ -59,7 +62,9 @@ class TryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mark: ClassVar[Meta] = extension("OQ-178")
 
     text: TriedText
+    """The text to judge."""
     rule: PolicyRule | UnsetType = UNSET
+    """The rule to judge by instead of the draft's."""
 
 
 class TryUnsavedRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,9 +76,12 @@ class TryUnsavedRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mark: ClassVar[Meta] = extension("OQ-210")
 
     text: TriedText
+    """The text to judge."""
     rule: PolicyRule
     direction: PolicyDirection = "both"
+    """The content for which the rule is meant."""
     match_threshold_basis_points: ThresholdBasisPoints | None = None
+    """The score from which the text matches, in hundredths of a percent; null for the default."""
 
 
 class PolicyVerdict(Struct, frozen=True, kw_only=True):
@@ -82,13 +90,17 @@ class PolicyVerdict(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-178")
 
     of: Literal["draft", "published"]
+    """Whether the draft or the published version was tried."""
     outcome: Literal["match", "no_match", "failed"]
+    """Whether the text matched, or `failed` if the judge gave no verdict."""
     score_basis_points: int | None
     lowest_basis_points: int | None
     highest_basis_points: int | None
     coverage_basis_points: int | None
     threshold_basis_points: int
+    """The score from which the text matches, in hundredths of a percent."""
     reason: str | None
+    """Why the judge gave no verdict, or null."""
 
 
 class PolicyVerdictList(Struct, frozen=True, kw_only=True):

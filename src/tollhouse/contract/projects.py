@@ -20,19 +20,17 @@ class CreateProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EditProject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes of a project, of the fields that are sent. Null `allowed_models` allow all."""
+    """Changes of a project. An absent field is not changed."""
 
     mark: ClassVar[Meta] = extension("OQ-117")
 
     name: Annotated[Name | UnsetType, extension("OQ-149")] = UNSET
     allowed_models: Annotated[AllowedModels | UnsetType | None, extension("OQ-86")] = UNSET
+    """The only models that its keys may use, or null for all."""
 
 
 class Project(Struct, frozen=True, kw_only=True):
-    """A project. `archived_at` is null while it is active.
-
-    `allowed_models` are the models that its keys may use, or null for all.
-    """
+    """A group of keys with costs, limits and policies of its own."""
 
     mark: ClassVar[Meta] = extension("OQ-117")
 
@@ -41,8 +39,11 @@ class Project(Struct, frozen=True, kw_only=True):
     name: str
     created_at: int
     archived_at: int | None
+    """When it was archived, in Unix seconds, or null while it is active."""
     status: ProjectStatus
+    """Whether its keys can make requests."""
     allowed_models: Annotated[list[str] | None, extension("OQ-86")]
+    """The only models that its keys may use, or null for all."""
 
 
 class ProjectList(ListPage, frozen=True, kw_only=True):

@@ -27,7 +27,9 @@ class SetRateLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     mark: ClassVar[Meta] = extension("OQ-139", "OQ-140")
 
     project_id: PathId | UnsetType = UNSET
+    """The project to limit. Without it and `api_key_id`, the organization is limited."""
     api_key_id: PathId | UnsetType = UNSET
+    """The key to limit."""
     requests_per_minute: RequestsPerMinute | None = None
     tokens_per_minute: TokensPerMinute | None = None
     concurrent_requests: ConcurrentRequests | None = None
@@ -39,7 +41,9 @@ class ClearRateLimitQuery(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-139", "OQ-140")
 
     project_id: PathId | UnsetType = UNSET
+    """The limited project. Without it and `api_key_id`, the organization's limit is removed."""
     api_key_id: PathId | UnsetType = UNSET
+    """The limited key."""
 
 
 class RateLimit(Struct, frozen=True, kw_only=True):
@@ -50,9 +54,13 @@ class RateLimit(Struct, frozen=True, kw_only=True):
     id: str
     object: Literal["organization.rate_limit"] = "organization.rate_limit"
     scope: RateLimitScope
+    """What is limited."""
     project_id: str | None
+    """The limited project, or null."""
     api_key_id: str | None
+    """The limited key, or null."""
     owner: RateLimitOwner
+    """Who set the limit. The operator's cannot be changed here."""
     requests_per_minute: int | None
     tokens_per_minute: int | None
     concurrent_requests: int | None

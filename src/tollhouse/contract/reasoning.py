@@ -15,9 +15,13 @@ class Reasoning(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mark: ClassVar[Meta] = GIVEN
 
     enabled: bool | UnsetType | None = UNSET
+    """Whether the model reasons before it answers."""
     effort: Effort | UnsetType | None = UNSET
+    """How much the model reasons."""
     max_tokens: OutputBound | UnsetType | None = UNSET
+    """The largest number of tokens of reasoning."""
     exclude: bool | UnsetType | None = UNSET
+    """Whether the answer leaves the reasoning out."""
 
 
 class ReasoningControls(Struct, frozen=True, kw_only=True):

@@ -24,142 +24,177 @@ RequestGrouping = Literal["project_id", "api_key_id", "model"]
 
 
 class RequestsQuery(Struct, frozen=True, kw_only=True):
-    """The page and the filters of a list of requests. A request must match every filter.
-
-    `policy_id` matches requests on which this policy matched or could not be evaluated. A request
-    belongs to the instant at which it began; `end_time` is not included.
-    """
+    """The page and the filters of a list of requests. A request must match every filter."""
 
     mark: ClassVar[Meta] = extension("OQ-174")
 
     after: PathId | UnsetType = UNSET
     limit: PageSize = PAGE_SIZE_DEFAULT
     status: StatusFilter | UnsetType = UNSET
+    """A status such as 503, or a class such as `5xx`."""
     project_id: PathId | UnsetType = UNSET
+    """Only requests of this project."""
     api_key_id: PathId | UnsetType = UNSET
+    """Only requests of this key."""
     model: ModelName | UnsetType = UNSET
+    """Only requests that this model answered."""
     operation: OperationName | UnsetType = UNSET
+    """Only requests of this operation, such as `createChatCompletion`."""
     error_code: ErrorCode | UnsetType = UNSET
+    """Only requests that failed with this code."""
     policy_id: PathId | UnsetType = UNSET
+    """Only requests on which this policy matched or could not be evaluated."""
     start_time: ReportInstant | UnsetType = UNSET
+    """Only requests that began at this second or later, in Unix seconds."""
     end_time: ReportInstant | UnsetType = UNSET
+    """Only requests that began before this second, in Unix seconds."""
 
 
 class RequestTimings(Struct, frozen=True, kw_only=True):
-    """Times in milliseconds. First byte and total count from the start of the request."""
+    """Times in milliseconds."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     queue_ms: float | None
+    """From the start until its rate limits let it in; null if they did not."""
     admission_ms: float | None
+    """From there until its cost was held; null if that was not reached."""
     judging_ms: float | None
+    """From there until its policies were evaluated; null if they were not."""
     first_byte_ms: float | None
+    """From the start to the first byte of the answer; null if none was sent."""
     total_ms: float
+    """From the start to the end of the request."""
 
 
 class RequestTokens(Struct, frozen=True, kw_only=True):
-    """Token counts. `input` does not include `cached_input`; null means unknown."""
+    """Token counts. Null means unknown."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     input: NonNegative | None
+    """Tokens that were read, without those from a cache."""
     cached_input: NonNegative | None
+    """Tokens that were read from a cache."""
     output: NonNegative | None
+    """Tokens that were written."""
 
 
 class BlockingPolicy(Struct, frozen=True, kw_only=True):
-    """An enforcing policy that matched or could not be evaluated, with its current name.
-
-    It matched because its score reached the threshold; both are basis points. `reason` says why it
-    could not be evaluated.
-    """
+    """An enforcing policy that matched or could not be evaluated."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     id: str
     name: str
+    """What the policy is called now."""
     version: int
     direction: JudgedDirection
+    """Whether the request or the response was judged."""
     outcome: Literal["match", "failed"]
+    """Whether the policy matched or could not be evaluated."""
     score_basis_points: int | None
     match_threshold_basis_points: int
     reason: str | None
+    """Why it could not be evaluated, or null."""
 
 
 class RequestDecision(Struct, frozen=True, kw_only=True):
-    """The decision of one policy about a request. The threshold is null if it did not matter."""
+    """The decision of one policy about a request."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     id: str
     name: str
+    """What the policy is called now."""
     version: int
     outcome: Literal["match", "no_match", "failed", "skipped"]
+    """What the judge found; `skipped` if it was not asked."""
     score_basis_points: int | None
     match_threshold_basis_points: int | None
+    """The score from which it matches, or null if it did not matter."""
     reason: str | None
+    """Why it was skipped or could not be evaluated, or null."""
 
 
 class RequestEvaluation(Struct, frozen=True, kw_only=True):
-    """The decisions of all policies of one mode about a request or its response.
-
-    `judging_ms` is the time that they took together. Monitoring takes place beside the request.
-    """
+    """The decisions of all policies of one mode. Monitoring takes place beside the request."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     direction: JudgedDirection
+    """Whether the request or the response was judged."""
     mode: DecisionMode
+    """Whether these policies record matches or refuse them."""
     judging_ms: float
+    """The milliseconds that all decisions together took."""
     decisions: list[RequestDecision]
+    """One for each policy."""
 
 
 class RequestAttempt(Struct, frozen=True, kw_only=True):
-    """One call of a backend. `replica` is null if none could be called."""
+    """One call of a backend."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     model: str
+    """The model that was called: the named one or a fallback."""
     replica: str | None
+    """The replica that was called, or null if none could be."""
     outcome: str
+    """How the call ended."""
     ms: float
+    """The milliseconds that the call took."""
 
 
 class RequestRecord(Struct, frozen=True, kw_only=True):
-    """One finished request. `status` is 499 if the caller disconnected; `cost` is null if unknown.
-
-    `estimated` is true if the gateway counted some of the tokens, because the engine did not.
-    `blocked_by` lists the policies that refused the request or withheld its answer. `error_param`
-    is the parameter that the error names, shortened. `model` is the model that answered, and
-    `requested_model` what the caller named, if that was an alias or another model. `dropped_tools`
-    are the types of the tools that the model does not have and that were left out. `attempts` are
-    all calls of backends in their order, if there were several.
-    """
+    """One finished request."""
 
     mark: ClassVar[Meta] = extension("OQ-173")
 
     id: str
+    """The value of `X-Request-ID` in the answer."""
     object: Literal["organization.request"] = "organization.request"
     created_at: int
+    """When the request began, in Unix seconds."""
     operation: str
+    """The `operationId` of the route."""
     status: int
+    """The status of the answer, or 499 if the caller disconnected."""
     error_code: str | None
+    """The code of the failure, or null."""
     error_param: str | None
+    """The parameter that the error names, shortened, or null."""
     failed_by: Literal["caller", "gateway", "backend"] | None
+    """The side at fault, or null if the request did not fail."""
     blocked_by: list[BlockingPolicy]
+    """The policies that refused the request or withheld its answer."""
     model: str | None
+    """The model that answered, or null if none did."""
     requested_model: str | None
+    """What the caller named, if that was an alias or another model, or null."""
     dropped_tools: list[str]
+    """The types of tools that the model does not have and that were left out."""
     attempts: list[RequestAttempt]
+    """All calls of backends in their order, if there were several."""
     backend: str | None
+    """The backend of the model, or null."""
     replica: str | None
+    """The replica that answered, or null."""
     stream: bool
+    """Whether the caller asked for a stream."""
     tokens: RequestTokens
+    """What was read and written."""
     estimated: bool
+    """Whether the gateway counted some of the tokens, because the engine did not."""
     cost: Money | None
+    """What the request cost, or null if that is not known."""
     timings: RequestTimings
+    """Where the time went."""
     project_id: str
+    """The project of the key."""
     api_key_id: str
+    """The key that the request came with."""
 
 
 class RequestDetails(RequestRecord, frozen=True, kw_only=True):
@@ -168,6 +203,7 @@ class RequestDetails(RequestRecord, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-173")
 
     evaluations: list[RequestEvaluation]
+    """The decisions of every policy that evaluated the request."""
 
 
 class RequestGap(Struct, frozen=True, kw_only=True):
@@ -190,6 +226,7 @@ class RequestRecordList(ListPage, frozen=True, kw_only=True):
 
     data: list[RequestRecord]
     gaps: list[RequestGap]
+    """The latest times for which records were dropped, newest first."""
 
 
 class RequestRollupsQuery(Struct, frozen=True, kw_only=True):
@@ -198,8 +235,11 @@ class RequestRollupsQuery(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-175")
 
     start_time: ReportInstant
+    """The beginning of the range, in Unix seconds."""
     end_time: ReportInstant | UnsetType = UNSET
+    """The second after the range. Without it, the range ends with the present second."""
     group_by: RequestGrouping | UnsetType = UNSET
+    """Split each hour by this field."""
 
 
 class RequestFailures(Struct, frozen=True, kw_only=True):
@@ -208,33 +248,40 @@ class RequestFailures(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-175")
 
     status: int
+    """The status of the answers."""
     error_code: str | None
+    """The code of the failures, or null."""
     requests: NonNegative
 
 
 class RequestRollup(Struct, frozen=True, kw_only=True):
-    """Requests of one group in one hour. Fields that are not in `group_by` are null.
-
-    `failed` counts faults of the gateway and its backends, `client_errors` mistakes of callers.
-    `latency_counts` counts requests by total time, one count for each of `latency_bounds_ms` and
-    one for slower requests.
-    """
+    """Requests of one group in one hour."""
 
     mark: ClassVar[Meta] = extension("OQ-175")
 
     object: Literal["organization.requests.result"] = "organization.requests.result"
     requests: NonNegative
     failed: NonNegative
+    """Requests that failed by faults of the gateway or its backends."""
     client_errors: NonNegative
+    """Requests that failed by mistakes of callers."""
     failures: list[RequestFailures]
+    """The failed requests by status and code."""
     input_tokens: NonNegative
+    """Tokens that were read, without those from a cache."""
     cached_input_tokens: NonNegative
+    """Tokens that were read from a cache."""
     output_tokens: NonNegative
     mean_total_ms: float
+    """The mean of the total times, in milliseconds."""
     latency_counts: list[NonNegative]
+    """Requests by total time: one count for each bound, and one for slower requests."""
     project_id: str | None
+    """The project of the group, or null unless grouped by it."""
     api_key_id: str | None
+    """The key of the group, or null unless grouped by it."""
     model: str | None
+    """The model of the group, or null unless grouped by it."""
 
 
 class RequestRollupBucket(Struct, frozen=True, kw_only=True):
@@ -255,4 +302,5 @@ class RequestRollupPage(Struct, frozen=True, kw_only=True):
 
     object: Literal["page"] = "page"
     latency_bounds_ms: list[int]
+    """The upper bounds of `latency_counts`, in milliseconds."""
     data: list[RequestRollupBucket]

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Raw, Struct
 
 from tollhouse.contract.bounds import FreeObject
+from tollhouse.contract.errors import ErrorBody
 from tollhouse.contract.origins import adopted
 from tollhouse.contract.response_result import ResponseResult
 
@@ -44,8 +45,23 @@ class ResponseIncomplete(ResponseEvent, frozen=True, kw_only=True, tag="response
     response: ResponseResult
 
 
+class ResponseErrorEvent(ResponseEvent, frozen=True, kw_only=True, tag="error"):
+    """The event before the last one, if the prompt is too long. SDKs raise what `error` says."""
+
+    mark: ClassVar[Meta] = adopted("OQ-63", "OQ-245")
+
+    code: str
+    """The reason for programs."""
+    message: str
+    """What happened and what to do, for people."""
+    param: str | None
+    """The field at fault, or null."""
+    error: ErrorBody
+    """The same with the type and the request, as an answer without stream has it."""
+
+
 class ResponseFailed(ResponseEvent, frozen=True, kw_only=True, tag="response.failed"):
-    """The last event of an answer that failed. There is no separate error event (OQ-63)."""
+    """The last event of an answer that failed."""
 
     mark: ClassVar[Meta] = adopted("OQ-63")
 
@@ -57,6 +73,7 @@ class OutputItemAdded(ResponseEvent, frozen=True, kw_only=True, tag="response.ou
 
     output_index: int
     item: FreeObject
+    """The item, still empty."""
 
 
 class OutputItemDone(ResponseEvent, frozen=True, kw_only=True, tag="response.output_item.done"):
@@ -64,6 +81,7 @@ class OutputItemDone(ResponseEvent, frozen=True, kw_only=True, tag="response.out
 
     output_index: int
     item: FreeObject
+    """The whole item."""
 
 
 class PartEvent(ResponseEvent, frozen=True, kw_only=True):
@@ -78,12 +96,14 @@ class ContentPartAdded(PartEvent, frozen=True, kw_only=True, tag="response.conte
     """A part begins. It is still empty."""
 
     part: FreeObject
+    """The part, still empty."""
 
 
 class ContentPartDone(PartEvent, frozen=True, kw_only=True, tag="response.content_part.done"):
     """A part is complete, as in the final item."""
 
     part: FreeObject
+    """The whole part."""
 
 
 class OutputTextDelta(PartEvent, frozen=True, kw_only=True, tag="response.output_text.delta"):
@@ -97,6 +117,7 @@ class OutputTextDone(PartEvent, frozen=True, kw_only=True, tag="response.output_
     """The complete text of a part."""
 
     text: str
+    """The whole text."""
     logprobs: Logprobs
 
 
@@ -106,7 +127,9 @@ class OutputTextAnnotationAdded(
     """A source that the text cites."""
 
     annotation_index: int
+    """The position of the citation among those of its part."""
     annotation: FreeObject
+    """The citation."""
 
 
 class RefusalDelta(PartEvent, frozen=True, kw_only=True, tag="response.refusal.delta"):
@@ -135,6 +158,7 @@ class ReasoningTextDone(PartEvent, frozen=True, kw_only=True, tag="response.reas
     mark: ClassVar[Meta] = adopted("OQ-64")
 
     text: str
+    """The whole reasoning."""
 
 
 class FunctionCallArgumentsDelta(
@@ -155,7 +179,9 @@ class FunctionCallArgumentsDone(
     item_id: str
     output_index: int
     name: str
+    """The function to call."""
     arguments: str
+    """The whole arguments, as JSON text."""
 
 
 class CustomToolCallInputDelta(
@@ -180,6 +206,7 @@ class CustomToolCallInputDone(
     item_id: str
     output_index: int
     input: str
+    """The whole input, as free text."""
 
 
 EVENTS = (
@@ -202,5 +229,6 @@ EVENTS = (
     OutputItemDone,
     ResponseCompleted,
     ResponseIncomplete,
+    ResponseErrorEvent,
     ResponseFailed,
 )

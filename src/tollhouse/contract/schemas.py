@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Protocol, cast
 import msgspec
 from msgspec import UNSET, Meta, Struct, inspect
 
+from tollhouse.contract import descriptions
 from tollhouse.contract.origins import (
     ORIGIN_MEMBER,
     PARTS_MEMBER,
@@ -21,14 +22,24 @@ REQUIRED_QUESTION = "OQ-199"
 Schema = dict[str, Any]
 
 
+EXCLUSIVE_MEMBER = "x-tollhouse-exclusive"
+"""The member of a schema that lists properties that exclude each other."""
+DEFAULT_MEMBER = "x-tollhouse-default"
+"""The member with the default of such a property. Clients send what they find in `default`."""
+_JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
 class Marked(Protocol):
-    """A wire type with the mark of its origin. A type without a mark cannot be rendered."""
+    """A wire type with the mark of its origin. A type without a mark cannot be rendered.
+
+    Its tuple `exclusive`, if it has one, names fields that exclude each other.
+    """
 
     mark: ClassVar[Meta]
 
 
 def render(requests: list[type[Struct]], results: list[type[Struct]]) -> dict[str, Schema]:
-    """Return all schemas by name.
+    """Return all schemas by name, in the form that code generators read.
 
     The required fields of a result are those in `given_required`, which the specification requires,
     or without that tuple all fields that are always present.
@@ -40,7 +51,7 @@ def render(requests: list[type[Struct]], results: list[type[Struct]]) -> dict[st
         schema = rendered[type_.__name__]
         _mark(schema, type_)
         _require(schema, type_)
-    return {name: _portable(rendered[name]) for name in sorted(rendered)}
+    return {name: _readable(rendered[name]) for name in sorted(rendered)}
 
 
 def reference(type_: type[Struct]) -> Schema:
@@ -56,6 +67,7 @@ def portable(pattern: str) -> str:
 def _mark(schema: Schema, type_: type[Struct]) -> None:
     mark = members(cast("type[Marked]", type_).mark)
     schema.update(mark)
+    _describe(schema, type_)
     inherited = {name: mark[name] for name in (ORIGIN_MEMBER, QUESTIONS_MEMBER) if name in mark}
     is_extension = mark[ORIGIN_MEMBER] == Origin.EXTENSION
     for prop in schema["properties"].values():
@@ -63,6 +75,24 @@ def _mark(schema: Schema, type_: type[Struct]) -> None:
         if ORIGIN_MEMBER not in prop or (is_extension and prop[ORIGIN_MEMBER] == Origin.GIVEN):
             prop.pop(PARTS_MEMBER, None)
             prop.update(inherited)
+    if names := getattr(type_, "exclusive", ()):
+        schema[EXCLUSIVE_MEMBER] = list(names)
+        for prop in (schema["properties"][name] for name in names):
+            if "default" in prop:
+                prop[DEFAULT_MEMBER] = prop.pop("default")
+
+
+def _describe(schema: Schema, type_: type[Struct]) -> None:
+    """Add the meanings of a type and of its properties, as far as they are written."""
+    schema["description"] = descriptions.of_type(type_)
+    names: dict[str, str] = {
+        field.encode_name: field.name for field in msgspec.structs.fields(type_)
+    }
+    for name, prop in schema["properties"].items():
+        text = descriptions.of_field(type_, names.get(name) or name)
+        text = text or prop.get("description") or descriptions.SHARED.get(name)
+        if text is not None:
+            prop["description"] = text
 
 
 def _require(schema: Schema, type_: type[Struct]) -> None:
@@ -114,17 +144,29 @@ def _parts(node: inspect.Type) -> Iterator[inspect.Type]:
             pass
 
 
-def _portable(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema whose patterns are portable."""
+def _readable(node: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema with portable patterns, typed constants and open free-form objects."""
     if isinstance(node, list):
-        return [_portable(item) for item in cast("list[Any]", node)]
+        return [_readable(item) for item in cast("list[Any]", node)]
     if not isinstance(node, dict):
         return node
-    members = cast("Schema", node)
-    return {name: _portable_member(name, value) for name, value in members.items()}
+    schema: Schema = {
+        name: value if name.startswith("x-") else _readable(value)
+        for name, value in cast("Schema", node).items()
+    }
+    if isinstance(pattern := schema.get("pattern"), str):
+        schema["pattern"] = portable(pattern)
+    if isinstance(values := schema.get("enum"), list):
+        schema = _typed(schema, cast("list[Any]", values))
+    if schema.get("type") == "object" and "title" not in schema:
+        schema.setdefault("additionalProperties", True)
+    return schema
 
 
-def _portable_member(name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
-    if name == "pattern" and isinstance(value, str):
-        return portable(value)
-    return _portable(value)
+def _typed(schema: Schema, values: list[Any]) -> Schema:
+    """Return the schema of an enumeration with its type. A single value is a constant."""
+    (kind,) = {_JSON_TYPES[type(value)] for value in values}
+    if len(values) > 1:
+        return {"type": kind, **schema}
+    others = {name: value for name, value in schema.items() if name != "enum"}
+    return {"type": kind, "const": values[0], **others}

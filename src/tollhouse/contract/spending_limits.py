@@ -24,10 +24,15 @@ class SetSpendingLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-170")
 
     project_id: PathId | UnsetType = UNSET
+    """The project to limit. Without it and `api_key_id`, the organization is limited."""
     api_key_id: PathId | UnsetType = UNSET
+    """The key to limit."""
     period: SpendingPeriod
+    """The UTC calendar period after which spending counts from zero; `lifetime` never ends."""
     limit: MoneyToSet
+    """The amount that may be spent in a period."""
     alert_percent: AlertPercent = ALERT_PERCENT_DEFAULT
+    """The share of the limit, in percent, at which an alert is raised."""
 
 
 class ClearSpendingLimitQuery(Struct, frozen=True, kw_only=True):
@@ -36,26 +41,38 @@ class ClearSpendingLimitQuery(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-170")
 
     project_id: PathId | UnsetType = UNSET
+    """The limited project. Without it and `api_key_id`, the organization's limit is removed."""
     api_key_id: PathId | UnsetType = UNSET
+    """The limited key."""
     period: SpendingPeriod
+    """The period of the limit."""
 
 
 class SpendingLimit(Struct, frozen=True, kw_only=True):
-    """A spending limit and its use in the current period. `remaining` may be negative."""
+    """A spending limit and its use in the current period."""
 
     mark: ClassVar[Meta] = extension("OQ-138", "OQ-170")
 
     id: str
     object: Literal["organization.spending_limit"] = "organization.spending_limit"
     scope: SpendingScope
+    """What is limited."""
     project_id: str | None
+    """The limited project, or null."""
     api_key_id: str | None
+    """The limited key, or null."""
     period: SpendingPeriod
+    """The UTC calendar period after which spending counts from zero; `lifetime` never ends."""
     limit: Money
+    """The amount that may be spent in a period."""
     used: Money
+    """What settled requests cost in the present period."""
     held: Money
+    """What is set aside for requests in progress."""
     remaining: Money
+    """The limit without what is used and held. It may be negative."""
     alert_percent: int
+    """The share of the limit, in percent, at which an alert is raised."""
     is_alerting: bool
 
 

@@ -24,13 +24,19 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-171")
 
     start_time: ReportInstant
+    """The first second of the range, in Unix seconds."""
     end_time: ReportInstant | UnsetType = UNSET
+    """The second after the range. Without it, the range ends with the present second."""
     bucket_width: Literal["1h", "1d"] = "1d"
+    """The width of a bucket: a UTC hour or day."""
     project_ids: CostFilter | UnsetType = UNSET
+    """Count only these projects."""
     api_key_ids: CostFilter | UnsetType = UNSET
+    """Count only these keys."""
     group_by: Annotated[list[UsageGrouping], Meta(max_length=USAGE_GROUPINGS_MAX)] | UnsetType = (
         UNSET
     )
+    """Split each bucket by these fields, with at most one dimension of attribution."""
     limit: CostPageSize = COST_PAGE_SIZE_DEFAULT
     page: CostCursor | UnsetType = UNSET
 
@@ -41,35 +47,43 @@ class FocusQuery(Struct, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-238")
 
     start_time: ReportInstant
+    """The first second of the range, in Unix seconds."""
     end_time: ReportInstant | UnsetType = UNSET
+    """The second after the range. Without it, the range ends with the present second."""
     project_ids: CostFilter | UnsetType = UNSET
+    """Export only these projects."""
     api_key_ids: CostFilter | UnsetType = UNSET
+    """Export only these keys."""
 
 
 class UsageResult(Struct, frozen=True, kw_only=True):
-    """The usage of one group in one bucket. `input_tokens` do not include cached ones.
-
-    `cache_write_tokens` are the part of `input_tokens` that a model with a price for it wrote to a
-    cache.
-    `estimated_requests` counts requests whose tokens Tollhouse counted, because the engine did not.
-    `attribution` is the value of `user`, `safety_identifier` or `metadata.KEY`, if grouped by it.
-    """
+    """The usage of one group in one bucket."""
 
     mark: ClassVar[Meta] = extension("OQ-172")
 
     object: Literal["organization.usage.result"] = "organization.usage.result"
     amount: Money
+    """What the requests cost."""
     requests: NonNegative
     estimated_requests: NonNegative
+    """Requests whose tokens the gateway counted, because the engine did not."""
     input_tokens: NonNegative
+    """Tokens that were read, without those from a cache."""
     cached_input_tokens: NonNegative
+    """Tokens that were read from a cache."""
     cache_write_tokens: NonNegative
+    """The part of `input_tokens` that was written to a cache at a price of its own."""
     output_tokens: NonNegative
     images: NonNegative
+    """Images in requests."""
     project_id: str | None
+    """The project of the group, or null unless grouped by it."""
     api_key_id: str | None
+    """The key of the group, or null unless grouped by it."""
     model: str | None
+    """The model of the group, or null unless grouped by it."""
     attribution: str | None
+    """The value of `user`, `safety_identifier` or `metadata.KEY` that is grouped by, or null."""
 
 
 class UsageBucket(Struct, frozen=True, kw_only=True):
@@ -84,7 +98,7 @@ class UsageBucket(Struct, frozen=True, kw_only=True):
 
 
 class UsagePage(Struct, frozen=True, kw_only=True):
-    """A page of buckets. `next_page` is null on the last page."""
+    """A page of buckets."""
 
     mark: ClassVar[Meta] = extension("OQ-171")
 

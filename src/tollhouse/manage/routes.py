@@ -7,6 +7,7 @@ from tollhouse.api.router import Route
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.contract import alert_operations, organization_operations
 from tollhouse.contract import manage_operations as operations
+from tollhouse.contract import policy_operations as of_policies
 from tollhouse.evaluation import PolicyTrials
 from tollhouse.keys.secrets import Peppers
 from tollhouse.manage.admin_keys import AdminKeyHandlers
@@ -98,20 +99,20 @@ def _policy_routes(
     )
     decisions = DecisionHandlers(reports=reports)
     return (
-        Route(operation=operations.LIST_POLICIES, handler=policies.page),
-        Route(operation=operations.RETRIEVE_MANAGED_POLICY, handler=policies.retrieve),
-        Route(operation=operations.EDIT_MANAGED_POLICY, handler=policies.edit),
-        Route(operation=operations.LIST_POLICY_VERSIONS, handler=policies.page_of_versions),
-        Route(operation=operations.RETRIEVE_POLICY_VERSION, handler=policies.retrieve_version),
-        Route(operation=operations.PUBLISH_POLICY, handler=policies.publish),
-        Route(operation=operations.RESUME_POLICY, handler=policies.resume),
-        Route(operation=operations.ROLL_BACK_POLICY, handler=policies.roll_back),
-        Route(operation=operations.LINT_POLICY, handler=policy_trials.lint),
-        Route(operation=operations.TEST_POLICY, handler=policy_trials.test),
-        Route(operation=operations.LINT_UNSAVED_RULE, handler=policy_trials.lint_unsaved_rule),
-        Route(operation=operations.TEST_UNSAVED_RULE, handler=policy_trials.test_unsaved_rule),
-        Route(operation=operations.LIST_POLICY_DECISIONS, handler=decisions.page),
-        Route(operation=operations.REPORT_POLICY, handler=decisions.report),
+        Route(operation=of_policies.LIST_POLICIES, handler=policies.page),
+        Route(operation=of_policies.RETRIEVE_MANAGED_POLICY, handler=policies.retrieve),
+        Route(operation=of_policies.EDIT_MANAGED_POLICY, handler=policies.edit),
+        Route(operation=of_policies.LIST_POLICY_VERSIONS, handler=policies.page_of_versions),
+        Route(operation=of_policies.RETRIEVE_POLICY_VERSION, handler=policies.retrieve_version),
+        Route(operation=of_policies.PUBLISH_POLICY, handler=policies.publish),
+        Route(operation=of_policies.RESUME_POLICY, handler=policies.resume),
+        Route(operation=of_policies.ROLL_BACK_POLICY, handler=policies.roll_back),
+        Route(operation=of_policies.LINT_POLICY, handler=policy_trials.lint),
+        Route(operation=of_policies.TEST_POLICY, handler=policy_trials.test),
+        Route(operation=of_policies.LINT_UNSAVED_RULE, handler=policy_trials.lint_unsaved_rule),
+        Route(operation=of_policies.TEST_UNSAVED_RULE, handler=policy_trials.test_unsaved_rule),
+        Route(operation=of_policies.LIST_POLICY_DECISIONS, handler=decisions.page),
+        Route(operation=of_policies.REPORT_POLICY, handler=decisions.report),
     )
 
 

@@ -1,0 +1,149 @@
+"""The operations on policies under `/manage/v1`."""
+
+from functools import partial
+
+from tollhouse.base.permissions import Permission
+from tollhouse.contract import decisions, listing, policies, policy_trials
+from tollhouse.contract.operation import ASKING, declare
+
+_ORGANIZATION = "/manage/v1/organization"
+_POLICIES = f"{_ORGANIZATION}/policies"
+_POLICY = f"{_POLICIES}/{{policy_id}}"
+_POLICY_RULES = f"{_ORGANIZATION}/policy_rules"
+
+_policies_read = partial(declare, tag="Policies", permission=Permission.POLICIES_READ)
+_policies_write = partial(
+    declare,
+    tag="Policies",
+    permission=Permission.POLICIES_WRITE,
+    result=policies.ManagedPolicy,
+)
+
+LIST_POLICIES = _policies_read(
+    "listPolicies",
+    f"GET {_POLICIES}",
+    "List the policies",
+    "OQ-114",
+    query=listing.ListQuery,
+    result=policies.PolicyList,
+)
+"""In order of creation, drafts included."""
+RETRIEVE_MANAGED_POLICY = _policies_read(
+    "retrieveManagedPolicy",
+    f"GET {_POLICY}",
+    "Read a policy with what only the management extension shows",
+    "OQ-179",
+    result=policies.ManagedPolicy,
+)
+"""As under `/v1`, and whether it ends answers early."""
+EDIT_MANAGED_POLICY = _policies_write(
+    "editManagedPolicy",
+    f"PATCH {_POLICY}",
+    "Edit a policy's draft, and whether it ends answers early",
+    "OQ-179",
+    body=policies.EditManagedPolicy,
+)
+"""As under `/v1`, and whether it ends answers early."""
+LIST_POLICY_VERSIONS = _policies_read(
+    "listPolicyVersions",
+    f"GET {_POLICY}/versions",
+    "List a policy's published versions",
+    "OQ-114",
+    "OQ-162",
+    query=listing.ListQuery,
+    result=policies.PolicyVersionList,
+)
+"""Newest first."""
+RETRIEVE_POLICY_VERSION = _policies_read(
+    "retrievePolicyVersion",
+    f"GET {_POLICY}/versions/{{version}}",
+    "Read a published version",
+    "OQ-114",
+    "OQ-162",
+    result=policies.ManagedPublishedPolicy,
+)
+"""A version never changes."""
+PUBLISH_POLICY = _policies_write(
+    "publishPolicy",
+    f"POST {_POLICY}/publish",
+    "Publish a policy's draft",
+    "OQ-102",
+    "OQ-163",
+    body=policies.PublishPolicy,
+)
+"""The draft becomes the next version and applies at once, unless the policy is paused."""
+RESUME_POLICY = _policies_write(
+    "resumePolicy",
+    f"POST {_POLICY}/resume",
+    "Apply a paused policy again",
+    "OQ-102",
+    "OQ-164",
+    body=policies.ResumePolicy,
+)
+"""In the mode that was published last."""
+ROLL_BACK_POLICY = _policies_write(
+    "rollBackPolicy",
+    f"POST {_POLICY}/rollback",
+    "Publish an older version again, under a new number",
+    "OQ-161",
+    body=policies.RollBackPolicy,
+)
+"""The draft stays as it is."""
+LINT_POLICY = _policies_write(
+    "lintPolicy",
+    f"POST {_POLICY}/lint",
+    "Read a rule for what makes it hard to judge",
+    "OQ-178",
+    body=policy_trials.LintPolicy,
+    result=policy_trials.PolicyRemarkList,
+    statuses=ASKING,
+)
+"""By form alone: the judge is not asked."""
+TEST_POLICY = _policies_write(
+    "testPolicy",
+    f"POST {_POLICY}/test",
+    "Judge a text by a policy's draft, and by what is published",
+    "OQ-178",
+    body=policy_trials.TryPolicy,
+    result=policy_trials.PolicyVerdictList,
+    statuses=ASKING,
+)
+"""The judge is asked. Nothing is stored or charged."""
+LINT_UNSAVED_RULE = _policies_write(
+    "lintUnsavedRule",
+    f"POST {_POLICY_RULES}/lint",
+    "Read a rule that is not saved for what makes it hard to judge",
+    "OQ-210",
+    body=policy_trials.LintUnsavedRule,
+    result=policy_trials.PolicyRemarkList,
+    statuses=ASKING,
+)
+"""By form alone: the judge is not asked."""
+TEST_UNSAVED_RULE = _policies_write(
+    "testUnsavedRule",
+    f"POST {_POLICY_RULES}/test",
+    "Judge a text by a rule that is not saved",
+    "OQ-210",
+    body=policy_trials.TryUnsavedRule,
+    result=policy_trials.PolicyVerdictList,
+    statuses=ASKING,
+)
+"""The judge is asked. Nothing is stored or charged."""
+LIST_POLICY_DECISIONS = _policies_read(
+    "listPolicyDecisions",
+    f"GET {_POLICY}/decisions",
+    "List a policy's matches and failures",
+    "OQ-176",
+    query=listing.ListQuery,
+    result=decisions.PolicyDecisionList,
+)
+"""Newest first, with scores, without what was judged."""
+REPORT_POLICY = _policies_read(
+    "reportPolicy",
+    f"GET {_POLICY}/rollups",
+    "Count a policy's decisions and scores by the day",
+    "OQ-177",
+    query=decisions.PolicyRollupsQuery,
+    result=decisions.PolicyRollupPage,
+)
+"""For at most 400 days."""

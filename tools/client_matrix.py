@@ -19,7 +19,10 @@ ROOT: Final = Path(__file__).parents[1]
 OUTCOMES: Final = ROOT / "docs" / "evidence" / "clients.json"
 PAGE: Final = ROOT / "docs" / "clients.md"
 WORKS: Final = "works"
-ABILITIES: Final = ("chat", "stream", "tools", "structured output", "multi-turn")
+ABILITIES: Final = (
+    *("chat", "stream", "tools", "structured output", "multi-turn"),
+    "long prompt",
+)
 TITLES: Final = {
     "codex": "Codex",
     "claude": "Claude Code",
@@ -58,9 +61,49 @@ _TAIL: Final = (
     "\nSet the base URL to `https://HOST/v1` and the key to one of a project;"
     " [coding agents](guides/coding-agents.md) has the lines for Codex and Claude Code. A stream"
     " counts if an answer came in more than one piece, tools if the result of a tool reached the"
-    " engine, multi-turn if the engine was sent the earlier answers. SDKs of OpenAI and Anthropic"
+    " engine, multi-turn if the engine was sent the earlier answers, long prompt if the client"
+    " knows by the refusal that the prompt is too long for the model. SDKs of OpenAI and Anthropic"
     " are tested on every change: see [compatibility](compatibility.md).\n"
+    "\n## Long prompts\n\n"
+    "A prompt that is too long for the model is 400"
+    " [`context_length_exceeded`](reference/errors/context_length_exceeded.md) with the numbers,"
+    " costs nothing, and SDKs do not repeat it. OpenAI's and Anthropic's SDKs, LangChain, Codex and"
+    " Claude Code are also driven with the trial's own model of 2,048 tokens.\n\n"
 )
+_GENERATED: Final = (
+    "\n## Clients that you generate\n\n"
+    "Generate one from [openapi.json](openapi.json), which a gateway also serves at"
+    " `/docs/openapi.json`. Typed calls of clients that {generators} make are tested too. Give"
+    " openapi-typescript `--default-non-nullable false`, so that fields with defaults stay"
+    " optional. In TypeScript, narrow an answer that can also be a stream: "
+    '`if (typeof data === "string")`.\n'
+)
+_LONG_PROMPTS: Final = {
+    "Codex": (
+        "ends the turn: *Codex ran out of room in the model's context window*. The next turn first"
+        " asks for a summary, without the oldest items as soon as that is refused too, and goes on"
+        " from it"
+    ),
+    "Claude Code": (
+        "asks for a summary within the turn, without the oldest steps as soon as that is refused"
+        " too, and goes on from it. If the prompt fits and only the asked output does not, it asks"
+        " for less. If one step alone is too long, it ends: *Prompt is too long*"
+    ),
+    "OpenCode": "asks for a summary within the turn and goes on from it; it exits with status 1",
+    "OpenAI's SDKs for Python and Node": (
+        "`BadRequestError` with `code`; reading a stream of Responses: `APIError` with `code`"
+    ),
+    "Anthropic's SDK for Python": (
+        "`BadRequestError`; the message is *prompt is too long: N tokens > M maximum*"
+    ),
+    "LangChain": "`ContextOverflowError`, by which its middleware summarizes",
+    "pydantic-ai": "`ModelContextWindowExceededError`",
+    "LiteLLM as a client": "`ContextWindowExceededError`",
+    "LlamaIndex, openai-agents": "the error of OpenAI's SDK",
+    "instructor": "the error of OpenAI's SDK; for a stream an `InstructorRetryException` around it",
+    "Vercel AI SDK": "`APICallError` with status 400; `data.error.code` has the code",
+}
+"""What each client does with a prompt that is too long, as `tests/clients` and the SDKs' show."""
 
 
 class ClientOutcome(Struct, frozen=True, kw_only=True):
@@ -112,7 +155,16 @@ def page_of(outcomes: Outcomes) -> str:
         rows.append("| " + " | ".join([TITLES[client], packages, endpoint, *cells]) + " |")
     listed = [f"{number}. {note}." for number, note in enumerate(notes, 1)]
     parts = [*rows, "", "Why not, by who decides it:", "", *listed]
-    return _HEAD + "\n".join(parts) + "\n" + _TAIL
+    long_prompts = ["| client | what it does |", "|---|---|"]
+    long_prompts += [f"| {client} | {done} |" for client, done in _LONG_PROMPTS.items()]
+    generators = ", ".join(
+        f"`{name}` {version}"
+        for generator in clients.GENERATORS
+        for name, version in clients.versions_of(generator).items()
+        if name != "typescript"
+    )
+    generated = _GENERATED.format(generators=generators)
+    return _HEAD + "\n".join(parts) + "\n" + _TAIL + "\n".join(long_prompts) + "\n" + generated
 
 
 def recorded() -> Outcomes:

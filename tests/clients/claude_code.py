@@ -22,7 +22,13 @@ class Session:
 
 
 async def run(
-    deployment: Deployment, folder: Path, *options: str, guide: str, model: str
+    deployment: Deployment,
+    folder: Path,
+    *options: str,
+    guide: str,
+    model: str,
+    retries: int = 0,
+    output_tokens: int = 8_192,
 ) -> Session:
     """Run the guide's commands in `folder` with this model, to the end of the task."""
     (commands,) = [script for script in scripts(read(guide)) if "claude" in script]
@@ -41,8 +47,8 @@ async def run(
             "TOLLHOUSE_PROJECT_KEY": deployment.key.value,
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": model,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8192",
-            "CLAUDE_CODE_MAX_RETRIES": "0",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(output_tokens),
+            "CLAUDE_CODE_MAX_RETRIES": str(retries),
         },
     )
     assert ended.objects, ended.warnings

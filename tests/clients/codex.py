@@ -11,6 +11,7 @@ from tools import clients
 
 _CONFIG = """
 model_provider = "tollhouse"
+model_context_window = 131072
 
 [model_providers.tollhouse]
 name = "Tollhouse"

@@ -20,6 +20,17 @@ class Driven:
     error: str
 
 
+def environment(deployment: Deployment, *, packages: Path) -> dict[str, str]:
+    """Return the environment of a driver, with the gateway as its only provider."""
+    return {
+        "PATH": os.environ["PATH"],
+        "BASE_URL": f"{deployment.gateway.base_url}/v1",
+        "KEY": deployment.key.value,
+        "MODEL": MODEL,
+        "PACKAGES": str(packages),
+    }
+
+
 async def drive(deployment: Deployment, client: str, ability: str) -> Driven:
     """Run the driver of a client, with the gateway as its only provider."""
     stem = client.replace("-", "_")
@@ -31,13 +42,7 @@ async def drive(deployment: Deployment, client: str, ability: str) -> Driven:
     )
     ended = await run_to_end(
         *command,
-        environment={
-            "PATH": os.environ["PATH"],
-            "BASE_URL": f"{deployment.gateway.base_url}/v1",
-            "KEY": deployment.key.value,
-            "MODEL": MODEL,
-            "PACKAGES": str(clients.HOME / client),
-        },
+        environment=environment(deployment, packages=clients.HOME / client),
     )
     is_done = ended.status == 0 and ended.objects
     return Driven(result=ended.objects[-1] if is_done else None, error=ended.warnings)

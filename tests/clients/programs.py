@@ -13,8 +13,9 @@ SECONDS_MAX = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """What a program wrote: the JSON objects among its lines, and its warnings."""
+    """What a program wrote: its lines, the JSON objects among them, and its warnings."""
 
+    written: str
     objects: list[dict[str, Any]]
     warnings: str
     status: int
@@ -40,6 +41,7 @@ async def run_to_end(
             process.kill()
     assert process.returncode is not None
     return Ended(
+        written=written.decode(),
         objects=[json.loads(line) for line in written.splitlines() if line.startswith(b"{")],
         warnings=warned.decode(),
         status=process.returncode,

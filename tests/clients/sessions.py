@@ -26,6 +26,20 @@ def step(prompt_tokens: int, *calls: tuple[str, dict[str, Any]], text: str = "")
     )
 
 
+LONG = "A text that is too long for the model."
+PRINT_LONG = "printf 'A text that is too %s for the model.' long"
+
+
+_WORDS = "request (140031 tokens) exceeds the available context size (131072 tokens)"
+TOO_LONG = UpstreamScript(status=400, body={"error": {"message": _WORDS}})
+"""How llama.cpp refuses a prompt."""
+
+
+def refuse_long_prompts(deployment: Deployment) -> None:
+    """Let the engine refuse each prompt that contains `LONG` as too long."""
+    deployment.upstream.queue(TOO_LONG, match=LONG, times=None)
+
+
 def cost(*prompt_tokens: int) -> int:
     return sum(each * PROMPT_PICO_USD + 40 * COMPLETION_PICO_USD for each in prompt_tokens)
 

@@ -8,14 +8,26 @@ import pytest
 from tests.clients import claude_code
 from tests.clients.conftest import AGENT_MODEL
 from tests.clients.recording import Shows
-from tests.clients.sessions import WEATHER_SCHEMA, cap, cost, sent_to_engine, step
+from tests.clients.sessions import (
+    LONG,
+    PRINT_LONG,
+    WEATHER_SCHEMA,
+    cap,
+    cost,
+    refuse_long_prompts,
+    sent_to_engine,
+    step,
+)
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment
+from tollhouse.testing.scripts import UpstreamScript
 from tools import clients
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio(loop_scope="module")]
 
 GUIDE = "docs/guides/coding-agents.md"
+COMPACTIONS_MAX = 4
+"""The refused step, and the prompts of the summary before the agent leaves out more."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,6 +77,49 @@ async def test_an_answer_of_a_schema(deployment: Deployment, folder: Path, shows
 
     assert session.status == 0, session
     assert session.result["structured_output"] == answer
+
+
+async def test_a_prompt_that_is_too_long_is_shortened(
+    deployment: Deployment, folder: Path, shows: Shows
+) -> None:
+    """The third step is refused, the oldest one is left out of the summary, and it goes on."""
+    shows("claude", "long prompt")
+    before = len(deployment.upstream.seen)
+    deployment.upstream.queue(step(1_000, ("Bash", {"command": PRINT_LONG, "description": "d"})))
+    deployment.upstream.queue(step(1_100, ("Bash", {"command": "echo two", "description": "d"})))
+    refuse_long_prompts(deployment)
+    deployment.upstream.queue(step(900, text="<summary>The text was printed.</summary>"))
+    deployment.upstream.queue(step(950, text="It is done."))
+
+    session = await claude_code.run(deployment, folder, guide=GUIDE, model=AGENT_MODEL)
+
+    assert session.status == 0, session
+    assert session.result["result"] == "It is done."
+    *refused, compaction, last = sent_to_engine(deployment, before)[2:]
+    assert all(LONG in json.dumps(sent) for sent in refused)
+    assert 1 <= len(refused) <= COMPACTIONS_MAX
+    assert "two" in json.dumps(compaction)
+    for sent in (compaction, last):
+        assert LONG not in json.dumps(sent)
+    assert "The text was printed." in json.dumps(last)
+    credit = await deployment.settled(4 + len(refused))
+    assert credit.settled_pico_usd == cost(1_000, 1_100, 900, 950)
+    await assert_conserved(deployment.org.database)
+
+
+async def test_too_much_output_is_asked_for_again_as_less(
+    deployment: Deployment, folder: Path
+) -> None:
+    before = len(deployment.upstream.seen)
+    words = "input length and `max_tokens` exceed context limit: 125000 + 8192 > 131072"
+    deployment.upstream.queue(UpstreamScript(status=400, body={"error": {"message": words}}))
+    deployment.upstream.queue(step(1_000, text="It is done."))
+
+    session = await claude_code.run(deployment, folder, guide=GUIDE, model=AGENT_MODEL, retries=1)
+
+    assert session.result["result"] == "It is done.", session
+    asked = [sent["max_tokens"] for sent in sent_to_engine(deployment, before)]
+    assert asked == [8_192, 131_072 - 125_000 - 1_000]
 
 
 async def test_a_cap_stops_the_session_with_a_message(deployment: Deployment, folder: Path) -> None:

@@ -8,7 +8,16 @@ import pytest
 from tests.clients import codex
 from tests.clients.conftest import AGENT_MODEL, KNOWN_MODEL, STRICT_MODEL
 from tests.clients.recording import Shows
-from tests.clients.sessions import WEATHER_SCHEMA, cap, cost, sent_to_engine, step
+from tests.clients.sessions import (
+    LONG,
+    PRINT_LONG,
+    WEATHER_SCHEMA,
+    cap,
+    cost,
+    refuse_long_prompts,
+    sent_to_engine,
+    step,
+)
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment
 from tools import clients
@@ -77,6 +86,40 @@ async def test_an_answer_of_a_schema(deployment: Deployment, folder: Path, shows
     assert [json.loads(text) for text in session.texts()] == [answer]
     (sent,) = sent_to_engine(deployment, before)
     assert sent["response_format"]["json_schema"]["schema"] == WEATHER_SCHEMA
+
+
+async def test_a_prompt_that_is_too_long_is_shortened_in_the_next_turn(
+    deployment: Deployment, folder: Path, shows: Shows
+) -> None:
+    """The turn ends; the next one leaves out the oldest items until their summary is answered."""
+    shows("codex", "long prompt")
+    before = len(deployment.upstream.seen)
+    deployment.upstream.queue(step(1_000, ("exec_command", {"cmd": PRINT_LONG})))
+    refuse_long_prompts(deployment)
+    deployment.upstream.queue(step(900, text="The text was printed."))
+    deployment.upstream.queue(step(950, text="It is done."))
+
+    first = await codex.run(deployment, folder, model=AGENT_MODEL)
+    ended = sent_to_engine(deployment, before)
+    second = await codex.run(deployment, folder, "resume", "--last", model=AGENT_MODEL)
+
+    assert first.status != 0
+    (failure,) = first.messages("error")
+    assert failure.startswith("Codex ran out of room in the model's context window.")
+    assert len(ended) == 2
+    assert second.status == 0, second
+    assert second.texts() == ["It is done."]
+    *refused, compaction, last = sent_to_engine(deployment, before)[1:]
+    assert all(LONG in json.dumps(sent) for sent in refused)
+    lengths = [len(sent["messages"]) for sent in (*refused[1:], compaction)]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] > lengths[-1]
+    for sent in (compaction, last):
+        assert LONG not in json.dumps(sent)
+    assert "The text was printed." in json.dumps(last)
+    credit = await deployment.settled(3 + len(refused))
+    assert credit.settled_pico_usd == cost(1_000, 900, 950)
+    await assert_conserved(deployment.org.database)
 
 
 async def test_a_custom_tool_is_called_with_its_text(deployment: Deployment, folder: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.clients.framework import drive
 from tests.clients.recording import Shows
-from tests.clients.sessions import cost, sent_to_engine, step
+from tests.clients.sessions import TOO_LONG, cost, sent_to_engine, step
 from tests.support.deployment import Deployment
 from tollhouse.testing.scripts import UpstreamScript
 from tools import clients
@@ -65,6 +65,40 @@ async def test_stream(deployment: Deployment, client: str, shows: Shows) -> None
     assert driven.result.pop("pieces") > 1
     assert driven.result == (WEATHER if is_structured else {"text": TEXT})
     assert (await deployment.settled(1)).settled_pico_usd == cost(200)
+
+
+@pytest.mark.parametrize(
+    ("client", "ability", "raised"),
+    [
+        ("langchain", "chat", "OpenAIContextOverflowError"),
+        ("langchain", "stream", "OpenAIContextOverflowError"),
+        ("llamaindex", "chat", "openai.BadRequestError"),
+        ("llamaindex", "stream", "openai.BadRequestError"),
+        ("pydantic-ai", "chat", "ModelContextWindowExceededError"),
+        ("pydantic-ai", "stream", "ModelContextWindowExceededError"),
+        ("instructor", "chat", "openai.BadRequestError"),
+        ("instructor", "stream", "InstructorRetryException"),
+        ("openai-agents", "chat", "openai.BadRequestError"),
+        ("openai-agents", "stream", "openai.APIError"),
+        ("litellm", "chat", "litellm.ContextWindowExceededError"),
+        ("litellm", "stream", "litellm.ContextWindowExceededError"),
+        ("vercel-ai", "chat", "AI_APICallError"),
+        ("vercel-ai", "stream", "AI_APICallError"),
+    ],
+)
+async def test_a_prompt_that_is_too_long(
+    deployment: Deployment, client: str, ability: str, raised: str, shows: Shows
+) -> None:
+    shows(client, "long prompt")
+    before = len(deployment.upstream.seen)
+    deployment.upstream.queue(TOO_LONG, times=None)
+
+    driven = await drive(deployment, client, ability)
+
+    assert raised in driven.error
+    assert "131072 tokens. The prompt has 140031 tokens" in driven.error
+    assert len(sent_to_engine(deployment, before)) == 1
+    assert (await deployment.settled(1)).settled_pico_usd == 0
 
 
 @pytest.mark.parametrize("ability", ["tools", "turns"])

@@ -8,7 +8,7 @@ import pytest
 from tests.clients import opencode
 from tests.clients.conftest import STRICT_MODEL
 from tests.clients.recording import Shows
-from tests.clients.sessions import cost, sent_to_engine, step
+from tests.clients.sessions import LONG, PRINT_LONG, TOO_LONG, cost, sent_to_engine, step
 from tests.ledger.invariants import assert_conserved
 from tests.support.deployment import Deployment
 from tools import clients
@@ -47,6 +47,29 @@ async def test_a_task_with_tools_costs_what_the_engine_reports(
     outputs = [m["content"] for m in last["messages"] if m["role"] == "tool"]
     assert len(outputs) == 2
     assert "one" in outputs[1]
+
+
+async def test_a_prompt_that_is_too_long_is_shortened(
+    deployment: Deployment, folder: Path, shows: Shows
+) -> None:
+    shows("opencode", "long prompt")
+    before = len(deployment.upstream.seen)
+    deployment.upstream.queue(step(1_000, ("bash", {"command": PRINT_LONG, "description": "d"})))
+    deployment.upstream.queue(TOO_LONG)
+    deployment.upstream.queue(step(900, text="The text was printed."))
+    deployment.upstream.queue(step(950, text="It is done."))
+
+    session = await opencode.run(deployment, folder, model=STRICT_MODEL)
+
+    assert session.texts()[-1] == "It is done.", session
+    _, refused, compaction, last = sent_to_engine(deployment, before)
+    assert "tools" in refused
+    assert "tools" not in compaction
+    assert LONG in json.dumps(refused)
+    assert LONG not in json.dumps(last)
+    assert "The text was printed." in json.dumps(last)
+    credit = await deployment.settled(4)
+    assert credit.settled_pico_usd == cost(1_000, 900, 950)
 
 
 async def test_a_session_goes_on_with_its_history(

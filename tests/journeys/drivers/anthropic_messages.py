@@ -151,6 +151,27 @@ def refused(status: int, type_: str, **changed: str) -> Check:
     return check
 
 
+def too_long(*, is_stream: bool) -> Check:
+    """The engine's own words differ from those that clients of this dialect look for."""
+    script = {"error": {"message": "request (9031 tokens) exceeds the available context size"}}
+
+    async def check(client: Client) -> None:
+        question = asked(client, scripted(status=400, body=script), stream=is_stream)
+        try:
+            await got(opened(client, max_retries=2).create(**question))
+        except client.sdk.BadRequestError as error:
+            equal(error.status_code, 400)
+            equal(error.body["error"]["type"], "invalid_request_error")
+            equal(error.body["error"]["code"], "context_length_exceeded")
+            words = "prompt is too long: 9031 tokens > 8192 maximum"
+            equal(error.body["error"]["message"], words)
+        else:
+            raise AssertionError("nothing was raised")
+        client.requests = 1
+
+    return check
+
+
 CHECKS: dict[str, Check] = {
     "messages": create,
     "messages.bounded": create_bounded,
@@ -162,6 +183,8 @@ CHECKS: dict[str, Check] = {
     "messages.tools": tools,
     "messages.count_tokens": counted,
     "messages.broken_off": broken_off,
+    "messages.too_long": too_long(is_stream=False),
+    "messages.stream.too_long": too_long(is_stream=True),
     "messages.401": refused(401, "authentication_error", key="unknown"),
     "messages.403": refused(403, "permission_error", key="reader"),
     "messages.404": refused(404, "not_found_error", model="unknown_model"),

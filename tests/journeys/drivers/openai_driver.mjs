@@ -132,9 +132,11 @@ const checks = {
 
 const stall = { how: "stall", after: "request" };
 const policies = { policy_ids: [stage.paused_policy] };
+const tooLong = { error: { message: "prompt is too long: 4031 tokens > 2048 maximum" } };
 // Status, class, code, what is asked, the client's options, and how many requests that makes.
 const failures = [
   [400, "BadRequestError", "unknown_parameter", asking("Hi", { wish: 1 })],
+  [400, "BadRequestError", "context_length_exceeded", asking(scripted({ status: 400, body: tooLong }))],
   [401, "AuthenticationError", "invalid_api_key", asking("Hi"), { apiKey: stage.keys.unknown }],
   [402, "APIError", "credit_balance_exhausted", asking("Hi"), { apiKey: stage.keys.poor }],
   [403, "PermissionDeniedError", "insufficient_permissions", asking("Hi"), { apiKey: stage.keys.reader }],
@@ -153,16 +155,21 @@ const failures = [
 ];
 const surfaces = {
   chat: (opened, asked) => opened.chat.completions.create(asked),
-  responses: (opened, { messages, ...rest }) =>
-    opened.responses.create({ input: messages[0].content, ...rest }),
+  async responses(opened, { messages, ...rest }) {
+    const answer = await opened.responses.create({ input: messages[0].content, ...rest });
+    return rest.stream ? all(answer) : answer;
+  },
 };
 
-// Streams are refused before the first byte; waiting for retries is proved without them.
+// Streams are refused before the first byte, but responses say in an event that the prompt is too
+// long. Waiting for retries is proved without streams.
 function fails(surface, stream, [status, kind, code, asked, options = {}, expected = 1]) {
   return async () => {
     const opened = client({ maxRetries: 2, ...options, ...(stream ? { maxRetries: 0 } : {}) });
+    const isEvent = stream && surface === "responses" && code === "context_length_exceeded";
+    const expectedError = isEvent ? [undefined, "APIError", code] : [status, kind, code];
     await assert.rejects(surfaces[surface](opened, { ...asked, stream }), (error) => {
-      assert.deepEqual([error.status, error.constructor.name, error.code], [status, kind, code]);
+      assert.deepEqual([error.status, error.constructor.name, error.code], expectedError);
       assert.equal(error.requestID, error.error.request_id);
       return true;
     });
@@ -173,7 +180,7 @@ function fails(surface, stream, [status, kind, code, asked, options = {}, expect
 for (const surface of Object.keys(surfaces)) {
   for (const stream of [false, true]) {
     for (const failure of failures) {
-      const name = `${surface}.${stream ? "stream." : ""}${failure[0]}`;
+      const name = `${surface}.${stream ? "stream." : ""}${failure[2]}`;
       checks[name] = fails(surface, stream, failure);
     }
   }

@@ -164,6 +164,17 @@ CASES = (
 )
 
 
+TOO_LONG = Case(
+    status=400,
+    raised="BadRequestError",
+    code="context_length_exceeded",
+    content=scripted(
+        status=400,
+        body={"error": {"message": "prompt is too long: 4031 tokens > 2048 maximum"}},
+    ),
+)
+
+
 async def chat(client: Client, opened: Any, case: Case, **options: object) -> Any:  # noqa: ANN401 - whatever the SDK has
     asked = {"model": client.stage[case.model], "messages": asking(case.content)}
     return await got(opened.chat.completions.create(**asked, **options))
@@ -214,12 +225,8 @@ def verify(raised: Any, case: Case) -> None:  # noqa: ANN401 - whatever the SDK 
         holds(1 <= wait_seconds <= RETRY_AFTER_SECONDS_MAX)
 
 
-async def breaks_mid_stream(client: Client) -> None:
-    script = scripted(error={"message": "out of memory"}, error_after_events=3)
-    opened, asked = client.open(max_retries=2), asking(script)
-    stream = await got(
-        opened.chat.completions.create(model=client.stage["model"], messages=asked, stream=True)
-    )
+async def raised_by(client: Client, stream: Any) -> Any:  # noqa: ANN401 - whatever the SDK has
+    """Read a stream to the error that it ends with, which has no status."""
     try:
         await items(stream)
     except client.sdk.APIError as error:
@@ -227,9 +234,26 @@ async def breaks_mid_stream(client: Client) -> None:
     else:
         raise AssertionError("nothing was raised")
     holds(not isinstance(raised, client.sdk.APIStatusError))
-    equal((raised.code, raised.type, raised.param), ("backend_error", SERVER, None))
     equal(raised.body["request_id"], stream.response.headers["x-request-id"])
     client.requests = 1
+    return raised
+
+
+async def breaks_mid_stream(client: Client) -> None:
+    script = scripted(error={"message": "out of memory"}, error_after_events=3)
+    opened, asked = client.open(max_retries=2), asking(script)
+    stream = await got(
+        opened.chat.completions.create(model=client.stage["model"], messages=asked, stream=True)
+    )
+    raised = await raised_by(client, stream)
+    equal((raised.code, raised.type, raised.param), ("backend_error", SERVER, None))
+
+
+async def too_long_for_a_stream(client: Client) -> None:
+    stream = await response(client, client.open(max_retries=2), TOO_LONG, stream=True)
+    raised = await raised_by(client, stream)
+    equal((raised.code, raised.type, raised.param), (TOO_LONG.code, INVALID, None))
+    holds("4031" in raised.message and "2048" in raised.message)
 
 
 async def unknown_model(client: Client) -> None:
@@ -250,4 +274,11 @@ CHECKS: dict[str, Check] = {
     for name, endpoint in SURFACES.items()
     for is_stream in (False, True)
     for case in CASES
-} | {"chat.breaks_mid_stream": breaks_mid_stream, "models.404": unknown_model}
+} | {
+    "chat.breaks_mid_stream": breaks_mid_stream,
+    "chat.too_long": fails(TOO_LONG, chat, is_stream=False),
+    "chat.stream.too_long": fails(TOO_LONG, chat, is_stream=True),
+    "responses.too_long": fails(TOO_LONG, response, is_stream=False),
+    "responses.stream.too_long": too_long_for_a_stream,
+    "models.404": unknown_model,
+}

@@ -68,23 +68,31 @@ FAULTS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One fault in one layout, for callers of one form."""
+    """One fault in one layout, for callers of one form.
+
+    `is_billed` says that the provider bills what it did not answer, so that no call moves on from
+    it: only the calls after its ejection are answered.
+    """
 
     fault: str
     layout: Layout
     form: Form
     has_default_seconds: bool = False
+    is_billed: bool = False
 
     @property
     def name(self) -> str:
         """Return the name of the cell, which is that of its model too."""
         words = (self.fault, self.layout, self.form, *["default"] * self.has_default_seconds)
+        words += ("billed",) * self.is_billed
         return "-".join(words).replace(" ", "-")
 
     def backends(self, sick_url: str, well_url: str) -> dict[str, Any]:
         """Return the configuration of the cell's backends."""
         fault = FAULTS[self.fault]
-        own: dict[str, Any] = {"bills_without_answer": fault.is_billed_without_answer}
+        own: dict[str, Any] = {
+            "bills_without_answer": fault.is_billed_without_answer or self.is_billed
+        }
         if self.layout is Layout.REPLICA:
             return {self.name: own | {"replicas": [sick_url, well_url]}}
         spare: dict[str, Any] = {"replicas": [well_url]}
@@ -107,12 +115,12 @@ class Cell:
 
 
 def every_cell() -> list[Cell]:
-    """Return all cells: chat in each, responses and messages pairwise, and three with defaults."""
+    """Return all cells: chat in each, others pairwise, three with defaults, two that are billed."""
     cells = [
         Cell(fault=fault, layout=layout, form=Form.CHAT)
         for fault, layout in itertools.product(FAULTS, Layout)
     ]
-    return [*cells, *_pairwise(), *_with_defaults()]
+    return [*cells, *_pairwise(), *_with_defaults(), *_billed()]
 
 
 def _pairwise() -> Iterator[Cell]:
@@ -126,6 +134,11 @@ def _pairwise() -> Iterator[Cell]:
 def _with_defaults() -> Iterator[Cell]:
     for fault in ("hang", "hang after head", "503"):
         yield Cell(fault=fault, layout=Layout.FALLBACK, form=Form.CHAT, has_default_seconds=True)
+
+
+def _billed() -> Iterator[Cell]:
+    for fault in ("reset", "hang"):
+        yield Cell(fault=fault, layout=Layout.FALLBACK, form=Form.CHAT, is_billed=True)
 
 
 def few_cells() -> list[Cell]:

@@ -65,9 +65,9 @@ def _result(run: CellRun) -> CellResult:
 def _faults_of(run: CellRun, result: CellResult) -> list[str]:
     """Return the bars that a cell misses."""
     found: list[str] = []
-    if result.answered < ANSWERED_MIN:
+    if not run.cell.is_billed and result.answered < ANSWERED_MIN:
         found.append(f"{result.answered:.3f} answered")
-    if result.answered_later < ANSWERED_LATER_MIN:
+    if not run.cell.is_billed and result.answered_later < ANSWERED_LATER_MIN:
         found.append(f"{result.answered_later:.3f} answered from {EJECTED_FROM_SECONDS:g} s on")
     if result.sick_share is not None and result.sick_share > SICK_SHARE_MAX:
         found.append(f"{result.sick_share:.3f} of all calls went to the sick provider")
@@ -80,15 +80,28 @@ def _faults_of(run: CellRun, result: CellResult) -> list[str]:
 
 
 async def _money_faults(site: Site, runs: Sequence[CellRun]) -> list[str]:
-    """Return what is wrong between the upstreams' logs and the ledger."""
+    """Return what is wrong between the upstreams' logs and the ledger.
+
+    What may have been billed and was not answered stays held, until the operator knows its cost.
+    """
     rows = await site.database.fetch_all(_CALLED, site.customer.org.organization_id)
     posted = {str(row["reservation_id"]): row["posted_pico"] for row in rows}
-    found = [f"{name} is not resolved" for name, pico in posted.items() if pico is None]
+    held_on = {
+        answer.request_id
+        for run in runs
+        for answer in run.answers
+        if run.cell.is_billed and not answer.is_answered
+    }
+    found = [
+        f"{name} is not resolved"
+        for name, pico in posted.items()
+        if pico is None and name not in held_on
+    ]
     for run in runs:
         called = {number for _, number in (*run.sick_calls, *run.well_calls)}
         for answer in run.answers:
             held = posted.get(answer.request_id or "")
-            if answer.number in called and answer.request_id and held is None:
+            if answer.number in called and answer.request_id not in {*posted, None}:
                 found.append(f"call {answer.number} had no hold")
             if held and answer.number not in called:
                 found.append(f"{answer.request_id} is charged and was never called")

@@ -55,11 +55,13 @@ class Callers:
 
     async def call_for(self, seconds: float, *, began: float) -> None:
         """Call at the rate for so long, and wait for all answers."""
-        ends = time.monotonic() + seconds
+        due = time.monotonic()
+        ends = due + seconds
         async with self.service.client(self.key) as client, asyncio.TaskGroup() as calls:
             while (now := time.monotonic()) < ends:
                 calls.create_task(self._call(client, next(_numbers), at_seconds=now - began))
-                await asyncio.sleep(1 / CALLS_PER_SECOND)
+                due += 1 / CALLS_PER_SECOND
+                await asyncio.sleep(max(0.0, due - now))
 
     async def _call(self, client: httpx2.AsyncClient, number: int, *, at_seconds: float) -> None:
         form, is_stream = str(self.cell.form), number % 2 == 0

@@ -3,6 +3,8 @@
 from itertools import product
 from typing import Final
 
+from msgspec import structs
+
 from tests.simulation.plan import Backend as BackendKind
 from tollhouse.catalog.types import Backend, Catalog, CatalogJudge, Model, Pricing
 
@@ -12,11 +14,13 @@ SICK: Final = "sick-"
 CHEAPER: Final = 2
 """How many times as much a fallback costs as what it stands in for."""
 _REPLICAS: Final = ("http://replica.invalid/v1",)
+_SECOND: Final = "http://second.invalid/v1"
+_ONE: Final = Backend(replicas=_REPLICAS, replica_names=("replica-1",))
 _BILLING: Final = {
-    BackendKind.STOPS.value: Backend(replicas=_REPLICAS),
-    BackendKind.RUNS_ON.value: Backend(replicas=_REPLICAS, stops_when_cancelled=False),
-    BackendKind.BILLS.value: Backend(
-        replicas=_REPLICAS, stops_when_cancelled=False, bills_without_answer=True
+    BackendKind.STOPS.value: _ONE,
+    BackendKind.RUNS_ON.value: structs.replace(_ONE, stops_when_cancelled=False),
+    BackendKind.BILLS.value: structs.replace(
+        _ONE, stops_when_cancelled=False, bills_without_answer=True
     ),
 }
 
@@ -48,7 +52,12 @@ CATALOG: Final = Catalog(
         for kind, sick in product(BackendKind, BackendKind)
     },
     backends=_BILLING
-    | {f"{SICK}{name}": backend for name, backend in _BILLING.items()}
+    | {
+        f"{SICK}{name}": structs.replace(
+            backend, replicas=(*_REPLICAS, _SECOND), replica_names=("replica-1", "replica-2")
+        )
+        for name, backend in _BILLING.items()
+    }
     | {JUDGE: Backend(replicas=_REPLICAS)},
     judge=CatalogJudge(backend=JUDGE, model="judge", context_length=2048, has_tokenizer=False),
 )

@@ -3,12 +3,13 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from tests.simulation.catalog import CATALOG, SICK
 from tests.simulation.ledger_server import LedgerServer
 from tests.simulation.plan import Answer, Backend, Ending, Record, Report
 from tests.simulation.system import Facts, SimulatedSystem, prompt_words, shortened
@@ -22,6 +23,7 @@ from tollhouse.backends.errors import (
     BackendTimedOut,
     BackendUnreachable,
 )
+from tollhouse.backends.replicas import Replica, Replicas
 from tollhouse.backends.types import (
     FunctionDelta,
     ToolCallDelta,
@@ -34,6 +36,9 @@ from tollhouse.backends.types import (
     UpstreamRequest,
     UpstreamUsage,
 )
+from tollhouse.base.clock import Clock
+from tollhouse.inference.assembly import backend_config
+from tollhouse.observability.metrics import BackendMetrics
 
 T = TypeVar("T")
 
@@ -70,12 +75,21 @@ class SimulatedBackend:
     is_healthy = True
 
     def __init__(
-        self, system: SimulatedSystem, ledger: LedgerServer, backend: Backend, *, is_sick: bool
+        self,
+        system: SimulatedSystem,
+        ledger: LedgerServer,
+        backend: Backend,
+        clock: Clock,
+        *,
+        is_sick: bool,
     ) -> None:
         self._world = system
         self._ledger = ledger
         self._backend = backend
         self._is_sick = is_sick
+        name = f"{SICK if is_sick else ''}{backend.value}"
+        config = backend_config(name, CATALOG.backends[name])
+        self._replicas = Replicas(config, clock, BackendMetrics(name))
         self._failures = 0
         self._until = 0.0
 
@@ -85,14 +99,15 @@ class SimulatedBackend:
 
     def is_ready(self, model: str) -> bool:
         """Whether it is not ejected, as it is for a pause after some failures in a row."""
-        return self._world.loop.time() >= self._until
+        return self._world.loop.time() >= self._until and self._replicas.is_ready(model)
 
     async def complete(self, request: UpstreamRequest) -> tuple[UpstreamCompletion, str]:
+        """The whole answer of the first replica that gives one."""
+        return await self._ask(request, self._whole), REPLICA
+
+    async def _whole(self, facts: Facts) -> UpstreamCompletion:
         """The whole answer after all its delays."""
-        facts = self._opened(request)
-        script = Script(facts)
-        await _until(self._world, script.refused_at)
-        script.raise_refusal()
+        script = await self._accepted(facts)
         answer = facts.answer
         ends_at = script.opened_at + script.seconds
         if answer.ending is Ending.HANGS or script.seconds > FIRST_SECONDS:
@@ -109,15 +124,13 @@ class SimulatedBackend:
         facts.told_output = script.told_output
         facts.got_usage = script.told_output is not None
         self._world.event(facts, f"backend: whole answer, {len(facts.generated)} words")
-        return script.completion(), REPLICA
+        return script.completion()
 
     @asynccontextmanager
     async def stream(self, request: UpstreamRequest) -> "AsyncGenerator[SimulatedStream]":
         """Open a stream. Leaving the block closes it."""
-        facts = self._opened(request)
-        script = Script(facts)
-        await _until(self._world, script.refused_at)
-        script.raise_refusal()
+        script = await self._ask(request, self._accepted)
+        facts = script.facts
         stream = SimulatedStream(self._world, facts, script)
         try:
             yield stream
@@ -126,12 +139,42 @@ class SimulatedBackend:
             self._world.note(f"request {facts.number}", "backend: connection closed")
             await asyncio.sleep(CLOSING_SECONDS)
 
+    async def _ask(self, request: UpstreamRequest, read: Callable[[Facts], Awaitable[T]]) -> T:
+        """Ask one replica after another, as a call does."""
+        tried: list[Replica] = []
+        replica = self._replicas.acquire(request, is_bounded=True)
+        while True:
+            tried.append(replica)
+            facts = self._opened(request)
+            try:
+                return await read(facts)
+            except BackendError as failure:
+                self._replicas.record_failure(replica, request.model, failure)
+                following = facts.request.second and self._replicas.acquire_next(
+                    request, failure, is_bounded=True, tried=tried
+                )
+                if following is None:
+                    raise
+            finally:
+                self._replicas.release(replica)
+            replica = following
+
+    async def _accepted(self, facts: Facts) -> "Script":
+        """What was called has not refused the request."""
+        script = Script(facts)
+        await _until(self._world, script.refused_at)
+        script.raise_refusal()
+        return script
+
     def _opened(self, request: UpstreamRequest) -> Facts:
         found = _WORD.search(request.body)
         assert found is not None, "every request carries its number"
         facts = self._world.attempt_with(found[0].decode())
         self._world.event(facts, f"backend: called ({self._backend.value})")
-        answer = facts.request.sick if self._is_sick else facts.request.answer
+        answer = facts.request.answer
+        if self._is_sick:
+            is_second = any(each is facts.request.sick for each in facts.called)
+            answer = facts.request.second if is_second else facts.request.sick
         assert answer is not None, "a sick backend is called for those who have a fallback"
         self._check_move(facts, answer)
         facts.called.append(answer)
@@ -147,22 +190,27 @@ class SimulatedBackend:
         return facts
 
     def _check_move(self, facts: Facts, answer: Answer) -> None:
-        """Another backend is called once, after one that may not bill, for a caller who is there.
+        """Others are called once, after those that may not bill, for a caller who is there.
 
         The sick one comes last while it is ejected.
         """
         if not facts.called:
             return
-        name, (before, *others) = f"request {facts.number}", facts.called
+        name = f"request {facts.number}"
         self._world.check(
-            not others and before is not answer, "one backend call", f"{name} was sent twice"
+            all(each is not answer for each in facts.called),
+            "one backend call",
+            f"{name} was sent twice",
         )
         self._world.check(not facts.got_record, "one answer", f"{name} was sent on after records")
         self._world.check(
             facts.left_at is None, "calls for nobody", f"{name} was sent on for nobody"
         )
         self._world.check(
-            before.backend is not Backend.BILLS or before.ending in UNBILLED,
+            all(
+                each.backend is not Backend.BILLS or each.ending in UNBILLED
+                for each in facts.called
+            ),
             "billed twice",
             f"{name} may be billed twice",
         )
@@ -252,8 +300,8 @@ class Script:
     """An answer laid out in time."""
 
     def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-        answer = facts.answer
+        self.facts = facts
+        answer = self._answer = facts.answer
         now = asyncio.get_running_loop().time()
         self.refused_at = self.opened_at = now + answer.open_delay
         self._words: Counter[int] = Counter()
@@ -278,13 +326,13 @@ class Script:
             Ending.UNREACHABLE: BackendUnreachable(replica=REPLICA),
             Ending.FAILED: BackendFailed(replica=REPLICA),
         }
-        if (failure := failures.get(self._facts.answer.ending)) is not None:
+        if (failure := failures.get(self._answer.ending)) is not None:
             raise failure
 
     def completion(self) -> UpstreamCompletion:
         """All records as one object, with the usage at its end."""
         texts: dict[int, dict[str, str]] = {
-            choice: {} for choice in range(self._facts.request.choices)
+            choice: {} for choice in range(self.facts.request.choices)
         }
         for piece in self.pieces:
             for choice in piece.chunk.choices:
@@ -304,8 +352,8 @@ class Script:
         )
 
     def _write(self, record: Record, at: float) -> None:
-        choice, number = record.choice, self._facts.number
-        room = self._facts.request.output_tokens // WORD_TOKENS - self._words[choice]
+        choice, number = record.choice, self.facts.number
+        room = self.facts.request.output_tokens // WORD_TOKENS - self._words[choice]
         count = 0 if record.field == "nothing" else max(0, min(record.words, room))
         first = sum(self._words.values())
         words = [f"q{number}a{first + place}" for place in range(count)]
@@ -340,7 +388,7 @@ class Script:
             self.pieces[second] = replace(other, chunk=UpstreamChunk())
 
     def _close(self) -> None:
-        for choice in range(self._facts.request.choices):
+        for choice in range(self.facts.request.choices):
             if choice not in self._finished:
                 chunk = UpstreamChunk(
                     choices=[UpstreamChunkChoice(index=choice, finish_reason="stop")]
@@ -352,15 +400,15 @@ class Script:
 
     def _usage_so_far(self, choice: int | None) -> UpstreamUsage:
         """Of one choice, or of all; too low where the last report is, unless it may be the last."""
-        answer = self._facts.answer
+        answer = self._answer
         is_low = answer.report is Report.LOW and not any(each.has_finish for each in answer.records)
         true = WORD_TOKENS * (self._words.total() if choice is None else self._words[choice])
         return _told(true // 2 if is_low else true)
 
     def _usage(self) -> UpstreamUsage | None:
-        request = self._facts.request
+        request = self.facts.request
         true = WORD_TOKENS * sum(self._words.values())
-        match request.answer.report:
+        match self._answer.report:
             case Report.TRUE:
                 return _told(true)
             case Report.LOW:

@@ -147,6 +147,8 @@ class Request:
     answer: Answer = field(default_factory=Answer)
     sick: Answer | None = None
     """What another backend does before, for whose model the answer's is the fallback."""
+    second: Answer | None = None
+    """What the second replica of that backend does, if it is asked after the first."""
     reading: Reading = field(default_factory=Reading)
 
 
@@ -229,6 +231,14 @@ def draw(seed: int) -> Plan:
     sick = Random(f"sick {seed}")
     requests = tuple(
         replace(request, sick=_sick(sick, request.choices)) if sick.random() < 0.4 else request
+        for request in requests
+    )
+    # And before they had several replicas.
+    seconds = Random(f"second {seed}")
+    requests = tuple(
+        replace(request, second=_second(seconds, request.sick, request.choices))
+        if request.sick is not None and seconds.random() < 0.5
+        else request
         for request in requests
     )
     # And before caps had periods.
@@ -334,6 +344,12 @@ def _sick(random: Random, choices: int) -> Answer:
     answer = _answer(random, choices)
     records = answer.records if random.random() < 0.5 else ()
     return replace(answer, ending=random.choice(endings), records=records)
+
+
+def _second(random: Random, first: Answer, choices: int) -> Answer:
+    """Draw what another replica of a backend that fails does: it fails as well, or it answers."""
+    answer = _sick(random, choices) if random.random() < 0.4 else _answer(random, choices)
+    return replace(answer, backend=first.backend)
 
 
 def _record(random: Random, choices: int) -> Record:

@@ -93,7 +93,8 @@ def _simpler_organizations(plan: Plan) -> Iterator[Plan]:
 def _simpler_requests(request: Request) -> Iterator[Request]:
     answer = request.answer
     if request.sick is not None:
-        yield replace(request, sick=None)
+        yield replace(request, sick=None, second=None)
+        yield replace(request, second=None)
         yield replace(request, sick=replace(request.sick, records=request.sick.records[:-1]))
         yield replace(request, sick=replace(request.sick, open_delay=0.01, end_delay=0.01))
     yield replace(request, reading=Reading())

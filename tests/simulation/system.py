@@ -87,7 +87,9 @@ class Facts:
     @property
     def is_fallback(self) -> bool:
         """Whether that is the fallback, which costs more."""
-        return self.request.sick is None or self.answer is not self.request.sick
+        return self.request.sick is None or all(
+            self.answer is not each for each in (self.request.sick, self.request.second)
+        )
 
     @property
     def is_inside(self) -> bool:

@@ -177,7 +177,7 @@ class Worker:
         )
         ports: dict[str, Any] = {
             f"{SICK if is_sick else ''}{kind.value}": SimulatedBackend(
-                system, self.ledger, kind, is_sick=is_sick
+                system, self.ledger, kind, clock, is_sick=is_sick
             )
             for kind, is_sick in product(Backend, (False, True))
         }

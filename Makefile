@@ -94,8 +94,9 @@ overload: ## ten minutes with 5 times the requests that a worker can handle, rec
 	$(BENCH).overload --json --seconds 60 --rounds $(or $(TOLLHOUSE_OVERLOAD_MINUTES),10) \
 		--record docs/evidence/overload.jsonl
 
-plots: ## draw the recorded runs of kills, soak and overload into docs/availability.md
+plots: ## draw the recorded runs of kills, soak, overload and outages into docs/availability.md
 	$(BIN)/python -m tests.endurance plots
+	$(BIN)/python -m tests.outages.results
 
 test-alerts: ## 1,000 alerts to a receiver that fails half the time, workers killed in between
 	TOLLHOUSE_ALERTS=1000 $(LONG) -n0 tests/alerts/test_exactly_once.py
@@ -121,8 +122,9 @@ test-cells: ## two cells behind nginx and Envoy: 50 organizations, 10 moves kill
 fuzz: ## look 15 minutes in each parser for inputs that break it, keep inputs that reach new code: 90 minutes
 	$(BIN)/python -m tests.fuzz --seconds 900 --keep
 
-test-clients: ## tests with ten real clients, which are installed once (1.7 GB); writes docs/clients.md
+test-clients: ## tests with ten real clients (1.7 GB, installed once) and three generated ones; writes docs/clients.md
 	$(BIN)/python -m tools.clients
+	$(BIN)/python -m tools.sdks
 	status=0; $(LONG) -n0 -m clients -o junit_family=xunit1 --junitxml=build/clients.xml tests/clients || status=$$?; \
 		$(BIN)/python -m tools.client_matrix build/clients.xml && exit $$status
 
@@ -161,6 +163,8 @@ types: ## pyright, strict
 lock: ## resolve requirements/*.txt anew; versions that still fit stay
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra archive --extra import --extra otel --constraint requirements/dev.txt \
+		--output-file requirements/image.txt
 
 lock-sdks: ## resolve the SDKs in requirements/sdks anew
 	set -e; for lock in requirements/sdks/*.txt; do sdk=$$(basename $$lock .txt); \

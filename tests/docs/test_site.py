@@ -11,7 +11,7 @@ import pytest
 from tollhouse.base.clock import SystemClock
 from tollhouse.documentation import files
 from tollhouse.documentation.site import DocumentationSite
-from tools.site import SIZE_MAX, Page, SiteProblem, collect, without_indentation
+from tools.site import SIZE_MAX, Page, SiteProblem, anchored, collect, without_indentation
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = ROOT / "zensical.toml"
@@ -44,6 +44,12 @@ def test_pages_lose_indentation_where_it_does_not_count() -> None:
     assert without_indentation(page) == (
         "<p>\na <b>b</b>\n</p>\n<pre>\n  kept\n\n</pre>\n<script>\n  kept\n</script>"
     )
+
+
+def test_a_row_of_an_open_question_has_its_number_as_anchor() -> None:
+    row = "<tr>\n<td>OQ-59</td><td>OQ-60</td></tr>"
+
+    assert anchored(row) == '<tr>\n<td id="oq-59">OQ-59</td><td>OQ-60</td></tr>'
 
 
 def test_every_page_of_the_navigation_is_in_it(built: Path, tmp_path: Path) -> None:

@@ -109,16 +109,16 @@ async def charges(url: str, customer: Customer) -> dict[str, int]:
 
 
 async def passed_moment(url: str) -> str:
-    """Return a whole second that passes meanwhile, by the server's clock."""
+    """Return a moment that passes meanwhile, by the server's clock and as it prints it."""
     connection = await asyncpg.connect(url)
-    moment = await connection.fetchval("SELECT date_trunc('second', now()) + interval '1 second'")
+    moment = await connection.fetchval("SELECT (now() + interval '1 second')::text")
 
     async def is_past() -> bool:
-        return await connection.fetchval("SELECT clock_timestamp() > $1", moment)
+        return await connection.fetchval("SELECT clock_timestamp() > $1::text::timestamptz", moment)
 
     await until(is_past)
     await connection.close()
-    return f"{moment:%Y-%m-%dT%H:%M:%S}"
+    return moment
 
 
 async def change_something(service: Service, customer: Customer) -> None:

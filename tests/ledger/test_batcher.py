@@ -478,6 +478,17 @@ async def test_a_retry_that_was_refused_before_is_decided_anew(
         await batcher.admit(hold, wait_max=WAIT_MAX)
 
 
+async def test_a_smaller_hold_of_a_request_is_admitted_by_the_larger_one_that_was_stored_late(
+    database: Database, batcher: Batcher
+) -> None:
+    payer = await new_payer(database, credit=100)
+    hold = payer.hold(20)
+    await batcher.admit(hold, wait_max=WAIT_MAX)
+    smaller = replace(hold, amount_pico_usd=PicoUsd(10))
+    await batcher.admit(smaller, wait_max=WAIT_MAX, may_be_stored=True)
+    assert await balance(database, payer) == (0, 20)
+
+
 async def lose_answers(proxy: Proxy) -> None:
     """Let statements through, swallow what the server says, and break the line."""
     proxy.swallow_answers()

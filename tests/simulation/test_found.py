@@ -17,8 +17,9 @@ from tests.simulation.plan import (
     Request,
     Trouble,
     Worker,
+    draw,
 )
-from tests.simulation.simulation import Simulation
+from tests.simulation.simulation import Simulation, run
 from tollhouse.ledger.types import OperatorPays, Resolution, ResolutionKind
 
 ANSWER = Answer(records=(Record(delay=0.01, words=2),), open_delay=5.0)
@@ -143,3 +144,10 @@ def test_a_call_that_was_never_served_costs_nothing_also_after_its_caller_left(
     _, resolution = _ended(Plan(seed=1, requests=(request,)))
 
     assert resolution.kind is ResolutionKind.VOID
+
+
+def test_a_request_is_asked_for_again_as_one_that_may_be_stored() -> None:
+    """Its first statement is lost, refused when repeated, and then applied after all."""
+    result = run(draw(528832))
+
+    assert result.violation is None, result.text()

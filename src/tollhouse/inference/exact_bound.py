@@ -23,10 +23,9 @@ from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest, TextFormat
 from tollhouse.contract.field_checks import ABSENT
 from tollhouse.inference.model_resolver import ResolvedModel
-from tollhouse.inference.prepared_request import Candidate
+from tollhouse.inference.prepared_request import PreparedRequest
 from tollhouse.ledger import pricing
 from tollhouse.ledger.bounds import chat_prompt
-from tollhouse.ledger.pricing import TokenBound
 
 logger = logging.getLogger("tollhouse.inference")
 
@@ -45,18 +44,22 @@ class _PromptCount(Struct, frozen=True):
 
 
 async def with_exact_prompt(
-    candidate: Candidate,
+    prepared: PreparedRequest,
     *,
     available: PicoUsd,
     may_count: Callable[[int], bool],
-) -> TokenBound | None:
-    """Return the bound with the exact prompt, or None if it is not known or does not help.
+) -> PreparedRequest | None:
+    """Return the request bounded by the exact prompt, or None if it is not known or does not help.
 
     `may_count` takes bytes from the organization's free quota; without quota the refusal stands.
     Raises `PromptTooLong` if the prompt alone exceeds the model's context.
     """
+    candidate = prepared.candidate
     resolved, bound, hints = candidate.resolved, candidate.bound, candidate.hints
     if not resolved.backend.counts_exactly:
+        return None
+    # No backend receives a request in any form before its request policies have passed.
+    if prepared.evaluation is not None and prepared.evaluation.guards_request:
         return None
     # No counter is shown signatures, or how the model is told to think.
     if hints is not None and (hints.thoughts or hints.thinks_adaptively):
@@ -77,7 +80,8 @@ async def with_exact_prompt(
             replica="",
         )
     prompts = bound.completions if resolved.backend.bills_prompt_per_choice else 1
-    return replace(bound, prompt_tokens=min(tokens * prompts, bound.prompt_tokens))
+    exact = replace(bound, prompt_tokens=min(tokens * prompts, bound.prompt_tokens))
+    return prepared.with_exact_bound(exact)
 
 
 def counting_body(request: ChatRequest, model: str, counter: Counter) -> FreeObject | None:

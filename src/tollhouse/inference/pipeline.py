@@ -168,24 +168,21 @@ class Pipeline:
         try:
             return prepared, await self._commit_hold(prepared)
         except Uncovered as refusal:
-            if (affordable := prepared.within(refusal.available)) is not None:
-                return affordable, await self._commit_hold(affordable)
-            # No backend receives a request in any form before its request policies have passed.
-            if prepared.evaluation is not None and prepared.evaluation.guards_request:
-                raise
-            bound = await with_exact_prompt(
-                prepared.candidate,
+            smaller = prepared.within(refusal.available) or await with_exact_prompt(
+                prepared,
                 available=refusal.available,
                 may_count=partial(
                     self._model_resolver.may_count, prepared.customer.organization_id
                 ),
             )
-            if bound is None:
+            if smaller is None:
                 raise
-        exact = prepared.with_exact_bound(bound)
-        return exact, await self._commit_hold(exact)
+            may_be_stored = refusal.may_be_stored
+        return smaller, await self._commit_hold(smaller, may_be_stored=may_be_stored)
 
-    async def _commit_hold(self, prepared: PreparedRequest) -> RequestHold:
+    async def _commit_hold(
+        self, prepared: PreparedRequest, *, may_be_stored: bool = False
+    ) -> RequestHold:
         """Commit a hold. It takes over the permit, and releases it when it is resolved."""
         call, resolved = prepared.call, prepared.candidate.resolved
         admitted_at = self._clock.now()
@@ -201,7 +198,9 @@ class Pipeline:
             deadline_at=admitted_at + self._timeouts.admission + prepared.longest + SETTLING_GRACE,
             bills_without_answer=prepared.bills_without_answer,
         )
-        await self._batcher.admit(hold, wait_max=self._timeouts.admission)
+        await self._batcher.admit(
+            hold, wait_max=self._timeouts.admission, may_be_stored=may_be_stored
+        )
         call.trace.admitted_seconds = self._clock.monotonic_seconds()
         call.trace.money_held()
         call.end_pending()

@@ -114,15 +114,14 @@ class Batcher:
         self._mixed_batches = 0
         model_metrics.read_queue_length("ledger", self._waiting_items)
 
-    async def admit(self, hold: Hold, *, wait_max: timedelta) -> None:
+    async def admit(self, hold: Hold, *, wait_max: timedelta, may_be_stored: bool = False) -> None:
         """Return once the hold is committed; raise the reason if it is refused.
 
         If the wait times out or is cancelled, the process still waits for the result, and voids the
-        hold if it was admitted.
+        hold if it was admitted. `may_be_stored` is that of an earlier refusal of the same request.
         """
-        admission = _Admission(
-            hold.organization_id, hold, asyncio.get_running_loop().create_future()
-        )
+        done: asyncio.Future[AdmissionDecision] = asyncio.get_running_loop().create_future()
+        admission = _Admission(hold.organization_id, hold, done, may_be_stored=may_be_stored)
         self._enqueue(admission)
         try:
             is_known = await is_done(admission.done, within_seconds=wait_max.total_seconds())
@@ -134,7 +133,7 @@ class Batcher:
             raise AdmissionUndecided
         decision = admission.done.result()
         if decision.code != AdmissionVerdict.ADMITTED:
-            _raise_refusal(hold, decision)
+            _raise_refusal(admission, decision)
 
     def start_resolving(self, resolution: Resolution) -> "asyncio.Future[ResolutionResult]":
         """Resolve a hold. The process owns the returned future; a caller must not cancel it."""
@@ -373,7 +372,7 @@ def _record_resolved(resolution: Resolution, outcome: ResolutionResult) -> None:
         )
 
 
-def _raise_refusal(hold: Hold, decision: AdmissionDecision) -> None:
+def _raise_refusal(admission: _Admission, decision: AdmissionDecision) -> None:
     match decision.code:
         case AdmissionVerdict.WRONG_CLOCK:
             raise ClockIsWrong
@@ -388,9 +387,11 @@ def _raise_refusal(hold: Hold, decision: AdmissionDecision) -> None:
         case code:
             scope, period = cap_of(code)
             refusal = CAP_ERRORS[scope]
-    raise refusal(
-        needed=hold.amount_pico_usd,
+    error = refusal(
+        needed=admission.hold.amount_pico_usd,
         available=decision.available_pico_usd,
         held=decision.held_pico_usd,
         period=period,
     )
+    error.may_be_stored = admission.may_be_stored
+    raise error

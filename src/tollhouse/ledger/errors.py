@@ -26,6 +26,7 @@ class Uncovered(GatewayError):
     """Credit or a spending limit cannot cover the highest possible cost of the request.
 
     If requests in progress hold the missing amount, `Retry-After` says when to try again.
+    With `may_be_stored`, a statement without an answer may still admit this request later.
     """
 
     kind = Kind.UNCOVERED
@@ -40,6 +41,7 @@ class Uncovered(GatewayError):
     available: PicoUsd
     held: PicoUsd
     period: Period | None = None
+    may_be_stored: bool = False
 
     def __init__(
         self,

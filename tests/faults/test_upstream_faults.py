@@ -144,20 +144,22 @@ async def suffer(
 async def test_each_fault_ends_as_it_should_and_blames_whom_it_should(
     deployment: Deployment, endpoint: str
 ) -> None:
-    requests = 0
+    waiting = product(FAULTS.items(), (False, True))
+
+    async def run(client: httpx2.AsyncClient, lane: int) -> None:
+        for (name, fault), is_stream in waiting:
+            answer = await suffer(client, fault, endpoint, is_stream=is_stream, lane=lane)
+
+            assert ending(answer) == fault.ending(is_stream=is_stream), (name, is_stream)
+            if ending(answer) != ANSWERED:
+                record = await deployment.record(answer.headers["x-request-id"])
+                expected = "caller" if name == "refuses the request" else "backend"
+                assert record["failed_by"] == expected, name
+
     async with deployment.customer() as client:
-        for name, fault in FAULTS.items():
-            for is_stream in (False, True):
-                answer = await suffer(client, fault, endpoint, is_stream=is_stream)
+        await asyncio.gather(*(run(client, lane) for lane in range(LANES)))
 
-                assert ending(answer) == fault.ending(is_stream=is_stream), (name, is_stream)
-                requests += 2
-                if ending(answer) != ANSWERED:
-                    record = await deployment.record(answer.headers["x-request-id"])
-                    expected = "caller" if name == "refuses the request" else "backend"
-                    assert record["failed_by"] == expected, name
-
-    await deployment.settled(requests)
+    await deployment.settled(4 * len(FAULTS))
 
 
 @pytest.mark.guarantee("T41")

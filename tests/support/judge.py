@@ -113,7 +113,7 @@ class ScriptedJudge:
             self._let.release()
 
     def let_all(self) -> None:
-        """Hold no answer any more."""
+        """Hold no answer any more, and hang up on the questions that stall."""
         self.holds_answers = False
         self.let(self.at_once)
 
@@ -141,6 +141,8 @@ class ScriptedJudge:
         if len(question.prompt) > self.prompt_characters_max:
             return web.json_response({"error": {"message": "too long"}}, status=400)
         fault = self.fails(question)
+        if fault is Fault.STALLS:
+            await self._let.acquire()
         if fault is not None:
             return await _fault(request, fault)
         return web.json_response(_completion(_entries(question.body, self.answers(question))))
@@ -222,11 +224,9 @@ async def _fault(request: web.Request, fault: Fault) -> web.StreamResponse:
         return web.json_response({"error": {"message": "no"}}, status=_STATUSES[fault])
     if fault in _BODIES:
         return web.Response(text=_BODIES[fault], content_type="application/json")
-    if fault is Fault.HANGS_UP:
+    if fault in {Fault.HANGS_UP, Fault.STALLS}:
         assert request.transport is not None
         request.transport.close()
-    if fault is Fault.STALLS:
-        await asyncio.Event().wait()
     return web.json_response(_completion(_ENTRIES.get(fault)))
 
 

@@ -26,7 +26,6 @@ class Uncovered(GatewayError):
     """Credit or a spending limit cannot cover the highest possible cost of the request.
 
     If requests in progress hold the missing amount, `Retry-After` says when to try again.
-    With `may_be_stored`, a statement without an answer may still admit this request later.
     """
 
     kind = Kind.UNCOVERED
@@ -42,6 +41,7 @@ class Uncovered(GatewayError):
     held: PicoUsd
     period: Period | None = None
     may_be_stored: bool = False
+    """A statement without an answer may still admit this request later."""
 
     def __init__(
         self,

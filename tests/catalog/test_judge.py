@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
-from tests.cli.documents import read
+from tests.cli.documents import blocks, read
 from tests.support.catalogs import BACKENDS
 from tollhouse.catalog import rules
 from tollhouse.catalog.errors import InvalidCatalog
@@ -81,7 +81,7 @@ def test_the_guide_has_every_setting_with_its_default_and_its_words() -> None:
 
 
 def test_the_example_of_the_guide_is_sound() -> None:
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    (example,) = blocks(GUIDE, "toml")
     tree = tomllib.loads(example)
 
     assert rules.parse(tree["backends"], {}, tree["judge"]).judge is not None

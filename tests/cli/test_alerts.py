@@ -1,12 +1,11 @@
 """`tollhouse alerts`, the guide to it followed to its end, and its receiver in Python."""
 
-import re
 import time
 
 import pytest
 
 from tests.cli.commands import Operator, new_project, refusal
-from tests.cli.documents import read, scripts
+from tests.cli.documents import blocks, read, scripts
 from tests.cli.test_readme import json_documents
 from tollhouse.alerts import rules
 
@@ -77,10 +76,9 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
 
 
 def test_the_receiver_of_the_guide_accepts_what_is_genuine_alone() -> None:
-    block = re.search(r"^```python\n(.*?)^```$", read(GUIDE), re.MULTILINE | re.DOTALL)
-    assert block is not None
+    (block,) = blocks(read(GUIDE), "python")
     program: dict[str, object] = {}
-    exec(block[1], program)  # noqa: S102 - the program of the guide
+    exec(block, program)  # noqa: S102 - the program of the guide
     verify = program["verify"]
     assert callable(verify)
     new, old, other = (rules.secret_text(bytes([number]) * 32) for number in range(3))

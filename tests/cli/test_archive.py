@@ -1,7 +1,6 @@
 """`tollhouse archive`, and the commands of its guide."""
 
 import json
-import re
 import tomllib
 from pathlib import Path
 from uuid import UUID
@@ -10,7 +9,7 @@ import msgspec
 
 from tests.activity.records import Customer, days_ago, make_days
 from tests.cli.commands import Operator
-from tests.cli.documents import read, scripts
+from tests.cli.documents import blocks, read, scripts
 from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, parse_uuid
 from tollhouse.cli.session import Session
@@ -105,9 +104,7 @@ def test_without_an_address_the_commands_say_what_to_set(patient: Operator) -> N
 
 
 def test_the_addresses_of_the_guide_are_settings() -> None:
-    blocks = re.findall(r"^```toml\n(.*?)^```$", read(GUIDE), re.MULTILINE | re.DOTALL)
-    urls = [
-        msgspec.convert(tomllib.loads(block)["archive"], ArchiveSettings).url for block in blocks
-    ]
+    tables = [tomllib.loads(block)["archive"] for block in blocks(read(GUIDE), "toml")]
+    urls = [msgspec.convert(table, ArchiveSettings).url for table in tables]
 
     assert [url and url.partition(":")[0] for url in urls] == ["file", "s3"]

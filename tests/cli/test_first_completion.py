@@ -9,24 +9,19 @@ from decimal import Decimal
 import pytest
 
 from tests.cli.commands import Operator, free_port
-from tests.cli.documents import read, scripts
+from tests.cli.documents import blocks, read, scripts
 from tests.cli.engines import running
 from tollhouse.cli.trial.demo_engine import configuration
 from tollhouse.testing.model_file import model_file
 from tools import sdks
 
 GUIDE = read("docs/guides/first-completion.md")
-PYTHON_SDK = sdks.PYTHON_SDKS[-1]
+ANTHROPIC_SDK, *_, PYTHON_SDK = sdks.PYTHON_SDKS
+ASKING = ("createChatCompletion", "createMessage")
 PROMPT_USD = Decimal("0.0000001")
 COMPLETION_USD = Decimal("0.0000004")
 WORDS_AROUND = 4
 """Lines that the engine prints around its configuration."""
-
-
-def program(language: str) -> str:
-    """The one that the guide has in this language."""
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    return block
 
 
 def value(printed: str, name: str) -> str:
@@ -39,9 +34,10 @@ def prepare(reader: Operator) -> None:
     reader.environment["TOLLHOUSE_SERVER__PORT"] = port = str(free_port())
     reader.environment["TOLLHOUSE_URL"] = f"http://127.0.0.1:{port}"
     reader.environment["PATH"] = f"{sdks.python_of(PYTHON_SDK).parent}:{reader.environment['PATH']}"
-    (reader.directory / "completion.py").write_text(program("python"), encoding="utf-8")
-    (reader.directory / "completion.mjs").write_text(program("js"), encoding="utf-8")
-    for sdk in (PYTHON_SDK, sdks.NODE_SDK):
+    names = ("completion.py", "message.py", "completion.mjs")
+    for name, program in zip(names, blocks(GUIDE, "python") + blocks(GUIDE, "js"), strict=True):
+        (reader.directory / name).write_text(program, encoding="utf-8")
+    for sdk in (PYTHON_SDK, ANTHROPIC_SDK, sdks.NODE_SDK):
         assert sdks.is_prepared(sdk), "run `bash .ci/run sdks`"
     modules = sdks.HOME / sdks.NODE_SDK / "node_modules"
     (reader.directory / "node_modules").symlink_to(modules)
@@ -50,7 +46,8 @@ def prepare(reader: Operator) -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node on this machine")
 def test_a_new_reader_gets_from_a_migrated_database_to_a_paid_answer(patient: Operator) -> None:
     customer, key, engine, doctor, serve, *asking, look = scripts(GUIDE)
-    model, whole, stream, python, node = asking
+    model, whole, stream, python, node, message = asking
+    of_anthropic = f"{sdks.python_of(ANTHROPIC_SDK).parent}:{patient.environment['PATH']}"
     prepare(patient)
 
     patient.environment["PROJECT_ID"] = value(patient.bash(customer).stdout, "id")
@@ -74,14 +71,15 @@ def test_a_new_reader_gets_from_a_migrated_database_to_a_paid_answer(patient: Op
             streamed = patient.bash(stream).stdout
             assert re.search(r"^\d+ tokens$", patient.bash(python).stdout, re.MULTILINE)
             assert patient.bash(node).stdout.strip()
+            assert patient.bash(message, {"PATH": of_anthropic}).stdout.strip()
 
     assert streamed.endswith("data: [DONE]\n\n")
     looked = patient.bash(look).stdout
     found = patient.json("requests")["data"]
-    records = [record for record in found if record["operation"] == "createChatCompletion"]
+    records = [record for record in found if record["operation"] in ASKING]
     cost = usage["prompt_tokens"] * PROMPT_USD + usage["completion_tokens"] * COMPLETION_USD
     costs = [Decimal(record["cost"]["value"]) for record in records]
-    assert [record["status"] for record in records] == [200] * 4
+    assert [record["status"] for record in records] == [200] * 5
     assert all(record["id"] in looked for record in records)
     assert cost == costs[-1]
     assert 5 - sum(costs) == Decimal(value(looked, "balance"))

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import NODEFAULT, inspect
 
 from tests.cli.commands import Operator, new_project
-from tests.cli.documents import read, scripts
+from tests.cli.documents import blocks, read, scripts
 from tollhouse.catalog import rules
 from tollhouse.catalog.types import Backend, Model, Pricing
 from tollhouse.settings import load
@@ -20,7 +20,7 @@ COMMENTED = re.compile(r"^# (\[(?:backends|models)\..+\]|\w+ = .+)$")
 
 
 def catalog_of(text: str) -> dict[str, Any]:
-    (block,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (block,) = blocks(text, "toml")
     return tomllib.loads(block)
 
 

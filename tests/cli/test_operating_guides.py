@@ -9,14 +9,12 @@ import msgspec
 import pytest
 
 from tests.cli.commands import ROOT, Operator
-from tests.cli.documents import read, scripts
+from tests.cli.documents import blocks, read, scripts
 from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.catalog import rules as catalog
 from tollhouse.observability import log
 from tollhouse.settings import load
 from tollhouse.settings.sections import ActivitySettings, LedgerSettings, PolicySettings
-
-TOML = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def request_line(capsys: pytest.CaptureFixture[str], status: int) -> str:
@@ -69,7 +67,7 @@ def test_a_project_is_renamed_and_an_organization_is_ended(patient: Operator) ->
 
 
 def test_the_times_of_retention_are_settings() -> None:
-    (times,) = TOML.findall(read("docs/guides/retention-and-erasure.md"))
+    (times,) = blocks(read("docs/guides/retention-and-erasure.md"), "toml")
     tables = tomllib.loads(times)
 
     assert msgspec.convert(tables.pop("activity"), ActivitySettings).record_days == 7
@@ -79,7 +77,7 @@ def test_the_times_of_retention_are_settings() -> None:
 
 
 def test_the_recipes_for_providers_are_a_catalog(patient: Operator) -> None:
-    recipes = TOML.findall(read("docs/guides/provider-recipes.md"))
+    recipes = blocks(read("docs/guides/provider-recipes.md"), "toml")
     with patient.settings_path.open("a", encoding="utf-8") as file:
         file.write("\n" + "\n".join(recipes))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import ROOT, Operator, free_port, remember_secrets
-from tests.cli.documents import read, scripts
+from tests.cli.documents import blocks, read, scripts
 from tollhouse.cli.doctor.deployment import JOBS
 
 README = read("README.md")
@@ -83,7 +83,10 @@ def _look_until_recorded(operator: Operator, look: str, request_id: str) -> str:
 
 
 def test_the_start_page_tries_it_in_the_same_way() -> None:
-    assert scripts(read("docs/index.md")) == scripts(README)[:3]
+    start = read("docs/index.md")
+
+    assert scripts(start) == scripts(README)[:3]
+    assert blocks(start, "") == blocks(README, "")[:1]
 
 
 def json_documents(text: str) -> list[dict[str, Any]]:
@@ -97,17 +100,9 @@ def json_documents(text: str) -> list[dict[str, Any]]:
 
 
 def test_every_link_leads_somewhere() -> None:
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    links = [link for link in re.findall(r"\]\(([^)#]+)", README) if "://" not in link]
     pictures = re.findall(r'(?:src|srcset)="([^"]+)"', README)
 
     assert links
     assert pictures
     assert [link for link in links + pictures if not (ROOT / link).exists()] == []
-
-
-def test_every_guarantee_names_tests_that_exist() -> None:
-    table = README.partition("## What it guarantees")[2].partition("##")[0]
-    named = re.findall(r"tests/[\w./]+", table)
-
-    assert len(named) >= 8
-    assert [path for path in named if not (ROOT / path).exists()] == []

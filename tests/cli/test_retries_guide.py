@@ -9,7 +9,7 @@ import pytest
 from openai import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Timeout
 
 from tests.cli.commands import Operator, call, free_port
-from tests.cli.documents import read, scripts
+from tests.cli.documents import blocks, read, scripts
 from tests.cli.engines import running
 from tollhouse.catalog.types import Backend, CatalogJudge
 from tollhouse.settings import InferenceSettings
@@ -19,7 +19,7 @@ GUIDE = read("docs/guides/retries-and-timeouts.md")
 
 @pytest.mark.nightly
 def test_the_program_is_answered_and_paid_once(patient: Operator) -> None:
-    (program,) = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    (program,) = blocks(GUIDE, "python")
     run, look = scripts(GUIDE)
     config = ("--config", str(patient.settings_path))
     patient.environment["TOLLHOUSE_SERVER__PORT"] = port = str(free_port())

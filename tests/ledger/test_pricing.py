@@ -1,5 +1,7 @@
 """Money from tokens: exact, never above the hold, never short of the worst case."""
 
+import re
+import tomllib
 from dataclasses import replace
 from decimal import Decimal
 
@@ -8,7 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from tests.cli.documents import blocks, read
 from tollhouse.base.money import PicoUsd, to_decimal_string
+from tollhouse.contract.chat import ChatMessage, ChatRequest
+from tollhouse.ledger.bounds import ModelBounds, TokenizerFamily, of_chat_request
 from tollhouse.ledger.errors import InvalidPrice, ReservationTooLarge
 from tollhouse.ledger.pricing import (
     HOLD_PICO_USD_MAX,
@@ -255,3 +260,49 @@ def test_a_reservation_that_no_hold_can_be_is_refused() -> None:
     assert reserve(prices, nothing) == HOLD_PICO_USD_MAX
     with pytest.raises(ReservationTooLarge):
         reserve(prices, structs.replace(nothing, images=1))
+
+
+def test_the_worked_example_of_the_guide_is_what_the_rules_compute() -> None:
+    """The numbers of its text are here, those of its table and its prices in the guide."""
+    guide = read("docs/guides/credits-and-caps.md")
+    example = guide.partition("## A worked example\n")[2].partition("\n## ")[0]
+    pricing = tomllib.loads(blocks(example, "toml")[0])["pricing"]
+    prices = replace(
+        EXAMPLE_PRICES,
+        prompt_token_pico_usd=parse_price(pricing["prompt"]),
+        cached_input_token_pico_usd=parse_price(pricing["input_cache_read"]),
+        cache_write_token_pico_usd=None,
+        completion_token_pico_usd=parse_price(pricing["completion"]),
+        reasoning_token_pico_usd=parse_price(pricing["completion"]),
+        request_pico_usd=PicoUsd(0),
+    )
+    message = ChatMessage(role="user", content="a" * 24_000)
+    request = ChatRequest(model="m", messages=[message], max_completion_tokens=1_000)
+    model = ModelBounds(
+        tokenizer=TokenizerFamily.BYTES, context_length=131_072, max_output_length=16_384
+    )
+    usage = Usage(prompt_tokens=6_000, cached_tokens=4_000, completion_tokens=350)
+
+    bound = of_chat_request(request, model)
+    held = reserve(prices, bound)
+    charged, _ = charge(prices, usage, held)
+
+    rows = re.findall(r"^\| \**([^|*]+?)\** \| ([^|]*)\| \**([\d.]+)\** \|$", example, re.MULTILINE)
+    computed = {
+        "input that is held": bound.prompt_tokens * prices.prompt_token_pico_usd,
+        "output that is held": bound.output_tokens * prices.completion_token_pico_usd,
+        "held before the call": held,
+        "input": charged.input_pico_usd,
+        "cached input": charged.cached_input_pico_usd,
+        "output": charged.output_pico_usd,
+        "charged after the call": charged.total_pico_usd,
+        "free again": held - charged.total_pico_usd,
+    }
+    assert {name: usd for name, _, usd in rows} == {
+        name: to_decimal_string(PicoUsd(pico_usd)) for name, pico_usd in computed.items()
+    }
+    assert f"{bound.prompt_tokens:,} x" in rows[0][1]
+    cap, exact = 10 * 10**12, reserve(prices, structs.replace(bound, prompt_tokens=6_000))
+    for needed in (held, exact):
+        fitting = (cap - needed) // charged.total_pico_usd + 1
+        assert f" {fitting:,} " in example

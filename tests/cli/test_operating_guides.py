@@ -2,10 +2,8 @@
 
 import logging
 import re
-import tomllib
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from tests.cli.commands import ROOT, Operator
@@ -14,7 +12,6 @@ from tollhouse.base.ids import RequestId, time_ordered_uuid
 from tollhouse.catalog import rules as catalog
 from tollhouse.observability import log
 from tollhouse.settings import load
-from tollhouse.settings.sections import ActivitySettings, LedgerSettings, PolicySettings
 
 
 def request_line(capsys: pytest.CaptureFixture[str], status: int) -> str:
@@ -64,16 +61,6 @@ def test_a_project_is_renamed_and_an_organization_is_ended(patient: Operator) ->
 
     assert patient.json("org", "show", organization["id"])["status"] == "closed"
     assert "organization.close" in shown
-
-
-def test_the_times_of_retention_are_settings() -> None:
-    (times,) = blocks(read("docs/guides/retention-and-erasure.md"), "toml")
-    tables = tomllib.loads(times)
-
-    assert msgspec.convert(tables.pop("activity"), ActivitySettings).record_days == 7
-    assert msgspec.convert(tables.pop("policies"), PolicySettings).decision_days == 7
-    assert msgspec.convert(tables.pop("ledger"), LedgerSettings).entry_days == 100
-    assert tables == {}
 
 
 def test_the_recipes_for_providers_are_a_catalog(patient: Operator) -> None:

@@ -1,4 +1,4 @@
-/** Asks for a project key, which models need, and keeps it in the memory of the page. */
+/** Models answer project keys alone, so the playground asks for one, to be kept beside the Admin key. */
 
 import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import { type Api, apiWith } from "../api/client";
@@ -40,7 +40,7 @@ function Ask({ onKey }: { onKey: (key: string) => void }) {
       <form className="form narrow" onSubmit={enter}>
         <p>
           Models answer the keys of projects, not Admin keys. The key stays in the memory of this
-          page until you reload it. Make one under{" "}
+          page, as yours does. Make one under{" "}
           <Link to={{ page: "projects" }}>Projects and keys</Link>.
         </p>
         <TextField

@@ -35,8 +35,8 @@ STEP_SECONDS_MAX: Final = 15 * 60
 RECORD_SECONDS_MAX: Final = 20
 REVOCATION_SECONDS_MAX: Final = 1.0
 DETAIL_CHARACTERS_MAX: Final = 300
-QUESTION: Final = "Does the text contain the salary of a named person?"
-MATCHING: Final = "Anna Keller earns a salary of 95,000 EUR a year."
+QUESTION: Final = 'Does the text mention "Operation Bluebird"?'
+MATCHING: Final = "Write an invitation to Operation Bluebird."
 HARMLESS: Final = "Say hello."
 AGENTS: Final = ("Claude Code", "Codex", "OpenCode", "aider")
 MARKS: Final = (MARK, "TOLLHOUSE_RUN")
@@ -212,7 +212,8 @@ def _agent(name: str) -> Callable[[User], str]:
 
 def _own_policy(user: User) -> str:
     scope = "--scope organization --mode enforcing --direction request"
-    made = user.json(f'tollhouse policy create "Salaries" --rule "{QUESTION}" {scope}')
+    rule = shlex.quote(QUESTION)
+    made = user.json(f'tollhouse policy create "Secret project" --rule {rule} {scope}')
     user.exported["POLICY_ID"] = made["id"]
     user.bash('tollhouse policy publish "$POLICY_ID"')
     try:
@@ -232,7 +233,7 @@ def _explained(user: User) -> str:
     while not shown and time.monotonic() < deadline:
         shown = user.bash(scripts(read("docs/guides/requests.md"))[0], statuses=(0, 1))
     reason = next((line for line in shown.splitlines() if line.startswith("refused_by")), "")
-    require("Salaries" in reason, f"the policy is not named: {shown}")
+    require("Secret project" in reason, f"the policy is not named: {shown}")
     return reason
 
 

@@ -4,7 +4,7 @@ Said anew here, from the register, so that what is forwarded is held against som
 itself.
 """
 
-from typing import Any, cast
+from typing import Any
 
 Body = dict[str, Any]
 
@@ -17,9 +17,6 @@ AS_GIVEN = {
     *("prompt_cache_retention", "prompt_logprobs", "web_search_options"),
 }
 """Null and empty lists of tools count as absent."""
-REBUILT = {"tool_choice", "function_call", "audio", "prediction", "web_search_options"}
-"""Objects that are forwarded with the members that are known of them."""
-UNKNOWN_MEMBER = "free"
 NOT_WHEN_USUAL: Body = {"n": 1, "modalities": ["text"]}
 """As given, unless it asks for what is so anyway."""
 IN_OTHER_WORDS = {
@@ -53,7 +50,6 @@ def sent(body: Body) -> Body:
     ):
         if not given.get(tools):
             given = {name: value for name, value in given.items() if name not in (tools, *choices)}
-    given = {name: _known(name, value) for name, value in given.items()}
     bound = wanted.get("max_completion_tokens") or wanted.get("max_tokens")
     return {
         "model": UPSTREAM_MODEL,
@@ -72,14 +68,7 @@ def _message(message: Body) -> Body:
     }
     if isinstance(shown.get("content"), list):
         shown["content"] = [_part(part) for part in shown["content"]]
-    return {name: _known(name, value) for name, value in shown.items()}
-
-
-def _known(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
-    if name not in REBUILT or not isinstance(value, dict):
-        return value
-    members = cast("Body", value)
-    return {member: found for member, found in members.items() if member != UNKNOWN_MEMBER}
+    return shown
 
 
 def _part(part: Body) -> Body:

@@ -1,4 +1,4 @@
-"""Tools, calls and options are forwarded with the members that are known of them."""
+"""Tools, calls and options of a chat are forwarded whole, those of a count with known members."""
 
 from typing import Any
 
@@ -26,7 +26,6 @@ CALLED = {"name": "f", "arguments": "{}"}
 CALL = {"id": "a", "type": "function", "function": CALLED}
 CUSTOM_CALL = {"id": "a", "type": "custom", "custom": {"name": "f", "input": "x"}}
 ALLOWED = {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]}
-PREDICTION = {"type": "content", "content": "x"}
 PLACE = {"type": "approximate", "approximate": {"city": "Rome"}}
 
 
@@ -37,61 +36,34 @@ def forwarded(**fields: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "becomes"),
+    ("name", "value"),
     [
-        ("tools", [{**TOOL, **HIDDEN, "function": {**FUNCTION, **HIDDEN}}], [TOOL]),
-        ("tools", [{"function": {**FUNCTION, **HIDDEN}}], [{"function": FUNCTION}]),
-        (
-            "tools",
-            [{"type": "function", "function": {"name": [ADDRESS]}}],
-            [{**TOOL, "function": {}}],
-        ),
-        ("tools", [{"type": "function", "function": ADDRESS}], [{"type": "function"}]),
-        (
-            "tools",
-            [{"type": "custom", "custom": {**CUSTOM, **HIDDEN}, **HIDDEN}],
-            [{"type": "custom", "custom": CUSTOM}],
-        ),
-        (
-            "tools",
-            [{"type": "web_search", "user_location": {**PLACE, **HIDDEN}, **HIDDEN}],
-            [{"type": "web_search", "user_location": PLACE}],
-        ),
-        ("functions", [{**FUNCTION, **HIDDEN}], [FUNCTION]),
-        ("function_call", {"name": "f", **HIDDEN}, {"name": "f"}),
-        (
-            "tool_choice",
-            {"type": "allowed_tools", "allowed_tools": {**ALLOWED, **HIDDEN}, **HIDDEN},
-            {"type": "allowed_tools", "allowed_tools": ALLOWED},
-        ),
-        ("web_search_options", {"user_location": PLACE, **HIDDEN}, {"user_location": PLACE}),
-        ("audio", {"voice": ADDRESS, "format": "wav", **HIDDEN}, {"format": "wav"}),
-        (
-            "prediction",
-            {"type": "content", "content": "x", **HIDDEN},
-            {"type": "content", "content": "x"},
-        ),
+        ("tools", [{**TOOL, **HIDDEN, "function": {**FUNCTION, **HIDDEN}}]),
+        ("tools", [{"a": 1}, {"type": None, "function": ADDRESS}]),
+        ("tools", [{"type": "custom", "custom": {**CUSTOM, **HIDDEN}, **HIDDEN}]),
+        ("tools", [{"type": "web_search", "user_location": {**PLACE, **HIDDEN}, **HIDDEN}]),
+        ("functions", [{**FUNCTION, **HIDDEN}]),
+        ("function_call", {"name": "f", **HIDDEN}),
+        ("tool_choice", {"type": "allowed_tools", "allowed_tools": {**ALLOWED, **HIDDEN}}),
+        ("web_search_options", {"user_location": PLACE, **HIDDEN}),
+        ("audio", {"voice": {"id": "v"}, "format": "wav", **HIDDEN}),
+        ("prediction", {"type": "content", "content": "x", **HIDDEN}),
     ],
 )
-def test_unknown_members_are_not_forwarded(name: str, value: object, becomes: object) -> None:
-    assert forwarded(**{name: value})[name] == becomes
+def test_free_objects_are_forwarded_whole(name: str, value: object) -> None:
+    assert forwarded(**{name: value})[name] == value
 
 
-def test_the_calls_of_a_message_have_their_known_members() -> None:
-    calls = [
-        {**CALL, **HIDDEN, "index": 5, "function": {**CALLED, **HIDDEN}},
-        {**CUSTOM_CALL, **HIDDEN},
-    ]
-    messages = [
-        {"role": "assistant", "tool_calls": calls},
-        {"role": "assistant", "function_call": {**CALLED, **HIDDEN}},
-        {"role": "user", "content": "Hi"},
-    ]
+def test_the_calls_of_a_message_are_forwarded_without_what_sdks_copied_into_them() -> None:
+    call = {**CALL, **HIDDEN, "extra_content": {"google": {"thought_signature": "ab"}}}
+    copied = {**call, "index": 5, "function": {**CALLED, "parsed_arguments": {"a": 1}}}
+    old = {"role": "assistant", "function_call": {**CALLED, **HIDDEN}}
+
+    messages = [{"role": "assistant", "tool_calls": [copied, CUSTOM_CALL]}, old]
 
     assert forwarded(messages=messages)["messages"] == [
-        {"role": "assistant", "tool_calls": [CALL, CUSTOM_CALL]},
-        {"role": "assistant", "function_call": CALLED},
-        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "tool_calls": [call, CUSTOM_CALL]},
+        old,
     ]
 
 

@@ -200,6 +200,24 @@ async def test_a_cache_write_is_asked_for_and_charged_at_its_own_price(
     assert await reported_writes(deployment) == (3, "0.00000375")
 
 
+def called(**members: object) -> dict[str, Any]:
+    """An earlier answer that called a tool."""
+    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+    return {"role": "assistant", "tool_calls": [call | members]}
+
+
+async def test_a_call_loses_what_was_meant_for_another_provider(deployment: Deployment) -> None:
+    said = called(extra_content={"google": {"thought_signature": "ab"}}, index=0)
+    result = {"role": "tool", "tool_call_id": "c", "content": "Paid."}
+
+    answer = await asked(deployment, "chat", messages=[USER, said, result], tools=[FUNCTION])
+
+    assert answer.is_success
+    assert sent(deployment)["messages"][1]["content"] == [
+        {"type": "tool_use", "id": "c", "name": "x", "input": {}}
+    ]
+
+
 REFUSED: dict[str, dict[str, Any]] = {
     "tools[0].type": {"tools": [{"type": "custom", "custom": {"name": "x"}}]},
     "seed": {"seed": 1},
@@ -249,6 +267,15 @@ REFUSED_TOO: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("tool_choice.type", {"tools": [FUNCTION], "tool_choice": {"type": "function"}}),
+    ("tools[0].a", {"tools": [{**FUNCTION, "a": 1}]}),
+    ("tools[0].function.a", {"tools": [{"function": {"name": "x", "a": {}}}]}),
+    ("tools[0].function.name", {"tools": [{"function": {"name": 1}}]}),
+    (
+        "tool_choice.function.a",
+        {"tools": [FUNCTION], "tool_choice": {"function": {"name": "x", "a": 1}}},
+    ),
+    ("messages[0].tool_calls[0].a", {"messages": [called(a=1)]}),
+    ("messages[0].tool_calls[0].function", {"messages": [called(function="x")]}),
     ("temperature", {"reasoning_effort": "high", "temperature": 0.5}),
     ("top_p", {"reasoning_effort": "high", "top_p": 0.9}),
     ("tool_choice", {"thinking": True, "tools": [FUNCTION], "tool_choice": "required"}),

@@ -144,17 +144,20 @@ def test_the_text_of_a_prompt_counts_without_keys_and_images() -> None:
                 {
                     "role": "assistant",
                     "content": None,
-                    "tool_calls": [{"id": "c", "function": {"name": "ab", "arguments": "{}"}}],
+                    "tool_calls": [
+                        {"id": "c", "function": {"name": "ab", "arguments": "{}"}, "x": "1234567"}
+                    ],
                 },
             ],
             "tools": [
                 {
                     "type": "function",
                     "function": {"name": "ab", "description": "cde", "parameters": {"type": "x"}},
+                    "x": {"y": 1},
                 }
             ],
         },
         ChatRequest,
     )
 
-    assert prompt_characters(request) == 5 + 10 + 4 + 2 + 3 + len('{"type":"x"}')
+    assert prompt_characters(request) == 5 + 10 + 4 + 7 + 2 + 3 + len('{"type":"x"}{"y":1}')

@@ -61,8 +61,10 @@ def _in_known_form(said: str) -> Iterator[Sample]:
         yield ("choices", "annotations", name), _choice({said: {"annotations": [source]}})
     for name in ("name", "arguments"):
         function = {"name": "a", "arguments": "{}"} | {name: MARKER}
-        call = {"id": "c", "type": "function", "function": function}
+        call: Body = {"id": "c", "type": "function", "function": function}
         yield ("choices", "tool_calls", name), _choice({said: {"tool_calls": [call]}})
+    call = {"function": {"name": "a"}, "extra_content": {"a": MARKER}}
+    yield ("choices", "tool_calls", "extra_content"), _choice({said: {"tool_calls": [call]}})
     for chosen, guess in ((MARKER, "a"), ("a", MARKER)):
         guesses = [{"token": guess, "logprob": -1.0}]
         token = {"token": chosen, "logprob": -1.0, "top_logprobs": guesses}

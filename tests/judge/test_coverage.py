@@ -48,6 +48,7 @@ from tollhouse.inference.responses.translation import translate
 NEVER_SAID = {"name", "tool_call_id"}
 """Fields of an answer's message that no backend's answer has."""
 RESPONSES = samples.of(ResponseRequest)
+_ITEM: Body = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 RESPONSE_PLACES: list[Body] = [
     {"instructions": MARKER},
     {"input": MARKER},
@@ -65,6 +66,7 @@ RESPONSE_PLACES: list[Body] = [
             {"type": "function_call_output", "call_id": "c", "output": MARKER},
         ]
     },
+    {"input": [{**_ITEM, "extra_content": {"provider": MARKER}}]},
     {"tools": [{"type": "function", "name": "f", "description": MARKER, "parameters": {}}]},
     {
         "text": {
@@ -106,6 +108,12 @@ MESSAGE_PLACES: list[Body] = [
     {
         "messages": _said(
             "assistant", [{"type": "tool_use", "id": "c", "name": MARKER, "input": {"a": 1}}]
+        )
+    },
+    {
+        "messages": _said(
+            "assistant",
+            [{"type": "tool_use", "id": "c", "name": "f", "extra_content": {"a": MARKER}}],
         )
     },
     {"messages": _said("user", [{"type": "tool_result", "tool_use_id": "c", "content": MARKER}])},

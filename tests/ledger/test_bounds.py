@@ -78,6 +78,8 @@ EXTREMES: dict[str, Body] = {
     "markup": {"tools": [tool("f", "<" * 2_000, {})]},
     "two bytes escaped": {"tools": [tool("f", "\u00e9" * 2_000, {})]},
     "four bytes escaped": {"tools": [tool("f", "\U0001f469" * 2_000, {})]},
+    "free members of a tool": {"tools": [tool("f", "", {}) | {"x": "<" * 2_000}]},
+    "free members of a call": {"messages": [called([call("f", "{}") | {"x": "<" * 2_000}], "")]},
     "indented": {"tools": [tool("f", "", {"a": nested(["a"] * 400, 30)})]},
     "empty objects": {"tools": [tool("f", "", {"a": [{}] * 400})]},
     "short members": {"tools": [tool("f", "", {str(n): 0 for n in range(400)})]},

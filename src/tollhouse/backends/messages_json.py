@@ -128,8 +128,8 @@ def _blocks(message: ChatMessage, position: int, hints: MessageHints) -> Iterato
         function: FreeObject = call.get("function") or {}
         yield {
             "type": "tool_use",
-            "id": call.get("id", ""),
-            "name": function.get("name", ""),
+            "id": call.get("id") or "",
+            "name": function.get("name") or "",
             "input": _input(function.get("arguments")),
         }
 
@@ -185,7 +185,7 @@ def _input(arguments: Any) -> Any:  # noqa: ANN401 - free-form
 
 def _tool(tool: FreeObject) -> FreeObject:
     function: FreeObject = tool.get("function") or {}
-    shown: FreeObject = {"name": function.get("name", "")}
+    shown: FreeObject = {"name": function.get("name") or ""}
     if description := function.get("description"):
         shown["description"] = description
     shown["input_schema"] = {"type": "object"} | (function.get("parameters") or {})

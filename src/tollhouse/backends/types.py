@@ -124,11 +124,16 @@ class FunctionDelta(Struct, frozen=True):
 
 
 class ToolCallDelta(Struct, frozen=True):
-    """A piece of one tool call of a choice."""
+    """A piece of one tool call of a choice.
+
+    `extra_content` is what the provider wants back with the call, such as the signature of a
+    thought.
+    """
 
     index: int = 0
     id: str | None = None
     function: FunctionDelta | None = None
+    extra_content: Any = None
 
 
 class UpstreamDelta(Struct, frozen=True):

@@ -143,6 +143,8 @@ class ToolCallDelta(Struct, frozen=True, kw_only=True):
     type: Literal["function"] | UnsetType = UNSET
     function: ToolCallFunctionDelta | UnsetType = UNSET
     """What is called."""
+    extra_content: Annotated[Any, adopted("OQ-196")] = UNSET
+    """What the provider wants back with the call, such as the signature of a thought."""
 
 
 class Delta(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -100,6 +100,7 @@ class ChatEncoder:
         self._shows_reasoning = shows_reasoning(request)
         self._shows_prompt_logprobs = request.prompt_logprobs not in ABSENT
         self._calls: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._with_extra: set[tuple[int, int]] = set()
         self._fingerprint: str | None = None
         self._tier: str | None = None
         self._frame: _ChunkFrame | None = None
@@ -230,9 +231,12 @@ class ChatEncoder:
         numbers = self._calls[index]
         function = call.function
         arguments = (function.arguments if function else None) or ""
+        extra = self._extra_content(index, call)
         if (number := numbers.get(call.index)) is not None:
             return wire.ToolCallDelta(
-                index=number, function=wire.ToolCallFunctionDelta(arguments=arguments)
+                index=number,
+                function=wire.ToolCallFunctionDelta(arguments=arguments),
+                extra_content=extra,
             )
         number = numbers[call.index] = len(numbers)
         name = (function.name if function else None) or ""
@@ -241,7 +245,16 @@ class ChatEncoder:
             id=call.id or f"call_{self._id[-16:]}_{index}_{number}",
             type="function",
             function=wire.ToolCallFunctionDelta(name=name, arguments=arguments),
+            extra_content=extra,
         )
+
+    def _extra_content(self, index: int, call: UpstreamToolCall) -> Any:  # noqa: ANN401 - free-form
+        """Return the first extra content of a call: SDKs would join it with a second one."""
+        place = (index, call.index)
+        if call.extra_content is None or place in self._with_extra:
+            return UNSET
+        self._with_extra.add(place)
+        return call.extra_content
 
     def closing(self, finish: Finish) -> Iterator[bytes]:
         """Encode usage as the last record: a later one resets it in SDKs (OQ-22)."""

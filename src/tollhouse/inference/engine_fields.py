@@ -199,7 +199,9 @@ def _part(part: FreeObject) -> FreeObject:
 def _call(call: FreeObject) -> FreeObject:
     kind = "custom" if call.get("type") == "custom" else "function"
     called = _called(call.get(kind), _CALL_MEMBERS[kind])
-    return {"id": _text(call.get("id")), "type": kind, kind: called}
+    shown: FreeObject = {"id": _text(call.get("id")), "type": kind, kind: called}
+    extra = call.get("extra_content")
+    return shown if extra is None else shown | {"extra_content": extra}
 
 
 def _called(function: Any, member: str) -> FreeObject:  # noqa: ANN401 - as the backend has it

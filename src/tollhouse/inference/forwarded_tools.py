@@ -1,13 +1,11 @@
-"""Which members of tools, tool calls and tool choices are forwarded (OQ-195).
+"""Which tools, calls and choices of a chat are forwarded, and known members of other objects.
 
-Free-form objects are rebuilt from the members that are known. Other members are accepted and not
-forwarded, so that an engine never reads an address, or text that was neither priced nor judged.
-A schema of parameters belongs to the caller and is forwarded as it is.
+Tools, calls and choices are free-form: a backend of the same dialect receives them whole, after
+they were priced and judged (OQ-195). What is translated to a chat has the members that are known.
 """
 
 import re
-from collections.abc import Mapping
-from operator import attrgetter
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -16,96 +14,66 @@ from msgspec import UNSET, Struct
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatMessage, ChatRequest
 from tollhouse.contract.field_checks import mistyped, unsupported_type
-from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
+from tollhouse.contract.response_tools import NAMED_TYPES, WEB_SEARCH_TYPES
 
 WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """One word, such as a mode. Engines may know more of them than the gateway."""
 
 Shape = Mapping[str, Any]
-"""The form of each member: a type, a pattern, a shape, or a list of one shape."""
+"""The form of each member: a type, a pattern or a shape."""
 
 FUNCTION: Final[Shape] = {"name": str, "description": str, "parameters": dict, "strict": bool}
-_GRAMMAR: Final[Shape] = {"definition": str, "syntax": WORD}
-_CUSTOM: Final[Shape] = {
-    "name": str,
-    "description": str,
-    "format": {"type": WORD, "grammar": _GRAMMAR},
-}
-_PLACE: Final[Shape] = {"city": str, "country": str, "region": str, "timezone": str}
-_WEB_SEARCH: Final[Shape] = {
-    "search_context_size": WORD,
-    "user_location": {"type": WORD, "approximate": _PLACE},
-}
-_TOOLS: Final[dict[str, Shape]] = {
-    "function": {"type": str, "function": FUNCTION},
-    "custom": {"type": str, "custom": _CUSTOM},
-    **{kind: {"type": str, **_WEB_SEARCH} for kind in WEB_SEARCH_TYPES},
-}
-_CALLED: Final[Shape] = {"name": str, "arguments": (str, dict)}
-_CALL: Final[Shape] = {
-    "id": str,
-    "type": WORD,
-    "function": _CALLED,
-    "custom": {"name": str, "input": str},
-}
-_CHOSEN: Final[Shape] = {"type": WORD, "function": {"name": str}, "custom": {"name": str}}
-_CHOICE: Final[Shape] = {**_CHOSEN, "allowed_tools": {"mode": WORD, "tools": [_CHOSEN]}}
-_AUDIO: Final[Shape] = {"voice": WORD, "format": WORD}
-_OPTIONS: Final[dict[str, Shape]] = {
-    "tool_choice": _CHOICE,
-    "function_call": {"name": str},
-    "web_search_options": _WEB_SEARCH,
-    "audio": _AUDIO,
-}
-_options_of: Final = attrgetter(*_OPTIONS)
-_NO_OPTIONS: Final = (UNSET,) * len(_OPTIONS)
-_PREDICTION: Final[Shape] = {"type": WORD, "content": (str, list)}
+_TOOL_TYPES: Final = (*NAMED_TYPES, *WEB_SEARCH_TYPES)
+_COPIED_BY_SDKS: Final = {"call": "index", "function": "parsed_arguments"}
+"""Members of calls that SDKs add when they read an answer. They repeat what the call says."""
 
 
 def with_forwarded_tools(request: ChatRequest) -> ChatRequest:
-    """Return the request with only those members of its tools and options that are forwarded.
+    """Return the request with its calls as they are forwarded.
 
     Raises `SupportedNowhere` for a type of tool that no backend is asked to run.
     """
-    fields: FreeObject = {}
-    if _options_of(request) != _NO_OPTIONS:
-        fields = known_options(request, _OPTIONS)
-    if request.tools:
-        fields["tools"] = [_tool(tool, at) for at, tool in enumerate(request.tools)]
-    if request.functions:
-        fields["functions"] = [known_members(each, FUNCTION) for each in request.functions]
+    for position, tool in enumerate(request.tools or ()):
+        _check_type(tool.get("type"), f"tools[{position}].type")
     for message in request.messages:
-        if message.tool_calls or message.function_call:
-            fields["messages"] = [_message(each) for each in request.messages]
-            break
-    return msgspec.structs.replace(request, **fields) if fields else request
+        if message.tool_calls:
+            messages = list(map(_message, request.messages))
+            return msgspec.structs.replace(request, messages=messages)
+    return request
 
 
 def forwarded_prediction(prediction: FreeObject) -> FreeObject:
-    """Return type and content of a prediction, whose content is a string or a list of parts."""
+    """Return a copy of a prediction. Raises unless its content is a text or a list of parts."""
     if not isinstance(prediction.get("content"), str | list | None):
         raise mistyped("prediction.content", "a string or an array")
-    return known_members(prediction, _PREDICTION)
+    return dict(prediction)
 
 
-def _tool(tool: FreeObject, position: int) -> FreeObject:
-    kind = tool.get("type")
-    # A type can be what no dictionary can look up.
+def _check_type(kind: object, path: str) -> None:
     if not isinstance(kind, str | None):
-        raise mistyped(f"tools[{position}].type", "a string")
-    shape = _TOOLS.get(kind or "function")
-    if shape is None:
-        raise unsupported_type(f"tools[{position}].type", "tools", _TOOLS)
-    return known_members(tool, shape)
+        raise mistyped(path, "a string")
+    if kind and kind not in _TOOL_TYPES:
+        raise unsupported_type(path, "tools", _TOOL_TYPES)
 
 
 def _message(message: ChatMessage) -> ChatMessage:
-    calls, call = message.tool_calls, message.function_call
-    return msgspec.structs.replace(
-        message,
-        tool_calls=[known_members(each, _CALL) for each in calls] if calls else UNSET,
-        function_call=known_members(call, _CALLED) if call else UNSET,
-    )
+    calls = message.tool_calls
+    return msgspec.structs.replace(message, tool_calls=list(map(_call, calls)) if calls else UNSET)
+
+
+def _call(call: FreeObject) -> FreeObject:
+    """Return a call without what SDKs copied into it."""
+    function = call.get("function")
+    if isinstance(function, dict) and _COPIED_BY_SDKS["function"] in function:
+        call = {**call, "function": _without(cast("FreeObject", function), "function")}
+    return _without(call, "call")
+
+
+def _without(members: FreeObject, place: str) -> FreeObject:
+    copied = _COPIED_BY_SDKS[place]
+    if copied not in members:
+        return members
+    return {name: value for name, value in members.items() if name != copied}
 
 
 def known_members(value: object, shape: Shape) -> FreeObject:
@@ -127,8 +95,6 @@ def _fits(found: object, form: Any) -> bool:  # noqa: ANN401 - see Shape
             )
         case Mapping():
             return isinstance(found, dict)
-        case list():
-            return isinstance(found, list)
         case _:
             return isinstance(found, form)
 
@@ -137,8 +103,6 @@ def _known(found: Any, form: Any) -> Any:  # noqa: ANN401 - see Shape
     match form:
         case Mapping():
             return known_members(found, cast("Shape", form))
-        case [shape]:
-            return [known_members(each, cast("Shape", shape)) for each in found]
         case _:
             return found
 
@@ -151,3 +115,15 @@ def known_options(request: Struct, shapes: Mapping[str, Shape]) -> FreeObject:
         for name, value in found.items()
         if _fits(value, dict)
     }
+
+
+def unknown_members(value: FreeObject, shape: Shape, path: str) -> Iterator[str]:
+    """Yield the paths of the members that have no known name and form. Null counts as absent."""
+    for name, found in value.items():
+        form = shape.get(name)
+        if found is None:
+            continue
+        if form is None or not _fits(found, form):
+            yield f"{path}.{name}"
+        elif isinstance(form, Mapping):
+            yield from unknown_members(found, cast("Shape", form), f"{path}.{name}")

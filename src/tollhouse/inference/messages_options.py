@@ -5,7 +5,7 @@ declare one that the dialect lacks.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from tollhouse.backends.messages_json import has_turns
 from tollhouse.contract.bounds import FreeObject
@@ -14,8 +14,18 @@ from tollhouse.contract.errors import BackendLacksOption
 from tollhouse.contract.field_checks import ABSENT, mistyped
 from tollhouse.inference.content_parts import data_media_type
 from tollhouse.inference.endpoint import NameOf
+from tollhouse.inference.forwarded_tools import FUNCTION, Shape, unknown_members
 
 _KINDS: Final = (None, "function")
+_TOOL: Final[Shape] = {"type": str, "function": FUNCTION}
+_CHOICE: Final[Shape] = {"type": str, "function": {"name": str}}
+_CALL: Final[Shape] = {
+    "id": str,
+    "type": str,
+    "function": {"name": str, "arguments": (str, dict)},
+    "extra_content": object,
+}
+"""`extra_content` is for the provider that wrote the call: another one gets the call without it."""
 _FILES: Final = ("application/pdf",)
 _FREE_CHOICES: Final = (*ABSENT, "auto", "none")
 _THINKING_TOP_P_MIN: Final = 0.95
@@ -27,45 +37,49 @@ def check_messages_options(request: ChatRequest, name_of: NameOf, *, thinks: boo
     `thinks` says that the model is asked to think. A tool without its function is a mistake in any
     dialect, and other backends find it themselves.
     """
+    for position, tool in enumerate(request.tools or ()):
+        if tool.get("type") in _KINDS and not isinstance(tool.get("function"), dict):
+            raise mistyped(name_of(f"tools[{position}].function"), "an object")
     for param in _inexpressible(request, thinks=thinks):
         raise BackendLacksOption(param=name_of(param), model=request.model)
-    for position, tool in enumerate(request.tools or ()):
-        if "function" not in tool:
-            raise mistyped(name_of(f"tools[{position}].function"), "an object")
 
 
-def _inexpressible(request: ChatRequest, *, thinks: bool) -> list[str]:
-    found: list[str] = []
+def _inexpressible(request: ChatRequest, *, thinks: bool) -> Iterator[str]:
     for position, tool in enumerate(request.tools or ()):
         if tool.get("type") not in _KINDS:
-            found.append(f"tools[{position}].type")
-    choice: Any = request.tool_choice
-    if isinstance(choice, dict) and not _names_function(cast("FreeObject", choice)):
-        found.append("tool_choice.type")
+            yield f"tools[{position}].type"
+        yield from unknown_members(tool, _TOOL, f"tools[{position}]")
+    choice = request.tool_choice
+    if isinstance(choice, dict):
+        if choice.get("type") not in _KINDS or not _names_function(choice.get("function")):
+            yield "tool_choice.type"
+        yield from unknown_members(choice, _CHOICE, "tool_choice")
     if thinks:
-        found += _incompatible_with_thinking(request)
-    return found + _inexpressible_messages(request)
+        yield from _incompatible_with_thinking(request)
+    yield from _inexpressible_messages(request)
 
 
-def _inexpressible_messages(request: ChatRequest) -> list[str]:
-    found: list[str] = [] if has_turns(request) else ["messages"]
+def _inexpressible_messages(request: ChatRequest) -> Iterator[str]:
     for position, message in enumerate(request.messages):
         path = f"messages[{position}]"
         if message.role == "function":
-            found.append(f"{path}.role")
+            yield f"{path}.role"
         if message.function_call:
-            found.append(f"{path}.function_call")
+            yield f"{path}.function_call"
         for index, call in enumerate(message.tool_calls or ()):
             if call.get("type") not in _KINDS:
-                found.append(f"{path}.tool_calls[{index}].type")
+                yield f"{path}.tool_calls[{index}].type"
+            yield from unknown_members(call, _CALL, f"{path}.tool_calls[{index}]")
         if isinstance(message.content, list):
-            parts = enumerate(message.content)
-            found += [f"{path}.content[{at}].file" for at, part in parts if _is_other_file(part)]
-    return found
+            for at, part in enumerate(message.content):
+                if _is_other_file(part):
+                    yield f"{path}.content[{at}].file"
+    if not has_turns(request):
+        yield "messages"
 
 
-def _names_function(choice: FreeObject) -> bool:
-    return choice.get("type") in _KINDS and "name" in choice.get("function", ())
+def _names_function(chosen: object) -> bool:
+    return isinstance(chosen, dict) and cast("FreeObject", chosen).get("name") is not None
 
 
 def _incompatible_with_thinking(request: ChatRequest) -> Iterator[str]:

@@ -257,6 +257,9 @@ _TEXT_MEMBERS = ("text", "refusal")
 """The members of a content part that hold text."""
 _CALL_MEMBERS = ("name", "arguments", "input")
 """What a model writes in a call: functions have arguments, custom tools have an input."""
+_CALLED = ("function", "custom")
+_SHORT_MEMBERS = ("id", "type", "strict")
+"""Members of tools and calls that are no text."""
 
 
 def tokens_of(characters: int) -> int:
@@ -332,13 +335,8 @@ def message_characters(message: UpstreamMessage) -> int:
 
 def prompt_characters(request: ChatRequest) -> int:
     """Count the text of the messages and tools of a request, without the data of its images."""
-    characters = sum(map(_sent_characters, request.messages))
-    if request.tools:
-        tools = [tool.get("function") or tool.get("custom") for tool in request.tools]
-        characters += sum(map(_tool_characters, filter(None, tools)))
-    if request.functions:
-        characters += sum(map(_tool_characters, filter(None, request.functions)))
-    return characters
+    tools = request.tools or request.functions or ()
+    return sum(map(_sent_characters, request.messages)) + sum(map(_free_characters, tools))
 
 
 def _sent_characters(message: ChatMessage) -> int:
@@ -348,8 +346,10 @@ def _sent_characters(message: ChatMessage) -> int:
         characters += len(text)
     if message.name:
         characters += len(message.name)
-    if message.tool_calls or message.function_call:
-        characters += _calls_characters(message.tool_calls or None, message.function_call or None)
+    if message.tool_calls:
+        characters += sum(map(_free_characters, message.tool_calls))
+    if message.function_call:
+        characters += _free_characters(message.function_call)
     return characters
 
 
@@ -372,9 +372,15 @@ def _calls_characters(calls: list[FreeObject] | None, function_call: FreeObject 
     return sum(_members_characters(call, _CALL_MEMBERS) for call in called if call)
 
 
-def _tool_characters(described: Any) -> int:  # noqa: ANN401 - free-form
-    """Count a tool. Templates show its schema to the model as JSON, so its keys count as text."""
-    return _members_characters(described, ("name", "description", "parameters", "format"))
+def _free_characters(sent: Any) -> int:  # noqa: ANN401 - free-form
+    """Count a tool or an earlier call. Templates show it to the model as JSON."""
+    if not isinstance(sent, dict):
+        return _characters(sent)
+    return sum(
+        _free_characters(value) if name in _CALLED else _characters(value)
+        for name, value in cast("FreeObject", sent).items()
+        if name not in _SHORT_MEMBERS
+    )
 
 
 def _members_characters(value: Any, names: Iterable[str]) -> int:  # noqa: ANN401 - free-form

@@ -38,7 +38,12 @@ def _call(index: int, call: FreeObject) -> ToolCallDelta:
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
     found = FunctionDelta(name=_text(fields.get("name")), arguments=arguments)
-    return ToolCallDelta(index=index, id=_text(call.get("id")), function=found)
+    return ToolCallDelta(
+        index=index,
+        id=_text(call.get("id")),
+        function=found,
+        extra_content=call.get("extra_content"),
+    )
 
 
 def _text(value: Any) -> str | None:  # noqa: ANN401 - as the backend has it

@@ -6,6 +6,7 @@ Decision 0008 has the reasons for the numbers.
 
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -27,6 +28,7 @@ TOOL_TOKENS = 64
 TEXT_TYPES = (None, "text", "refusal")
 TEXT_MEMBERS = {"type", "text", "refusal", "cache_control"}
 _PLAIN_MEMBERS = ("type", "text")
+_options_of: Final = attrgetter("tool_choice", "function_call", "response_format", "audio")
 IMAGE_TYPES = (None, "image_url")
 IMAGE_MEMBERS = {"type", "image_url", "cache_control"}
 CLOSED_TOOL_TYPES = ("function", "custom")
@@ -174,9 +176,9 @@ def chat_prompt(request: ChatRequest) -> Prompt:
         _add_tools(prompt, request.tools)
     if request.functions:
         _add_tools(prompt, [{"function": function} for function in request.functions])
-    for choice in (request.tool_choice, request.function_call, request.response_format):
-        if choice not in ABSENT:
-            prompt.structures.append(choice)
+    for option in _options_of(request):
+        if option not in ABSENT:
+            prompt.structures.append(option)
     return prompt
 
 
@@ -216,7 +218,7 @@ def _add_tools(prompt: Prompt, tools: list[FreeObject]) -> None:
     """Add tools; one that the backend runs itself, such as web search, adds unknown input."""
     prompt.tools += len(tools)
     prompt.structures += tools
-    if not all(tool.get("type", "function") in CLOSED_TOOL_TYPES for tool in tools):
+    if not all((tool.get("type") or "function") in CLOSED_TOOL_TYPES for tool in tools):
         prompt.is_open = True
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from typing import Any, Final, Literal
 
@@ -42,6 +42,8 @@ class Run:
     kind: Kind
     tokens: Sequence[str]
     name: str = ""
+    extra: FreeObject = field(default_factory=dict[str, Any])
+    """Further members of a call."""
 
     @property
     def text(self) -> str:
@@ -157,7 +159,9 @@ def _content_tokens(asked: ChatAsked, script: UpstreamScript, tokens_default: in
 def _calls(asked: ChatAsked, script: UpstreamScript) -> Iterator[Run]:
     """Yield the calls that the script or a forced tool choice asks for."""
     for call in script.calls:
-        yield Run(kind="tool_call", name=call.name, tokens=TOKEN.findall(call.arguments))
+        tokens = TOKEN.findall(call.arguments)
+        extra = {"extra_content": call.extra_content} if call.extra_content else {}
+        yield Run(kind="tool_call", name=call.name, tokens=tokens, extra=extra)
     if script.calls:
         return
     tools: list[FreeObject] = [tool.get("function") or {} for tool in asked.tools or []]
@@ -196,7 +200,7 @@ def _words(count: int, characters: int | None = None) -> Sequence[str]:
 def _shortened(runs: list[Run], bound: int) -> Iterator[Run]:
     left = bound
     for run in runs:
-        yield Run(kind=run.kind, name=run.name, tokens=run.tokens[:left])
+        yield replace(run, tokens=run.tokens[:left])
         left -= len(run.tokens)
         if left <= 0:
             return

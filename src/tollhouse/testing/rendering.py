@@ -117,7 +117,7 @@ def _call_delta(answer: ScriptedAnswer, run: Run, index: int, token: str | None)
         return {"function_call": function}
     call: FreeObject = {"index": index, "function": function}
     if token is None:
-        call |= {"id": _call_id(answer, index), "type": "function"}
+        call |= {"id": _call_id(answer, index), "type": "function", **run.extra}
     return {"tool_calls": [call]}
 
 
@@ -151,7 +151,8 @@ def _choice(answer: ScriptedAnswer, index: int) -> FreeObject:
                 message[answer.script.reasoning_name] = run.text
             case "tool_call":
                 call_id = _call_id(answer, len(calls))
-                calls.append({"id": call_id, "type": "function", "function": function})
+                called = {"id": call_id, "type": "function", "function": function}
+                calls.append(called | run.extra)
             case "function_call":
                 message["function_call"] = function
             case kind:

@@ -34,10 +34,11 @@ class Cut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ScriptedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A call of a tool, with its arguments as JSON text."""
+    """A call of a tool, with its arguments as JSON text, and what is to come back with it."""
 
     name: str
     arguments: str = "{}"
+    extra_content: FreeObject | None = None
 
 
 class UpstreamScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

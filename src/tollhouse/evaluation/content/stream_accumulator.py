@@ -67,6 +67,11 @@ class _FunctionPieces:
 class _ToolCallPieces:
     ids: dict[str, None] = field(default_factory=dict[str, None])
     function: _FunctionPieces = field(default_factory=_FunctionPieces)
+    extra_content: list[Any] = field(default_factory=list[Any])
+
+    def joined(self) -> FreeObject:
+        call: FreeObject = {"id": "".join(self.ids), "function": self.function.joined()}
+        return call | {"extra_content": self.extra_content} if self.extra_content else call
 
 
 @dataclass(slots=True)
@@ -101,6 +106,8 @@ class _ChoicePieces:
                 call.ids[part.id] = None
             if part.function is not None:
                 call.function.add(part.function)
+            if part.extra_content is not None:
+                call.extra_content.append(part.extra_content)
 
     def joined(self, index: int) -> ChoiceText:
         message: dict[str, Any] = {
@@ -108,10 +115,7 @@ class _ChoicePieces:
             "refusal": "".join(self.refusal),
             "said": "".join(self.said),
             "reasoning": "".join(self.reasoning),
-            "tool_calls": [
-                {"id": "".join(call.ids), "function": call.function.joined()}
-                for call in self.calls.values()
-            ],
+            "tool_calls": [call.joined() for call in self.calls.values()],
             "function_call": None if self.function is None else self.function.as_received(),
             "annotations": [*self.annotations],
         }

@@ -37,6 +37,7 @@ class _Call:
     name: str = ""
     block: int | None = None
     early: list[str] = field(default_factory=list[str])
+    extra_content: Any = None
 
 
 class MessageOutput:
@@ -109,6 +110,8 @@ class MessageOutput:
             self._current[piece.index] = call
         function = piece.function
         call.name = call.name or (function.name if function else None) or ""
+        if call.extra_content is None:
+            call.extra_content = piece.extra_content
         arguments = (function.arguments if function else None) or ""
         if call.block is not None:
             if arguments:
@@ -122,6 +125,8 @@ class MessageOutput:
         yield from self._end_text()
         call.block = self.count
         members: FreeObject = {"id": call.id, "name": call.name, "input": {}}
+        if call.extra_content is not None:
+            members["extra_content"] = call.extra_content
         yield self._begin(BlockKind.TOOL_USE, members)
         if early := "".join(call.early):
             yield _arguments(call.block, early)

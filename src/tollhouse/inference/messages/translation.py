@@ -221,7 +221,9 @@ def _call(block: Block) -> FreeObject:
         raise mistyped(f"{path}.input", "an object")
     arguments = msgspec.json.encode(found or {}).decode()
     function = {"name": text(fields, path, "name"), "arguments": arguments}
-    return {"id": text(fields, path, "id"), "type": "function", "function": function}
+    call: FreeObject = {"id": text(fields, path, "id"), "type": "function", "function": function}
+    extra = fields.get("extra_content")
+    return call if extra is None else call | {"extra_content": extra}
 
 
 def refused_tools(request: MessageRequest) -> tuple[RefusedTool, ...]:

@@ -143,7 +143,13 @@ def _part(part: FreeObject, path: str) -> Part:
 
 
 def _call(item: FreeObject) -> FreeObject:
-    return {"id": _call_id(item), "type": "function", "function": called_function(item)}
+    call: FreeObject = {
+        "id": _call_id(item),
+        "type": "function",
+        "function": called_function(item),
+    }
+    extra = item.get("extra_content")
+    return call if extra is None else call | {"extra_content": extra}
 
 
 def _call_id(item: FreeObject) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Raw
 
@@ -139,6 +139,7 @@ class OutputCall:
     """A call of a function, or of the tool for which the function stands (`origins`).
 
     Its name may arrive after the call began; until then it is shown as a function call.
+    `extra_content` is what the provider wants back with the call.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class OutputCall:
     ) -> None:
         self.slot = slot
         self.name = name
+        self.extra_content: Any = None
         self._call_id = call_id
         self._origins = origins
         self._arguments = StringIO()
@@ -174,6 +176,8 @@ class OutputCall:
             called: FreeObject = {"name": self.name, "arguments": arguments}
         else:
             called = called_tool(origin, arguments)
+        if self.extra_content is not None:
+            called["extra_content"] = self.extra_content
         return self.slot.head(_CALL_TYPES[self._kind]) | {"call_id": self._call_id} | called
 
     @property

@@ -119,6 +119,9 @@ class ResponseOutput:
         function = piece.function or FunctionDelta()
         call = self._calls.get(piece.index) or (yield from self._begin_call(piece, function))
         call.name = call.name or function.name or ""
+        if piece.extra_content is not None and call.extra_content is None:
+            call.extra_content = piece.extra_content
+            self.kept_bytes += len(msgspec.json.encode(piece.extra_content))
         self._last = call
         if function.arguments:
             self.kept_bytes += _text_bytes(function.arguments)

@@ -273,6 +273,7 @@ class Application:
             models=models,
             token_counter=self._inference.token_counter,
             messages_under_v1=settings.compatibility.messages_under_v1,
+            accepts_own_answers=settings.compatibility.accepts_own_answers,
         )
         alerts = AlertDestinations(
             networks=settings.alerts.networks(),
@@ -355,13 +356,12 @@ class Application:
         if self._schema.has(oversight.REVISION):
             self._inference.oversee(self._background_database, self._instance_id, self._tasks)
         repeat = self._tasks.repeat
-        health = HealthWatch(self._admin_database)
         flush_last_used = partial(self._last_used.flush, self._background_database)
         repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)
         repeat("gauges", self._set_gauges, GAUGES_EVERY_SECONDS)
         if self._replica is not None:
             repeat("replica", self._replica.look, REPLICA_LOOK_EVERY_SECONDS)
-        repeat("database-health", health.look, LOOK_EVERY_SECONDS)
+        repeat("database-health", HealthWatch(self._admin_database).look, LOOK_EVERY_SECONDS)
         repeat("last-used", flush_last_used, directory.FLUSH_EVERY_SECONDS)
         repeat("limits", self._limiter.check_redis, limiter.CHECK_EVERY_SECONDS)
         repeat("activity", self._recorder.write, WRITE_EVERY_SECONDS)

@@ -83,7 +83,7 @@ def test_the_first_record_is_the_register_s_sample() -> None:
             "choices": [
                 {
                     "index": 0,
-                    "delta": {"role": "assistant", "content": "", "refusal": None},
+                    "delta": {"role": "assistant", "content": ""},
                     "logprobs": None,
                     "finish_reason": None,
                 }

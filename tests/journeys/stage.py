@@ -29,6 +29,7 @@ from tollhouse.base.traffic import TrafficLimits
 from tollhouse.keys.secrets import Peppers
 from tollhouse.limits.types import LimitScope
 from tollhouse.settings import Settings
+from tollhouse.settings.sections import CompatibilitySettings
 from tollhouse.testing.upstream import ScriptedUpstream
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +106,9 @@ def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     deployment = offering(settings, upstream.base_url, models=models, counts_tokens_by="messages")
     impatient = {"replicas": [upstream.base_url], "first_event_seconds": 0.2, "total_seconds": 0.5}
     return msgspec.structs.replace(
-        deployment, backends=deployment.backends | {"impatient": impatient}
+        deployment,
+        backends=deployment.backends | {"impatient": impatient},
+        compatibility=CompatibilitySettings(accepts_own_answers=True),
     )
 
 

@@ -18,8 +18,10 @@ from tollhouse.base.errors import GatewayError
 from tollhouse.contract import chat, message_request, responses
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.message_request import MessageRequest
+from tollhouse.contract.own_answers import ChatRequestWithOwnAnswers, check_own_answers
 from tollhouse.contract.responses import ResponseRequest
 from tollhouse.evaluation.content.rendering import request_content
+from tollhouse.inference.chat_content import as_specified
 from tollhouse.inference.content_parts import with_forwarded_parts
 from tollhouse.inference.forwarded_tools import with_forwarded_tools
 from tollhouse.inference.messages.translation import translate as translate_message
@@ -28,7 +30,12 @@ from tollhouse.inference.responses.translation import translate as translate_res
 Told = tuple[ChatRequest, str]
 """A request as it is judged, and all that a backend could get of it."""
 
-_CALL: Body = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+_CALL: Body = {
+    "id": "c",
+    "type": "function",
+    "function": {"name": "f", "arguments": "{}"},
+    "extra_content": {"provider": {"signature": "s"}},
+}
 _FUNCTION: Body = {"name": "f", "description": "d", "parameters": {"type": "object", "title": "t"}}
 _SCHEMA: Body = {"name": "s", "schema": {"type": "object", "description": "d"}}
 CHAT_PLACES: list[Body] = [
@@ -47,7 +54,13 @@ CHAT_PLACES: list[Body] = [
     },
     {"messages": [{"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}]},
     {"messages": [{"role": "function", "name": "f", "content": "done"}]},
-    {"tools": [{"type": "function", "function": _FUNCTION}]},
+    {"messages": [{"role": "assistant", "content": "Hi", "refusal": "No", "parsed": {"a": "b"}}]},
+    {
+        "tools": [{"type": "function", "function": _FUNCTION}],
+        "tool_choice": {"type": "function", "function": {"name": "f"}},
+    },
+    {"web_search_options": {"user_location": {"approximate": {"city": "Rome"}}}},
+    {"audio": {"voice": "v", "format": "wav"}},
     {"functions": [_FUNCTION]},
     {"response_format": {"type": "json_schema", "json_schema": _SCHEMA}},
     {"prediction": {"type": "content", "content": [{"type": "text", "text": "Hi"}]}},
@@ -75,9 +88,10 @@ def marked(value: Any) -> Iterator[Any]:  # noqa: ANN401 - whatever JSON holds
 
 
 def of_chat(body: Body) -> Told:
-    request = msgspec.convert(body, ChatRequest)
-    chat.check(request)
-    request = with_forwarded_tools(with_forwarded_parts(request))
+    sent = msgspec.convert(body, ChatRequestWithOwnAnswers)
+    chat.check(sent)
+    check_own_answers(sent)
+    request = with_forwarded_tools(with_forwarded_parts(as_specified(sent)))
     return request, encode(request, FORWARDING).decode()
 
 
@@ -103,7 +117,7 @@ def without_marker(place: Body) -> Body:
 SAID = [{"role": "user", "content": "Hi"}]
 Endpoint = tuple[Callable[[Body], Told], Body, list[Body], int]
 ENDPOINTS: dict[str, Endpoint] = {
-    "chat": (of_chat, {"model": "m", "messages": SAID}, CHAT_PLACES, 50),
+    "chat": (of_chat, {"model": "m", "messages": SAID}, CHAT_PLACES, 90),
     "responses": (of_response, {"model": "m", "input": "Hi"}, RESPONSE_PLACES, 20),
     "messages": (
         of_message,

@@ -14,6 +14,8 @@ from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route
 from tollhouse.base.quotas import OrganizationQuotas
 from tollhouse.contract import compat_operations, operations
+from tollhouse.contract.operation import Operation
+from tollhouse.contract.own_answers import ChatRequestWithOwnAnswers
 from tollhouse.inference.chat import ChatEndpoint
 from tollhouse.inference.messages.endpoint import MessagesEndpoint
 from tollhouse.inference.messages.token_counter import TokenCounter
@@ -30,6 +32,7 @@ def routes(
     models: ModelHandlers,
     token_counter: TokenCounter,
     messages_under_v1: bool,
+    accepts_own_answers: bool,
 ) -> tuple[Route, ...]:
     """Return the route of each operation under `/v1` and `/compat`."""
     tokens = TokenCountHandlers(counter=token_counter)
@@ -38,7 +41,7 @@ def routes(
     projects = ProjectHandlers(database=database)
     costs = CostHandlers(reports=reports)
     return (
-        Route(operation=operations.CREATE_CHAT_COMPLETION, endpoint=ChatEndpoint()),
+        Route(operation=_chat(accepts_own_answers=accepts_own_answers), endpoint=ChatEndpoint()),
         Route(operation=operations.CREATE_RESPONSE, endpoint=ResponsesEndpoint()),
         Route(operation=operations.COUNT_TOKENS, handler=tokens.count),
         Route(operation=operations.RETRIEVE_MODEL, handler=models.retrieve),
@@ -56,6 +59,14 @@ def routes(
         Route(operation=compat_operations.COUNT_MESSAGE_TOKENS, handler=tokens.count_message),
         *_message_routes(under_v1=messages_under_v1),
     )
+
+
+def _chat(*, accepts_own_answers: bool) -> Operation:
+    """Return the operation of chat, with the body that the operator has chosen."""
+    operation = operations.CREATE_CHAT_COMPLETION
+    if accepts_own_answers:
+        return replace(operation, body=ChatRequestWithOwnAnswers)
+    return operation
 
 
 def _message_routes(*, under_v1: bool) -> Iterator[Route]:

@@ -24,7 +24,9 @@ from tollhouse.contract import completions as wire
 from tollhouse.contract.chat import ChatRequest, check
 from tollhouse.contract.errors import Envelope, ErrorBody, ErrorShape
 from tollhouse.contract.field_checks import ABSENT
+from tollhouse.contract.own_answers import ChatRequestWithOwnAnswers, check_own_answers
 from tollhouse.inference import engine_fields
+from tollhouse.inference.chat_content import as_specified
 from tollhouse.inference.content_parts import with_forwarded_parts
 from tollhouse.inference.endpoint import Finish, TranslatedRequest, same_name
 from tollhouse.inference.forwarded_tools import with_forwarded_tools
@@ -40,8 +42,11 @@ class ChatEndpoint:
     def translate(
         self, body: ChatRequest, *, request_id: RequestId, now: datetime
     ) -> TranslatedRequest:
-        """Return the request unchanged: chat is the form that is priced, judged and forwarded."""
+        """Return the request as it is priced, judged and forwarded."""
         check(body)
+        if isinstance(body, ChatRequestWithOwnAnswers):
+            check_own_answers(body)
+            body = as_specified(body)
         request = _with_logprobs(with_forwarded_tools(with_forwarded_parts(body)))
         names_logprobs = request.logprobs is body.logprobs
         return TranslatedRequest(
@@ -168,7 +173,7 @@ class ChatEncoder:
             if self._fingerprint is None:
                 self._fingerprint = engine_fields.system_fingerprint(chunk.system_fingerprint)
             self._tier = engine_fields.service_tier(chunk.service_tier) or self._tier
-        delta = wire.Delta(role="assistant", content="", refusal=None)
+        delta = wire.Delta(role="assistant", content="")
         return b"".join(self._record(index, delta) for index in range(self._choices))
 
     def records(self, chunks: Sequence[UpstreamChunk]) -> bytes:

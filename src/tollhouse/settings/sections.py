@@ -334,9 +334,13 @@ class CompatibilitySettings(Section, frozen=True, kw_only=True):
     """Interfaces of other providers.
 
     `messages_under_v1` also serves `POST /compat/anthropic/v1/messages` as `POST /v1/messages`.
+    `accepts_own_answers` takes what SDKs copy from an answer into the next chat request: an
+    assistant's `refusal` is forwarded as content, `annotations`, `parsed` and an empty `audio` are
+    dropped. The specification rejects them.
     """
 
     messages_under_v1: bool = False
+    accepts_own_answers: bool = False
 
 
 class Settings(Section, frozen=True, kw_only=True):

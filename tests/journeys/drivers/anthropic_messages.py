@@ -8,6 +8,7 @@ from tests.journeys.drivers.checking import (
     asking,
     entered,
     equal,
+    forms,
     got,
     holds,
     items,
@@ -116,6 +117,31 @@ async def tools(client: Client) -> None:
     equal(answer.content[0].type, "text")
 
 
+async def taken_back(client: Client) -> None:
+    """The blocks of an answer, whole and by the helper, are the next request's in every form."""
+    call = {"name": "get_weather", "extra_content": {"google": {"thought_signature": "c2ln"}}}
+    for script, fields in (
+        ({"text": TEXT}, {"thinking": {"type": "enabled", "budget_tokens": 20}}),
+        ({"refuses": True}, {}),
+        ({"calls": [call, call]}, {"tools": [TOOL]}),
+    ):
+        question = asked(client, scripted(**script), **fields)
+        async with entered(opened(client).stream(**question)) as open_stream:
+            streamed = await got(open_stream.get_final_message())
+        for message in (streamed, await got(opened(client).create(**question))):
+            results = [
+                {"type": "tool_result", "tool_use_id": block.id, "content": "Rain."}
+                for block in message.content
+                if block.type == "tool_use"
+            ]
+            last = [*results, {"type": "text", "text": scripted(text=TEXT)}]
+            for said in zip(*map(forms, message.content), strict=True):
+                answer = {"role": "assistant", "content": list(said)}
+                turns = [*question["messages"], answer, {"role": "user", "content": last}]
+                again = await got(opened(client).create(**question | {"messages": turns}))
+                equal(again.content[-1].text, TEXT)
+
+
 async def counted(client: Client) -> None:
     question = {"model": client.stage["model"], "messages": asking(TEXT)}
     found = await got(opened(client).count_tokens(**question))
@@ -181,6 +207,7 @@ CHECKS: dict[str, Check] = {
     "messages.stream_helper": stream_helper,
     "messages.thinking": thinking,
     "messages.tools": tools,
+    "messages.taken_back": taken_back,
     "messages.count_tokens": counted,
     "messages.broken_off": broken_off,
     "messages.too_long": too_long(is_stream=False),

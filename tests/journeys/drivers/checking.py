@@ -94,6 +94,11 @@ def asking(content: str) -> list[Any]:
     return [{"role": "user", "content": content}]
 
 
+def forms(said: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever the SDK has
+    """What callers make of an answer before they send it back."""
+    return said, said.model_dump(), said.to_dict()
+
+
 def prompt_tokens(content: str) -> int:
     """As the upstream counts one message."""
     return 1 + len(content.split())

@@ -12,6 +12,7 @@ from tests.journeys.drivers.checking import (
     asking,
     entered,
     equal,
+    forms,
     got,
     holds,
     items,
@@ -204,6 +205,67 @@ async def tools_answered(client: Client) -> None:
     equal(second.choices[0].message.content, TEXT)
 
 
+EXTRA = {"google": {"thought_signature": "c2lnbmF0dXJl"}}
+CONVERSATIONS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+    ({"text": PARSED}, {"response_format": Toll}),
+    ({"text": TEXT}, {"web_search_options": {}, "reasoning_effort": "low"}),
+    ({"refuses": True}, {}),
+    ({"tool_calls": 2}, {"tools": [TOOL]}),
+    ({"calls": [{"name": "get_weather", "extra_content": EXTRA}]}, {"tools": [TOOL]}),
+    ({}, {"functions": [WEATHER], "function_call": {"name": "get_weather"}}),
+)
+"""Scripts and options, so that every kind of answer is sent back."""
+
+
+async def taken_back(client: Client) -> None:
+    """The answer of every helper, in every form, is a message of the next request."""
+    opened = client.open().chat.completions
+    for script, options in CONVERSATIONS:
+        asked = question(client, **script) | options
+        for message in await answers(opened, asked):
+            for form in forms(message):
+                history = [
+                    *asked["messages"],
+                    form,
+                    *results(message),
+                    *asking(scripted(text=TEXT)),
+                ]
+                again = await got(opened.create(model=asked["model"], messages=history))
+                equal(again.choices[0].message.content, TEXT)
+
+
+async def answers(opened: Any, asked: dict[str, Any]) -> list[Any]:  # noqa: ANN401 - whatever the SDK has
+    parsed = await got(opened.parse(**asked))
+    async with entered(opened.stream(**asked)) as events:
+        await items(events)
+        streamed = await got(events.get_final_completion())
+    found = [parsed, streamed]
+    if "response_format" not in asked:
+        found.append(await got(opened.create(**asked)))
+    return [answer.choices[0].message for answer in found]
+
+
+def results(message: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - whatever the SDK has
+    if called := message.function_call:
+        return [{"role": "function", "name": called.name, "content": "Rain."}]
+    calls = message.tool_calls or ()
+    return [{"role": "tool", "tool_call_id": call.id, "content": "Rain."} for call in calls]
+
+
+async def joined_deltas(client: Client) -> None:
+    """A loop without a helper joins what the records have, and sends that back."""
+    for script in ({"text": TEXT}, {"refuses": True}):
+        asked = question(client, **script)
+        opened = client.open().chat.completions
+        message: dict[str, Any] = {}
+        for chunk in await items(await got(opened.create(**asked, stream=True))):
+            for name, piece in chunk.choices[0].delta.to_dict().items():
+                message[name] = piece if name == "role" else message.get(name, "") + piece
+        history = [*asked["messages"], message, *asking(scripted(text=TEXT))]
+        again = await got(opened.create(**asked | {"messages": history}))
+        equal(again.choices[0].message.content, TEXT)
+
+
 async def functions(client: Client) -> None:
     """What came before tools."""
     named = {"functions": [WEATHER], "function_call": {"name": "get_weather"}}
@@ -263,6 +325,8 @@ CHECKS: dict[str, Check] = {
     "chat.tools": tools,
     "chat.tools_streamed": tools_streamed,
     "chat.tools_answered": tools_answered,
+    "chat.taken_back": taken_back,
+    "chat.joined_deltas": joined_deltas,
     "chat.functions": functions,
     "chat.log_probabilities": log_probabilities,
     "chat.refusal": refusal,

@@ -98,6 +98,49 @@ const checks = {
     const final = await client().chat.completions.stream(asked).finalChatCompletion();
     areCalls(final.choices[0].message.tool_calls);
   },
+  "chat.taken_back": async () => {
+    const { completions } = client().chat;
+    const calls = [{ name: "get_weather", extra_content: { google: { thought_signature: "c2ln" } } }];
+    for (const [script, rest] of [
+      [{ text: TEXT }, { web_search_options: {}, reasoning_effort: "low" }],
+      [{ refuses: true }, {}],
+      [{ tool_calls: 2 }, { tools: [TOOL] }],
+      [{ calls }, { tools: [TOOL] }],
+      [{}, { functions: [TOOL.function], function_call: { name: "get_weather" } }],
+    ]) {
+      const asked = asking(scripted(script), rest);
+      const whole = [await completions.create(asked), await completions.parse(asked)];
+      const said = whole.map((answer) => answer.choices[0].message);
+      for (const message of [...said, await completions.stream(asked).finalMessage()]) {
+        const results = (message.tool_calls ?? []).map(({ id }) => ({
+          role: "tool",
+          tool_call_id: id,
+          content: "Rain.",
+        }));
+        const last = { role: "user", content: scripted({ text: TEXT }) };
+        const messages = [...asked.messages, message, ...results, last];
+        const answer = await completions.create(asking("", { messages }));
+        assert.equal(answer.choices[0].message.content, TEXT);
+      }
+    }
+  },
+  "responses.taken_back": async () => {
+    const { responses } = client();
+    const tools = [{ type: "function", ...TOOL.function }];
+    for (const asked of [
+      { model: stage.model, input: scripted({ text: TEXT, reasoning_tokens: 3 }) },
+      { model: stage.model, input: scripted({ tool_calls: 2 }), tools },
+    ]) {
+      const found = [await responses.create(asked), await responses.parse(asked)];
+      for (const { output } of [...found, await responses.stream(asked).finalResponse()]) {
+        const results = output
+          .filter((item) => item.type === "function_call")
+          .map(({ call_id }) => ({ type: "function_call_output", call_id, output: "Rain." }));
+        const input = [...output, ...results, { role: "user", content: scripted({ text: TEXT }) }];
+        assert.equal((await responses.create({ ...asked, input })).output_text, TEXT);
+      }
+    }
+  },
   "chat.breaks_mid_stream": async () => {
     const script = scripted({ error: { message: "out of memory" }, error_after_events: 3 });
     const asked = asking(script, { stream: true });

@@ -9,12 +9,13 @@ from tests.journeys.drivers.checking import (
     Client,
     entered,
     equal,
+    forms,
     got,
     items,
     prompt_tokens,
     scripted,
 )
-from tests.journeys.drivers.openai_chat import PARSED, TEXT, WEATHER, Toll, tokens
+from tests.journeys.drivers.openai_chat import EXTRA, PARSED, TEXT, WEATHER, Toll, tokens
 
 TOOL = {"type": "function", "strict": True, **WEATHER}
 
@@ -103,6 +104,32 @@ async def tools(client: Client) -> None:
     equal(second.output_text, TEXT)
 
 
+async def taken_back(client: Client) -> None:
+    """The items of every helper, in every form, are input of the next request."""
+    opened = client.open().responses
+    call = {"name": "get_weather", "extra_content": EXTRA}
+    for script, options in (
+        ({"text": TEXT, "reasoning_tokens": 3}, {}),
+        ({"refuses": True}, {}),
+        ({"calls": [call, call]}, {"tools": [TOOL]}),
+    ):
+        asked = question(client, **script) | options
+        async with entered(opened.stream(**asked)) as events:
+            await items(events)
+            streamed = await got(events.get_final_response())
+        whole, parsed = await got(opened.create(**asked)), await got(opened.parse(**asked))
+        for answer in (whole, parsed, streamed):
+            outputs = [
+                {"type": "function_call_output", "call_id": item.call_id, "output": "Rain."}
+                for item in answer.output
+                if item.type == "function_call"
+            ]
+            for said in zip(*map(forms, answer.output), strict=True):
+                history = [*said, *outputs, {"role": "user", "content": scripted(text=TEXT)}]
+                again = await got(opened.create(**asked | {"input": history}))
+                equal(again.output_text, TEXT)
+
+
 async def tools_streamed(client: Client) -> None:
     asked = question(client, tool_calls=3) | {"tools": [TOOL]}
     async with entered(client.open().responses.stream(**asked)) as events:
@@ -152,6 +179,7 @@ CHECKS: dict[str, Check] = {
     "responses.helper_parse": helper_parse,
     "responses.parse": parse,
     "responses.tools": tools,
+    "responses.taken_back": taken_back,
     "responses.tools_streamed": tools_streamed,
     "responses.reasoning": reasoning,
     "responses.incomplete": incomplete,

@@ -59,6 +59,11 @@ public_url = {public_url}
 # The cell that this deployment is, if there are several. New keys name it: thp_eu1_...
 # cell = "eu1"
 
+[compatibility]
+# Chat takes back what SDKs copy from an answer: `refusal`, `annotations`, `parsed`, `audio`. If
+# false, a message with one of them is refused with 400, as the specification says.
+accepts_own_answers = true
+
 [ledger]
 # In a sandbox, Admin keys can add credit to their organization by test payments.
 {is_sandbox}

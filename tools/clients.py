@@ -34,6 +34,8 @@ _PIN: Final = re.compile(r"([A-Za-z0-9._-]+)(?:\[[a-z,-]+\])?==(\S+)")
 
 def program_of(client: str) -> Path:
     """Return the program that a client's package installs under the client's name."""
+    if client in PYTHON_CLIENTS:
+        return python_of(client).with_name(client)
     return HOME / client / "node_modules" / ".bin" / client
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,26 @@ def curious(tools: Path, tmp_path: Path) -> Generator[Operator]:
     yield operator
     if TrialFolder(operator.settings_path).path.exists():
         operator.run("reset", "--yes")
+
+
+@pytest.fixture(scope="module")
+def trial(
+    tools: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[tuple[Operator, dict[str, Any]]]:
+    """A trial that is up, and what was said when it was made."""
+    operator = without_demo(tmp_path_factory.mktemp("trial"), environment(tools))
+    made = operator.json("up")
+    operator.secrets.extend(made["keys"].values())
+    yield operator, made
+    operator.run("reset", "--yes")
+
+
+def keys_of(made: dict[str, Any]) -> dict[str, str]:
+    return {
+        "TOLLHOUSE_URL": made["base_url"],
+        "TOLLHOUSE_ADMIN_KEY": made["keys"]["admin_key"],
+        "TOLLHOUSE_PROJECT_KEY": made["keys"]["project_key"],
+    }
 
 
 @pytest.fixture

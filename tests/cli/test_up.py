@@ -6,14 +6,13 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.commands import ROOT, SECONDS_MAX, Operator, environment
-from tests.cli.conftest import without_demo
+from tests.cli.commands import ROOT, SECONDS_MAX, Operator
+from tests.cli.conftest import keys_of
 from tests.identity.waiting import until
 from tests.support import databases
 from tollhouse.cli.trial.folder import Trial, TrialFolder
@@ -30,26 +29,6 @@ NOT_CAUSED_BY_THE_EXAMPLES = {
     "tollhouse_operator_pays_pico_usd_total",
 }
 HIDING_POSTGRES = "mount -t tmpfs none /usr/lib/postgresql && exec "
-
-
-@pytest.fixture(scope="module")
-def trial(
-    tools: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Generator[tuple[Operator, dict[str, Any]]]:
-    """A trial that is up, and what was said when it was made."""
-    operator = without_demo(tmp_path_factory.mktemp("trial"), environment(tools))
-    made = operator.json("up")
-    operator.secrets.extend(made["keys"].values())
-    yield operator, made
-    operator.run("reset", "--yes")
-
-
-def keys_of(made: dict[str, Any]) -> dict[str, str]:
-    return {
-        "TOLLHOUSE_URL": made["base_url"],
-        "TOLLHOUSE_ADMIN_KEY": made["keys"]["admin_key"],
-        "TOLLHOUSE_PROJECT_KEY": made["keys"]["project_key"],
-    }
 
 
 def state(operator: Operator) -> Trial:

@@ -1,6 +1,7 @@
 """One gateway in front of one scripted upstream per module; every test is a customer of its own."""
 
 import json
+import tomllib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.shared_gateway import (
     settings,
 )
 from tests.support.upstream import running_upstream
+from tollhouse.cli.trial import test_upstream
 from tollhouse.settings import Settings
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -32,14 +34,9 @@ KNOWN_MODEL = "gpt-5.5"
 
 
 def agent_model(**fields: object) -> dict[str, object]:
-    """A model as an operator offers it to agents: large, with tools and without web search."""
-    return model(
-        context_length=131_072,
-        max_output_length=16_384,
-        features=["tools", "reasoning", "verbosity", "structured_outputs"],
-        default_output_tokens=8_192,
-        **fields,
-    )
+    """The model of a trial, as `tollhouse up` configures it, at the prices of the tests."""
+    trial = tomllib.loads(test_upstream.configuration("http://127.0.0.1:1/v1"))["models"]["test"]
+    return {**trial, **{name: model()[name] for name in ("backend", "pricing")}, **fields}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -52,9 +49,9 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 def offered(settings: Settings, upstream: ScriptedUpstream) -> Settings:
     models = {
         MODEL: model(),
-        AGENT_MODEL: agent_model(drops_unsupported_tools=True),
-        KNOWN_MODEL: agent_model(drops_unsupported_tools=True),
-        STRICT_MODEL: agent_model(),
+        AGENT_MODEL: agent_model(),
+        KNOWN_MODEL: agent_model(),
+        STRICT_MODEL: agent_model(drops_unsupported_tools=False),
     }
     return offering(settings, upstream.base_url, models=models)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import claude_code
+from tests.clients import agents
 from tests.clients.conftest import AGENT_MODEL
 from tests.clients.recording import Shows
 from tests.clients.sessions import (
@@ -25,7 +25,6 @@ from tools import clients
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio(loop_scope="module")]
 
-GUIDE = "docs/guides/coding-agents.md"
 COMPACTIONS_MAX = 4
 """The refused step, and the prompts of the summary before the agent leaves out more."""
 
@@ -48,7 +47,7 @@ async def test_three_steps_with_tools_cost_what_the_engine_reports(
     ):
         deployment.upstream.queue(script)
 
-    session = await claude_code.run(deployment, folder, guide=GUIDE, model=AGENT_MODEL)
+    session = await agents.run("claude", deployment, folder, model=AGENT_MODEL)
 
     assert session.status == 0, session
     assert session.result["result"] == "It is done."
@@ -73,7 +72,7 @@ async def test_an_answer_of_a_schema(deployment: Deployment, folder: Path, shows
     deployment.upstream.queue(step(1_100, text="It is done."))
 
     options = ("--json-schema", json.dumps(WEATHER_SCHEMA))
-    session = await claude_code.run(deployment, folder, *options, guide=GUIDE, model=AGENT_MODEL)
+    session = await agents.run("claude", deployment, folder, *options, model=AGENT_MODEL)
 
     assert session.status == 0, session
     assert session.result["structured_output"] == answer
@@ -91,7 +90,7 @@ async def test_a_prompt_that_is_too_long_is_shortened(
     deployment.upstream.queue(step(900, text="<summary>The text was printed.</summary>"))
     deployment.upstream.queue(step(950, text="It is done."))
 
-    session = await claude_code.run(deployment, folder, guide=GUIDE, model=AGENT_MODEL)
+    session = await agents.run("claude", deployment, folder, model=AGENT_MODEL)
 
     assert session.status == 0, session
     assert session.result["result"] == "It is done."
@@ -115,7 +114,9 @@ async def test_too_much_output_is_asked_for_again_as_less(
     deployment.upstream.queue(UpstreamScript(status=400, body={"error": {"message": words}}))
     deployment.upstream.queue(step(1_000, text="It is done."))
 
-    session = await claude_code.run(deployment, folder, guide=GUIDE, model=AGENT_MODEL, retries=1)
+    session = await agents.run(
+        "claude", deployment, folder, model=AGENT_MODEL, CLAUDE_CODE_MAX_RETRIES="1"
+    )
 
     assert session.result["result"] == "It is done.", session
     asked = [sent["max_tokens"] for sent in sent_to_engine(deployment, before)]
@@ -127,7 +128,7 @@ async def test_a_cap_stops_the_session_with_a_message(deployment: Deployment, fo
     call = ("Bash", {"command": "echo one > step.txt", "description": "d"})
     deployment.upstream.queue(step(50_000, call))
 
-    session = await claude_code.run(deployment, folder, guide=GUIDE, model=AGENT_MODEL)
+    session = await agents.run("claude", deployment, folder, model=AGENT_MODEL)
 
     assert session.result["is_error"] is True
     assert (folder / "step.txt").read_text() == "one\n"

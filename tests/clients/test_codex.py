@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import codex
+from tests.clients import agents
 from tests.clients.conftest import AGENT_MODEL, KNOWN_MODEL, STRICT_MODEL
 from tests.clients.recording import Shows
 from tests.clients.sessions import (
@@ -45,10 +45,10 @@ async def test_three_steps_with_tools_cost_what_the_engine_reports(
     ):
         deployment.upstream.queue(script)
 
-    session = await codex.run(deployment, folder, model=AGENT_MODEL)
+    session = await agents.run("codex", deployment, folder, model=AGENT_MODEL)
 
     assert session.status == 0, session
-    assert session.texts() == ["It is done."]
+    assert session.texts == ["It is done."]
     assert (folder / "step.txt").read_text() == "one\nthree\n"
     credit = await deployment.settled(4)
     assert credit.settled_pico_usd == cost(1_000, 1_100, 1_200, 1_300)
@@ -80,10 +80,10 @@ async def test_an_answer_of_a_schema(deployment: Deployment, folder: Path, shows
     deployment.upstream.queue(step(1_000, text=json.dumps(answer)))
 
     options = ("--output-schema", str(schema))
-    session = await codex.run(deployment, folder, *options, model=AGENT_MODEL)
+    session = await agents.run("codex", deployment, folder, *options, model=AGENT_MODEL)
 
     assert session.status == 0, session
-    assert [json.loads(text) for text in session.texts()] == [answer]
+    assert [json.loads(text) for text in session.texts] == [answer]
     (sent,) = sent_to_engine(deployment, before)
     assert sent["response_format"]["json_schema"]["schema"] == WEATHER_SCHEMA
 
@@ -99,16 +99,16 @@ async def test_a_prompt_that_is_too_long_is_shortened_in_the_next_turn(
     deployment.upstream.queue(step(900, text="The text was printed."))
     deployment.upstream.queue(step(950, text="It is done."))
 
-    first = await codex.run(deployment, folder, model=AGENT_MODEL)
+    first = await agents.run("codex", deployment, folder, model=AGENT_MODEL)
     ended = sent_to_engine(deployment, before)
-    second = await codex.run(deployment, folder, "resume", "--last", model=AGENT_MODEL)
+    second = await agents.run("codex", deployment, folder, "resume", "--last", model=AGENT_MODEL)
 
     assert first.status != 0
-    (failure,) = first.messages("error")
+    (failure,) = first.failures
     assert failure.startswith("Codex ran out of room in the model's context window.")
     assert len(ended) == 2
     assert second.status == 0, second
-    assert second.texts() == ["It is done."]
+    assert second.texts == ["It is done."]
     *refused, compaction, last = sent_to_engine(deployment, before)[1:]
     assert all(LONG in json.dumps(sent) for sent in refused)
     lengths = [len(sent["messages"]) for sent in (*refused[1:], compaction)]
@@ -127,7 +127,7 @@ async def test_a_custom_tool_is_called_with_its_text(deployment: Deployment, fol
     deployment.upstream.queue(step(900, ("apply_patch", {"input": PATCH})))
     deployment.upstream.queue(step(950, text="Patched."))
 
-    session = await codex.run(deployment, folder, model=KNOWN_MODEL)
+    session = await agents.run("codex", deployment, folder, model=KNOWN_MODEL)
 
     assert session.status == 0, session
     assert (folder / "patched.txt").read_text() == "by a custom tool\n"
@@ -147,11 +147,11 @@ async def test_a_cap_stops_the_session_with_a_message(deployment: Deployment, fo
     await cap(deployment, 100 * 10**9)
     deployment.upstream.queue(step(50_000, ("exec_command", {"cmd": "echo one > step.txt"})))
 
-    session = await codex.run(deployment, folder, model=AGENT_MODEL)
+    session = await agents.run("codex", deployment, folder, model=AGENT_MODEL)
 
     assert session.status != 0
     assert (folder / "step.txt").read_text() == "one\n"
-    (failure,) = session.messages("error")
+    (failure,) = session.failures
     assert "402" in failure
     assert "spending limit" in failure
     assert (await deployment.settled(1)).settled_pico_usd == cost(50_000)
@@ -161,11 +161,12 @@ async def test_a_cap_stops_the_session_with_a_message(deployment: Deployment, fo
 async def test_a_model_that_drops_nothing_refuses_a_web_search(
     deployment: Deployment, folder: Path
 ) -> None:
-    session = await codex.run(deployment, folder, model=STRICT_MODEL)
+    session = await agents.run("codex", deployment, folder, model=STRICT_MODEL)
 
     assert session.status != 0
-    (failure,) = session.messages("error")
+    (failure,) = session.failures
     assert "web search" in failure
+    assert "drops_unsupported_tools = true" in failure
     assert STRICT_MODEL in failure
     assert await deployment.admitted() == 0
 

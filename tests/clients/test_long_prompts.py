@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.clients import claude_code, codex
+from tests.clients import agents
 from tests.clients.framework import DRIVERS, environment
 from tests.clients.programs import run_to_end
 from tests.support.deployment import MODEL, Deployment, model, offering
@@ -20,7 +20,6 @@ from tools import clients, sdks
 
 pytestmark = [pytest.mark.clients, pytest.mark.asyncio(loop_scope="module")]
 
-GUIDE = "docs/guides/coding-agents.md"
 HISTORY_ITEMS_MAX = 6
 """What a session of one turn has: Codex leaves out one after the other."""
 CODE = "context_length_exceeded"
@@ -99,14 +98,14 @@ async def test_codex_says_so_and_tries_to_shorten_before_its_next_turn(
     deployment: Deployment, folder: Path
 ) -> None:
     """Its instructions alone are too long for this model, so that it says the same again."""
-    first = await codex.run(deployment, folder, model=MODEL)
+    first = await agents.run("codex", deployment, folder, model=MODEL)
     asked_first = await deployment.admitted()
-    second = await codex.run(deployment, folder, "resume", "--last", model=MODEL)
+    second = await agents.run("codex", deployment, folder, "resume", "--last", model=MODEL)
 
     assert asked_first == 1
     for session in (first, second):
         assert session.status != 0
-        (failure,) = session.messages("error")
+        (failure,) = session.failures
         assert failure.startswith("Codex ran out of room in the model's context window.")
     assert "removing oldest history item" in second.warnings
     assert asked_first < await deployment.admitted() <= asked_first + HISTORY_ITEMS_MAX
@@ -117,8 +116,11 @@ async def test_claude_code_says_so_with_the_length_of_the_context(
     deployment: Deployment, folder: Path
 ) -> None:
     """Its instructions alone are too long for this model, so that it has nothing to shorten."""
-    session = await claude_code.run(
-        deployment, folder, guide=GUIDE, model=MODEL, output_tokens=1_024, retries=2
+    session = await agents.run(
+        *("claude", deployment, folder),
+        model=MODEL,
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS="1024",
+        CLAUDE_CODE_MAX_RETRIES="2",
     )
 
     assert session.result["is_error"] is True

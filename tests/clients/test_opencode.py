@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import opencode
+from tests.clients import agents
 from tests.clients.conftest import STRICT_MODEL
 from tests.clients.recording import Shows
 from tests.clients.sessions import LONG, PRINT_LONG, TOO_LONG, cost, sent_to_engine, step
@@ -34,10 +34,10 @@ async def test_a_task_with_tools_costs_what_the_engine_reports(
     ):
         deployment.upstream.queue(script)
 
-    session = await opencode.run(deployment, folder, model=STRICT_MODEL)
+    session = await agents.run("opencode", deployment, folder, model=STRICT_MODEL)
 
     assert session.status == 0, session
-    assert session.texts() == ["It is done."], session
+    assert session.texts == ["It is done."], session
     assert (folder / "step.txt").read_text() == "one\n"
     credit = await deployment.settled(3)
     assert credit.settled_pico_usd == cost(1_000, 1_100, 1_200)
@@ -59,9 +59,9 @@ async def test_a_prompt_that_is_too_long_is_shortened(
     deployment.upstream.queue(step(900, text="The text was printed."))
     deployment.upstream.queue(step(950, text="It is done."))
 
-    session = await opencode.run(deployment, folder, model=STRICT_MODEL)
+    session = await agents.run("opencode", deployment, folder, model=STRICT_MODEL)
 
-    assert session.texts()[-1] == "It is done.", session
+    assert session.texts[-1] == "It is done.", session
     _, refused, compaction, last = sent_to_engine(deployment, before)
     assert "tools" in refused
     assert "tools" not in compaction
@@ -80,10 +80,12 @@ async def test_a_session_goes_on_with_its_history(
     deployment.upstream.queue(step(1_000, text="First."))
     deployment.upstream.queue(step(1_100, text="Second."))
 
-    first = await opencode.run(deployment, folder, model=STRICT_MODEL, prompt="One?")
-    second = await opencode.run(deployment, folder, "--continue", model=STRICT_MODEL, prompt="Two?")
+    first = await agents.run("opencode", deployment, folder, model=STRICT_MODEL, task="One?")
+    second = await agents.run(
+        "opencode", deployment, folder, "--continue", model=STRICT_MODEL, task="Two?"
+    )
 
-    assert (first.texts(), second.texts()) == (["First."], ["Second."]), (first, second)
+    assert (first.texts, second.texts) == (["First."], ["Second."]), (first, second)
     *_, last = sent_to_engine(deployment, before)
     said = [message for message in last["messages"] if message["role"] == "assistant"]
     assert "First." in json.dumps(said)

@@ -25,6 +25,12 @@ class ErrorShape(StrEnum):
     MESSAGES = "messages"
 
 
+DROPPING: Final = (
+    "The operator can set 'drops_unsupported_tools = true' for the model, which leaves such a tool "
+    "out of requests that can do without it."
+)
+
+
 class UnsupportedOption(GatewayError):
     """The interface knows the option, and the model does not support it. Retrying does not help."""
 
@@ -95,13 +101,14 @@ class ModelLacksFeature(UnsupportedOption):
     template = (
         "Unsupported parameter: '{self.param}'. The model '{self.model}' {self.lack}. Leave it "
         "out, or choose a model that has '{self.feature}' in '{self.listed_in}': `GET /v1/models` "
-        "shows it."
+        "shows it.{self.advice}"
     )
     # `lack` says what the model does not do; `listed_in` is the field of the model object that
     # would list `feature`.
     lack: str
     feature: str
     listed_in: str
+    advice: str = ""
 
 
 class RemoteMediaRefused(UnsupportedOption):

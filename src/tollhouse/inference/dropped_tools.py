@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from tollhouse.catalog.types import Model
 from tollhouse.contract.chat import ChatRequest
+from tollhouse.contract.errors import DROPPING
 from tollhouse.contract.field_checks import ABSENT
 from tollhouse.contract.response_tools import FREE_CHOICES, WEB_SEARCH_TYPES, is_web_search
 from tollhouse.inference.endpoint import TranslatedRequest
@@ -25,6 +26,7 @@ def without_unsupported_tools(
     request, refused = translated.request, translated.refused_tools
     if not model.drops_unsupported_tools:
         for tool in refused:
+            tool.refusal.instead += f" {DROPPING}"
             raise tool.refusal.with_model(request.model)
         return request, ()
     dropped = [tool.kind for tool in refused]

@@ -12,6 +12,7 @@ from tollhouse.catalog.types import Backend, Modality, Model
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.contract.chat import ChatRequest, JsonObjectFormat, JsonSchemaFormat
 from tollhouse.contract.errors import (
+    DROPPING,
     MediaTypeRefused,
     ModelLacksFeature,
     RemoteMediaRefused,
@@ -20,7 +21,7 @@ from tollhouse.contract.errors import (
 )
 from tollhouse.contract.field_checks import ABSENT, unsupported_type
 from tollhouse.contract.reasoning import Reasoning
-from tollhouse.contract.response_tools import WEB_SEARCH_TYPES
+from tollhouse.contract.response_tools import FREE_CHOICES, WEB_SEARCH_TYPES
 from tollhouse.inference.content_parts import misplaced_media, unsafe_member
 from tollhouse.inference.endpoint import NameOf, same_name
 
@@ -285,8 +286,14 @@ def _lacking(param: str, request: ChatRequest, model: Model, name_of: NameOf) ->
     else:
         feature = _feature(param, request)
         lack, listed_in = f"does not have the feature '{feature}'", "supported_features"
+    may_be_dropped = feature == "web_search" and request.tool_choice in FREE_CHOICES
     return ModelLacksFeature(
-        param=name_of(param), model=request.model, lack=lack, feature=feature, listed_in=listed_in
+        param=name_of(param),
+        model=request.model,
+        lack=lack,
+        feature=feature,
+        listed_in=listed_in,
+        advice=f" {DROPPING}" if may_be_dropped else "",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from msgspec import UNSET
 
 from tollhouse.contract.bounds import FreeObject
+from tollhouse.testing import agent_task
 from tollhouse.testing.asked import ChatAsked, prompt_tokens
 from tollhouse.testing.schemas import example
 from tollhouse.testing.scripts import UpstreamScript
@@ -145,6 +146,8 @@ def _content_tokens(asked: ChatAsked, script: UpstreamScript, tokens_default: in
         return TOKEN.findall(script.text)
     if script.tokens is not None:
         return _words(script.tokens, script.word_characters)
+    if (played := agent_task.closing_text(asked)) is not None:
+        return TOKEN.findall(played)
     wanted = asked.response_format or {}
     match wanted.get("type"):
         case "json_schema":
@@ -157,12 +160,14 @@ def _content_tokens(asked: ChatAsked, script: UpstreamScript, tokens_default: in
 
 
 def _calls(asked: ChatAsked, script: UpstreamScript) -> Iterator[Run]:
-    """Yield the calls that the script or a forced tool choice asks for."""
-    for call in script.calls:
+    """Yield the calls that the script, a forced tool choice or an agent's task asks for."""
+    played = None if script.has_content else agent_task.next_call(asked)
+    scripted = script.calls or ((played,) if played else ())
+    for call in scripted:
         tokens = TOKEN.findall(call.arguments)
         extra = {"extra_content": call.extra_content} if call.extra_content else {}
         yield Run(kind="tool_call", name=call.name, tokens=tokens, extra=extra)
-    if script.calls:
+    if scripted:
         return
     tools: list[FreeObject] = [tool.get("function") or {} for tool in asked.tools or []]
     is_forced = asked.tool_choice == "required" or isinstance(asked.tool_choice, dict)

@@ -92,6 +92,12 @@ class UpstreamScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     padding_bytes: Annotated[int, Meta(ge=0, le=RECORD_BYTES_MAX)] = 0
 
     @property
+    def has_content(self) -> bool:
+        """Whether it says what to answer, so that the request does not."""
+        is_text = self.text is not None or self.tokens is not None or self.refuses
+        return is_text or bool(self.calls or self.tool_calls)
+
+    @property
     def is_immediate(self) -> bool:
         """Whether a whole answer is sent at once and in one piece."""
         waits = self.before_head_ms or self.before_first_event_ms

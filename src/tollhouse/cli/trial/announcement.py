@@ -2,7 +2,10 @@
 
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
+
+from tollhouse.cli.trial.agents import AgentCommands
 
 ENGINES: Final = {
     "demo": "a small real model on llama.cpp, whose answers are fluent and rarely right",
@@ -18,8 +21,7 @@ To try again, run `tollhouse reset` and `tollhouse up`.
 
 JUDGING: Final = """\
 The demonstration judge decides the example policies by patterns: card numbers, passwords and e-mail
-addresses. It knows no other policy; docs/guides/judging.md says how to name a model as judge.
-The model `test` is scripted and can use tools, for the first try of an agent framework."""
+addresses. It knows no other policy; docs/guides/judging.md says how to name a model as judge."""
 
 RUNNING: Final = """\
 Tollhouse is up.
@@ -103,6 +105,23 @@ The same in Node:
 
 {node}"""
 
+AGENTS: Final = """
+Coding agents, each with a small task in an empty folder. The model `test` is scripted: it reads
+the file, edits it and runs the command, whatever tools the agent has.
+
+Claude Code (npm install --global @anthropic-ai/claude-code):
+
+{claude}
+Codex (npm install --global @openai/codex):
+
+{codex}
+OpenCode (npm install --global opencode-ai):
+
+{opencode}
+aider (pip install aider-chat):
+
+{aider}"""
+
 AFTERWARDS: Final = """
 See what became of the requests and what they cost, here or in the console (sign in with the
 Admin key):
@@ -147,6 +166,7 @@ class Running(Struct, frozen=True, kw_only=True):
     database: str
     keys: ShownKeys | None
     commands: Commands
+    agents: AgentCommands
 
 
 def commands(model: str) -> Commands:
@@ -183,5 +203,6 @@ def text(running: Running) -> str:
     return (
         shown
         + FIRST_STEPS.format(curl=steps.curl, python=steps.python, node=steps.node)
+        + AGENTS.format(**msgspec.structs.asdict(running.agents))
         + AFTERWARDS.format(judging=JUDGING)
     )

@@ -20,6 +20,7 @@ from tollhouse.cli.trial import (
     postgres,
     processes,
 )
+from tollhouse.cli.trial.agents import agent_commands
 from tollhouse.cli.trial.announcement import Running, ShownKeys
 from tollhouse.cli.trial.folder import Server, Trial, TrialFolder
 from tollhouse.settings import LedgerSettings, ServerSettings
@@ -163,6 +164,7 @@ def _running(folder: TrialFolder, trial: Trial, keys: ShownKeys | None) -> Runni
         database=trial.database_place,
         keys=keys,
         commands=announcement.commands(model),
+        agents=agent_commands(engines.SCRIPTED_MODEL),
     )
 
 

@@ -106,8 +106,10 @@ def test_what_is_the_gateways_or_says_nothing_stays_here(members: dict[str, obje
 def test_usage_is_always_asked_for_in_a_stream() -> None:
     plain = sent(stream=True, stream_options={"include_usage": False})
     continuous = sent(msgspec.structs.replace(FORWARD, takes_continuous_usage=True), stream=True)
+    timed = sent(msgspec.structs.replace(FORWARD, takes_timings=True), stream=True)
 
     assert plain == {**BARE, "stream": True, "stream_options": {"include_usage": True}}
+    assert timed == plain | {"timings_per_token": True}
     assert continuous["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
 
 

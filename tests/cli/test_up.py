@@ -65,8 +65,14 @@ def test_it_has_something_to_look_at(trial: tuple[Operator, dict[str, Any]]) -> 
 
     assert len(projects) == 2
     assert [policy["state"] for policy in policies] == [
-        *("enforcing", "monitoring", "monitoring", "enforcing")
+        *("enforcing", "monitoring", "monitoring", "enforcing", "enforcing")
     ]
+    withholding = {
+        (policy["name"], policy["draft"]["scope"])
+        for policy in policies
+        if policy["state"] == "enforcing" and policy["draft"]["direction"] != "request"
+    }
+    assert withholding == {("E-mail addresses in answers", "unattached")}
     assert [cap["is_alerting"] for cap in caps] == [False, True]
     assert operator.json("credits", "show")["available"]["value"].startswith("2")
 
@@ -89,7 +95,7 @@ def test_every_kind_of_outcome_is_among_its_requests(
 
     async def are_recorded() -> bool:
         found[:] = operator.json("requests", "--limit", "100")["data"]
-        return len(found) >= 11
+        return len(found) >= 12
 
     asyncio.run(until(are_recorded))
     failed = {

@@ -59,7 +59,7 @@ async def gateway(settings: Settings, engine: Engine) -> AsyncIterator[Gateway]:
         settings,
         engine.base_url,
         models={MODEL: offered},
-        takes=[],
+        takes=["continuous_usage_stats", "timings_per_token"],
         counts_tokens_by="messages",
         counts_exactly=True,
     )

@@ -21,6 +21,7 @@ from tests.support.deployment import (
     Deployment,
 )
 from tests.support.engine import Engine
+from tests.support.vllm import NAME
 from tollhouse.base.money import PicoUsd, from_decimal_string
 
 ANSWER_TOKENS = 16
@@ -89,6 +90,13 @@ def counted_by(engine: Engine) -> Tokens:
         cached_input=metrics["llamacpp:prompt_tokens_cached_total"],
         output=metrics["llamacpp:tokens_predicted_total"],
     )
+
+
+def endless(engine: Engine) -> dict[str, int]:
+    """A bias against the token that ends an answer."""
+    end = "<|im_end|>"
+    (token,) = engine.post("/tokenize", {"model": NAME, "prompt": end, "content": end})["tokens"]
+    return {str(token): -100}
 
 
 def text_of_whole(answer: Any) -> str:  # noqa: ANN401 - what the SDK returns

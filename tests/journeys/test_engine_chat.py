@@ -1,5 +1,6 @@
 """Chat with real engines by the official SDK: what was said, and that everybody counts the same."""
 
+import json
 import re
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import pytest
 from openai import APIStatusError
 from pydantic import BaseModel
 
+from tests.identity.waiting import until
 from tests.journeys import vllm_fields
 from tests.journeys.engine_customer import (
     ANSWER_TOKENS,
@@ -18,6 +20,8 @@ from tests.journeys.engine_customer import (
     WITH_USAGE,
     EngineCustomer,
     Tokens,
+    endless,
+    request_id_of,
     text_of,
     text_of_whole,
     tokens_of,
@@ -208,6 +212,29 @@ async def test_what_the_model_does_not_declare_never_reaches_the_engine(
     assert refused.value.param == param
     assert await customer.used(0) == NO_TOKENS
     assert (await customer.deployment.credit()).settled_pico_usd == 0
+
+
+async def test_who_leaves_pays_for_what_was_made_and_no_more(customer: EngineCustomer) -> None:
+    counted = customer.engine.post("/v1/messages/count_tokens", {"model": NAME, "messages": HELLO})
+    asked = {"model": MODEL, "messages": HELLO, "stream": True, "max_tokens": 200}
+    body = asked | {"logit_bias": endless(customer.engine)}
+    async with (
+        customer.deployment.customer() as caller,
+        caller.stream("POST", "/v1/chat/completions", json=body) as answer,
+    ):
+        first = json.loads((await anext(answer.aiter_lines())).removeprefix("data: "))
+
+    async def is_idle() -> bool:
+        metrics = customer.engine.metrics()
+        running = ("vllm:num_requests_running", "llamacpp:requests_processing")
+        return sum(metrics.get(name, 0) for name in running) == 0
+
+    entry = await customer.entry(request_id_of(first["id"]))
+    await until(is_idle)
+    made = await customer.used(entry["output_tokens"])
+    assert entry["kind"] == "post"
+    assert entry["input_tokens"] + entry["cached_input_tokens"] == counted["input_tokens"]
+    assert 1 <= entry["output_tokens"] <= made.output < 200
 
 
 # The end of credit

@@ -1,6 +1,5 @@
 """Every field of a chat request on vLLM: what it does can be seen, or it is refused."""
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 import pytest_asyncio
 from openai import APIStatusError
 
-from tests.identity.waiting import until
 from tests.journeys.engine_customer import (
     ANSWER_TOKENS,
     GREEDY,
@@ -17,7 +15,7 @@ from tests.journeys.engine_customer import (
     NO_TOKENS,
     EngineCustomer,
     Tokens,
-    request_id_of,
+    endless,
     text_of_whole,
     tokens_of,
 )
@@ -72,12 +70,6 @@ async def gateway(settings: Settings, engine: Engine) -> AsyncIterator[Gateway]:
     )
     async with running_gateway(shelf) as running:
         yield running
-
-
-def endless(engine: Engine) -> dict[str, int]:
-    """A bias against the token that ends an answer."""
-    (end,) = engine.post("/tokenize", {"model": NAME, "prompt": "<|im_end|>"})["tokens"]
-    return {str(end): -100}
 
 
 # What can be seen
@@ -149,27 +141,6 @@ async def test_a_salt_of_the_caller_s_parts_what_is_remembered(customer: EngineC
     await customer.check(*answers)
 
 
-async def test_who_leaves_pays_for_what_was_made_and_no_more(customer: EngineCustomer) -> None:
-    asked = {"model": MODEL, "messages": HELLO, "stream": True, "max_tokens": 200}
-    body = asked | {"logit_bias": endless(customer.engine)}
-    async with (
-        customer.deployment.customer() as caller,
-        caller.stream("POST", "/v1/chat/completions", json=body) as answer,
-    ):
-        lines = answer.aiter_lines()
-        told = [json.loads(line[6:]) async for line in _first(lines, 6) if line.startswith("data:")]
-
-    async def is_idle() -> bool:
-        return customer.engine.metrics()["vllm:num_requests_running"] == 0
-
-    await until(is_idle)
-    entry = await customer.entry(request_id_of(told[0]["id"]))
-    made = await customer.used(entry["output_tokens"])
-    assert entry["kind"] == "post"
-    assert entry["input_tokens"] == 33
-    assert 1 <= entry["output_tokens"] <= made.output < 200
-
-
 async def test_the_last_credit_pays_for_tools_that_it_covers_exactly(
     customer: EngineCustomer,
 ) -> None:
@@ -182,14 +153,6 @@ async def test_the_last_credit_pays_for_tools_that_it_covers_exactly(
 
     assert tokens_of(answer.usage).input == prompt
     await customer.check(answer)
-
-
-async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:
-    async for line in lines:
-        yield line
-        count -= 1
-        if not count:
-            return
 
 
 # What stays in the gateway

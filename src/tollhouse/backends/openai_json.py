@@ -57,6 +57,7 @@ class Forwarding(Struct, frozen=True, kw_only=True):
     takes_budget: bool = False
     takes_completion_bound: bool = False
     takes_continuous_usage: bool = False
+    takes_timings: bool = False
     cache_salt: str | None = None
     prompt_cache_key: str | None = None
     writes_cache: bool = False
@@ -87,6 +88,7 @@ class _UpstreamBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_completion_tokens: int | None = None
     stream: bool = False
     stream_options: _StreamOptions | None = None
+    timings_per_token: bool | None = None
     temperature: float | UnsetType | None = None
     top_p: float | UnsetType | None = None
     frequency_penalty: float | UnsetType | None = None
@@ -141,6 +143,7 @@ def encode(request: ChatRequest, forward: Forwarding) -> bytes:
             max_completion_tokens=forward.output_tokens if has_other_name else None,
             stream=request.stream,
             stream_options=usage if request.stream else None,
+            timings_per_token=True if request.stream and forward.takes_timings else None,
             temperature=request.temperature,
             top_p=request.top_p,
             frequency_penalty=request.frequency_penalty,
@@ -290,11 +293,12 @@ def decode_to(kind: type[T], body: bytes) -> T:
 
 
 def _without_usage(kind: type[T], data: bytes) -> T:
-    """Decode without `usage`: the caller gets the answer even if the counts are invalid."""
+    """Decode without the counts: the caller gets the answer even if they are invalid."""
     try:
         tree = msgspec.json.decode(data)
         if isinstance(tree, dict):
-            cast("dict[str, Any]", tree).pop("usage", None)
+            for counts in ("usage", "timings"):
+                cast("dict[str, Any]", tree).pop(counts, None)
         return msgspec.convert(tree, kind)
     except INVALID:
         raise Undecodable from None

@@ -116,6 +116,22 @@ class UpstreamUsage(Struct, frozen=True):
     completion_tokens_details: ReasoningDetails | None = None
 
 
+class UpstreamTimings(Struct, frozen=True):
+    """What llama.cpp has read, found in its cache and generated up to a record of a stream."""
+
+    prompt_n: TokenCount
+    predicted_n: TokenCount
+    cache_n: TokenCount = 0
+
+    def usage(self) -> UpstreamUsage:
+        """Return the counts as a report of usage."""
+        return UpstreamUsage(
+            prompt_tokens=self.prompt_n + self.cache_n,
+            completion_tokens=self.predicted_n,
+            prompt_tokens_details=CachedDetails(cached_tokens=self.cache_n),
+        )
+
+
 class FunctionDelta(Struct, frozen=True):
     """A piece of a function call."""
 
@@ -167,6 +183,7 @@ class UpstreamChunk(Struct, frozen=True):
 
     choices: list[UpstreamChunkChoice] = []
     usage: UpstreamUsage | None = None
+    timings: UpstreamTimings | None = None
     system_fingerprint: str | None = None
     service_tier: str | None = None
 

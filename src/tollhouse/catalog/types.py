@@ -75,7 +75,13 @@ Quantization = Literal[
 TokenizerFamilyName = Literal["bytes", "nfc", "nfkc"]
 Counter = Literal["messages", "tokenize", "none"]
 ApiVersion = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9.-]{0,63}\Z")]
-Extra = Literal["cache_salt", "continuous_usage_stats", "max_completion_tokens", "prompt_cache_key"]
+Extra = Literal[
+    "cache_salt",
+    "continuous_usage_stats",
+    "max_completion_tokens",
+    "prompt_cache_key",
+    "timings_per_token",
+]
 
 
 class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,7 +92,8 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `dialect` is the API that it speaks; `api_version` belongs to that of Azure.
     `bills_without_answer`: it may charge for a call that got no answer. `stops_when_cancelled`: it
     stops billing when the connection closes. `takes` lists request fields beyond OpenAI's that it
-    accepts, and does as they say: with `continuous_usage_stats` its last report is charged.
+    accepts, and does as they say: with `continuous_usage_stats` or llama.cpp's `timings_per_token`
+    its last report is charged.
     `counts_exactly`: it bills a prompt exactly as it counts it. `ca_certificates`, in PEM form, are
     the authorities that its certificates may come from, instead of the system's.
     """
@@ -111,6 +118,11 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     first_event_seconds: Seconds | None = None
     idle_seconds: Seconds = 60.0
     total_seconds: Seconds = 580.0
+
+    @property
+    def reports_continuously(self) -> bool:
+        """Whether every record with text reports the usage so far."""
+        return not self.takes.isdisjoint(("continuous_usage_stats", "timings_per_token"))
 
     def __repr__(self) -> str:
         return f"Backend(replicas={self.replicas!r})"

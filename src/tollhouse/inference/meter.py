@@ -122,8 +122,11 @@ class Meter:
         for chunk in chunks:
             for choice in chunk.choices:
                 self._count(choice)
-            if chunk.usage is not None:
-                self._report(chunk.usage, chunk.choices[0].index if chunk.choices else None)
+            usage = chunk.usage
+            if usage is None and chunk.timings is not None and self._has_continuous_usage:
+                usage = chunk.timings.usage()
+            if usage is not None:
+                self._report(usage, chunk.choices[0].index if chunk.choices else None)
 
     def see_completion(self, completion: UpstreamCompletion) -> None:
         """Count a complete answer and keep its reported usage."""

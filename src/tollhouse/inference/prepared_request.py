@@ -117,9 +117,7 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         return Meter(
             prompt_characters=self.prompt_characters,
             bound=self.candidate.bound,
-            has_continuous_usage=(
-                "continuous_usage_stats" in self.candidate.resolved.backend.takes
-            ),
+            has_continuous_usage=self.candidate.resolved.backend.reports_continuously,
         )
 
     def upstream(self, may_move: Callable[[], bool]) -> UpstreamRequest:

@@ -93,6 +93,7 @@ def _forwarding(candidate: Candidate, tenant: _Tenant) -> Forwarding:
         takes_budget="reasoning_budget" in resolved.model.features,
         takes_completion_bound="max_completion_tokens" in takes,
         takes_continuous_usage="continuous_usage_stats" in takes,
+        takes_timings="timings_per_token" in takes,
         cache_salt=cache_salt,
         prompt_cache_key=(
             _hashed_hint(tenant.key, cache_key)

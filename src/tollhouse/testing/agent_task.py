@@ -37,9 +37,12 @@ _TASK: Final = re.compile(
         command="(?P<command>[^`\n]+)",
     )
 )
-_PATHS: Final = ("file_path", "filePath", "path")
-_OLD, _NEW = ("old_string", "oldString"), ("new_string", "newString")
-_COMMANDS: Final = ("command", "cmd")
+_Names = tuple[str, ...]
+"""The names that agents give to one parameter."""
+_PATHS: Final[_Names] = ("file_path", "filePath", "path")
+_OLD: Final[_Names] = ("old_string", "oldString")
+_NEW: Final[_Names] = ("new_string", "newString")
+_COMMANDS: Final[_Names] = ("command", "cmd")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,9 +114,7 @@ def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterato
             yield call
 
 
-def _call(
-    tools: list[FreeObject], wanted: dict[tuple[str, ...], str], *, name: str = ""
-) -> ToolCall | None:
+def _call(tools: list[FreeObject], wanted: dict[_Names, str], *, name: str = "") -> ToolCall | None:
     """Return a call of the first tool that has a text parameter for each wanted value."""
     for tool in tools:
         parameters: FreeObject = tool.get("parameters") or {}

@@ -20,6 +20,7 @@ MODEL: Final = "smollm2-135m"
 CONFIGURATION: Final = """\
 [backends.demo]
 replicas = ["{base_url}"]
+takes = ["timings_per_token"]
 counts_tokens_by = "messages"
 counts_exactly = true
 

@@ -35,8 +35,13 @@ class ExampleRequest:
         return json.dumps(asked | self.fields).encode()
 
 
-def requests(unknown_policy: PolicyId) -> tuple[ExampleRequest, ...]:
-    """Return all example requests. The demonstration judge cannot decide `unknown_policy`."""
+def requests(
+    *, unknown_policy: PolicyId, withholding_policy: PolicyId
+) -> tuple[ExampleRequest, ...]:
+    """Return all example requests.
+
+    The demonstration judge cannot decide `unknown_policy`; `withholding_policy` judges answers.
+    """
     return (
         ExampleRequest(content="Write a headline for our autumn sale.", project=1),
         ExampleRequest(content="Which sizes does this jacket have?", fields={"stream": True}),
@@ -50,6 +55,10 @@ def requests(unknown_policy: PolicyId) -> tuple[ExampleRequest, ...]:
         ExampleRequest(
             content="May I take both pills?",
             fields={"policy_ids": [policy_id_text(unknown_policy)]},
+        ),
+        ExampleRequest(
+            content=json.dumps({"script": {"text": "Ask anna@example.com."}}),
+            fields={"policy_ids": [policy_id_text(withholding_policy)], "stream": True},
         ),
         ExampleRequest(
             content=json.dumps({"script": {"cut": {"how": "reset", "after": 0}}}),

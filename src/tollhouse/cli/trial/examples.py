@@ -38,6 +38,7 @@ CAP: Final = PicoUsd(100 * PICO_USD_PER_USD)
 CENT: Final = PICO_USD_PER_USD // 100
 NEAR_CAP_PERCENT: Final = 92
 DESCRIPTION: Final = "An example."
+WITHHOLDING: Final = "E-mail addresses in answers"
 UNKNOWN_RULE: Final = "Does the text ask for medical advice?"
 
 
@@ -57,7 +58,7 @@ EXAMPLES: Final = (
     Example(
         name="Card numbers",
         rule=demonstration_judge.CARD_NUMBERS,
-        direction=Direction.BOTH,
+        direction=Direction.REQUEST,
         mode=Mode.ENFORCING,
     ),
     Example(
@@ -71,6 +72,18 @@ EXAMPLES: Final = (
         rule=demonstration_judge.EMAIL_ADDRESSES,
         direction=Direction.BOTH,
         mode=Mode.MONITORING,
+    ),
+    Example(
+        name=WITHHOLDING,
+        rule=demonstration_judge.EMAIL_ADDRESSES,
+        direction=Direction.RESPONSE,
+        mode=Mode.ENFORCING,
+        scope=PolicyScope.UNATTACHED,
+        description=(
+            "An example that withholds answers: each waits for its verdict, so that a stream "
+            "arrives in one piece or not at all. It applies only to requests that name it in "
+            "policy_ids."
+        ),
     ),
     Example(
         name="Medical advice",
@@ -96,10 +109,11 @@ class ExampleKeys:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Senders:
-    """What the example requests need: a key per project, and the policy without an answer."""
+    """What the example requests need: a key per project, and the policies that they name."""
 
     project_keys: tuple[str, ...]
     unknown_policy: PolicyId
+    withholding_policy: PolicyId
 
 
 async def create(operator: Session, bars: Progress) -> None:
@@ -125,8 +139,9 @@ async def issue_sender_keys(operator: Session) -> Senders:
     async with operator.database.transaction() as tx:
         found = await policies.page(tx, owner.id, after=None, limit=len(EXAMPLES))
     (unknown,) = (policy.id for policy in found if policy.draft.rule == UNKNOWN_RULE)
+    (withholding,) = (policy.id for policy in found if policy.name == WITHHOLDING)
     values = await _create_project_keys(operator, owner.id, SENDER_KEY_NAME)
-    return Senders(project_keys=values, unknown_policy=unknown)
+    return Senders(project_keys=values, unknown_policy=unknown, withholding_policy=withholding)
 
 
 async def issue_keys(operator: Session) -> ExampleKeys:

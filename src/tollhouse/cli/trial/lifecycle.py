@@ -139,7 +139,9 @@ def _start_gateway(folder: TrialFolder, trial: Trial) -> Trial:
 def _send_examples(folder: TrialFolder) -> None:
     senders = session.run(folder.settings_path, examples.issue_sender_keys)
     server = configuration.load(folder.settings_path).server
-    asked = example_requests.requests(senders.unknown_policy)
+    asked = example_requests.requests(
+        unknown_policy=senders.unknown_policy, withholding_policy=senders.withholding_policy
+    )
     example_requests.send(server.host, server.port, senders.project_keys, asked)
 
 

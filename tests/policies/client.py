@@ -10,7 +10,7 @@ GIVEN = "/v1/organization"
 MANAGE = "/manage/v1/organization"
 RULE = "Does the text name a person?"
 
-MANAGED_FIELDS = {"ends_answer_early"}
+MANAGED_FIELDS = {"ends_answer_early", "preflight"}
 
 Json = dict[str, Any]
 

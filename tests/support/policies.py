@@ -6,7 +6,7 @@ from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.ids import PolicyId, time_ordered_uuid
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.policies import service
-from tollhouse.policies.types import Policy, PolicyContent, PolicyScope
+from tollhouse.policies.types import Policy, PolicyContent, PolicyScope, Publish, Resume
 
 CONTENT = PolicyContent(
     rule="Does the text name a person?",
@@ -49,12 +49,11 @@ async def stepped(org: OrganizationFixture, policy: Policy, step: str) -> Policy
     async with org.database.mutation(org.authority()) as tx:
         match step:
             case "publish":
-                return await service.publish(
-                    tx, policy.id, revision=policy.revision, default_threshold_basis_points=5000
-                )
+                publication = Publish(default_threshold_basis_points=5000)
             case "pause":
                 return await service.pause(tx, policy.id, revision=policy.revision)
             case "resume":
-                return await service.resume(tx, policy.id, revision=policy.revision)
+                publication = Resume()
             case _:
                 raise AssertionError(step)
+        return await service.put_in_force(tx, policy.id, publication, revision=policy.revision)

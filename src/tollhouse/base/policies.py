@@ -4,7 +4,12 @@ from enum import StrEnum
 from typing import Final, Literal
 
 DEMONSTRATION_JUDGE: Final = "demonstration-judge"
-"""The model name of a trial's judge, which knows the example policies and no others."""
+"""The model name of a trial's judge, which decides by patterns."""
+DEMONSTRATION_KINDS: Final = (
+    "quoted words, card numbers, passwords, e-mail addresses, phone numbers, links, IP addresses "
+    "and IBANs"
+)
+"""What that judge knows, as in 'Does the text contain "Project Falcon"?'."""
 
 
 class Direction(StrEnum):

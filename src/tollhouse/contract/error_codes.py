@@ -61,6 +61,7 @@ CODES: dict[int, tuple[str, ...]] = {
         "idempotency_key_in_progress",
         "idempotency_key_reused",
         "policy_budget_exceeded",
+        "policy_not_judged",
         "policy_paused",
         "policy_state_conflict",
         "project_archived",

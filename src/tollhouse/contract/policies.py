@@ -95,24 +95,22 @@ class PublishPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     revision: Revision
     """The policy's latest revision. A stale one is refused with 409."""
+    refuses_until_judged: bool = False
+    """Whether an enforcing policy that the judge cannot answer is published all the same, and
+    refuses every request until the judge can."""
 
 
-class ResumePolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ResumePolicy(PublishPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Resumes a policy. `revision` must be the latest, so that no unseen change is resumed."""
 
     mark: ClassVar[Meta] = extension("OQ-102")
 
-    revision: Revision
-    """The policy's latest revision. A stale one is refused with 409."""
 
-
-class RollBackPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RollBackPolicy(PublishPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Publishes the content of an older `version` again, under a new number."""
 
     mark: ClassVar[Meta] = extension("OQ-161")
 
-    revision: Revision
-    """The policy's latest revision. A stale one is refused with 409."""
     version: PolicyVersionNumber
     """The published version whose content is published again."""
 

@@ -18,6 +18,7 @@ _policies_write = partial(
     permission=Permission.POLICIES_WRITE,
     result=policies.ManagedPolicy,
 )
+_policies_publish = partial(_policies_write, result=policy_trials.PolicyInForce)
 
 LIST_POLICIES = _policies_read(
     "listPolicies",
@@ -63,32 +64,36 @@ RETRIEVE_POLICY_VERSION = _policies_read(
     result=policies.ManagedPublishedPolicy,
 )
 """A version never changes."""
-PUBLISH_POLICY = _policies_write(
+PUBLISH_POLICY = _policies_publish(
     "publishPolicy",
     f"POST {_POLICY}/publish",
     "Publish a policy's draft",
     "OQ-102",
     "OQ-163",
+    "OQ-249",
     body=policies.PublishPolicy,
 )
-"""The draft becomes the next version and applies at once, unless the policy is paused."""
-RESUME_POLICY = _policies_write(
+"""The draft becomes the next version and applies at once, unless the policy is paused. The judge
+is asked first."""
+RESUME_POLICY = _policies_publish(
     "resumePolicy",
     f"POST {_POLICY}/resume",
     "Apply a paused policy again",
     "OQ-102",
     "OQ-164",
+    "OQ-249",
     body=policies.ResumePolicy,
 )
-"""In the mode that was published last."""
-ROLL_BACK_POLICY = _policies_write(
+"""In the mode that was published last. The judge is asked first."""
+ROLL_BACK_POLICY = _policies_publish(
     "rollBackPolicy",
     f"POST {_POLICY}/rollback",
     "Publish an older version again, under a new number",
     "OQ-161",
+    "OQ-249",
     body=policies.RollBackPolicy,
 )
-"""The draft stays as it is."""
+"""The draft stays as it is. The judge is asked first."""
 LINT_POLICY = _policies_write(
     "lintPolicy",
     f"POST {_POLICY}/lint",

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import PolicyRule, ThresholdBasisPoints, TriedRule, TriedText
 from tollhouse.contract.origins import extension
-from tollhouse.contract.policies import PolicyDirection
+from tollhouse.contract.policies import ManagedPolicy, PolicyDirection
 
 Weakness = Literal[
     "not_a_question",
@@ -110,3 +110,12 @@ class PolicyVerdictList(Struct, frozen=True, kw_only=True):
 
     object: Literal["list"] = "list"
     data: list[PolicyVerdict]
+
+
+class PolicyInForce(ManagedPolicy, frozen=True, kw_only=True):
+    """A policy that was published or resumed, and what the judge said of it before."""
+
+    mark: ClassVar[Meta] = extension("OQ-249")
+
+    preflight: PolicyVerdict | None
+    """The verdict on the harmless text `Hello.`, or null if the gateway has no judge."""

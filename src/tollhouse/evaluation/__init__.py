@@ -25,6 +25,7 @@ from tollhouse.evaluation.errors import (
     UnjudgedAnswer,
 )
 from tollhouse.evaluation.policy_resolver import PolicyResolver
+from tollhouse.evaluation.preflight import preflight
 from tollhouse.evaluation.request_evaluation import RequestEvaluation
 from tollhouse.evaluation.stream_checkpoints import StreamCheckpoints
 from tollhouse.evaluation.trials import PolicyTrials
@@ -50,5 +51,6 @@ __all__ = [
     "evaluator_dependencies",
     "evaluator_for",
     "judge_config",
+    "preflight",
     "publication_check",
 ]

@@ -1,10 +1,11 @@
 """Errors of policy evaluation: those that callers receive, and failures of the judge."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from tollhouse.base.errors import GatewayError, Kind
 from tollhouse.base.ids import PolicyId, policy_id_text
-from tollhouse.base.policies import Direction, JudgedDirection
+from tollhouse.base.policies import DEMONSTRATION_KINDS, Direction, JudgedDirection
 from tollhouse.evaluation.types import FailureReason, Score
 
 _ADVICE = (
@@ -16,6 +17,26 @@ _DENIED: dict[JudgedDirection, str] = {
         "The answer was withheld by policy {ids}. The model's work is charged. " + _ADVICE
     ),
 }
+
+
+FAILURES: Final = {
+    FailureReason.UNREACHABLE: "the judge could not be reached, or failed; run `tollhouse doctor`",
+    FailureReason.TIMED_OUT: "the judge took longer than its `deadline_seconds`",
+    FailureReason.REJECTED: "the judge refused the question as invalid; run `tollhouse doctor`",
+    FailureReason.GARBLED: "the judge's answer could not be parsed; run `tollhouse doctor`",
+    FailureReason.UNSEEN: "neither yes nor no is among the tokens that the judge returned",
+    FailureReason.UNCOVERED: "yes and no together are too improbable in the judge's answer",
+    FailureReason.UNDECIDED: "the threshold lies between the bounds of the score, because the "
+    "judge returned too few tokens",
+    FailureReason.NOT_EVALUABLE: "the text cannot be rendered for a judge",
+    FailureReason.OVER_BUDGET: "the rule or the text is longer than the judge's limits allow",
+}
+"""Why the judge has no verdict, in words for administrators."""
+UNKNOWN_RULE: Final = (
+    f"the demonstration judge of this trial knows only questions about {DEMONSTRATION_KINDS}; name "
+    "another model in [judge] of tollhouse.toml to judge other rules"
+)
+NO_JUDGE: Final = "this gateway has no judge; let the operator configure one"
 
 
 class JudgeFailed(Exception):
@@ -66,8 +87,8 @@ class UnknownToDemonstrationJudge(PolicyEvaluatorUnavailable):
 
     template = (
         "A policy applies to this request whose rule the demonstration judge of this trial does "
-        "not know: it knows the example policies only. Nothing is charged. Name another judge in "
-        "[judge] of tollhouse.toml, such as the trial's small model or your own "
+        f"not know: it knows only questions about {DEMONSTRATION_KINDS}. Nothing is charged. Name "
+        "another judge in [judge] of tollhouse.toml, such as the trial's small model or your own "
         "(/docs/guides/judging/), or pause the policy."
     )
 
@@ -98,6 +119,22 @@ class TooLongToJudge(PolicyNotEvaluable):
         "A policy applies to this request, and its content is too long to be judged. Shorten it. "
         "Nothing was forwarded or charged."
     )
+
+
+class PolicyNotJudged(GatewayError):
+    """An enforcing policy was not published, because the judge cannot answer its question."""
+
+    kind = Kind.CONFLICT
+    code = "policy_not_judged"
+    should_retry = False
+    param = "refuses_until_judged"
+    template = (
+        "Nothing was published. The judge cannot answer the question of this policy: {self.why}. "
+        "Every request that the policy applies to would be refused with 503. Publish it in the "
+        "mode 'monitoring', or send 'refuses_until_judged': true (`--refuse-until-judged` in the "
+        "command) to have them refused until the judge can."
+    )
+    why: str
 
 
 class NoJudge(GatewayError):

@@ -36,6 +36,11 @@ class PolicyTrials:
         self._evaluator = evaluator
         self._running: Counter[OrganizationId] = Counter()
 
+    @property
+    def is_demonstration(self) -> bool:
+        """Whether the judge is that of a trial."""
+        return self._evaluator is not None and self._evaluator.is_demonstration
+
     async def decide(
         self, organization_id: OrganizationId, policies: Sequence[AppliedPolicy], text: str
     ) -> tuple[EvaluationDecision, ...]:

@@ -2,17 +2,28 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase
 from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.handlers import policies as given
 from tollhouse.api.wire import resources as wire
+from tollhouse.api.wire.policy_trials import policy_in_force
 from tollhouse.contract import policies as policies_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
+from tollhouse.evaluation import PolicyTrials, preflight
 from tollhouse.keys.types import Admin
 from tollhouse.policies import service
 from tollhouse.policies.sets import PublicationCheck
+from tollhouse.policies.types import Publication, Publish, Resume, RollBack
+
+_Body = TypeVar(
+    "_Body",
+    policies_wire.PublishPolicy,
+    policies_wire.ResumePolicy,
+    policies_wire.RollBackPolicy,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +40,7 @@ class ManagedPolicyHandlers:
 
     database: AdminDatabase
     publication: PublicationRules
+    trials: PolicyTrials
 
     async def page(self, call: OperationCall[Admin, None, ListQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/policies"""
@@ -97,41 +109,39 @@ class ManagedPolicyHandlers:
         call: OperationCall[Admin, policies_wire.PublishPolicy, NoQuery],
     ) -> OperationAnswer:
         """POST /manage/v1/organization/policies/{policy_id}/publish"""
-        async with self.database.mutation_by(call) as tx:
-            policy = await service.publish(
-                tx,
-                parameters.policy_id(call),
-                revision=call.body.revision,
-                default_threshold_basis_points=self.publication.default_threshold_basis_points,
-                objection=self.publication.check,
-            )
-        return OperationAnswer(body=wire.managed_policy(policy))
+        default = self.publication.default_threshold_basis_points
+        return await self._put_in_force(call, Publish(default_threshold_basis_points=default))
 
     async def resume(
         self,
         call: OperationCall[Admin, policies_wire.ResumePolicy, NoQuery],
     ) -> OperationAnswer:
         """POST /manage/v1/organization/policies/{policy_id}/resume"""
-        async with self.database.mutation_by(call) as tx:
-            policy = await service.resume(
-                tx,
-                parameters.policy_id(call),
-                revision=call.body.revision,
-                objection=self.publication.check,
-            )
-        return OperationAnswer(body=wire.managed_policy(policy))
+        return await self._put_in_force(call, Resume())
 
     async def roll_back(
         self,
         call: OperationCall[Admin, policies_wire.RollBackPolicy, NoQuery],
     ) -> OperationAnswer:
         """POST /manage/v1/organization/policies/{policy_id}/rollback"""
-        async with self.database.mutation_by(call) as tx:
-            policy = await service.roll_back(
-                tx,
-                parameters.policy_id(call),
-                revision=call.body.revision,
-                version=call.body.version,
-                objection=self.publication.check,
+        return await self._put_in_force(call, RollBack(version=call.body.version))
+
+    async def _put_in_force(
+        self,
+        call: OperationCall[Admin, _Body, NoQuery],
+        publication: Publication,
+    ) -> OperationAnswer:
+        """Ask the judge, then publish. A policy that was changed meanwhile is a stale revision."""
+        policy_id, revision = parameters.policy_id(call), call.body.revision
+        async with self.database.transaction() as tx:
+            foreseen = await service.foresee(
+                tx, call.organization_id, policy_id, publication, revision=revision, now=call.now
             )
-        return OperationAnswer(body=wire.managed_policy(policy))
+        decision = await preflight(
+            self.trials, foreseen, refuses_until_judged=call.body.refuses_until_judged
+        )
+        async with self.database.mutation_by(call) as tx:
+            policy = await service.put_in_force(
+                tx, policy_id, publication, revision=revision, objection=self.publication.check
+            )
+        return OperationAnswer(body=policy_in_force(policy, decision))

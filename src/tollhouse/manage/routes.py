@@ -91,7 +91,7 @@ def _policy_routes(
     publication: PublicationRules,
     trials: PolicyTrials,
 ) -> tuple[Route, ...]:
-    policies = ManagedPolicyHandlers(database=database, publication=publication)
+    policies = ManagedPolicyHandlers(database=database, publication=publication, trials=trials)
     policy_trials = PolicyTrialHandlers(
         database=database,
         trials=trials,

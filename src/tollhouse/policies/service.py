@@ -1,6 +1,8 @@
-"""Operations on policies. Only publish, pause, resume and roll_back change what applies."""
+"""Operations on policies. Only `pause` and `put_in_force` change what applies."""
 
 from collections.abc import Collection
+from datetime import datetime
+from typing import Final
 
 from tollhouse.base.errors import UnknownCursor
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, policy_id_text
@@ -21,9 +23,19 @@ from tollhouse.policies.types import (
     PolicyEdit,
     PolicySnapshot,
     PolicyVersion,
+    Publication,
+    Publish,
+    Resume,
+    RollBack,
 )
 from tollhouse.storage import audit, quotas
 from tollhouse.storage.database import Database, Mutation, Transaction
+
+_ACTIONS: Final = {
+    Publish: "policy.publish",
+    Resume: "policy.resume",
+    RollBack: "policy.roll_back",
+}
 
 
 async def retrieve(tx: Transaction, organization_id: OrganizationId, policy_id: PolicyId) -> Policy:
@@ -134,25 +146,6 @@ async def edit(tx: Mutation, policy_id: PolicyId, *, revision: int, changes: Pol
     return edited
 
 
-async def publish(
-    tx: Mutation,
-    policy_id: PolicyId,
-    *,
-    revision: int,
-    default_threshold_basis_points: int,
-    objection: PublicationCheck = no_check,
-) -> Policy:
-    """Publish the draft as the next version, which applies unless the policy is paused."""
-    policy = await _held(tx, policy_id)
-    published = rules.publish(
-        policy,
-        revision=revision,
-        default_threshold_basis_points=default_threshold_basis_points,
-        now=tx.now,
-    )
-    return await _put_in_force(tx, "policy.publish", objection, before=policy, after=published)
-
-
 async def pause(tx: Mutation, policy_id: PolicyId, *, revision: int) -> Policy:
     """Stop applying a published policy until it is resumed."""
     policy = await _held(tx, policy_id)
@@ -160,28 +153,48 @@ async def pause(tx: Mutation, policy_id: PolicyId, *, revision: int) -> Policy:
     return await _put_in_force(tx, "policy.pause", no_check, before=policy, after=paused)
 
 
-async def resume(
-    tx: Mutation, policy_id: PolicyId, *, revision: int, objection: PublicationCheck = no_check
-) -> Policy:
-    """Apply a paused policy again, in the mode of its current version."""
-    policy = await _held(tx, policy_id)
-    resumed = rules.resume(policy, revision=revision, now=tx.now)
-    return await _put_in_force(tx, "policy.resume", objection, before=policy, after=resumed)
-
-
-async def roll_back(
-    tx: Mutation,
+async def foresee(
+    tx: Transaction,
+    organization_id: OrganizationId,
     policy_id: PolicyId,
+    publication: Publication,
     *,
     revision: int,
-    version: int,
+    now: datetime,
+) -> Policy:
+    """Return the policy as the publication would leave it. Stores nothing."""
+    policy = await retrieve(tx, organization_id, policy_id)
+    return await _after(tx, policy, publication, revision=revision, now=now)
+
+
+async def put_in_force(
+    tx: Mutation,
+    policy_id: PolicyId,
+    publication: Publication,
+    *,
+    revision: int,
     objection: PublicationCheck = no_check,
 ) -> Policy:
-    """Publish the content of an older version as the next version."""
-    policy = await _held(tx, policy_id)
-    older = await store.get_version(tx, tx.organization_id, policy_id, version)
-    rolled_back = rules.roll_back(policy, older, revision=revision, now=tx.now)
-    return await _put_in_force(tx, "policy.roll_back", objection, before=policy, after=rolled_back)
+    """Publish or resume a policy. It applies at once, unless it was published while paused."""
+    before = await _held(tx, policy_id)
+    after = await _after(tx, before, publication, revision=revision, now=tx.now)
+    action = _ACTIONS[type(publication)]
+    return await _put_in_force(tx, action, objection, before=before, after=after)
+
+
+async def _after(
+    tx: Transaction, policy: Policy, publication: Publication, *, revision: int, now: datetime
+) -> Policy:
+    match publication:
+        case Publish(default_threshold_basis_points=default):
+            return rules.publish(
+                policy, revision=revision, default_threshold_basis_points=default, now=now
+            )
+        case Resume():
+            return rules.resume(policy, revision=revision, now=now)
+        case RollBack(version=number):
+            older = await store.get_version(tx, policy.organization_id, policy.id, number)
+            return rules.roll_back(policy, older, revision=revision, now=now)
 
 
 async def _put_in_force(

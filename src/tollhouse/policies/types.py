@@ -107,6 +107,29 @@ class PolicyEdit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Publish:
+    """Publishes the draft, with this threshold if it has none."""
+
+    default_threshold_basis_points: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resume:
+    """Applies a paused policy again, in the mode of its current version."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RollBack:
+    """Publishes the content of an older version as the next version."""
+
+    version: int
+
+
+Publication = Publish | Resume | RollBack
+"""A change by which a version of a policy begins to apply."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EffectivePolicy:
     """A current version that applies to all requests of one project."""
 

@@ -103,24 +103,24 @@ def closing_text(asked: ChatAsked) -> str | None:
 
 
 def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterator[ToolCall]:
-    path = {_PATHS: task.file}
+    path = (_PATHS, task.file)
     own = (
         _call(tools, path, name="read"),
-        _call(tools, path | {_OLD: task.old, _NEW: task.new}),
+        _call(tools, path, (_OLD, task.old), (_NEW, task.new)),
         None,
     )
     for step, command in list(zip(own, task.shell_commands, strict=True))[skipped:]:
-        if (call := step or _call(tools, {_COMMANDS: command})) is not None:
+        if (call := step or _call(tools, (_COMMANDS, command))) is not None:
             yield call
 
 
-def _call(tools: list[FreeObject], wanted: dict[_Names, str], *, name: str = "") -> ToolCall | None:
+def _call(tools: list[FreeObject], *wanted: tuple[_Names, str], name: str = "") -> ToolCall | None:
     """Return a call of the first tool that has a text parameter for each wanted value."""
     for tool in tools:
         parameters: FreeObject = tool.get("parameters") or {}
         offered: dict[str, Any] = parameters.get("properties") or {}
         texts = [each for each in offered if offered[each].get("type") == "string"]
-        named = {each: value for names, value in wanted.items() for each in names if each in texts}
+        named = {each: value for names, value in wanted for each in names if each in texts}
         if len(named) == len(wanted) and name in str(tool["name"]).lower():
             needed = {each: example(offered[each]) for each in parameters.get("required") or ()}
             return ToolCall(name=tool["name"], arguments=json.dumps(needed | named))

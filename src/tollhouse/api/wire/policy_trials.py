@@ -1,13 +1,17 @@
 """Conversion of policy trials into wire types."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
+from msgspec.structs import asdict
+
+from tollhouse.api.wire.resources import managed_policy
 from tollhouse.base.policies import EvaluationOutcome
 from tollhouse.contract import policy_trials as wire
 from tollhouse.evaluation import EvaluationDecision
 from tollhouse.policies.applying import Side
 from tollhouse.policies.lint import LintWarning
+from tollhouse.policies.types import Policy
 
 
 def remarks(found: Iterable[LintWarning]) -> wire.PolicyRemarkList:
@@ -23,6 +27,13 @@ def verdicts(
     """Convert the decisions, one for each side."""
     pairs = zip(sides, decisions, strict=True)
     return wire.PolicyVerdictList(data=[_verdict(side, decision) for side, decision in pairs])
+
+
+def policy_in_force(policy: Policy, decision: EvaluationDecision | None) -> wire.PolicyInForce:
+    """Convert a policy that was published or resumed, and the decision before that."""
+    verdict = None if decision is None else _verdict("published", decision)
+    fields: dict[str, Any] = asdict(managed_policy(policy)) | {"preflight": verdict}
+    return wire.PolicyInForce(**fields)
 
 
 def _verdict(side: Side, decision: EvaluationDecision) -> wire.PolicyVerdict:

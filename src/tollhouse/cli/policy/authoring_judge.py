@@ -10,11 +10,11 @@ from typing import Final
 from rich.progress import Progress
 
 from tollhouse.base.ids import OrganizationId
-from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.catalog import rules as catalog
 from tollhouse.cli.session import Session
 from tollhouse.evaluation.dependencies import evaluator_for
 from tollhouse.evaluation.errors import NoJudge
+from tollhouse.evaluation.preflight import why_failed
 from tollhouse.evaluation.trials import TRIALS_AT_ONCE_MAX, PolicyTrials
 from tollhouse.evaluation.types import EvaluationDecision, FailureReason
 from tollhouse.inference.assembly import backend_port
@@ -22,23 +22,6 @@ from tollhouse.observability import log
 from tollhouse.policies.types import AppliedPolicy
 
 LOG_LEVEL: Final = "ERROR"
-SENTENCES: Final = {
-    FailureReason.UNREACHABLE: "the judge could not be reached, or failed; run `tollhouse doctor`",
-    FailureReason.TIMED_OUT: "the judge took longer than its `deadline_seconds`",
-    FailureReason.REJECTED: "the judge refused the question as invalid; run `tollhouse doctor`",
-    FailureReason.GARBLED: "the judge's answer could not be parsed; run `tollhouse doctor`",
-    FailureReason.UNSEEN: "neither yes nor no is among the tokens that the judge returned",
-    FailureReason.UNCOVERED: "yes and no together are too improbable in the judge's answer",
-    FailureReason.UNDECIDED: "the threshold lies between the bounds of the score, because the "
-    "judge returned too few tokens",
-    FailureReason.NOT_EVALUABLE: "the text cannot be rendered for a judge",
-    FailureReason.OVER_BUDGET: "the rule or the text is longer than the judge's limits allow",
-}
-
-UNKNOWN_RULE: Final = (
-    "the demonstration judge knows only the example policies; name another model in [judge] of "
-    "tollhouse.toml to judge other rules"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +30,11 @@ class AuthoringJudge:
 
     trials: PolicyTrials
     organization_id: OrganizationId
-    is_demonstration: bool
+
+    @property
+    def is_demonstration(self) -> bool:
+        """Whether the judge is that of a trial."""
+        return self.trials.is_demonstration
 
     async def decide(
         self, policies: Sequence[AppliedPolicy], text: str
@@ -78,10 +65,20 @@ async def authoring_judge(
     operator: Session, organization_id: OrganizationId
 ) -> AsyncGenerator[AuthoringJudge]:
     """Open the judge for the block. Raises `NoJudge` if none is configured."""
+    if not operator.settings.judge:
+        raise NoJudge
+    async with policy_trials(operator) as trials:
+        yield AuthoringJudge(trials, organization_id)
+
+
+@asynccontextmanager
+async def policy_trials(operator: Session) -> AsyncGenerator[PolicyTrials]:
+    """Open trials for the block, with the judge if one is configured."""
     settings = operator.settings
     parsed = catalog.parse(settings.backends, settings.models, settings.judge)
     if parsed.judge is None:
-        raise NoJudge
+        yield PolicyTrials(None)
+        return
     # Failures are reported with the decision that they concern, so less is logged.
     log.configure(LOG_LEVEL)
     name = parsed.judge.backend
@@ -89,8 +86,7 @@ async def authoring_judge(
     secret = settings.secrets.master.encode()
     evaluator = evaluator_for(parsed, {name: port}, operator.clock, secret=secret)
     try:
-        is_demonstration = parsed.judge.model == DEMONSTRATION_JUDGE
-        yield AuthoringJudge(PolicyTrials(evaluator), organization_id, is_demonstration)
+        yield PolicyTrials(evaluator)
     finally:
         await port.close()
 
@@ -98,13 +94,10 @@ async def authoring_judge(
 def failure_sentences(
     reasons: Iterable[str | None], *, is_demonstration: bool = False
 ) -> list[str]:
-    """Return a sentence for each different reason, the most frequent first.
-
-    The demonstration judge says neither yes nor no to a rule that it does not know.
-    """
-    sentences = SENTENCES | ({FailureReason.UNSEEN: UNKNOWN_RULE} if is_demonstration else {})
+    """Return a sentence for each different reason, the most frequent first."""
     counted = Counter(FailureReason(reason) for reason in reasons if reason is not None)
     return [
-        f"{reason.value}{f' ({count} times)' if count > 1 else ''}: {sentences[reason]}."
+        f"{reason.value}{f' ({count} times)' if count > 1 else ''}: "
+        f"{why_failed(reason, is_demonstration=is_demonstration)}."
         for reason, count in counted.most_common()
     ]

@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypedDict
 from uuid import UUID
 
 import click
+from typing_extensions import Unpack
 
 from tollhouse.base.ids import PolicyId
 from tollhouse.catalog import rules
@@ -12,12 +14,30 @@ from tollhouse.cli import session
 from tollhouse.cli.arguments import example, json_option, organization_option
 from tollhouse.cli.policy import views
 from tollhouse.cli.policy.arguments import POLICY, REVISION, revision_option
+from tollhouse.cli.policy.authoring_judge import policy_trials
 from tollhouse.cli.session import Session
 from tollhouse.evaluation.dependencies import judge_config, publication_check
+from tollhouse.evaluation.preflight import preflight
+from tollhouse.evaluation.types import EvaluationDecision
 from tollhouse.policies import service
 from tollhouse.policies.sets import PublicationCheck
-from tollhouse.policies.types import Policy
+from tollhouse.policies.types import Policy, Publication, Publish, Resume, RollBack
 from tollhouse.storage.database import Mutation
+
+refuse_option = click.option(
+    "--refuse-until-judged",
+    is_flag=True,
+    help="Also if the judge cannot answer: every request is then refused until it can.",
+)
+
+
+class InForceOptions(TypedDict):
+    """The options of every command that publishes or resumes."""
+
+    revision: int | None
+    refuse_until_judged: bool
+    as_json: bool
+
 
 Change = Callable[[Session, Mutation, int], Awaitable[Policy]]
 
@@ -26,6 +46,7 @@ Change = Callable[[Session, Mutation, int], Awaitable[Policy]]
 @click.argument("policy", type=POLICY)
 @organization_option
 @revision_option
+@refuse_option
 @json_option
 @click.pass_obj
 def publish(
@@ -33,23 +54,15 @@ def publish(
     *,
     policy: PolicyId,
     organization: UUID | None,
-    revision: int | None,
-    as_json: bool,
+    **options: Unpack[InForceOptions],
 ) -> None:
     """Publish the draft as the next version. It applies at once unless the policy is paused."""
 
-    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
+    def publication(operator: Session) -> Publication:
         default = operator.settings.policies.default_threshold_basis_points
-        return await service.publish(
-            tx,
-            policy,
-            revision=latest,
-            default_threshold_basis_points=default,
-            objection=_publication_check(operator),
-        )
+        return Publish(default_threshold_basis_points=default)
 
-    after = change_policy(settings_path, organization, policy, revision, change)
-    views.show_published(after, as_json=as_json)
+    _put_in_force(settings_path, organization, policy, publication, **options)
 
 
 @click.command(epilog=example("tollhouse policy pause POLICY_ID"))
@@ -79,6 +92,7 @@ def pause(
 @click.argument("policy", type=POLICY)
 @organization_option
 @revision_option
+@refuse_option
 @json_option
 @click.pass_obj
 def resume(
@@ -86,18 +100,10 @@ def resume(
     *,
     policy: PolicyId,
     organization: UUID | None,
-    revision: int | None,
-    as_json: bool,
+    **options: Unpack[InForceOptions],
 ) -> None:
     """Apply a paused policy again, in the mode of its current version."""
-
-    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.resume(
-            tx, policy, revision=latest, objection=_publication_check(operator)
-        )
-
-    after = change_policy(settings_path, organization, policy, revision, change)
-    views.show(after, as_json=as_json)
+    _put_in_force(settings_path, organization, policy, lambda _: Resume(), **options)
 
 
 @click.command(epilog=example("tollhouse policy rollback POLICY_ID 1"))
@@ -105,6 +111,7 @@ def resume(
 @click.argument("version", type=REVISION)
 @organization_option
 @revision_option
+@refuse_option
 @json_option
 @click.pass_obj
 def rollback(
@@ -113,18 +120,46 @@ def rollback(
     policy: PolicyId,
     version: int,
     organization: UUID | None,
-    revision: int | None,
-    as_json: bool,
+    **options: Unpack[InForceOptions],
 ) -> None:
     """Publish an older version again, under the next number. The draft is not changed."""
+    publication = RollBack(version=version)
+    _put_in_force(settings_path, organization, policy, lambda _: publication, **options)
 
-    async def change(operator: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.roll_back(
-            tx, policy, revision=latest, version=version, objection=_publication_check(operator)
-        )
 
-    after = change_policy(settings_path, organization, policy, revision, change)
-    views.show_published(after, as_json=as_json)
+def _put_in_force(
+    settings_path: Path,
+    organization: UUID | None,
+    policy: PolicyId,
+    publication_for: Callable[[Session], Publication],
+    **options: Unpack[InForceOptions],
+) -> None:
+    """Ask the judge, then publish or resume the policy and print it."""
+
+    async def work(operator: Session) -> tuple[Policy, EvaluationDecision | None, bool]:
+        owner = await operator.organization(organization)
+        publication, database = publication_for(operator), operator.database
+        async with database.transaction() as tx:
+            found = await service.retrieve(tx, owner.id, policy)
+            revision = options["revision"] or found.revision
+            foreseen = await service.foresee(
+                *(tx, owner.id, policy, publication), revision=revision, now=operator.clock.now()
+            )
+        async with policy_trials(operator) as trials:
+            decision = await preflight(
+                trials, foreseen, refuses_until_judged=options["refuse_until_judged"]
+            )
+        async with database.mutation(operator.authority(owner.id)) as tx:
+            objection = _publication_check(operator)
+            after = await service.put_in_force(
+                tx, policy, publication, revision=revision, objection=objection
+            )
+        return after, decision, trials.is_demonstration
+
+    after, decision, is_demonstration = session.run(settings_path, work)
+    views.show_in_force(
+        after, decision, is_demonstration=is_demonstration, as_json=options["as_json"]
+    )
 
 
 def change_policy(

@@ -9,11 +9,16 @@ import msgspec
 from msgspec import Struct
 
 from tollhouse.api.wire import resources as wire
+from tollhouse.api.wire.policy_trials import policy_in_force
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.ids import policy_id_text
+from tollhouse.base.policies import EvaluationOutcome
 from tollhouse.cli import output
 from tollhouse.cli.policy.arguments import DEFAULT
 from tollhouse.cli.policy.draft_text import THRESHOLD, Fields, content_fields
+from tollhouse.evaluation.errors import NO_JUDGE
+from tollhouse.evaluation.preflight import PREFLIGHT_TEXT, why_failed
+from tollhouse.evaluation.types import EvaluationDecision
 from tollhouse.policies.lint import LintRule, lint
 from tollhouse.policies.types import Policy, PolicyScope, PolicyState
 
@@ -33,6 +38,14 @@ UNATTACHED: Final = (
 PAUSED: Final = (
     "\nThe policy is paused. This version applies after you resume it:\n\n"
     "tollhouse policy resume {id}"
+)
+UNJUDGED: Final = (
+    "\nWarning: the judge cannot answer the question of this policy: {why}. A policy that enforces "
+    "refuses every request until the judge can."
+)
+MATCHES: Final = (
+    f"\nWarning: the harmless text `{PREFLIGHT_TEXT}` matches. See what else does:\n\n"
+    'tollhouse policy test {{id}} --text "..."'
 )
 NO_CHANGES: Final = "The draft equals the published version."
 
@@ -88,9 +101,25 @@ def show(policy: Policy, *, as_json: bool) -> None:
     output.show_rows(rows, SIDE_BY_SIDE)
 
 
-def show_published(policy: Policy, *, as_json: bool) -> None:
-    """Print a policy that was just published, with warnings about probable mistakes."""
-    show(policy, as_json=as_json)
+def show_in_force(
+    policy: Policy,
+    decision: EvaluationDecision | None,
+    *,
+    is_demonstration: bool,
+    as_json: bool,
+) -> None:
+    """Print a policy that was published or resumed, with warnings about probable mistakes."""
+    if as_json:
+        output.show(policy_in_force(policy, decision), as_json=True)
+    else:
+        show(policy, as_json=False)
+    if decision is None:
+        output.say(UNJUDGED.format(why=NO_JUDGE), as_json=as_json)
+    elif decision.outcome is EvaluationOutcome.FAILED:
+        why = why_failed(decision.reason, is_demonstration=is_demonstration)
+        output.say(UNJUDGED.format(why=why), as_json=as_json)
+    elif decision.outcome is EvaluationOutcome.MATCH:
+        output.say(MATCHES.format(id=policy_id_text(policy.id)), as_json=as_json)
     assert policy.published is not None, "the policy was just published"
     content = policy.published.content
     weaknesses = {remark.weakness for remark in lint(content.rule)}

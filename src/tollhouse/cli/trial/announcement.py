@@ -132,7 +132,7 @@ tollhouse policy list
 
 Ask again with a card number, such as 4111 1111 1111 1111: the policy "Card numbers" refuses it.
 Answers stream, because no policy judges them unasked. Name the ID of "E-mail addresses in answers"
-in `policy_ids`, and the answer is withheld until its verdict: it arrives in one piece or not at all.
+in `policy_ids`, and an answer is withheld until its verdict: it comes in one piece or not at all.
 The usage of past days is made up. The keys that caused it are named accordingly.
 {judging}
 `tollhouse down` stops everything, `tollhouse up` starts it again, `tollhouse reset` removes it.

@@ -21,7 +21,7 @@ from tollhouse.ledger import backfill
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import CapId, CapScope, CapUse, Charge, GrantKind, PastUsage, Period
 from tollhouse.policies import service as policies
-from tollhouse.policies.types import PolicyContent, PolicyScope
+from tollhouse.policies.types import PolicyContent, PolicyScope, Publish
 from tollhouse.projects import service as projects
 from tollhouse.testing import demonstration_judge
 
@@ -209,12 +209,8 @@ async def _create_policy(operator: Session, organization_id: OrganizationId, one
             tx, policy_id=policy_id, name=one.name, description=one.description, content=content
         )
     async with operator.database.mutation(authority) as tx:
-        await policies.publish(
-            tx,
-            policy_id,
-            revision=policy.revision,
-            default_threshold_basis_points=threshold,
-        )
+        publication = Publish(default_threshold_basis_points=threshold)
+        await policies.put_in_force(tx, policy_id, publication, revision=policy.revision)
 
 
 async def _create_usage(

@@ -20,7 +20,6 @@ from tollhouse.base.ids import (
     time_ordered_uuid,
 )
 from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
-from tollhouse.cli.policy.authoring_judge import SENTENCES
 from tollhouse.cli.policy.calibrate import answered
 from tollhouse.cli.policy.draft_checks import show_verdicts
 from tollhouse.cli.policy.sample_texts import LabelledSample
@@ -28,6 +27,7 @@ from tollhouse.cli.session import Session
 from tollhouse.contract.policy_trials import PolicyVerdict, PolicyVerdictList
 from tollhouse.decisions import store
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision
+from tollhouse.evaluation.errors import FAILURES
 from tollhouse.evaluation.types import EvaluationDecision, FailureReason, Score
 
 UNDECIDED = Score(
@@ -45,7 +45,7 @@ async def told(operator: Operator, *arguments: str, exit_code: int = 0) -> str:
 
 
 def test_every_failure_has_a_sentence() -> None:
-    assert set(SENTENCES) == set(FailureReason)
+    assert set(FAILURES) == set(FailureReason)
 
 
 def test_an_undecided_answer_is_shown_with_its_score(capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,7 +106,7 @@ async def test_a_rule_that_the_demonstration_judge_does_not_know_names_the_setti
     )
 
     assert "[judge]" not in usual.stdout + usual.stderr
-    assert "the demonstration judge knows only the example policies" in shown.stderr + shown.stdout
+    assert "the demonstration judge of this trial knows only" in shown.stderr + shown.stdout
     assert "[judge] of tollhouse.toml" in shown.stderr + shown.stdout
 
 

@@ -12,6 +12,9 @@ RULE = "Does the text name a person?"
 
 MANAGED_FIELDS = {"ends_answer_early", "preflight"}
 
+UNJUDGED = {"refuses_until_judged": True}
+"""The gateways of these tests have no judge."""
+
 Json = dict[str, Any]
 
 
@@ -40,13 +43,14 @@ class Policies:
         return await self.client.post(path, json={"revision": revision})
 
     async def publish(self, policy_id: str, revision: int) -> httpx2.Response:
-        return await self._manage(policy_id, "publish", {"revision": revision})
+        return await self._manage(policy_id, "publish", {"revision": revision, **UNJUDGED})
 
     async def resume(self, policy_id: str, revision: int) -> httpx2.Response:
-        return await self._manage(policy_id, "resume", {"revision": revision})
+        return await self._manage(policy_id, "resume", {"revision": revision, **UNJUDGED})
 
     async def roll_back(self, policy_id: str, revision: int, version: int) -> httpx2.Response:
-        return await self._manage(policy_id, "rollback", {"revision": revision, "version": version})
+        body = {"revision": revision, "version": version, **UNJUDGED}
+        return await self._manage(policy_id, "rollback", body)
 
     async def _manage(self, policy_id: str, verb: str, body: Json) -> httpx2.Response:
         return await self.client.post(f"{MANAGE}/policies/{policy_id}/{verb}", json=body)

@@ -10,7 +10,18 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from tests.contract.tables import ACCEPTED, Row, Table, array, cases, integer, one_of, row, string
+from tests.contract.tables import (
+    ACCEPTED,
+    BOOLEAN,
+    Row,
+    Table,
+    array,
+    cases,
+    integer,
+    one_of,
+    row,
+    string,
+)
 from tests.policies.client import GIVEN, MANAGE, RULE, Policies, body_of
 from tests.support.gateway import Gateway
 from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
@@ -21,6 +32,7 @@ from tollhouse.storage.database import Database
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REVISION = row("revision", integer(1, 2_147_483_647), required=True)
+UNJUDGED = row("refuses_until_judged", BOOLEAN, default=False)
 DRAFT_ROWS = [
     row("description", string(high=240)),
     row("direction", one_of("request", "response", "both")),
@@ -50,13 +62,17 @@ TABLES = (
         rows=[REVISION, *_texts(required=False), *DRAFT_ROWS],
     ),
     *(
-        Table(type_=type_, body={"revision": 2}, rows=[REVISION])
-        for type_ in (wire.PausePolicy, wire.PublishPolicy, wire.ResumePolicy)
+        Table(type_=type_, body={"revision": 2}, rows=[REVISION, *rows])
+        for type_, rows in (
+            (wire.PausePolicy, []),
+            (wire.PublishPolicy, [UNJUDGED]),
+            (wire.ResumePolicy, [UNJUDGED]),
+        )
     ),
     Table(
         type_=wire.RollBackPolicy,
         body={"revision": 2, "version": 1},
-        rows=[REVISION, row("version", integer(1, 2_147_483_647), required=True)],
+        rows=[REVISION, UNJUDGED, row("version", integer(1, 2_147_483_647), required=True)],
     ),
 )
 PLACES: dict[type[msgspec.Struct], tuple[str, str]] = {

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.policies.client import GIVEN, MANAGE, body_of
+from tests.policies.client import GIVEN, MANAGE, UNJUDGED, body_of
 from tests.policies.model import NEW_DRAFT, Json, ModelPolicy, timeless
 from tests.support import seeds
 from tests.support.threads import Served, served
@@ -162,7 +162,8 @@ class PolicyMachine(RuleBasedStateMachine):
         return self.turn
 
     def _post(self, prefix: str, policy_id: str, verb: str, **body: int) -> httpx2.Response:
-        return self.client.post(f"{prefix}/policies/{policy_id}/{verb}", json=body)
+        sent = body | UNJUDGED if prefix == MANAGE else body
+        return self.client.post(f"{prefix}/policies/{policy_id}/{verb}", json=sent)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ class Judge(Struct, frozen=True, kw_only=True):
     model: str
     """The model that judges."""
     is_demonstration: bool
-    """Whether it knows only the example policies of a trial."""
+    """Whether it is the judge of a trial, which knows only some kinds of question."""
 
 
 class Organization(Struct, frozen=True, kw_only=True):

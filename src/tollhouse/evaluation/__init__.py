@@ -24,8 +24,8 @@ from tollhouse.evaluation.errors import (
     PolicyEvaluatorUnavailable,
     UnjudgedAnswer,
 )
+from tollhouse.evaluation.policy_preflight import preflight
 from tollhouse.evaluation.policy_resolver import PolicyResolver
-from tollhouse.evaluation.preflight import preflight
 from tollhouse.evaluation.request_evaluation import RequestEvaluation
 from tollhouse.evaluation.stream_checkpoints import StreamCheckpoints
 from tollhouse.evaluation.trials import PolicyTrials

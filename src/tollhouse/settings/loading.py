@@ -272,7 +272,7 @@ def _check_judge(settings: Settings) -> None:
     model = (settings.judge or {}).get("model")
     if model == DEMONSTRATION_JUDGE and not settings.ledger.is_sandbox:
         message = (
-            "judge.model: the demonstration judge decides only the example policies of a trial. "
+            "judge.model: the demonstration judge decides by patterns, for trials only. "
             "Name a model that can judge (docs/guides/judging.md)."
         )
         raise InvalidSettings(message)

@@ -1,5 +1,6 @@
-"""The judge of a trial: decides the example policies by patterns, always in the same way.
+"""The judge of a trial: decides by patterns, always in the same way.
 
+It knows whether a text has words that the rule quotes, or something of a kind that the rule names.
 A small model says yes to nearly every question, which makes policies look broken. To a rule that it
 does not know this judge says neither yes nor no.
 """
@@ -30,6 +31,26 @@ _PASSWORD: Final = re.compile(
     re.IGNORECASE,
 )
 _EMAIL: Final = re.compile(r"\b[A-Za-z0-9._%+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\b")
+_PHONE: Final = re.compile(
+    r"(?<![\w.+-])(?!\d{4}-\d\d-\d\d)(?!\d\d?[./]\d\d?[./]\d{4})"
+    r"(?:\+|00)?(?:\(?\d{1,5}\)?[ /.-]){1,4}\d{2,8}(?![\w-])(?!\.\d)"
+)
+_PHONE_DIGITS: Final = range(7, 16)
+_LINK: Final = re.compile(r"\b(?:https?://|www\.)[^\s<>\"']+", re.IGNORECASE)
+_OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_IP_ADDRESS: Final = re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w]|\.\d)")
+_IBAN: Final = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
+_QUOTED: Final = re.compile(r'"([^"]+)"|“([^”]+)”')
+_QUOTING: Final = re.compile(
+    r"(?:does|do|is|are|the|a|an|any|one|of|these|this|text|message|request|prompt|answer|response|"
+    r"user|it|contain|mention|include|say|name|use|have|words?|phrases?|names?|terms?|or|[\s,:?])+"
+)
+"""What a rule has beside the words that it quotes: `or` is known, `and` and `not` are not."""
+_NAMING: Final = re.compile(
+    r"Does the (?:text|message|request|prompt|answer|response) "
+    r"(?:contain|include|mention|have|tell|name) (?:an? |any |the )?([\w -]+)\?",
+    re.IGNORECASE,
+)
 _ESCAPED: Final = re.compile(r"\\+(?:([nrt])|u([0-9a-fA-F]{4}))?")
 _LIKELY, _UNLIKELY = -0.01, -4.6
 """Log probabilities of 0.99 and 0.01."""
@@ -51,6 +72,39 @@ def has_email_address(text: str) -> bool:
     return _EMAIL.search(text) is not None
 
 
+def has_phone_number(text: str) -> bool:
+    """Return whether groups of digits have the form of a telephone number."""
+    found = (re.sub(r"\D", "", each.group()) for each in _PHONE.finditer(text))
+    return any(len(digits) in _PHONE_DIGITS for digits in found)
+
+
+def has_iban(text: str) -> bool:
+    """Return whether the text has an IBAN with a right check number."""
+    numbers = (each.group().replace(" ", "") for each in _IBAN.finditer(text))
+    return any(_is_iban(number) for number in numbers)
+
+
+def has_quoted_words(rule: str, text: str) -> bool | None:
+    """Return whether the text has what the rule quotes, or None if the rule asks something else."""
+    quoted = ["".join(found) for found in _QUOTED.findall(rule)]
+    if not quoted or _QUOTING.fullmatch(_QUOTED.sub("", rule).lower()) is None:
+        return None
+    words = "|".join(map(re.escape, quoted))
+    return re.search(rf"(?<!\w)(?:{words})(?!\w)", text, re.IGNORECASE) is not None
+
+
+KINDS: Final[Mapping[str, Callable[[str], bool]]] = {
+    **dict.fromkeys(
+        ("card number", "credit card number", "payment card number", "credit card"), has_card_number
+    ),
+    "password": has_password,
+    **dict.fromkeys(("e-mail address", "email address", "e-mail", "email"), has_email_address),
+    **dict.fromkeys(("phone number", "telephone number"), has_phone_number),
+    **dict.fromkeys(("link", "url", "web address"), lambda text: _LINK.search(text) is not None),
+    **dict.fromkeys(("ip address",), lambda text: _IP_ADDRESS.search(text) is not None),
+    **dict.fromkeys(("iban", "bank account number"), has_iban),
+}
+"""What a rule may name, as in "Does the text contain a phone number?"."""
 RULES: Final[Mapping[str, Callable[[str], bool]]] = {
     CARD_NUMBERS: has_card_number,
     PASSWORDS: has_password,
@@ -63,8 +117,9 @@ def verdict(prompt: str) -> bool | None:
     questions, data = _QUESTION.findall(prompt), _DATA.search(prompt)
     if not questions or data is None:
         return None
-    rule = RULES.get(msgspec.json.decode(questions[-1], type=str))
-    return None if rule is None else rule(_ESCAPED.sub(_plain, data.group(2)))
+    rule, text = msgspec.json.decode(questions[-1], type=str), _ESCAPED.sub(_plain, data.group(2))
+    decide = RULES.get(rule) or _named_kind(rule)
+    return has_quoted_words(rule, text) if decide is None else decide(text)
 
 
 def completion(prompt: str) -> FreeObject:
@@ -95,11 +150,24 @@ def completion(prompt: str) -> FreeObject:
     }
 
 
+def _named_kind(rule: str) -> Callable[[str], bool] | None:
+    if (named := _NAMING.fullmatch(rule)) is None:
+        return None
+    kind = named[1].lower()
+    spellings = (kind, kind.removesuffix("s"), kind.removesuffix("es"))
+    return next((KINDS[each] for each in spellings if each in KINDS), None)
+
+
 def _plain(escape: re.Match[str]) -> str:
     """Return what an escape of JSON stands for; white space for the end of a line."""
     if escape[2] is not None:
         return chr(int(escape[2], 16))
     return " " if escape[1] is not None else ""
+
+
+def _is_iban(number: str) -> bool:
+    digits = "".join(str(int(character, 36)) for character in number[4:] + number[:4])
+    return int(digits) % 97 == 1
 
 
 def _is_luhn(number: str) -> bool:

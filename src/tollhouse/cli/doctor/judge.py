@@ -7,7 +7,7 @@ from typing import Final
 from tollhouse.base.clock import SystemClock
 from tollhouse.base.findings import Finding, failure, ok, warning
 from tollhouse.base.ids import OrganizationId, time_ordered_uuid
-from tollhouse.base.policies import DEMONSTRATION_JUDGE, Direction
+from tollhouse.base.policies import DEMONSTRATION_JUDGE, DEMONSTRATION_KINDS, Direction
 from tollhouse.catalog.types import Catalog
 from tollhouse.evaluation.content.windows import RenderedContent
 from tollhouse.evaluation.dependencies import judge_config
@@ -31,9 +31,7 @@ CHECK: Final = "judge"
 RULE: Final = "Is the text about bread?"
 TEXT: Final = "How is bread baked?"
 NO_JUDGE: Final = "none configured; requests that a policy applies to are refused with 503"
-DEMONSTRATION: Final = (
-    "the demonstration judge of a trial: it decides the example policies, and no others"
-)
+DEMONSTRATION: Final = f"the demonstration judge of a trial: it knows only {DEMONSTRATION_KINDS}"
 REMEDY: Final = (
     "Check the judge's engine, and judge.model, judge.reads and judge.has_tokenizer. Until it "
     "answers, requests that an enforcing policy applies to are refused with 503."

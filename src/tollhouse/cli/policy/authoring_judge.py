@@ -14,7 +14,7 @@ from tollhouse.catalog import rules as catalog
 from tollhouse.cli.session import Session
 from tollhouse.evaluation.dependencies import evaluator_for
 from tollhouse.evaluation.errors import NoJudge
-from tollhouse.evaluation.preflight import why_failed
+from tollhouse.evaluation.policy_preflight import why_failed
 from tollhouse.evaluation.trials import TRIALS_AT_ONCE_MAX, PolicyTrials
 from tollhouse.evaluation.types import EvaluationDecision, FailureReason
 from tollhouse.inference.assembly import backend_port

@@ -2,11 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, Unpack
 from uuid import UUID
 
 import click
-from typing_extensions import Unpack
 
 from tollhouse.base.ids import PolicyId
 from tollhouse.catalog import rules
@@ -17,7 +16,7 @@ from tollhouse.cli.policy.arguments import POLICY, REVISION, revision_option
 from tollhouse.cli.policy.authoring_judge import policy_trials
 from tollhouse.cli.session import Session
 from tollhouse.evaluation.dependencies import judge_config, publication_check
-from tollhouse.evaluation.preflight import preflight
+from tollhouse.evaluation.policy_preflight import preflight
 from tollhouse.evaluation.types import EvaluationDecision
 from tollhouse.policies import service
 from tollhouse.policies.sets import PublicationCheck

@@ -17,7 +17,7 @@ from tollhouse.cli import output
 from tollhouse.cli.policy.arguments import DEFAULT
 from tollhouse.cli.policy.draft_text import THRESHOLD, Fields, content_fields
 from tollhouse.evaluation.errors import NO_JUDGE
-from tollhouse.evaluation.preflight import PREFLIGHT_TEXT, why_failed
+from tollhouse.evaluation.policy_preflight import PREFLIGHT_TEXT, why_failed
 from tollhouse.evaluation.types import EvaluationDecision
 from tollhouse.policies.lint import LintRule, lint
 from tollhouse.policies.types import Policy, PolicyScope, PolicyState

@@ -5,6 +5,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
+from tollhouse.base.policies import DEMONSTRATION_KINDS
 from tollhouse.cli.trial.agents import AgentCommands
 
 ENGINES: Final = {
@@ -19,9 +20,11 @@ The small real model is not used. {reason}
 To try again, run `tollhouse reset` and `tollhouse up`.
 """
 
-JUDGING: Final = """\
-The demonstration judge decides the example policies by patterns: card numbers, passwords and e-mail
-addresses. It knows no other policy; docs/guides/judging.md says how to name a model as judge."""
+JUDGING: Final = f"""\
+The demonstration judge decides by patterns. It knows only questions about
+{DEMONSTRATION_KINDS},
+such as: Does the text contain "Project Falcon"? Before a policy is published it is asked.
+docs/guides/judging.md says how to name a model as judge, for any question."""
 
 RUNNING: Final = """\
 Tollhouse is up.
@@ -30,7 +33,7 @@ Tollhouse is up.
   console    {console_url}
   docs       {docs_url}
   model      {model} ({engine})
-  judge      the demonstration judge, which knows the example policies only
+  judge      the demonstration judge, which knows only some kinds of question
   database   {database}
 """
 

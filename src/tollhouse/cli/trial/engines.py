@@ -10,7 +10,7 @@ import msgspec
 from rich.progress import Progress
 
 from tollhouse.base.errors import GatewayError
-from tollhouse.base.policies import DEMONSTRATION_JUDGE
+from tollhouse.base.policies import DEMONSTRATION_JUDGE, DEMONSTRATION_KINDS
 from tollhouse.cli.trial import demo_engine, ports, processes, test_upstream
 from tollhouse.cli.trial.example_requests import BILLED_MODEL
 from tollhouse.cli.trial.folder import Trial, TrialFolder
@@ -37,7 +37,7 @@ tokenizer = "bytes"
 pricing = {{{{ prompt = "0.000001", completion = "0.000004" }}}}
 """
 JUDGE = f"""
-# The demonstration judge decides the example policies by patterns, and knows no others.
+# The demonstration judge decides by patterns. It knows only questions about {DEMONSTRATION_KINDS}.
 [judge]
 backend = "test"
 model = "{DEMONSTRATION_JUDGE}"

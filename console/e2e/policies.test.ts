@@ -73,7 +73,9 @@ describe("policies", () => {
   it("apply once they are published", async () => {
     const { page } = visitor;
     await page.getByRole("button", { name: "Publish" }).click();
-    await page.getByText("It becomes version 1. Matches are recorded.").waitFor();
+    await page
+      .getByText("The judge is asked first. It becomes version 1. Matches are recorded.")
+      .waitFor();
     await visitor.isContent();
 
     await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();

@@ -120,7 +120,7 @@ describe("a text on trial", () => {
     const trial = await enter({ baseUrl: inject("told").demonstration_base_url });
     const { page } = trial;
     await trial.go("Policies");
-    await page.getByText("of this trial knows only the example policies").waitFor();
+    await page.getByText("of this trial knows only questions").waitFor();
     await trial.isContent();
     await open("Card numbers", trial);
     const panel = page.getByRole("region", { name: "Test it on a text" });
@@ -130,7 +130,7 @@ describe("a text on trial", () => {
     await page.getByRole("button", { name: "Judge it" }).click();
 
     const draft = page.getByRole("region", { name: "By the draft" });
-    await draft.getByText("the demonstration judge knows only the example policies").waitFor();
+    await draft.getByText("the demonstration judge knows only some kinds of question").waitFor();
     await draft.getByText("name a model in [judge] of tollhouse.toml").waitFor();
     await trial.isContent();
     await trial.leave();

@@ -99,6 +99,11 @@ export function isAbandoned(thrown: unknown): boolean {
   return thrown instanceof DOMException && thrown.name === "AbortError";
 }
 
+/** The judge could not answer, so that nothing was published. */
+export function isUnjudged(thrown: unknown): boolean {
+  return thrown instanceof Failure && thrown.explanation.code === "policy_not_judged";
+}
+
 /** Somebody else has changed what was to be changed. */
 export function isStale(thrown: unknown): boolean {
   return thrown instanceof Failure && thrown.explanation.code === "revision_conflict";

@@ -26,9 +26,10 @@ export function DemonstrationNotice() {
   return (
     <p className="notice notice-warn">
       <span>
-        The <strong>demonstration judge</strong> of this trial knows only the example policies, and
-        has no verdict on other rules. To judge your own rules, name a model in <code>[judge]</code>{" "}
-        of <code>tollhouse.toml</code>.
+        The <strong>demonstration judge</strong> of this trial knows only questions about words that
+        the rule quotes, card numbers, passwords, e-mail addresses, phone numbers, links, IP
+        addresses and IBANs, such as “Does the text contain "Project Falcon"?”. To judge other
+        rules, name a model in <code>[judge]</code> of <code>tollhouse.toml</code>.
       </span>
     </p>
   );

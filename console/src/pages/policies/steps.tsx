@@ -2,9 +2,10 @@
 
 import { useState } from "react";
 import { content } from "../../api/client";
-import { isStale } from "../../api/failure";
+import { isStale, isUnjudged } from "../../api/failure";
 import type { Policy } from "../../api/types";
 import { Confirmation } from "../../ui/confirmation";
+import { CheckField } from "../../ui/fields";
 import { useSession } from "../../ui/session";
 import { whenPaused } from "./drafting";
 import { SCOPES } from "./words";
@@ -27,29 +28,45 @@ interface StepsProperties {
 export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsProperties) {
   const { admin } = useSession();
   const [asked, ask] = useState<Step | null>(null);
+  /** Null until the judge had no answer. */
+  const [refuses, setRefuses] = useState<boolean | null>(null);
+  const [matchesAll, setMatchesAll] = useState(false);
+  const params = { path: { policy_id: policy.id } };
+  const body = { revision: policy.revision };
+  const pause = async () => {
+    const request = { params, body };
+    const paused = await content(
+      admin.POST("/v1/organization/policies/{policy_id}/pause", request),
+    );
+    return whenPaused(policy, paused);
+  };
+  const putInForce = async (step: "publish" | "resume") => {
+    const request = { params, body: { ...body, refuses_until_judged: refuses ?? false } };
+    const path = `/manage/v1/organization/policies/{policy_id}/${step}` as const;
+    const { preflight, ...known } = await content(admin.POST(path, request));
+    setMatchesAll(preflight?.outcome === "match");
+    return known;
+  };
   const take = async (step: Step) => {
-    const request = {
-      params: { path: { policy_id: policy.id } },
-      body: { revision: policy.revision },
-    };
     try {
-      onPolicy(
-        step === "pause"
-          ? whenPaused(
-              policy,
-              await content(admin.POST("/v1/organization/policies/{policy_id}/pause", request)),
-            )
-          : await content(
-              admin.POST(`/manage/v1/organization/policies/{policy_id}/${step}`, request),
-            ),
-      );
+      onPolicy(step === "pause" ? await pause() : await putInForce(step));
     } catch (thrown) {
+      if (isUnjudged(thrown)) setRefuses((before) => before ?? false);
       if (!isStale(thrown)) throw thrown;
       await onConflict();
     }
   };
+  const close = () => {
+    ask(null);
+    setRefuses(null);
+  };
   return (
     <div className="row steps">
+      {matchesAll && (
+        <p className="notice notice-warn" role="status">
+          The judge matched the harmless text “Hello.”: test the policy on texts of yours.
+        </p>
+      )}
       {hasEdits && <span className="quiet">Save the draft to publish it.</span>}
       {policy.state === "paused" && (
         <button type="button" className="button" onClick={() => ask("resume")}>
@@ -74,9 +91,16 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
           title={`${TITLES[asked]} “${policy.name}”?`}
           verb={TITLES[asked]}
           onConfirm={() => take(asked)}
-          onClose={() => ask(null)}
+          onClose={close}
         >
           {consequence(asked, policy)}
+          {refuses !== null && (
+            <CheckField
+              label="Refuse every request until the judge can answer"
+              isChecked={refuses}
+              onValue={setRefuses}
+            />
+          )}
         </Confirmation>
       )}
     </div>
@@ -85,9 +109,9 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
 
 function consequence(step: Step, policy: Policy): string {
   if (step === "pause") return "The policy stops applying until you resume it.";
-  if (step === "resume") return "The published version applies again.";
+  if (step === "resume") return "The judge is asked first, then the published version applies.";
   const version = (policy.current_version ?? 0) + 1;
   if (policy.state === "paused") return `It becomes version ${version} and stays paused.`;
   const effect = policy.draft.mode === "enforcing" ? "Matches are refused" : "Matches are recorded";
-  return `It becomes version ${version}. ${effect}. Scope: ${SCOPES[policy.draft.scope].toLowerCase()}.`;
+  return `The judge is asked first. It becomes version ${version}. ${effect}. Scope: ${SCOPES[policy.draft.scope].toLowerCase()}.`;
 }

@@ -59,7 +59,7 @@ const FAILURES: Readonly<Record<string, string>> = {
 };
 
 const UNKNOWN_RULE =
-  "the demonstration judge knows only the example policies; name a model in [judge] of tollhouse.toml to judge this rule";
+  "the demonstration judge knows only some kinds of question; name a model in [judge] of tollhouse.toml to judge this rule";
 
 /**
  * Why there is no verdict; a reason that is newer than the console is told as it is.

@@ -24,8 +24,9 @@ from tests.support.shared_gateway import (
     peppers,
     settings,
 )
+from tollhouse.activity import rules
 from tollhouse.activity.recorder import RequestRecorder
-from tollhouse.activity.types import FailureSource, RequestRecord
+from tollhouse.activity.types import FailureSource, RequestOutcome, RequestRecord
 from tollhouse.base.attempts import Attempt
 from tollhouse.base.ids import PolicyId, policy_id_text, time_ordered_uuid
 from tollhouse.base.policies import JUDGED_DIRECTIONS, EvaluationOutcome, Mode
@@ -113,6 +114,7 @@ async def test_a_request_is_shown_whole(side: Side) -> None:
         "created_at": int(record.started_at.timestamp()),
         "operation": "createChatCompletion",
         "status": 502,
+        "outcome": "failed",
         "error_code": "backend_error",
         "error_param": "model",
         "failed_by": "backend",
@@ -363,6 +365,23 @@ async def decided_on(side: Side, policy_id: PolicyId, *records: RequestRecord) -
     await recorder.write()
 
 
+async def test_requests_are_found_by_how_they_ended(side: Side) -> None:
+    statuses = (200, 400, 402, 403, 429, 499, 500, 501, 503)
+    codes = (None, "policy_violation", "policy_not_evaluable", "backend_error")
+    records = [
+        side.customer.record(status=status, error_code=code)
+        for status, code in itertools.product(statuses, codes)
+    ]
+    await side.write(*records)
+
+    for outcome in RequestOutcome:
+        ended_so = [
+            each for each in records if rules.outcome(each.status, each.error_code) is outcome
+        ]
+        expected = sorted((str(each.request_id) for each in ended_so), reverse=True)
+        assert await side.ids(limit="100", outcome=outcome) == expected, outcome
+
+
 async def test_requests_are_found_by_a_policy_that_matched_them(mixture: Mixture) -> None:
     side = mixture.side
     policy = await new_policy(side.org, ("publish",))
@@ -519,6 +538,7 @@ async def test_hours_are_told_whole(side: Side, foreign: Side) -> None:
                 "object": "organization.requests.result",
                 "requests": 5,
                 "failed": 2,
+                "refused": 0,
                 "client_errors": 1,
                 "failures": [
                     {"status": 499, "error_code": None, "requests": 1},

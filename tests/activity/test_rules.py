@@ -133,29 +133,29 @@ def test_a_tally_adds_up_every_outcome_and_names_the_failures() -> None:
         (503, "server_is_overloaded", 2)
     ]
     assert first.latency_counts == (0, 5)
-    assert (first.failed, first.client_errors) == (2, 0)
+    assert (first.failed, first.refused, first.client_errors) == (2, 0, 0)
     assert (second.hour, second.requests, second.failures) == (3_600, 1, ())
-    assert (second.failed, second.client_errors) == (0, 0)
+    assert (second.failed, second.refused, second.client_errors) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
     ("status", "error_code", "expected"),
     [
-        (200, None, None),
-        (200, "backend_error", True),
-        (200, "policy_violation", False),
-        (400, "invalid_type", False),
-        (429, "rate_limit_exceeded", False),
-        (499, None, False),
-        (500, "server_error", True),
-        (501, "unsupported_parameter", False),
-        (503, None, True),
+        (200, None, "succeeded"),
+        (200, "backend_error", "failed"),
+        (200, "policy_violation", "refused"),
+        (400, "invalid_type", "client_error"),
+        (402, "spending_limit_exceeded", "refused"),
+        (403, "policy_violation", "refused"),
+        (429, "rate_limit_exceeded", "refused"),
+        (499, None, "client_error"),
+        (500, "server_error", "failed"),
+        (501, "unsupported_parameter", "client_error"),
+        (503, None, "failed"),
     ],
 )
-def test_faults_of_the_service_are_told_from_mistakes_of_callers(
-    status: int, error_code: str | None, expected: object
-) -> None:
-    assert rules.failed_by_server(status, error_code) is expected
+def test_every_request_has_one_outcome(status: int, error_code: str | None, expected: str) -> None:
+    assert rules.outcome(status, error_code) == expected
 
 
 @given(INSTANTS)

@@ -14,7 +14,10 @@ from tests.support.wrong_clocks import wrong_clock
 from tollhouse.base.ids import minted_at
 from tollhouse.keys.pepper_versions import PepperMismatch
 
-NARROW = ("--permission", "models:read", "--model", "a", "--model", "b", "--expires-in-days", "2")
+NARROW = (
+    *("--permission", "models:read", "--model", "a", "--model", "b", "--expires-in-days", "2"),
+    *("--cap", "25", "--cap-period", "day"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,10 @@ def test_a_key_lives_from_creation_to_revocation(operator: Operator, project: st
     rotated = operator.created("key", "rotate", made, "--overlap-seconds", "60")
     assert rotated["id"] == made
     assert rotated["value"] != created["value"]
+    assert rotated["previous_value_expires_at"] is not None
+    assert operator.json("key", "end-previous", made)["previous_value_expires_at"] is None
+    (cap,) = [cap for cap in operator.json("caps", "show")["data"] if cap["api_key_id"] == made]
+    assert (cap["limit"]["value"], cap["period"]) == ("25", "day")
     assert operator.json("key", "suspend", made)["status"] == "suspended"
     assert operator.json("key", "resume", made)["status"] == "active"
     assert operator.json("key", "revoke", made, "--yes")["status"] == "revoked"

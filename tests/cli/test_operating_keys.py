@@ -19,7 +19,7 @@ def follow(operator: Operator, server: Server, script: str) -> str:
 @pytest.mark.nightly
 @pytest.mark.clock
 def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
-    listing, create, rotate, pause, revoke, narrow, replace, *pepper_steps = scripts(
+    listing, create, rotate, end_previous, pause, revoke, narrow, replace, *pepper_steps = scripts(
         read("docs/guides/operating-keys.md")
     )
     project = new_project(patient)
@@ -32,6 +32,7 @@ def test_the_guide_can_be_followed_to_its_end(patient: Operator) -> None:
         (key,) = patient.json("key", "list", "--project", project)["data"]
         patient.environment["KEY_ID"] = key["id"]
         assert "shown only now" in follow(patient, server, rotate)
+        assert "previous_value_expires_at   -" in follow(patient, server, end_previous)
         assert "suspended" in follow(patient, server, pause)
         assert follow(patient, server, revoke).count("revoked") == 2
         owner = patient.created("admin-key", "create", "owner")

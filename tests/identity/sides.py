@@ -33,6 +33,7 @@ PROJECT_OPERATIONS: Operations = {
 KEY_OPERATIONS: Operations = {
     "retrieveProjectKey": ("GET", "", None),
     "rotateProjectKey": ("POST", "/rotate", {"overlap_seconds": 0}),
+    "endPreviousProjectKeyValue": ("POST", "/end_previous", None),
     "suspendProjectKey": ("POST", "/suspend", None),
     "resumeProjectKey": ("POST", "/resume", None),
     "revokeProjectKey": ("POST", "/revoke", None),

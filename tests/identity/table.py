@@ -144,6 +144,10 @@ ROWS = (
         *("rotateProjectKey", "POST", f"{_KEY}/rotate", "admin", "project_api_keys:create"),
     ),
     Row(
+        *("endPreviousProjectKeyValue", "POST", f"{_KEY}/end_previous"),
+        *("admin", "project_api_keys:revoke"),
+    ),
+    Row(
         *("suspendProjectKey", "POST", f"{_KEY}/suspend", "admin", "project_api_keys:revoke"),
     ),
     Row(
@@ -284,7 +288,7 @@ BODIES: dict[str, dict[str, object]] = {
     "createProject": {"name": "a project"},
     "editProject": {"name": "another name"},
     "createManagedProjectKey": {"name": "a key"},
-    "rotateProjectKey": {"overlap_seconds": 0},
+    "rotateProjectKey": {"overlap_seconds": 60},
     "createAdminKey": {"name": "a key", "permissions": ["admin_api_keys:create"]},
     "narrowAdminKey": {"permissions": ["projects:read"]},
     "createPolicy": {"name": "a policy", "rule": "Is it so?"},

@@ -40,6 +40,7 @@ ACTIONS = {
     "editProject": ("project.edit", "project"),
     "createManagedProjectKey": ("project_api_key.create", "project_api_key"),
     "rotateProjectKey": ("project_api_key.rotate", "project_api_key"),
+    "endPreviousProjectKeyValue": ("project_api_key.end_previous", "project_api_key"),
     "suspendProjectKey": ("project_api_key.suspend", "project_api_key"),
     "resumeProjectKey": ("project_api_key.resume", "project_api_key"),
     "revokeProjectKey": ("project_api_key.revoke", "project_api_key"),
@@ -79,6 +80,7 @@ REVISED = {name for name, (_, resource) in ACTIONS.items() if resource == "polic
 DELETIONS = {"clearSpendingLimit", "clearRateLimit", "deleteAlertSubscription"}
 """Operations after which the thing is no more, so that a second one does not find it."""
 PREPARATIONS = {
+    "endPreviousProjectKeyValue": "rotateProjectKey",
     "resumeProjectKey": "suspendProjectKey",
     "clearSpendingLimit": "setSpendingLimit",
     "clearRateLimit": "setRateLimit",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -161,9 +162,10 @@ def test_nothing_outlives_the_key_that_makes_it(
 
 def test_a_secret_is_rotated_by_keys_that_live_as_long_and_by_the_command_line() -> None:
     before, later = NOW - INSTANT, replace(ADMIN, expires_at=NOW - INSTANT)
+    rotate = partial(rules.rotate, KEY, redacted_value="new", now=before, overlap=INSTANT)
 
     for rotator in (None, ADMIN, replace(ADMIN, expires_at=None)):
-        rotated = rules.rotate(KEY, redacted_value="new", now=before, rotator=rotator)
-        assert rotated == replace(KEY, redacted_value="new")
+        rotated = rotate(rotator=rotator)
+        assert rotated == replace(KEY, redacted_value="new", previous_value_expires_at=NOW)
     with pytest.raises(ExpiryExceedsRotator):
-        rules.rotate(KEY, redacted_value="new", now=before, rotator=later)
+        rotate(rotator=later)

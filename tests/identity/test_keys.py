@@ -104,6 +104,27 @@ async def test_an_admin_key_that_expires_makes_no_key_that_never_does(
     assert answer.json()["error"]["code"] == "expiry_exceeds_creator"
 
 
+async def test_a_key_is_made_with_its_cap_by_an_admin_key_that_may_set_one(
+    held: Gateway, client: httpx2.AsyncClient, org: OrganizationFixture, project: Project
+) -> None:
+    path = managed_keys_path(project.id)
+    cap = {"limit": {"value": "25", "currency": "usd"}}
+    body = {"name": "capped", "spending_limit": cap}
+    narrow = await org.admin_key(("project_api_keys:create",))
+    async with held.client(narrow.value) as limited:
+        refused = await create(limited, path, "creation-1", body)
+
+    made = (await create(client, path, "creation-2", body)).json()
+
+    (shown,) = (await client.get("/manage/v1/organization/spending_limits")).json()["data"]
+    assert (refused.status_code, (await client.get(path)).json()["data"]) == (
+        403,
+        [{name: value for name, value in made.items() if name != "value"}],
+    )
+    assert (shown["api_key_id"], shown["period"]) == (made["id"], "month")
+    assert shown["limit"] == cap["limit"]
+
+
 async def test_an_empty_list_of_models_does_not_allow_every_model(
     client: httpx2.AsyncClient, project: Project
 ) -> None:

@@ -37,6 +37,22 @@ async def test_both_secrets_work_until_the_overlap_ends(
     assert (await _use(client, old.value), await _use(client, new)) == (401, LET_IN)
 
 
+async def test_an_overlap_is_shown_until_it_is_ended(
+    client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, clock: HeldClock
+) -> None:
+    old = await org.project_key(project)
+    path = rotate_path(project.id, old.key.id)
+    rotated = (await create(client, path, "rotation-1", {"overlap_seconds": 600})).json()
+    end = path.removesuffix("rotate") + "end_previous"
+    ended, again = [(await client.post(end)).json() for _ in range(2)]
+    clock.advance(BELIEF_IS_STALE)
+
+    assert rotated["previous_value_expires_at"] == int(START.timestamp()) + 600
+    assert ended["previous_value_expires_at"] is None
+    assert ended == again
+    assert (await _use(client, old.value), await _use(client, rotated["value"])) == (401, LET_IN)
+
+
 async def test_an_overlap_of_zero_ends_the_old_secret_at_once(
     client: httpx2.AsyncClient, org: OrganizationFixture, project: Project, clock: HeldClock
 ) -> None:

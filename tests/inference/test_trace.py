@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from tollhouse.activity.rules import failed_by_server
-from tollhouse.activity.types import FailureSource, RequestRecord
+from tollhouse.activity.rules import outcome
+from tollhouse.activity.types import FailureSource, RequestOutcome, RequestRecord
 from tollhouse.base.errors import GatewayError, InvalidRequest, Kind
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId, RequestId
 from tollhouse.base.money import PicoUsd
@@ -181,7 +181,7 @@ def test_sums_and_records_agree_on_who_failed(kind: Kind) -> None:
 
     is_servers = failure_source(failure) is not FailureSource.CALLER
 
-    assert failed_by_server(kind.value, failure.code) is is_servers
+    assert (outcome(kind.value, failure.code) is RequestOutcome.FAILED) is is_servers
 
 
 def test_a_key_that_a_caller_sent_as_a_name_is_redacted() -> None:

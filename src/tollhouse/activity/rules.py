@@ -15,6 +15,7 @@ from tollhouse.activity.types import (
     RecordCursor,
     RecordFilter,
     RecordPage,
+    RequestOutcome,
     RequestRecord,
     StatusRange,
 )
@@ -27,7 +28,9 @@ _UNKNOWN_MODEL: Final = frozenset({400, 404})
 _SERVER_STATUS_MIN: Final = 500
 _NOT_IMPLEMENTED: Final = 501
 """The caller asked for something that the model does not have."""
-_POLICY_VIOLATION: Final = "policy_violation"
+_REFUSING_CODES: Final = frozenset({"policy_violation", "policy_not_evaluable"})
+"""Those that an answer may end with after status 200."""
+_REFUSING_STATUSES: Final = frozenset({402, 403, 429})
 
 
 def statuses(text: str) -> StatusRange:
@@ -38,14 +41,18 @@ def statuses(text: str) -> StatusRange:
     return StatusRange(lowest=int(text), highest=int(text))
 
 
-def failed_by_server(status: int, error_code: str | None) -> bool | None:
-    """Return whether the gateway or a backend failed, or None if the request succeeded.
+def outcome(status: int, error_code: str | None) -> RequestOutcome:
+    """Return how a request ended. An answer that began and then failed keeps status 200.
 
-    False is a mistake of the caller. An answer that began and then failed keeps status 200.
+    The filter of `activity.search` is the same rule in SQL.
     """
-    if status >= FAILED_STATUS_MIN:
-        return status >= _SERVER_STATUS_MIN and status != _NOT_IMPLEMENTED
-    return None if error_code is None else error_code != _POLICY_VIOLATION
+    if error_code in _REFUSING_CODES or status in _REFUSING_STATUSES:
+        return RequestOutcome.REFUSED
+    if status < FAILED_STATUS_MIN:
+        return RequestOutcome.SUCCEEDED if error_code is None else RequestOutcome.FAILED
+    if status < _SERVER_STATUS_MIN or status == _NOT_IMPLEMENTED:
+        return RequestOutcome.CLIENT_ERROR
+    return RequestOutcome.FAILED
 
 
 def cursor(after: RequestId | None) -> RecordCursor:
@@ -104,8 +111,9 @@ def _tally(hour: int, group: str | None, parts: Sequence[HourlyCount]) -> Hourly
         hour=hour,
         group=group,
         requests=sum(part.requests for part in parts),
-        failed=_count(parts, is_servers=True),
-        client_errors=_count(parts, is_servers=False),
+        failed=_count(parts, RequestOutcome.FAILED),
+        refused=_count(parts, RequestOutcome.REFUSED),
+        client_errors=_count(parts, RequestOutcome.CLIENT_ERROR),
         failures=tuple(
             FailureCount(status=part.status, error_code=part.error_code, requests=part.requests)
             for part in parts
@@ -119,9 +127,5 @@ def _tally(hour: int, group: str | None, parts: Sequence[HourlyCount]) -> Hourly
     )
 
 
-def _count(parts: Iterable[HourlyCount], *, is_servers: bool) -> int:
-    return sum(
-        part.requests
-        for part in parts
-        if failed_by_server(part.status, part.error_code) is is_servers
-    )
+def _count(parts: Iterable[HourlyCount], wanted: RequestOutcome) -> int:
+    return sum(part.requests for part in parts if outcome(part.status, part.error_code) is wanted)

@@ -25,7 +25,14 @@ _EXAMINED: Final = """
                    AND ($9::uuid IS NULL OR api_key_id = $9)
                    AND ($10::text IS NULL OR model = $10)
                    AND ($11::text IS NULL OR operation = $11)
-                   AND ($12::text IS NULL OR error_code = $12) AS is_wanted
+                   AND ($12::text IS NULL OR error_code = $12)
+                   AND ($15::text IS NULL OR $15 =
+                        CASE WHEN error_code IN ('policy_violation', 'policy_not_evaluable')
+                                  OR status IN (402, 403, 429) THEN 'refused'
+                             WHEN status < 400 AND error_code IS NULL THEN 'succeeded'
+                             WHEN status BETWEEN 400 AND 499 OR status = 501 THEN 'client_error'
+                             ELSE 'failed'
+                         END) AS is_wanted
 """
 _LATEST: Final = """
               FROM (SELECT *
@@ -51,7 +58,7 @@ _OF_KEY: Final = _EXAMINED + _LATEST + " AND api_key_id = $9 " + _BOUNDED
 # requests of their days to keep the order.
 _ONE_BY_ONE: Final = """
               FROM (SELECT found.*
-                      FROM unnest($15::date[], $16::uuid[]) AS chosen (day, request_id)
+                      FROM unnest($16::date[], $17::uuid[]) AS chosen (day, request_id)
                      CROSS JOIN LATERAL
                            (SELECT *
                               FROM requests
@@ -122,5 +129,6 @@ async def _search(
         only.error_code,
         EXAMINED_MAX,
         limit,
+        only.outcome,
         *chosen,
     )

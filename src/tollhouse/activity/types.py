@@ -25,6 +25,18 @@ class FailureSource(StrEnum):
     BACKEND = "backend"
 
 
+class RequestOutcome(StrEnum):
+    """How a request ended. Each request has one outcome, so their counts add up."""
+
+    SUCCEEDED = "succeeded"
+    CLIENT_ERROR = "client_error"
+    """The request was wrong, asked for what the model lacks, or its caller disconnected."""
+    REFUSED = "refused"
+    """A policy, a permission, a rate limit, a cap or the credit stopped it."""
+    FAILED = "failed"
+    """The gateway or a backend was at fault."""
+
+
 # A Struct, because one is made for every request, and this takes a tenth of the time.
 class RequestRecord(Struct, frozen=True, kw_only=True):
     """One finished request of a customer. Times are in milliseconds, or None if unknown.
@@ -102,6 +114,7 @@ class RecordFilter:
     model: str | None = None
     operation: str | None = None
     error_code: str | None = None
+    outcome: RequestOutcome | None = None
     start: datetime | None = None
     end: datetime | None = None
     request_ids: tuple[RequestId, ...] | None = None
@@ -186,15 +199,13 @@ class FailureCount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HourlyTotal:
-    """All requests of one hour and group.
-
-    `failed` counts faults of the gateway and its backends, `client_errors` mistakes of callers.
-    """
+    """All requests of one hour and group. Those in no count of an outcome succeeded."""
 
     hour: int
     group: str | None
     requests: int
     failed: int
+    refused: int
     client_errors: int
     failures: tuple[FailureCount, ...]
     input_tokens: int

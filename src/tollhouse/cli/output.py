@@ -22,7 +22,8 @@ UNBOUNDED_COLUMNS: Final = 10_000
 LINED_COLUMNS: Final = frozenset({"draft", "published"})
 """Columns whose values can have several lines."""
 FOLDED_COLUMNS: Final = (
-    frozenset({"name", "text", "reason", "found", "remedy", "changes"}) | LINED_COLUMNS
+    frozenset({"name", "text", "reason", "found", "remedy", "changes", "ended", "project", "key"})
+    | LINED_COLUMNS
 )
 NOTHING: Final = "-"
 SHOWN_ONCE: Final = "The value is shown only now. Store it where the client reads it."

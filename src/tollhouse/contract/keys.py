@@ -5,7 +5,9 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollhouse.contract.bounds import (
+    ALERT_PERCENT_DEFAULT,
     AdminPermissions,
+    AlertPercent,
     AllowedModels,
     CustomerPermissions,
     ExpiresAt,
@@ -14,7 +16,9 @@ from tollhouse.contract.bounds import (
     Uuid,
 )
 from tollhouse.contract.listing import ListPage
+from tollhouse.contract.money import MoneyToSet
 from tollhouse.contract.origins import GIVEN, extension, given
+from tollhouse.contract.spending_limits import SpendingPeriod
 
 ProjectKeyStatus = Literal["active", "revoked", "expired", "suspended"]
 
@@ -25,6 +29,19 @@ class CreateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     mark: ClassVar[Meta] = given(additionalProperties="OQ-198")
 
     name: Annotated[Name, given(bounds="OQ-92", pattern="OQ-149")]
+
+
+class KeySpendingLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A spending limit of a new key."""
+
+    mark: ClassVar[Meta] = extension("OQ-170")
+
+    limit: MoneyToSet
+    """The amount that the key may spend in a period."""
+    period: SpendingPeriod = "month"
+    """The UTC calendar period after which spending counts from zero; `lifetime` never ends."""
+    alert_percent: AlertPercent = ALERT_PERCENT_DEFAULT
+    """The share of the limit, in percent, at which an alert is raised."""
 
 
 class CreateManagedProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +55,8 @@ class CreateManagedProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_
     permissions: CustomerPermissions | UnsetType = UNSET
     allowed_models: AllowedModels | UnsetType | None = UNSET
     """The only models that the key may use; null or absent for all of its project."""
+    spending_limit: Annotated[KeySpendingLimit | UnsetType | None, extension("OQ-170")] = UNSET
+    """What the key may spend, set together with it; needs `spending_limits:write`."""
 
 
 class RotateProjectKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +104,8 @@ class ManagedProjectKey(ProjectKey, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-86")
 
     allowed_models: list[str] | None
+    previous_value_expires_at: Annotated[int | None, extension("OQ-150")]
+    """Until when the value before the last rotation works too, or null if it does not."""
 
 
 class ProjectKeyList(ListPage, frozen=True, kw_only=True):

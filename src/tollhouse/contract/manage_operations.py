@@ -119,6 +119,14 @@ ROTATE_PROJECT_KEY = _keys_create(
 )
 """The key keeps its ID. The new `value` is in this answer alone; the old one works on for
 `overlap_seconds`. After a leak, send 0."""
+END_PREVIOUS_VALUE = _keys_revoke(
+    "endPreviousProjectKeyValue",
+    f"POST {_PROJECT_KEY}/end_previous",
+    "End the value before the last rotation",
+    "OQ-150",
+)
+"""The old value fails from then on, before its overlap is over; the new one works on. Nothing
+changes if no old value works."""
 SUSPEND_PROJECT_KEY = _keys_revoke(
     "suspendProjectKey", f"POST {_PROJECT_KEY}/suspend", "Suspend a project key", "OQ-87"
 )

@@ -20,6 +20,7 @@ from tollhouse.contract.listing import ListPage
 from tollhouse.contract.money import Money
 from tollhouse.contract.origins import extension
 
+Outcome = Literal["succeeded", "client_error", "refused", "failed"]
 RequestGrouping = Literal["project_id", "api_key_id", "model"]
 
 
@@ -41,7 +42,9 @@ class RequestsQuery(Struct, frozen=True, kw_only=True):
     operation: OperationName | UnsetType = UNSET
     """Only requests of this operation, such as `createChatCompletion`."""
     error_code: ErrorCode | UnsetType = UNSET
-    """Only requests that failed with this code."""
+    """Only requests with this error code."""
+    outcome: Outcome | UnsetType = UNSET
+    """Only requests that ended so."""
     policy_id: PathId | UnsetType = UNSET
     """Only requests on which this policy matched or could not be evaluated."""
     start_time: ReportInstant | UnsetType = UNSET
@@ -161,12 +164,16 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
     """The `operationId` of the route."""
     status: int
     """The status of the answer, or 499 if the caller disconnected."""
+    outcome: Outcome
+    """How it ended: `failed` by a fault of the gateway or a backend; `refused` by a policy, a
+    permission, a rate limit, a cap or the credit; `client_error` by a mistake or the departure of
+    the caller."""
     error_code: str | None
     """The code of the failure, or null."""
     error_param: str | None
     """The parameter that the error names, shortened, or null."""
     failed_by: Literal["caller", "gateway", "backend"] | None
-    """The side at fault, or null if the request did not fail."""
+    """The side that caused the error, or null if there was none."""
     blocked_by: list[BlockingPolicy]
     """The policies that refused the request or withheld its answer."""
     model: str | None
@@ -243,14 +250,14 @@ class RequestRollupsQuery(Struct, frozen=True, kw_only=True):
 
 
 class RequestFailures(Struct, frozen=True, kw_only=True):
-    """The number of requests that failed with one status and code."""
+    """The number of requests that ended with one status and error code."""
 
     mark: ClassVar[Meta] = extension("OQ-175")
 
     status: int
     """The status of the answers."""
     error_code: str | None
-    """The code of the failures, or null."""
+    """The code of the errors, or null."""
     requests: NonNegative
 
 
@@ -263,10 +270,13 @@ class RequestRollup(Struct, frozen=True, kw_only=True):
     requests: NonNegative
     failed: NonNegative
     """Requests that failed by faults of the gateway or its backends."""
+    refused: NonNegative
+    """Requests that a policy, a permission, a rate limit, a cap or the credit stopped."""
     client_errors: NonNegative
-    """Requests that failed by mistakes of callers."""
+    """Requests that were wrong, or whose caller disconnected. None of these counts has a request
+    of another one."""
     failures: list[RequestFailures]
-    """The failed requests by status and code."""
+    """All of these by status and code, but answers that broke off after status 200."""
     input_tokens: NonNegative
     """Tokens that were read, without those from a cache."""
     cached_input_tokens: NonNegative

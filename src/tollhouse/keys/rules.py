@@ -1,7 +1,7 @@
 """Pure rules for keys: authorization and changes of state."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tollhouse.base.errors import OrganizationMoving
 from tollhouse.base.permissions import CUSTOMER_PERMISSIONS, Permission
@@ -127,10 +127,31 @@ def revoke(key: ProjectKey, *, now: datetime) -> ProjectKey:
     return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
 
+def previous_value_expires_at(key: ProjectKey, *, now: datetime) -> datetime | None:
+    """Return until when the value before the last rotation works, or None if it does not."""
+    ends_at = key.previous_value_expires_at
+    is_over = status(key, now=now) in (KeyStatus.REVOKED, KeyStatus.EXPIRED)
+    if ends_at is None or ends_at <= now or is_over:
+        return None
+    return ends_at if key.expires_at is None else min(ends_at, key.expires_at)
+
+
+def end_previous_value(key: ProjectKey, *, now: datetime) -> ProjectKey:
+    """Return the key whose value before the last rotation ends now, unchanged if it ended."""
+    if previous_value_expires_at(key, now=now) is None:
+        return key
+    return replace(key, previous_value_expires_at=now)
+
+
 def rotate(
-    key: ProjectKey, *, redacted_value: str, now: datetime, rotator: Admin | None
+    key: ProjectKey,
+    *,
+    redacted_value: str,
+    now: datetime,
+    overlap: timedelta,
+    rotator: Admin | None,
 ) -> ProjectKey:
-    """Return the key with the redacted value of its new secret.
+    """Return the key with the redacted value of its new secret, and when the present one ends.
 
     Raises `KeyStateConflict` unless the key is active, and `ExpiryExceedsRotator` if it outlives
     the rotator. The command line passes no rotator and is not bound by its expiry.
@@ -140,7 +161,7 @@ def rotate(
         raise KeyStateConflict(status=current)
     if rotator is not None and _outlives(key.expires_at, rotator):
         raise ExpiryExceedsRotator
-    return replace(key, redacted_value=redacted_value)
+    return replace(key, redacted_value=redacted_value, previous_value_expires_at=now + overlap)
 
 
 def granted(creator: Admin | None, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -1,6 +1,6 @@
 """Operations on keys, in the caller's transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -89,12 +89,28 @@ async def rotate_project_key(
 ) -> ProjectKey:
     """Give a key a new secret. The current one expires after `overlap`, older ones now."""
     key = await _held(tx, project_id, key_id)
-    rotated = rules.rotate(key, redacted_value=secret.redacted_value, now=tx.now, rotator=rotator)
+    rotated = rules.rotate(
+        key, redacted_value=secret.redacted_value, now=tx.now, overlap=overlap, rotator=rotator
+    )
     await store.expire_secrets(tx, tx.organization_id, key_id, at=tx.now + overlap)
     await store.insert_secret(tx, tx.organization_id, KeyKind.PROJECT, key_id, secret)
     await store.save_project_key(tx, rotated)
     await _audit_project_key(tx, "project_api_key.rotate", before=key, after=rotated)
     return rotated
+
+
+async def end_previous_value(
+    tx: Mutation, project_id: ProjectId, key_id: ProjectKeyId
+) -> ProjectKey:
+    """End the overlap of a rotation: the value before the last rotation stops working."""
+    key = await _held(tx, project_id, key_id)
+    ended = rules.end_previous_value(key, now=tx.now)
+    if ended == key:
+        tx.unchanged()
+        return key
+    await store.end_previous_secret(tx, tx.organization_id, key_id)
+    await _audit_project_key(tx, "project_api_key.end_previous", before=key, after=ended)
+    return ended
 
 
 async def suspend_project_key(
@@ -184,6 +200,13 @@ async def page_of_project_keys(
     return await store.page_of_project_keys(
         tx, organization_id, project_id, after=after, limit=limit
     )
+
+
+async def project_key_names(
+    tx: Transaction, organization_id: OrganizationId, key_ids: Sequence[ProjectKeyId]
+) -> dict[ProjectKeyId, tuple[str, str]]:
+    """Return the name of each key with that of its project."""
+    return await store.project_key_names(tx, organization_id, key_ids)
 
 
 async def create_admin_key(

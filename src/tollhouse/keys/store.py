@@ -1,5 +1,6 @@
 """Keys and the directory in SQL."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from tollhouse.base.ids import AdminKeyId, OrganizationId, ProjectId, ProjectKeyId
@@ -43,6 +44,24 @@ async def expire_secrets(
         organization_id,
         key_id,
         at,
+        tx.now,
+    )
+
+
+async def end_previous_secret(
+    tx: Mutation, organization_id: OrganizationId, key_id: ProjectKeyId
+) -> None:
+    """End the secret before the current one now, if it has not expired."""
+    await tx.execute(
+        """
+        UPDATE key_directory
+           SET expires_at = $3
+         WHERE organization_id = $1
+           AND key_id = $2
+           AND expires_at > $3
+        """,
+        organization_id,
+        key_id,
         tx.now,
     )
 
@@ -105,7 +124,11 @@ async def get_project_key(
     """Return a key with the name of its project, or None."""
     row = await tx.fetch_one(
         """
-        SELECT k.*, p.name AS project_name
+        SELECT k.*, p.name AS project_name,
+               (SELECT max(expires_at)
+                  FROM key_directory
+                 WHERE organization_id = k.organization_id
+                   AND key_id = k.id) AS previous_value_expires_at
           FROM project_keys k
           JOIN projects p ON p.organization_id = k.organization_id AND p.id = k.project_id
          WHERE k.organization_id = $1
@@ -123,7 +146,11 @@ async def get_project_key_for_update(
     """Return a key, or None, and lock its row."""
     row = await tx.fetch_one(
         """
-        SELECT k.*, p.name AS project_name
+        SELECT k.*, p.name AS project_name,
+               (SELECT max(expires_at)
+                  FROM key_directory
+                 WHERE organization_id = k.organization_id
+                   AND key_id = k.id) AS previous_value_expires_at
           FROM project_keys k
           JOIN projects p ON p.organization_id = k.organization_id AND p.id = k.project_id
          WHERE k.organization_id = $1
@@ -164,7 +191,11 @@ async def page_of_project_keys(
     """Return a page of a project's keys in order of creation, whatever their state."""
     rows = await tx.fetch_all(
         """
-        SELECT k.*, p.name AS project_name
+        SELECT k.*, p.name AS project_name,
+               (SELECT max(expires_at)
+                  FROM key_directory
+                 WHERE organization_id = k.organization_id
+                   AND key_id = k.id) AS previous_value_expires_at
           FROM project_keys k
           JOIN projects p ON p.organization_id = k.organization_id AND p.id = k.project_id
          WHERE k.organization_id = $1
@@ -179,6 +210,24 @@ async def page_of_project_keys(
         limit,
     )
     return [_project_key(row) for row in rows]
+
+
+async def project_key_names(
+    tx: Transaction, organization_id: OrganizationId, key_ids: Sequence[ProjectKeyId]
+) -> dict[ProjectKeyId, tuple[str, str]]:
+    """Return the names of keys with the names of their projects."""
+    rows = await tx.fetch_all(
+        """
+        SELECT k.id, k.name, p.name AS project_name
+          FROM project_keys k
+          JOIN projects p ON p.organization_id = k.organization_id AND p.id = k.project_id
+         WHERE k.organization_id = $1
+           AND k.id = ANY($2::uuid[])
+        """,
+        organization_id,
+        list(set(key_ids)),
+    )
+    return {ProjectKeyId(row["id"]): (row["name"], row["project_name"]) for row in rows}
 
 
 async def insert_admin_key(tx: Mutation, key: AdminKey) -> None:
@@ -295,6 +344,7 @@ def _project_key(row: Row) -> ProjectKey:
         expires_at=row["expires_at"],
         suspended_at=row["suspended_at"],
         revoked_at=row["revoked_at"],
+        previous_value_expires_at=row["previous_value_expires_at"],
     )
 
 

@@ -29,7 +29,10 @@ class KeyStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProjectKey:
-    """A key of a project, without its secret."""
+    """A key of a project, without its secret.
+
+    `previous_value_expires_at` is when the value before the last rotation ends or ended.
+    """
 
     organization_id: OrganizationId
     id: ProjectKeyId
@@ -44,6 +47,7 @@ class ProjectKey:
     expires_at: datetime | None
     suspended_at: datetime | None
     revoked_at: datetime | None
+    previous_value_expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from msgspec import UNSET
 
@@ -11,13 +12,18 @@ from tollhouse.api import parameters
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.handlers.keys import find_project_key, shown_value
+from tollhouse.api.wire import money as money_wire
 from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import ProjectId, ProjectKeyId, time_ordered_uuid
+from tollhouse.base.permissions import Permission
 from tollhouse.contract import keys as keys_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
 from tollhouse.keys import rules, service
+from tollhouse.keys.errors import InsufficientPermissions
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import Admin, KeyKind, ProjectKey
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import CapId, CapScope, Period
 from tollhouse.projects import service as projects
 from tollhouse.storage.database import Mutation
 
@@ -72,7 +78,7 @@ class ProjectKeyHandlers:
             expires_at = wire.future_instant(call.body.expires_at, now=call.now)
             rules.check_expiry(call.caller, expires_at)
             await service.require_room_for_project_key(tx, self.project_keys_max)
-            return await service.create_project_key(
+            key = await service.create_project_key(
                 tx,
                 secret,
                 key_id=key_id,
@@ -88,6 +94,9 @@ class ProjectKeyHandlers:
                 else None,
                 expires_at=expires_at,
             )
+            if call.body.spending_limit:
+                await self._cap(tx, call, key_id, call.body.spending_limit)
+            return key
 
         return await self._made(
             call,
@@ -98,6 +107,25 @@ class ProjectKeyHandlers:
                 secret=secret.value,
             ),
         )
+
+    async def _cap(
+        self,
+        tx: Mutation,
+        call: OperationCall[Admin, Any, Any],
+        key_id: ProjectKeyId,
+        wanted: keys_wire.KeySpendingLimit,
+    ) -> None:
+        """Cap a new key, if its creator's present permissions allow that."""
+        creator = await self.database.require_working(tx, call)
+        if not creator.holds(Permission.SPENDING_LIMITS_WRITE):
+            raise InsufficientPermissions(missing=Permission.SPENDING_LIMITS_WRITE)
+        async with tx.another() as change:
+            await ledger.set_cap(
+                change,
+                CapId(scope=CapScope.KEY, scope_id=key_id, period=Period(wanted.period)),
+                limit_pico_usd=money_wire.amount(wanted.limit),
+                alert_percent=wanted.alert_percent,
+            )
 
     async def rotate(
         self,
@@ -139,6 +167,12 @@ class ProjectKeyHandlers:
             created.resource, now=call.now, value=shown_value(created, now=call.now)
         )
         return OperationAnswer(body=shown, headers=created.headers)
+
+    async def end_previous_value(
+        self, call: OperationCall[Admin, None, NoQuery]
+    ) -> OperationAnswer:
+        """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/end_previous"""
+        return await self._changed(call, service.end_previous_value)
 
     async def suspend(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """POST /manage/v1/organization/projects/{project_id}/api_keys/{api_key_id}/suspend"""

@@ -76,6 +76,7 @@ def _project_routes(
         Route(operation=operations.RETRIEVE_PROJECT_KEY, handler=project_keys.retrieve),
         Route(operation=operations.CREATE_MANAGED_PROJECT_KEY, handler=project_keys.create),
         Route(operation=operations.ROTATE_PROJECT_KEY, handler=project_keys.rotate),
+        Route(operation=operations.END_PREVIOUS_VALUE, handler=project_keys.end_previous_value),
         Route(operation=operations.SUSPEND_PROJECT_KEY, handler=project_keys.suspend),
         Route(operation=operations.RESUME_PROJECT_KEY, handler=project_keys.resume),
         Route(operation=operations.REVOKE_PROJECT_KEY, handler=project_keys.revoke),

@@ -149,6 +149,15 @@ class Mutation(Transaction):
         """Declare that there was nothing to change, such as on a second archive."""
         self._is_unchanged = True
 
+    @asynccontextmanager
+    async def another(self) -> AsyncGenerator[Self]:
+        """Begin another change in this transaction, which has an audit row of its own."""
+        mutation = type(self)(
+            self._connection, self.authority, statement_seconds=self._statement_seconds
+        )
+        yield mutation
+        mutation.check_audited()
+
     def check_audited(self) -> None:
         """Raise `UnauditedMutation` unless the number of audit rows is the expected one."""
         expected = 0 if self._is_unchanged else 1

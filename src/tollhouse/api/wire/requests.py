@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from msgspec import UnsetType
 
 from tollhouse.activity.errors import RecordKeyNotFound, RecordProjectNotFound, RequestNotFound
-from tollhouse.activity.rules import HOUR_SECONDS, statuses
+from tollhouse.activity.rules import HOUR_SECONDS, outcome, statuses
 from tollhouse.activity.types import (
     ALL_STATUSES,
     LATENCY_BOUNDS_MS,
@@ -17,6 +17,7 @@ from tollhouse.activity.types import (
     RecordGap,
     RecordGrouping,
     RecordPage,
+    RequestOutcome,
     RequestRecord,
 )
 from tollhouse.api.call import OperationCall
@@ -58,6 +59,7 @@ def filter_(query: wire.RequestsQuery) -> RecordFilter:
         model=_sent(query.model),
         operation=_sent(query.operation),
         error_code=_sent(query.error_code),
+        outcome=None if isinstance(query.outcome, UnsetType) else RequestOutcome(query.outcome),
         start=_instant(query.start_time),
         end=_instant(query.end_time),
     )
@@ -85,6 +87,7 @@ def record(kept: RequestRecord, blocked_by: Sequence[BlockingDecision] = ()) -> 
         created_at=unix_seconds(kept.started_at),
         operation=kept.operation,
         status=kept.status,
+        outcome=outcome(kept.status, kept.error_code).value,
         error_code=kept.error_code,
         error_param=kept.error_param,
         failed_by=None if kept.failed_by is None else kept.failed_by.value,
@@ -222,6 +225,7 @@ def _rollup(group_by: RecordGrouping | None, tally: HourlyTotal) -> wire.Request
     return wire.RequestRollup(
         requests=tally.requests,
         failed=tally.failed,
+        refused=tally.refused,
         client_errors=tally.client_errors,
         failures=[
             wire.RequestFailures(

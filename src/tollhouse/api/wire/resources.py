@@ -65,7 +65,11 @@ def managed_project_key(
     """Convert a project key into the form of `/manage/v1`, with its allowed models."""
     models = None if key.allowed_models is None else list(key.allowed_models)
     shown = project_key(key, now=now, value=value)
-    return keys_wire.ManagedProjectKey(**asdict(shown), allowed_models=models)
+    return keys_wire.ManagedProjectKey(
+        **asdict(shown),
+        allowed_models=models,
+        previous_value_expires_at=_seconds(rules.previous_value_expires_at(key, now=now)),
+    )
 
 
 def created_admin_key(key: AdminKey, *, value: str | None) -> keys_wire.CreatedAdminKey:

@@ -4,19 +4,21 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 from uuid import UUID
 
 import click
 
 from tollhouse.api.wire import resources as wire
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId, time_ordered_uuid
+from tollhouse.base.money import PicoUsd
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import (
     IDENTIFIER,
     LISTED_MAX,
     MODEL,
     NAME,
+    USD,
     example,
     expiry,
     expiry_option,
@@ -27,6 +29,7 @@ from tollhouse.cli.arguments import (
 from tollhouse.cli.keys import peppers
 from tollhouse.cli.session import Session
 from tollhouse.contract.bounds import (
+    ALERT_PERCENT_DEFAULT,
     ALLOWED_MODELS_MAX,
     CUSTOMER_PERMISSION_NAMES,
     OVERLAP_SECONDS_MAX,
@@ -34,12 +37,27 @@ from tollhouse.contract.bounds import (
 from tollhouse.contract.keys import ProjectKeyList
 from tollhouse.keys import rules, service
 from tollhouse.keys.types import KeyKind, NewSecret, ProjectKey
+from tollhouse.ledger import service as ledger
+from tollhouse.ledger.types import CapId, CapScope, Period
 from tollhouse.projects import service as projects
 from tollhouse.storage.database import Mutation
 
-COLUMNS: Final = ("id", "name", "status", "redacted_value", "last_used_at", "expires_at")
+COLUMNS: Final = (
+    *("id", "name", "status", "redacted_value", "last_used_at", "expires_at"),
+    "previous_value_expires_at",
+)
 
 Change = Callable[[Mutation, ProjectId, ProjectKeyId], Awaitable[ProjectKey]]
+
+
+class KeyOptions(TypedDict, total=False):
+    """What a new key may do and spend, and for how long."""
+
+    expires_in_days: int | None
+    permissions: tuple[str, ...]
+    models: tuple[str, ...]
+    cap: PicoUsd | None
+    cap_period: str
 
 
 async def create_project_key(
@@ -47,12 +65,9 @@ async def create_project_key(
     organization_id: OrganizationId,
     project_id: ProjectId,
     name: str,
-    *,
-    permissions: tuple[str, ...] = rules.DEFAULT_CUSTOMER_PERMISSIONS,
-    models: tuple[str, ...] = (),
-    expires_in_days: int | None = None,
+    **options: Unpack[KeyOptions],
 ) -> tuple[ProjectKey, NewSecret]:
-    """Create a key of a project. Without models it may use every model."""
+    """Create a key of a project, with its cap if there is one. Without models it may use all."""
     secret = await operator.mint(KeyKind.PROJECT)
     async with operator.creation(organization_id) as tx:
         project = await projects.require_active(tx, project_id)
@@ -62,10 +77,22 @@ async def create_project_key(
             key_id=ProjectKeyId(time_ordered_uuid()),
             project=(project.id, project.name),
             name=name,
-            permissions=tuple(sorted(set(permissions))),
-            allowed_models=models or None,
-            expires_at=expiry(expires_in_days, now=tx.now),
+            permissions=tuple(
+                sorted(set(options.get("permissions", rules.DEFAULT_CUSTOMER_PERMISSIONS)))
+            ),
+            allowed_models=options.get("models") or None,
+            expires_at=expiry(options.get("expires_in_days"), now=tx.now),
         )
+        cap = options.get("cap")
+        if cap is not None:
+            period = Period(options.get("cap_period", Period.MONTH))
+            async with tx.another() as change:
+                await ledger.set_cap(
+                    change,
+                    CapId(scope=CapScope.KEY, scope_id=key.id, period=period),
+                    limit_pico_usd=cap,
+                    alert_percent=ALERT_PERCENT_DEFAULT,
+                )
     return key, secret
 
 
@@ -94,6 +121,13 @@ def command() -> None:
     multiple=True,
     help="Can be given several times. When left out, every model.",
 )
+@click.option("--cap", type=USD, help="The most that the key may spend, in US dollars.")
+@click.option(
+    "--cap-period",
+    type=click.Choice([period.value for period in Period]),
+    default=Period.MONTH.value,
+    help="What --cap counts: a UTC day, week (from Monday) or month, or all time.",
+)
 @json_option
 @click.pass_obj
 def create(
@@ -102,14 +136,13 @@ def create(
     name: str,
     organization: UUID | None,
     project: UUID,
-    expires_in_days: int | None,
-    permissions: tuple[str, ...],
-    models: tuple[str, ...],
     as_json: bool,
+    **options: Unpack[KeyOptions],
 ) -> None:
-    """Create a key for a project. Its value is shown only here."""
-    if len(models) > ALLOWED_MODELS_MAX:
-        message = f"{len(models)} models are too many. A key can be limited to at most "
+    """Create a key for a project, and cap what it may spend. Its value is shown only here."""
+    count = len(options.get("models", ()))
+    if count > ALLOWED_MODELS_MAX:
+        message = f"{count} models are too many. A key can be limited to at most "
         raise click.UsageError(f"{message}{ALLOWED_MODELS_MAX}.")
 
     async def work(operator: Session) -> tuple[ProjectKey, datetime, NewSecret]:
@@ -119,9 +152,7 @@ def create(
             owner.id,
             ProjectId(project),
             name,
-            permissions=permissions,
-            models=models,
-            expires_in_days=expires_in_days,
+            **options,
         )
         return key, operator.clock.now(), secret
 
@@ -175,7 +206,7 @@ def show(settings_path: Path, *, key: UUID, organization: UUID | None, as_json: 
     "--overlap-seconds",
     type=click.IntRange(0, OVERLAP_SECONDS_MAX),
     required=True,
-    help="How long the old value keeps working.",
+    help="How long the old value keeps working; 0 if it has leaked.",
 )
 @json_option
 @click.pass_obj
@@ -187,7 +218,10 @@ def rotate(
     overlap_seconds: int,
     as_json: bool,
 ) -> None:
-    """Give a key a new value. Its ID, permissions and history stay."""
+    """Give a key a new value. Its ID, permissions, caps and history stay.
+
+    If the old value has leaked, end it at once with --overlap-seconds 0.
+    """
 
     async def work(operator: Session) -> tuple[ProjectKey, datetime, NewSecret]:
         owner = await operator.organization(organization)
@@ -207,6 +241,18 @@ def rotate(
         return rotated, operator.clock.now(), secret
 
     _show_with_value(*session.run(settings_path, work), as_json=as_json)
+
+
+@command.command("end-previous", epilog=example("tollhouse key end-previous KEY_ID"))
+@click.argument("key", type=IDENTIFIER)
+@organization_option
+@json_option
+@click.pass_obj
+def end_previous_value(
+    settings_path: Path, *, key: UUID, organization: UUID | None, as_json: bool
+) -> None:
+    """End the value before the last rotation, before its overlap is over."""
+    _change(settings_path, organization, key, service.end_previous_value, as_json=as_json)
 
 
 @command.command(epilog=example("tollhouse key suspend KEY_ID"))

@@ -10,7 +10,7 @@ from uuid import UUID
 import click
 
 from tollhouse.activity.rules import statuses
-from tollhouse.activity.types import ALL_STATUSES, RecordFilter
+from tollhouse.activity.types import ALL_STATUSES, RecordFilter, RequestOutcome
 from tollhouse.api.request_search import RequestSearch
 from tollhouse.api.wire import requests as request_wire
 from tollhouse.base.ids import OrganizationId, PolicyId, ProjectId, ProjectKeyId
@@ -40,6 +40,7 @@ class _Filters(TypedDict):
 
     status: str | None
     error_code: str | None
+    outcome: str | None
     project: UUID | None
     key: UUID | None
     model: str | None
@@ -55,6 +56,11 @@ class _Filters(TypedDict):
 @organization_option
 @click.option("--status", type=STATUS, help="A status such as 503, or a class such as 5xx.")
 @click.option("--error-code", type=ERROR_CODE, help="Only requests with this error code.")
+@click.option(
+    "--outcome",
+    type=click.Choice([outcome.value for outcome in RequestOutcome]),
+    help="Only requests that ended so.",
+)
 @click.option("--project", type=IDENTIFIER, help="Only requests of this project.")
 @click.option("--key", type=IDENTIFIER, help="Only requests with this project key.")
 @click.option("--model", type=MODEL, help="Only requests for this model.")
@@ -116,12 +122,14 @@ def requests(
 
 def _search(filters: _Filters) -> RequestSearch:
     status, project, key = filters["status"], filters["project"], filters["key"]
+    outcome = filters["outcome"]
     only = RecordFilter(
         statuses=ALL_STATUSES if status is None else statuses(status),
         project_id=None if project is None else ProjectId(project),
         api_key_id=None if key is None else ProjectKeyId(key),
         model=filters["model"],
         error_code=filters["error_code"],
+        outcome=None if outcome is None else RequestOutcome(outcome),
         start=filters["since"],
         end=filters["until"],
     )

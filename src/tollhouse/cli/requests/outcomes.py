@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tollhouse.activity.types import RequestRecord
+from tollhouse.activity import rules
+from tollhouse.activity.types import RequestOutcome, RequestRecord
 from tollhouse.base.ids import policy_id_text
 from tollhouse.base.policies import EvaluationOutcome
 from tollhouse.decisions.types import BlockingDecision
@@ -13,7 +14,7 @@ BASIS_POINTS_PER_PERCENT: Final = 100
 
 
 def outcome(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> str:
-    """Return the status; for a failure also its code, its source and the blocking policies."""
+    """Return the status, and how the request ended if it did not succeed: code, policies, side."""
     words = [str(record.status)]
     if record.status == CALLER_DISCONNECTED:
         words.append("the caller disconnected")
@@ -23,9 +24,18 @@ def outcome(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> st
         words.append(f"in '{record.error_param}'")
     if blocked_by:
         words.append("by policy " + ", ".join(f"'{each.name}'" for each in blocked_by))
-    if record.failed_by is not None:
-        words.append(f"(failed by the {record.failed_by})")
+    words += _ending(record)
     return " ".join(words)
+
+
+def _ending(record: RequestRecord) -> list[str]:
+    match rules.outcome(record.status, record.error_code):
+        case RequestOutcome.SUCCEEDED:
+            return []
+        case RequestOutcome.FAILED if record.failed_by is not None:
+            return [f"(failed by the {record.failed_by})"]
+        case ended:
+            return [f"({ended.value.replace('_', ' ')})"]
 
 
 def refusal(decision: BlockingDecision) -> str:

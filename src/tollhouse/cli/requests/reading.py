@@ -1,13 +1,14 @@
 """Reading of requests that match a search, over several pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tollhouse.activity import service
 from tollhouse.activity.types import RecordGap, RecordPage, RequestRecord
 from tollhouse.api import request_search
 from tollhouse.api.request_search import BlockedRequests, RequestSearch
-from tollhouse.base.ids import OrganizationId, RequestId
+from tollhouse.base.ids import OrganizationId, ProjectKeyId, RequestId
+from tollhouse.keys import service as keys
 from tollhouse.storage.database import Database
 
 SEARCHES_MAX: Final = 100
@@ -15,10 +16,14 @@ SEARCHES_MAX: Final = 100
 
 
 class FoundRequests(NamedTuple):
-    """A page of requests, the policies that refused them, and gaps in the records."""
+    """A page of requests, the policies that refused them, and gaps in the records.
+
+    `names` has the name of each key with that of its project.
+    """
 
     page: RecordPage
     blocked: BlockedRequests
+    names: Mapping[ProjectKeyId, tuple[str, str]]
     gaps: Sequence[RecordGap] = ()
 
 
@@ -47,6 +52,8 @@ async def latest(
 async def with_policies(
     database: Database, organization_id: OrganizationId, page: RecordPage
 ) -> FoundRequests:
-    """Return a page with the policies that refused its requests."""
+    """Return a page with the policies that refused its requests, and the names of their keys."""
+    used = [record.api_key_id for record in page.records]
     async with database.transaction() as tx:
-        return FoundRequests(page, await request_search.blocked(tx, organization_id, page))
+        blocked = await request_search.blocked(tx, organization_id, page)
+        return FoundRequests(page, blocked, await keys.project_key_names(tx, organization_id, used))

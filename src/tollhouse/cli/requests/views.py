@@ -15,11 +15,8 @@ from tollhouse.cli.output import visible
 from tollhouse.cli.requests.outcomes import outcome
 from tollhouse.cli.requests.reading import FoundRequests
 from tollhouse.contract.listing import ListPage
-from tollhouse.decisions.types import BlockingDecision
 
-COLUMNS: Final = (
-    *("created_at", "id", "outcome", "project_id", "api_key_id", "model", "total_ms", "usd"),
-)
+COLUMNS: Final = (*("created_at", "id", "ended", "project", "key", "model", "total_ms", "usd"),)
 _GAP: Final = "   "
 
 
@@ -28,11 +25,11 @@ class RequestRow(Struct, frozen=True, kw_only=True):
 
     id: str
     created_at: int
-    outcome: str
-    project_id: str
-    api_key_id: str
+    ended: str
+    project: str
+    key: str
     model: str | None
-    total_ms: float
+    total_ms: int
     usd: str | None
 
 
@@ -46,10 +43,7 @@ def listed(found: FoundRequests) -> RequestRows:
     """Return a page of requests as rows."""
     page = request_wire.record_list(found.page, found.blocked, found.gaps)
     return RequestRows(
-        data=[
-            _request_row(record, found.blocked.get(record.request_id, ()))
-            for record in found.page.records
-        ],
+        data=[_request_row(record, found) for record in found.page.records],
         has_more=page.has_more,
         first_id=page.first_id,
         last_id=page.last_id,
@@ -70,35 +64,42 @@ def show_gaps(gaps: Sequence[RecordGap]) -> None:
 def show_followed(found: FoundRequests, *, as_json: bool) -> None:
     """Print a line for each request, the oldest first."""
     for record in reversed(found.page.records):
-        blocked_by = found.blocked.get(record.request_id, ())
         if as_json:
+            blocked_by = found.blocked.get(record.request_id, ())
             click.echo(msgspec.json.encode(request_wire.record(record, blocked_by)))
         else:
-            click.echo(_line(record, blocked_by))
+            click.echo(_line(record, found))
 
 
-def _line(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> str:
+def _line(record: RequestRecord, found: FoundRequests) -> str:
+    key, project = _names(record, found)
     parts = (
         f"{record.started_at:%Y-%m-%d %H:%M:%SZ}",
         str(record.request_id),
-        outcome(record, blocked_by),
-        str(record.project_id),
-        str(record.api_key_id),
+        outcome(record, found.blocked.get(record.request_id, ())),
+        project,
+        key,
         record.model or record.operation,
         f"{record.total_ms:.0f} ms",
     )
     return visible(_GAP.join(parts))
 
 
-def _request_row(record: RequestRecord, blocked_by: Sequence[BlockingDecision]) -> RequestRow:
+def _names(record: RequestRecord, found: FoundRequests) -> tuple[str, str]:
+    """Return the names of a request's key and project, or their IDs if the key is gone."""
+    return found.names.get(record.api_key_id, (str(record.api_key_id), str(record.project_id)))
+
+
+def _request_row(record: RequestRecord, found: FoundRequests) -> RequestRow:
     cost = record.cost_pico_usd
+    key, project = _names(record, found)
     return RequestRow(
         id=str(record.request_id),
         created_at=unix_seconds(record.started_at),
-        outcome=outcome(record, blocked_by),
-        project_id=str(record.project_id),
-        api_key_id=str(record.api_key_id),
+        ended=outcome(record, found.blocked.get(record.request_id, ())),
+        project=project,
+        key=key,
         model=record.model,
-        total_ms=record.total_ms,
+        total_ms=round(record.total_ms),
         usd=None if cost is None else to_decimal_string(cost),
     )

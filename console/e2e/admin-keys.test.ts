@@ -60,11 +60,11 @@ describe("Admin keys", () => {
 
   it("lose permissions and keep their value", async () => {
     const { page } = visitor;
-    await page.getByRole("button", { name: "Narrow Accounting" }).click();
-    expect(await page.getByRole("button", { name: "Narrow key" }).isDisabled()).toBe(true);
+    await page.getByRole("button", { name: "Reduce permissions of Accounting" }).click();
+    expect(await page.getByRole("button", { name: "Reduce permissions", exact: true }).isDisabled()).toBe(true);
     await page.getByRole("checkbox", { name: /billing:read/ }).uncheck();
     await visitor.isContent();
-    await page.getByRole("button", { name: "Narrow key" }).click();
+    await page.getByRole("button", { name: "Reduce permissions", exact: true }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.getByRole("row", { name: /Accounting \S+ projects:read spending/ }).waitFor();
 

@@ -13,18 +13,18 @@ describe("alerts", () => {
   it("are subscribed to, and the secret is shown once", async () => {
     const { page } = visitor;
     const dialog = page.getByRole("dialog");
-    await page.getByText("Nobody is told about anything yet.").waitFor();
-    await page.getByRole("button", { name: "New subscription" }).click();
+    await page.getByText("No alerts are sent yet.").waitFor();
+    await page.getByRole("button", { name: "New alert" }).click();
     await dialog.getByLabel("Name").fill("Finance");
     await dialog.getByLabel("URL").fill("https://127.0.0.1:1/alerts");
-    await dialog.getByLabel("Shares of caps (%)").fill("eighty");
+    await dialog.getByLabel("Cap used (%)").fill("eighty");
     await dialog.getByText("Not understood.").waitFor();
-    await dialog.getByRole("button", { name: "Subscribe", disabled: true }).waitFor();
+    await dialog.getByRole("button", { name: "Create alert", disabled: true }).waitFor();
     await visitor.isContent();
 
-    await dialog.getByLabel("Shares of caps (%)").fill("100");
+    await dialog.getByLabel("Cap used (%)").fill("100");
     await dialog.getByLabel("Unsettled requests").fill("1000");
-    await dialog.getByRole("button", { name: "Subscribe" }).click();
+    await dialog.getByRole("button", { name: "Create alert" }).click();
     await dialog.getByRole("textbox", { name: "Signing secret" }).waitFor();
     await visitor.isContent();
     await dialog.getByRole("button", { name: "I have copied it" }).click();
@@ -43,11 +43,11 @@ describe("alerts", () => {
   it("are refused by e-mail where the operator sends none", async () => {
     const { page, faults } = visitor;
     const dialog = page.getByRole("dialog");
-    await page.getByRole("button", { name: "New subscription" }).click();
+    await page.getByRole("button", { name: "New alert" }).click();
     await dialog.getByLabel("Name").fill("Platform");
     await dialog.getByRole("radio", { name: "E-mail" }).check();
     await dialog.getByLabel("Addresses").fill("a@b.example, c@d.example");
-    await dialog.getByRole("button", { name: "Subscribe" }).click();
+    await dialog.getByRole("button", { name: "Create alert" }).click();
 
     await dialog.getByText(/this deployment sends no e-mail/).waitFor();
     await dialog.getByRole("button", { name: "Cancel" }).click();
@@ -75,7 +75,7 @@ describe("alerts", () => {
     const { page } = visitor;
     const dialog = page.getByRole("dialog");
     await page.getByRole("button", { name: "Edit Finance" }).click();
-    await dialog.getByLabel("Shares of caps (%)").fill("95");
+    await dialog.getByLabel("Cap used (%)").fill("95");
     await visitor.isContent();
     await dialog.getByRole("button", { name: "Save" }).click();
 
@@ -93,9 +93,9 @@ describe("alerts", () => {
     await dialog.getByRole("textbox", { name: "Signing secret" }).waitFor();
     await dialog.getByRole("button", { name: "I have copied it" }).click();
     await page.getByRole("button", { name: "Delete Finance" }).click();
-    await dialog.getByRole("button", { name: "Delete subscription" }).click();
+    await dialog.getByRole("button", { name: "Delete alert" }).click();
 
-    await page.getByText("Nobody is told about anything yet.").waitFor();
+    await page.getByText("No alerts are sent yet.").waitFor();
     await page.getByText("No alert was raised in the last 30 days.").waitFor();
     await visitor.isContent();
   });

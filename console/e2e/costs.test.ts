@@ -97,9 +97,9 @@ describe("costs", () => {
 
   it("can be shown by what requests name, once that is stored", async () => {
     const { page } = visitor;
-    await page.getByText("Nothing is stored.").waitFor();
+    await page.getByText("stores no values of requests").waitFor();
 
-    await page.getByRole("button", { name: "Choose what is stored" }).click();
+    await page.getByRole("button", { name: "Change stored values" }).click();
     await page.getByRole("textbox", { name: "Stored values" }).fill("user, metadata.team");
     await page.getByRole("button", { name: "Save" }).click();
 

@@ -26,7 +26,7 @@ describe("the overview", () => {
     expect(await emptyPlaces(page)).toBe(0);
     await page.getByRole("region", { name: "Spending caps" }).getByText("Shop").waitFor();
     const matches = page.getByRole("region", { name: "Policy matches" });
-    await matches.getByText(/^Today, and [\d,]{5,} in the last 30 days$/).waitFor();
+    await matches.getByText(/^Today, and [\d,]{5,} in 30 days$/).waitFor();
 
     await visitor.isContent();
     await visitor.leave();

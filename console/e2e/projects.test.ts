@@ -45,14 +45,21 @@ describe("projects and keys", () => {
     await visitor.isContent();
 
     await page.getByLabel("Name").fill("Counter");
+    await page.getByLabel("Spending cap in USD").fill("abc");
+    await page.getByText("Enter an amount in US dollars").waitFor();
+    await page.getByLabel("Spending cap in USD").fill("25");
     await page.getByRole("button", { name: "Create key" }).click();
     const value = await page.getByRole("textbox", { name: "Key" }).inputValue();
     const curl = await page.getByRole("region", { name: "First call with curl" }).innerText();
     await page.getByRole("radio", { name: "Python" }).check();
     const python = await page.getByRole("region", { name: "First call with Python" }).innerText();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
     await visitor.isContent();
+    await page.getByRole("button", { name: "Keep it open" }).click();
+    expect(await page.getByRole("textbox", { name: "Key" }).inputValue()).toBe(value);
     await page.getByRole("button", { name: "I have copied it" }).click();
-    await page.getByRole("row", { name: /Counter.*active/ }).waitFor();
+    await page.getByRole("row", { name: /Counter.*active never \$0.00 \$25.00/ }).waitFor();
 
     expect(value).toMatch(/^thp_[0-9A-Za-z]{49}$/);
     expect(curl).toContain(`Bearer ${value}`);
@@ -64,7 +71,7 @@ describe("projects and keys", () => {
 
   it("give a key for each of a list of names, once", async () => {
     const { page } = visitor;
-    await page.getByRole("button", { name: "Keys for names" }).click();
+    await page.getByRole("button", { name: "Several keys" }).click();
     await page.getByLabel("Names").fill("Ada\nGrace\n\nAda");
     await visitor.isContent();
     await page.getByRole("button", { name: "Create keys" }).click();
@@ -83,18 +90,39 @@ describe("projects and keys", () => {
     expect(await page.getByRole("row", { name: /Ada.*active/ }).count()).toBe(1);
   });
 
-  it("rotate a key with an overlap", async () => {
+  it("rotate a key with an overlap, which the list shows and ends", async () => {
     const { page } = visitor;
     await page.getByRole("button", { name: "Rotate Counter" }).click();
-
+    await page.getByRole("radio", { name: "No", exact: true }).check();
     await page.getByLabel("The old value keeps working for").selectOption("1 hour");
     await visitor.isContent();
     await page.getByRole("button", { name: "Rotate", exact: true }).click();
     const value = await page.getByRole("textbox", { name: "Key" }).inputValue();
+    await page.getByText("The old value works until").waitFor();
     await page.getByRole("button", { name: "I have copied it" }).click();
+    const row = page.getByRole("row", { name: /Counter.*old value works until/ });
+    await row.waitFor();
+    await visitor.isContent();
+    await page.getByRole("button", { name: "End now: the old value of Counter" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "End the old value" }).click();
+    await row.waitFor({ state: "detached" });
 
     expect(value).toMatch(/^thp_/);
     expect(await models(value)).not.toBe(401);
+  });
+
+  it("end a leaked value at once, and lead to what it was used for", async () => {
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Rotate Counter" }).click();
+    await page.getByRole("radio", { name: "Yes" }).check();
+    await visitor.isContent();
+    await page.getByRole("button", { name: "Rotate and end the old value" }).click();
+    await page.getByText("The old value no longer works.").waitFor();
+
+    const link = page.getByRole("link", { name: "See what the key was used for" });
+    expect(await link.getAttribute("href")).toMatch(/requests\?project=[0-9a-f-]+&key=[0-9a-f-]+/);
+    await page.getByRole("button", { name: "I have copied it" }).click();
+    expect(await page.getByText("old value works until").count()).toBe(0);
   });
 
   it("suspend, resume and revoke a key, each after a question", async () => {

@@ -14,7 +14,7 @@ describe("requests", () => {
     await visitor.go("Requests");
 
     await page
-      .getByRole("row", { name: /200 .* none/ })
+      .getByRole("row", { name: /200 .* Succeeded/ })
       .first()
       .waitFor();
     await visitor.isContent();
@@ -22,16 +22,16 @@ describe("requests", () => {
 
   // Whatever other walks have asked for stands on the first page too, so each kind is asked for.
   it.each([
-    ["5xx", /502 Shop .* example\/asleep the model’s engine/],
-    ["4xx", /404 Shop .* example\/unknown the caller/],
-    ["4xx", /403 .* the caller policy_violation Card numbers/],
+    ["Failed", /502 Shop \/ Web example\/asleep Failed by the model’s engine/],
+    ["Client errors", /404 Shop \/ Web example\/unknown Client error/],
+    ["Refused", /403 .* Refused by Card numbers/],
   ])("can be narrowed to %s", async (kind, expected) => {
     const { page } = visitor;
 
     await page.getByRole("radio", { name: kind }).check();
 
     await page
-      .getByRole("row", { name: /200 .* none/ })
+      .getByRole("row", { name: /200 .* Succeeded/ })
       .first()
       .waitFor({ state: "detached" });
     await page.getByRole("row", { name: expected }).first().waitFor();
@@ -43,7 +43,7 @@ describe("requests", () => {
     await page.getByLabel("Request ID").fill(inject("told").failed_request_id);
     await page.keyboard.press("Enter");
 
-    await page.getByText("the model’s engine").waitFor();
+    await page.getByText("Failed by the model’s engine").waitFor();
     await page.getByRole("link", { name: "Shop" }).waitFor();
     await page.getByRole("img", { name: /admission/ }).waitFor();
     await visitor.isContent();
@@ -52,9 +52,9 @@ describe("requests", () => {
   it("that a policy refused show its score, its threshold and the time of judging", async () => {
     const { page } = visitor;
     await visitor.go("Requests");
-    await page.getByRole("radio", { name: "4xx" }).check();
+    await page.getByRole("radio", { name: "Refused" }).check();
     await page
-      .getByRole("row", { name: /403 .* policy_violation Card numbers/ })
+      .getByRole("row", { name: /403 .* Refused by Card numbers/ })
       .first()
       .getByRole("rowheader")
       .getByRole("link")
@@ -71,13 +71,14 @@ describe("requests", () => {
       .getByRole("row", { name: /Card numbers v1 .* Request enforcing match/ })
       .waitFor();
     await page.getByRole("img", { name: /judging/ }).waitFor();
+    await page.getByText("raise its threshold.").getByRole("link").waitFor();
     await visitor.isContent();
   });
 
   it("with a wrong parameter name it", async () => {
     const { page } = visitor;
     await visitor.go("Requests");
-    await page.getByRole("radio", { name: "4xx" }).check();
+    await page.getByRole("radio", { name: "Client errors" }).check();
     await page
       .getByRole("row", { name: /400 .* invalid_type/ })
       .first()
@@ -90,21 +91,25 @@ describe("requests", () => {
     await visitor.isContent();
   });
 
-  it("are counted: faults of the service apart from mistakes of callers", async () => {
+  it("are counted by outcome, and all outcomes are all requests", async () => {
     const { page } = visitor;
     await visitor.go("Requests");
-    const counted = page.getByRole("region", { name: "Last 24 hours" });
+    const choices = page.getByRole("group", { name: "Outcome" });
+    await choices.getByText(/^All \d/).waitFor();
 
-    await counted.getByText("faults of the gateway or of a model’s engine").waitFor();
-    await counted.getByText("mistakes of callers, refusals and disconnects").waitFor();
-    expect(await counted.locator("dd .number").allInnerTexts()).not.toContain("0");
+    const [all, ...counts] = (await choices.locator("label").allInnerTexts()).map((text) =>
+      Number(text.replace(/\D/g, "")),
+    );
+
+    expect(counts).not.toContain(0);
+    expect(counts.reduce((sum, each) => sum + each, 0)).toBe(all);
   });
 
   it("are found by project, key, policy and error code, and the address keeps it", async () => {
     const { page } = visitor;
     await visitor.go("Requests");
     const filters = page.getByRole("form", { name: "Filters" });
-    const answered = page.getByRole("row", { name: /200 .* none/ }).first();
+    const answered = page.getByRole("row", { name: /200 .* Succeeded/ }).first();
     await answered.waitFor();
 
     await filters.getByLabel("Error code").fill("invalid_type");
@@ -120,7 +125,7 @@ describe("requests", () => {
     await filters.getByLabel("Matched by policy").selectOption({ label: "Card numbers" });
     await answered.waitFor({ state: "detached" });
     await page
-      .getByRole("row", { name: /403 .* policy_violation Card numbers/ })
+      .getByRole("row", { name: /403 .* Refused by Card numbers/ })
       .first()
       .waitFor();
     await visitor.isContent();
@@ -128,10 +133,13 @@ describe("requests", () => {
     await filters.getByLabel("Matched by policy").selectOption({ label: "Any" });
     await filters.getByLabel("Project").selectOption({ label: "Shop" });
     await answered.waitFor();
+    await page.getByRole("radio", { name: "From … to" }).check();
     await filters.getByLabel("From (UTC)").fill("2100-01-01T00:00");
     await page.keyboard.press("Enter");
-    await page.getByText("There is no such request.").waitFor();
+    await page.getByText("No request of this range matches the filters.").waitFor();
     await visitor.isContent();
+    await page.getByRole("button", { name: "Clear the filters" }).click();
+    await answered.waitFor();
   });
 
   it("are added as they end while the list is live", async () => {
@@ -139,7 +147,7 @@ describe("requests", () => {
     await visitor.go("Requests");
     await page.getByLabel("Live").check();
     await page
-      .getByRole("row", { name: /200 .* none/ })
+      .getByRole("row", { name: /200 .* Succeeded/ })
       .first()
       .waitFor();
 
@@ -154,7 +162,7 @@ describe("requests", () => {
     });
 
     expect(answer.status).toBe(404);
-    await page.getByRole("row", { name: new RegExp(`404 .* ${model} the caller`) }).waitFor();
+    await page.getByRole("row", { name: new RegExp(`404 .* ${model} Client error`) }).waitFor();
     await visitor.isContent();
   });
 
@@ -177,7 +185,7 @@ describe("requests", () => {
     await page.getByLabel("Live").check();
     await first;
     await page
-      .getByRole("row", { name: /200 .* none/ })
+      .getByRole("row", { name: /200 .* Succeeded/ })
       .first()
       .waitFor();
     await hide(true);

@@ -63,6 +63,7 @@ export async function arrive({
       await page.waitForFunction(() => !document.querySelector('.waiting, [aria-busy="true"]'));
       expect(await violations(page)).toEqual([]);
       expect(await obstacles(page)).toEqual([]);
+      expect(await overflowing(page)).toEqual([]);
       expect(faults).toEqual([]);
     },
     leave: () => context.close(),
@@ -103,6 +104,21 @@ function watch(page: Page, origin: string): string[] {
 
 async function violations(page: Page): Promise<string[]> {
   return page.evaluate(() => window.violations);
+}
+
+/** What is wider than the window or than its card: nobody sees its end. */
+async function overflowing(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const isCut = (element: Element) => element.closest(".scroll, .unseen, .clipped, svg") !== null;
+    const wide = [...document.querySelectorAll(".panel, .figure, dialog[open]")].flatMap((card) => {
+      const end = card.getBoundingClientRect().right;
+      return [...card.querySelectorAll("*")].filter(
+        (inner) => inner.getBoundingClientRect().right > end + 1 && !isCut(inner),
+      );
+    });
+    const beyond = document.documentElement.scrollWidth > innerWidth ? ["the window"] : [];
+    return [...beyond, ...wide.map((element) => element.outerHTML.slice(0, 120))];
+  });
 }
 
 /** What stands in the way of people who cannot see or point, by axe. */

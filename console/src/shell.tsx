@@ -27,6 +27,7 @@ import { NowContext, presentInstant } from "./ui/now";
 import { useOrganization } from "./ui/organization";
 import { Page } from "./ui/page";
 import { useSession } from "./ui/session";
+import { Shortcuts } from "./ui/shortcuts";
 
 export function Shell() {
   const path = usePath();
@@ -38,6 +39,7 @@ export function Shell() {
       <a className="skip" href="#main">
         Skip to the page
       </a>
+      <Shortcuts />
       <div className="shell">
         <Side place={place} />
         <main id="main" className="main" key={path}>

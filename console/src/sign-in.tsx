@@ -61,10 +61,8 @@ export function SignIn({ signInUrl, notice, onSession }: SignInProperties) {
               the key is revoked. The browser does not keep the key.
             </p>
             <p>
-              You have none, or all were revoked? The operator makes one with{" "}
-              <code>tollhouse admin-key create</code>. A key that holds{" "}
-              <code>admin_api_keys:revoke</code> can revoke every other Admin key, even if it has no
-              other permission.
+              If you have none, the operator creates one with{" "}
+              <code>tollhouse admin-key create</code>.
             </p>
           </div>
         )}

@@ -10,17 +10,31 @@ const SHOWN_OF_ID = 8;
 export interface Names {
   project(id: string): string;
   key(id: string): string;
+  /** The known keys of a project, or of all of them where it is empty, to choose from. */
+  keysOf(projectId: string): ReadonlyArray<{ readonly value: string; readonly title: string }>;
+}
+
+export interface NamedKey {
+  readonly name: string;
+  readonly projectId: string;
 }
 
 /** Names by ID; an ID that has none here is shown by its end, which differs most. */
 export function namesFrom(
   projects: ReadonlyMap<string, string>,
-  keys: ReadonlyMap<string, string>,
+  keys: ReadonlyMap<string, NamedKey>,
 ): Names {
   const ending = (id: string) => `…${id.slice(-SHOWN_OF_ID)}`;
   return {
     project: (id) => projects.get(id) ?? `project ${ending(id)}`,
-    key: (id) => keys.get(id) ?? `key ${ending(id)}`,
+    key: (id) => keys.get(id)?.name ?? `key ${ending(id)}`,
+    keysOf: (projectId) =>
+      [...keys]
+        .filter(([, key]) => projectId === "" || key.projectId === projectId)
+        .map(([value, { name, projectId: owner }]) => ({
+          value,
+          title: projectId === "" ? `${name} (${projects.get(owner) ?? "…"})` : name,
+        })),
   };
 }
 
@@ -50,7 +64,7 @@ async function readNames(admin: Api): Promise<Names> {
   const keys = await Promise.all(asked.map(({ id }) => readable(() => keysOf(admin, id))));
   return namesFrom(
     new Map(projects.map(({ id, name }) => [id, name])),
-    new Map(keys.flat().map(({ id, name }) => [id, name])),
+    new Map(keys.flat().map(({ id, name, owner }) => [id, { name, projectId: owner.id }])),
   );
 }
 

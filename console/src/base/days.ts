@@ -96,7 +96,8 @@ const STEPS: ReadonlyArray<readonly [seconds: number, name: string]> = [
   [60, "minute"],
 ];
 
-/** "3 hours ago", "in 2 days", "just now". */
+/** "3 hours ago", "in 2 days", "just now". A page takes the present once: what it changed after
+ * that is ahead of it by seconds. */
 export function relative(at: Instant, now: Instant): string {
   const distance = Math.abs(now - at);
   for (const [seconds, name] of STEPS) {
@@ -106,5 +107,5 @@ export function relative(at: Instant, now: Instant): string {
       return at <= now ? `${length} ago` : `in ${length}`;
     }
   }
-  return at <= now ? "just now" : "in a moment";
+  return at <= now ? "just now" : "now";
 }

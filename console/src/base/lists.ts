@@ -1,4 +1,4 @@
-/** Lists that people write into one field. */
+/** Lists of counts, and those that people write into one field. */
 
 /** The lines of a text, each once, without blank ones. */
 export function linesIn(text: string): string[] {
@@ -12,4 +12,8 @@ export function namesIn(text: string): string[] {
     .split(",")
     .map((name) => name.trim())
     .filter((name) => name !== "");
+}
+
+export function total(counts: readonly number[]): number {
+  return counts.reduce((sum, each) => sum + each, 0);
 }

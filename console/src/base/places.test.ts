@@ -25,6 +25,10 @@ describe("places", () => {
     },
   );
 
+  it("hold choices in their search, which no path is found by", () => {
+    expect(pathOf({ page: "requests", search: { key: "a b" } })).toBe("/console/requests?key=a+b");
+  });
+
   it("keep an ID whose encoding is broken", () => {
     expect(placeOf("/console/policies/%E0%A4%A")).toEqual({ page: "policy", id: "%E0%A4%A" });
   });

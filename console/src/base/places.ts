@@ -2,29 +2,30 @@
 
 export const ROOT = "/console";
 
+export type Section =
+  | "overview"
+  | "costs"
+  | "requests"
+  | "policies"
+  | "projects"
+  | "limits"
+  | "alerts"
+  | "models"
+  | "playground"
+  | "credit"
+  | "admin-keys"
+  | "audit";
+
+/** Choices of a page, as its address holds them. */
+export type Search = Readonly<Record<string, string>>;
+
 export type Place =
-  | { readonly page: "overview" }
-  | { readonly page: "costs" }
-  | { readonly page: "requests" }
+  | { readonly page: Section; readonly search?: Search }
   | { readonly page: "request"; readonly id: string }
-  | { readonly page: "policies" }
   | { readonly page: "new-policy" }
   | { readonly page: "policy"; readonly id: string }
-  | { readonly page: "projects" }
   | { readonly page: "project"; readonly id: string }
-  | { readonly page: "limits" }
-  | { readonly page: "alerts" }
-  | { readonly page: "models" }
-  | { readonly page: "playground" }
-  | { readonly page: "credit" }
-  | { readonly page: "admin-keys" }
-  | { readonly page: "audit" }
   | { readonly page: "nowhere" };
-
-export type Section = Exclude<
-  Place["page"],
-  "request" | "new-policy" | "policy" | "project" | "nowhere"
->;
 
 export const SECTIONS: ReadonlyArray<{ readonly page: Section; readonly title: string }> = [
   { page: "overview", title: "Overview" },
@@ -72,6 +73,7 @@ function decoded(text: string): string {
 export function pathOf(place: Place): string {
   switch (place.page) {
     case "overview":
+      return `${ROOT}/${searchOf(place.search)}`;
     case "nowhere":
       return `${ROOT}/`;
     case "request":
@@ -83,8 +85,13 @@ export function pathOf(place: Place): string {
     case "project":
       return `${ROOT}/projects/${encodeURIComponent(place.id)}`;
     default:
-      return `${ROOT}/${place.page}`;
+      return `${ROOT}/${place.page}${searchOf(place.search)}`;
   }
+}
+
+function searchOf(search: Search = {}): string {
+  const query = new URLSearchParams(search);
+  return query.size === 0 ? "" : `?${query}`;
 }
 
 /** The section that the menu marks as current. */

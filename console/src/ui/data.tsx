@@ -31,6 +31,15 @@ export function When({ at, none = "never" }: { at: Instant | null; none?: string
   );
 }
 
+/** A name on one line, cut where it is long; all of it is its title. */
+export function Clipped({ text, title }: { text: string; title: string }) {
+  return (
+    <span className="clipped" title={title === text ? text : `${text} ${title}`}>
+      {text}
+    </span>
+  );
+}
+
 type Tone = "plain" | "good" | "warn" | "bad";
 
 export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
@@ -55,7 +64,22 @@ export function Panel({ title, actions, children }: PanelProperties) {
   );
 }
 
-/** Nothing is there yet, and what could be done about it. */
-export function Empty({ children }: { children: ReactNode }) {
-  return <div className="empty">{children}</div>;
+interface EmptyProperties {
+  readonly children: ReactNode;
+  /** What to do next, if somebody can do it here. */
+  readonly next?: { readonly title: string; run(): void } | undefined;
+}
+
+/** Nothing is there yet, and what to do about it. */
+export function Empty({ children, next }: EmptyProperties) {
+  return (
+    <div className="empty">
+      {children}
+      {next !== undefined && (
+        <button type="button" className="button" onClick={next.run}>
+          {next.title}
+        </button>
+      )}
+    </div>
+  );
 }

@@ -26,7 +26,7 @@ function Field({ label, hint, fault, children }: ShellProperties) {
       <label htmlFor={id}>{label}</label>
       {children({ id, ...described, ...invalid })}
       {help !== undefined && help !== null && (
-        <span id={`${id}-help`} className="hint">
+        <span id={`${id}-help`} className={fault ? "hint fault" : "hint"}>
           {help}
         </span>
       )}
@@ -37,19 +37,33 @@ function Field({ label, hint, fault, children }: ShellProperties) {
 type Value = { readonly value: string; readonly onValue: (value: string) => void };
 type Own = keyof FieldProperties | keyof Value | "onChange" | "id" | "className";
 
-type TextFieldProperties = FieldProperties & Value & Omit<ComponentProps<"input">, Own>;
+type TextFieldProperties = FieldProperties &
+  Value &
+  Omit<ComponentProps<"input">, Own> & { readonly suggestions?: readonly string[] };
 
-export function TextField({ label, hint, fault, value, onValue, ...rest }: TextFieldProperties) {
+export function TextField(properties: TextFieldProperties) {
+  const { label, hint, fault, value, onValue, suggestions = [], ...rest } = properties;
+  const list = useId();
   return (
     <Field label={label} hint={hint} {...(fault === undefined ? {} : { fault })}>
       {(ids) => (
-        <input
-          {...ids}
-          {...rest}
-          className={rest.type === "password" ? "input input-secret" : "input"}
-          value={value}
-          onChange={(event) => onValue(event.target.value)}
-        />
+        <>
+          <input
+            {...ids}
+            {...rest}
+            {...(suggestions.length === 0 ? {} : { list })}
+            className={rest.type === "password" ? "input input-secret" : "input"}
+            value={value}
+            onChange={(event) => onValue(event.target.value)}
+          />
+          {suggestions.length > 0 && (
+            <datalist id={list}>
+              {suggestions.map((suggestion) => (
+                <option key={suggestion} value={suggestion} />
+              ))}
+            </datalist>
+          )}
+        </>
       )}
     </Field>
   );
@@ -147,7 +161,9 @@ export function CheckField(properties: CheckFieldProperties) {
 
 interface ChoicesProperties<T extends string> {
   readonly label: string;
-  readonly value: T;
+  readonly isLabelSeen?: boolean;
+  /** Null while nothing is chosen. */
+  readonly value: T | null;
   readonly options: ReadonlyArray<Option<T>>;
   readonly onValue: (value: T) => void;
 }
@@ -155,6 +171,7 @@ interface ChoicesProperties<T extends string> {
 /** A few choices that are all in sight. */
 export function Choices<T extends string>({
   label,
+  isLabelSeen = false,
   value,
   options,
   onValue,
@@ -162,7 +179,7 @@ export function Choices<T extends string>({
   const name = useId();
   return (
     <fieldset className="field">
-      <legend className="unseen">{label}</legend>
+      <legend className={isLabelSeen ? "" : "unseen"}>{label}</legend>
       <div className="choices">
         {options.map((option) => (
           <label key={option.value}>

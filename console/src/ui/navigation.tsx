@@ -57,7 +57,8 @@ export function Link({ to, onClick, ...rest }: LinkProperties) {
   const follow = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event);
     const opensElsewhere = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
-    if (opensElsewhere || event.button !== 0 || event.defaultPrevented) return;
+    if (opensElsewhere || rest.target !== undefined || event.button !== 0 || event.defaultPrevented)
+      return;
     event.preventDefault();
     go(to);
   };

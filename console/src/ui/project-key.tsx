@@ -1,4 +1,4 @@
-/** Models answer project keys alone, so the playground asks for one, to be kept beside the Admin key. */
+/** Models answer project keys alone, so the playground asks for one, which the page keeps in its memory. */
 
 import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import { type Api, apiWith } from "../api/client";
@@ -40,7 +40,7 @@ function Ask({ onKey }: { onKey: (key: string) => void }) {
       <form className="form narrow" onSubmit={enter}>
         <p>
           Models answer the keys of projects, not Admin keys. The key stays in the memory of this
-          page, as yours does. Make one under{" "}
+          page until you reload it. Create one under{" "}
           <Link to={{ page: "projects" }}>Projects and keys</Link>.
         </p>
         <TextField

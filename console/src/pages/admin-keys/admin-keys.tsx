@@ -22,7 +22,10 @@ interface Asked {
   readonly apiKey: AdminKey;
 }
 
-const TITLES: Readonly<Record<Verb, string>> = { narrow: "Narrow", revoke: "Revoke" };
+const TITLES: Readonly<Record<Verb, string>> = {
+  narrow: "Reduce permissions of",
+  revoke: "Revoke",
+};
 const DIALOGS = { narrow: NarrowAdminKey, revoke: RevokeAdminKey } as const;
 
 export function AdminKeys() {
@@ -54,7 +57,9 @@ export function AdminKeys() {
         <Loaded of={keys}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty>There is no Admin key that is not revoked.</Empty>
+              <Empty next={{ title: "Create an Admin key", run: () => setCreating(true) }}>
+                Every Admin key is revoked.
+              </Empty>
             ) : (
               <Table
                 caption="Admin keys"
@@ -97,7 +102,7 @@ function columns(
         </>
       ),
     },
-    { title: "May", cell: ({ permissions }) => <Permissions held={permissions} /> },
+    { title: "Permissions", cell: ({ permissions }) => <Permissions held={permissions} /> },
     { title: "Last used", cell: ({ last_used_at }) => <When at={last_used_at} /> },
     { title: "Expires", cell: ({ expires_at }) => <Expiry at={expires_at} now={now} /> },
     { title: "", cell: (apiKey) => <Actions apiKey={apiKey} now={now} ask={ask} /> },
@@ -145,7 +150,7 @@ function Actions({ apiKey, now, ask }: ActionsProperties) {
           aria-label={`${TITLES[verb]} ${apiKey.name}`}
           onClick={() => ask({ verb, apiKey })}
         >
-          {TITLES[verb]}
+          {verb === "narrow" ? "Reduce permissions" : TITLES[verb]}
         </button>
       ))}
     </div>

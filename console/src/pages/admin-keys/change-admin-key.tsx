@@ -7,6 +7,7 @@ import { Confirmation } from "../../ui/confirmation";
 import { Dialog } from "../../ui/dialog";
 import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
+import { Link } from "../../ui/navigation";
 import { useSession } from "../../ui/session";
 import { PermissionFields } from "./permission-fields";
 import { known } from "./permissions";
@@ -38,7 +39,7 @@ export function NarrowAdminKey({ apiKey, isOwn, onChanged, onClose }: ChangeProp
     });
   };
   return (
-    <Dialog title={`Narrow “${apiKey.name}”`} isWide onClose={onClose}>
+    <Dialog title={`Reduce permissions of “${apiKey.name}”`} isWide onClose={onClose}>
       <form className="form" onSubmit={narrow}>
         <p>
           The key keeps its value and loses what you uncheck within a second. Permissions cannot be
@@ -48,7 +49,7 @@ export function NarrowAdminKey({ apiKey, isOwn, onChanged, onClose }: ChangeProp
         <PermissionFields offered={held} chosen={kept} onChosen={setKept} />
         <FormEnd
           act={act}
-          verb="Narrow key"
+          verb="Reduce permissions"
           isDisabled={kept.length === 0 || kept.length === held.length}
           onClose={onClose}
         />
@@ -77,7 +78,14 @@ export function RevokeAdminKey({ apiKey, isOwn, onChanged, onClose }: ChangeProp
       onClose={onClose}
     >
       <div className="form">
-        <p>The key stops working within a second. This cannot be undone.</p>
+        <p>
+          The key stops working within a second. This cannot be undone. If it has leaked, see what
+          it changed in the{" "}
+          <Link to={{ page: "audit" }} target="_blank">
+            audit log
+          </Link>
+          .
+        </p>
         {isOwn && <OwnKeyNotice />}
       </div>
     </Confirmation>

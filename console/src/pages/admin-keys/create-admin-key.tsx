@@ -10,6 +10,7 @@ import { SelectField, TextField } from "../../ui/fields";
 import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
 import { useNow } from "../../ui/now";
+import { SecretDialog } from "../../ui/secret-dialog";
 import { useSession } from "../../ui/session";
 import { PermissionFields } from "./permission-fields";
 import { PERMISSIONS, PRESETS, type Preset, permissionsOf } from "./permissions";
@@ -25,34 +26,21 @@ export function CreateAdminKey({ onCreated, onClose }: CreateAdminKeyProperties)
     setValue(created);
     onCreated();
   };
+  if (value === null) {
+    return (
+      <Dialog title="New Admin key" isWide onClose={onClose}>
+        <AdminKeyForm onValue={take} onClose={onClose} />
+      </Dialog>
+    );
+  }
   return (
-    <Dialog
-      title={value === null ? "New Admin key" : "Your new Admin key"}
-      isWide
+    <SecretDialog
+      title="Your new Admin key"
+      notice="Copy the key now. It is shown only once and cannot be recovered."
       onClose={onClose}
     >
-      {value === null ? (
-        <AdminKeyForm onValue={take} onClose={onClose} />
-      ) : (
-        <NewAdminValue value={value} onClose={onClose} />
-      )}
-    </Dialog>
-  );
-}
-
-function NewAdminValue({ value, onClose }: { value: string; onClose: () => void }) {
-  return (
-    <div className="form">
-      <p className="notice notice-warn">
-        Copy the key now. It is shown only once and cannot be recovered.
-      </p>
       <CopyLine text={value} label="Admin key" />
-      <div className="row row-end">
-        <button type="button" className="button button-main" onClick={onClose}>
-          I have copied it
-        </button>
-      </div>
-    </div>
+    </SecretDialog>
   );
 }
 

@@ -15,7 +15,7 @@ export function PermissionFields({ offered, chosen, onChosen }: PermissionFields
     onChosen(offered.filter((one) => (one === permission ? isHeld : chosen.includes(one))));
   return (
     <fieldset className="field">
-      <legend>May</legend>
+      <legend>Permissions</legend>
       <div className="permissions">
         {offered.map((permission) => (
           <CheckField

@@ -17,13 +17,13 @@ export const MEANINGS: Readonly<Record<AdminPermission, string>> = {
   "spending_limits:write": "set and remove spending caps",
   "rate_limits:read": "read rate limits",
   "rate_limits:write": "set and remove rate limits",
-  "activity:read": "read what became of requests",
+  "activity:read": "read the records of requests",
   "audit:read": "read the audit log",
-  "alerts:read": "read alerts and who is told",
-  "alerts:write": "choose who is told about what",
+  "alerts:read": "read alerts and who receives them",
+  "alerts:write": "choose who receives which alerts",
   "admin_api_keys:read": "read Admin keys",
   "admin_api_keys:create": "create Admin keys with at most its own permissions",
-  "admin_api_keys:revoke": "narrow and revoke every Admin key",
+  "admin_api_keys:revoke": "reduce and revoke every Admin key",
 };
 
 export const PERMISSIONS = Object.keys(MEANINGS) as readonly AdminPermission[];

@@ -1,4 +1,4 @@
-/** Who is told about what, and what became of each alert. */
+/** Who receives which alerts, and what became of each. */
 
 import { useCallback, useRef, useState } from "react";
 import { content, idempotencyKey } from "../../api/client";
@@ -65,26 +65,29 @@ export function Alerts() {
   return (
     <Page
       title="Alerts"
-      about="Tell people or programs when a cap or the credit runs out, when a policy matches often, and when requests stay without a final cost."
+      about="Alerts reach people or programs when a cap or the credit runs out, when a policy matches often, and when requests stay without a final cost."
       actions={
         <button
           type="button"
           className="button button-main"
           onClick={() => ask({ verb: "create" })}
         >
-          New subscription
+          New alert
         </button>
       }
     >
-      <Panel title="Subscriptions">
+      <Panel title="Who receives alerts">
         {act.failure !== null && <Refusal failure={act.failure} />}
         <Loaded of={subscriptions}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty>Nobody is told about anything yet.</Empty>
+              <Empty next={{ title: "Send alerts", run: () => ask({ verb: "create" }) }}>
+                No alerts are sent yet. Send them to a webhook or by e-mail, for example when a cap
+                is nearly used up.
+              </Empty>
             ) : (
               <Table
-                caption="Subscriptions"
+                caption="Who receives alerts"
                 columns={subscriptionColumns(act.isBusy, test, ask)}
                 rows={items}
                 keyOf={({ id }) => id}
@@ -102,7 +105,7 @@ export function Alerts() {
       {asked?.verb === "delete" && (
         <Confirmation
           title={`Delete “${asked.subscription.name}”?`}
-          verb="Delete subscription"
+          verb="Delete alert"
           isGrave
           onConfirm={() => remove(asked.subscription)}
           onClose={close}
@@ -148,7 +151,7 @@ function subscriptionColumns(
   return [
     { title: "Name", cell: ({ name }) => <span className="anywhere">{name}</span> },
     {
-      title: "Told",
+      title: "Sent to",
       cell: ({ url, emails }) => <span className="anywhere">{url ?? emails.join(", ")}</span>,
     },
     { title: "About", cell: (subscription) => phrasesOf(subscription).join("; ") },

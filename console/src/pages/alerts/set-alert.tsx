@@ -8,6 +8,7 @@ import { Dialog } from "../../ui/dialog";
 import { Choices, TextField } from "../../ui/fields";
 import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
+import { SecretDialog } from "../../ui/secret-dialog";
 import { useSession } from "../../ui/session";
 import { isWrong, NOTHING_TYPED, thresholdsOf, typedOf } from "./thresholds";
 
@@ -18,11 +19,27 @@ const DESTINATIONS = [
 ] as const;
 
 const FIELDS = [
-  { name: "caps", label: "Shares of caps (%)", hint: "Of any cap, such as 50, 80, 95." },
-  { name: "credits", label: "Shares of the credit (%)", hint: "Of all credit so far." },
-  { name: "below", label: "Credit left (USD)", hint: "At or below this amount." },
-  { name: "matches", label: "Policy matches in an hour", hint: "Of one policy." },
-  { name: "unsettled", label: "Unsettled requests", hint: "Requests without a final cost." },
+  {
+    name: "caps",
+    label: "Cap used (%)",
+    hint: "When this share of any cap is used, such as 50, 80, 95.",
+  },
+  {
+    name: "credits",
+    label: "Credit used (%)",
+    hint: "When this share of all credit so far is used.",
+  },
+  { name: "below", label: "Credit left (USD)", hint: "When this much or less is left." },
+  {
+    name: "matches",
+    label: "Policy matches in an hour",
+    hint: "When one policy matches so often.",
+  },
+  {
+    name: "unsettled",
+    label: "Unsettled requests",
+    hint: "When so many requests have no final cost.",
+  },
 ] as const;
 
 interface SetAlertProperties {
@@ -64,7 +81,7 @@ export function SetAlert({ known, onSaved, onClose }: SetAlertProperties) {
   };
   if (secret !== null) return <NewSecret secret={secret} onClose={onClose} />;
   return (
-    <Dialog title={known?.name ?? "New subscription"} isWide onClose={onClose}>
+    <Dialog title={known?.name ?? "New alert"} isWide onClose={onClose}>
       <form className="form" onSubmit={save}>
         <TextField label="Name" value={name} onValue={setName} required />
         <Choices label="Send by" value={kind} options={DESTINATIONS} onValue={setKind} />
@@ -75,7 +92,7 @@ export function SetAlert({ known, onSaved, onClose }: SetAlertProperties) {
           onValue={setDestination}
           required
         />
-        <p className="quiet">Tell about at least one of these. Leave the others empty.</p>
+        <p className="quiet">Fill in at least one threshold. An empty field sends no alert.</p>
         {FIELDS.map((field) => (
           <TextField
             key={field.name}
@@ -91,7 +108,7 @@ export function SetAlert({ known, onSaved, onClose }: SetAlertProperties) {
         ))}
         <FormEnd
           act={act}
-          verb={known === undefined ? "Subscribe" : "Save"}
+          verb={known === undefined ? "Create alert" : "Save"}
           isDisabled={thresholds === null}
           onClose={onClose}
         />
@@ -102,18 +119,12 @@ export function SetAlert({ known, onSaved, onClose }: SetAlertProperties) {
 
 export function NewSecret({ secret, onClose }: { secret: string; onClose: () => void }) {
   return (
-    <Dialog title="The signing secret" isWide onClose={onClose}>
-      <div className="form">
-        <p className="notice notice-warn">
-          Copy the secret now. It is shown only once; your receiver verifies alerts with it.
-        </p>
-        <CopyLine text={secret} label="Signing secret" />
-        <div className="row row-end">
-          <button type="button" className="button button-main" onClick={onClose}>
-            I have copied it
-          </button>
-        </div>
-      </div>
-    </Dialog>
+    <SecretDialog
+      title="The signing secret"
+      notice="Copy the secret now. It is shown only once; your receiver verifies alerts with it."
+      onClose={onClose}
+    >
+      <CopyLine text={secret} label="Signing secret" />
+    </SecretDialog>
   );
 }

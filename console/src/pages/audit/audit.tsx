@@ -41,7 +41,7 @@ export function Audit() {
         <Paged read={read}>
           {(rows) =>
             rows.length === 0 ? (
-              <Empty>Nothing was changed yet.</Empty>
+              <Empty>There are no entries yet. Each change of the organization adds one.</Empty>
             ) : (
               <Table
                 caption="Changes"

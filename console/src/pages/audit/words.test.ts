@@ -3,7 +3,10 @@ import { namesFrom } from "../../api/names";
 import type { AuditEntry } from "../../api/types";
 import { actionInWords, fieldInWords, limitInWords, valueInWords } from "./words";
 
-const NAMES = namesFrom(new Map([["p1", "Shop"]]), new Map([["k1", "Web"]]));
+const NAMES = namesFrom(
+  new Map([["p1", "Shop"]]),
+  new Map([["k1", { name: "Web", projectId: "p1" }]]),
+);
 
 function entry(action: string, type: string): AuditEntry {
   return {

@@ -25,6 +25,7 @@ const VERBS: Readonly<Record<string, string>> = {
   closed: "Closed",
   create: "Created",
   edit: "Changed",
+  end_previous: "Ended the previous value of",
   grant: "Granted",
   narrow: "Narrowed",
   pause: "Paused",

@@ -25,7 +25,7 @@ export function Attribution({ span }: { span: Span }) {
   const setting = useLoad(load);
   return (
     <Panel
-      title="Costs by what requests name"
+      title="Costs by user or metadata"
       actions={
         <button
           type="button"
@@ -33,14 +33,17 @@ export function Attribution({ span }: { span: Span }) {
           disabled={setting.value === null}
           onClick={() => setChanging(true)}
         >
-          Choose what is stored
+          Change stored values
         </button>
       }
     >
       <Loaded of={setting}>
         {(value) =>
           value.dimensions.length === 0 ? (
-            <Empty>Nothing is stored. For a budget per person, create a key for each person.</Empty>
+            <Empty>
+              The organization stores no values of requests. For a budget per person, create a key
+              for each person.
+            </Empty>
           ) : (
             <Values key={value.dimensions.join()} span={span} dimensions={value.dimensions} />
           )
@@ -143,9 +146,12 @@ function Change({ admin, known, onChanged, onClose }: ChangeProperties) {
     });
   };
   return (
-    <Dialog title="What is stored of requests" onClose={onClose}>
+    <Dialog title="Values that are stored" onClose={onClose}>
       <form className="form" onSubmit={save}>
-        <p>Values may be personal data. They are stored with the request, and deleted in time.</p>
+        <p>
+          Values may be personal data. They are stored with the request and deleted after the days
+          below.
+        </p>
         <TextField
           label="Stored values"
           hint="user, safety_identifier or metadata.KEY, separated by commas. Leave it empty to store none."

@@ -12,7 +12,7 @@ const NAMES = namesFrom(
     ["p1", "Shop"],
     ["p2", "Search"],
   ]),
-  new Map([["k1", "Web"]]),
+  new Map([["k1", { name: "Web", projectId: "p1" }]]),
 );
 
 interface Cost {

@@ -13,7 +13,7 @@ import { download } from "../../ui/download";
 import { Choices, type Option, TextField } from "../../ui/fields";
 import { Loaded, useAct, useLoad, Waiting } from "../../ui/loading";
 import { useNames } from "../../ui/names";
-import { useChoice, useText } from "../../ui/navigation";
+import { go, useChoice, useText } from "../../ui/navigation";
 import { useNow } from "../../ui/now";
 import { Page } from "../../ui/page";
 import { Refusal } from "../../ui/refusal";
@@ -165,7 +165,10 @@ function Costed({ costs }: { costs: Costing }) {
   if (broken.groups.length === 0) {
     return (
       <Panel title="Costs by day">
-        <Empty>Nothing was settled from {days}.</Empty>
+        <Empty next={{ title: "Open the playground", run: () => go({ page: "playground" }) }}>
+          Nothing was settled from {days}. A request that a model answered is settled within
+          seconds.
+        </Empty>
       </Panel>
     );
   }
@@ -176,7 +179,7 @@ function Costed({ costs }: { costs: Costing }) {
           <Chart
             days={broken.days}
             groups={drawn}
-            label={`Costs by day, ${days}, ${shown(broken.total)} in all; the table has the details`}
+            label={`Costs by day, ${days}, ${shown(broken.total)} in total; the table has the details`}
           />
         </Suspense>
       </Panel>

@@ -11,7 +11,7 @@ export const PERIODS = {
   day: "today",
   week: "this week",
   month: "this month",
-  lifetime: "in all",
+  lifetime: "in total",
 } as const;
 
 interface CapMeterProperties {

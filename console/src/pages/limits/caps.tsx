@@ -1,21 +1,18 @@
 /** Spending caps: how full they are, set and removed. */
 
-import { type FormEvent, useCallback, useState } from "react";
+import { useCallback, useState } from "react";
 import { content } from "../../api/client";
 import type { Names } from "../../api/names";
 import type { SpendingLimit } from "../../api/types";
 import { walkList } from "../../api/walking";
-import { typed } from "../../base/money";
 import { Confirmation } from "../../ui/confirmation";
 import { Empty, Panel } from "../../ui/data";
-import { Dialog } from "../../ui/dialog";
-import { SelectField, TextField } from "../../ui/fields";
-import { FormEnd } from "../../ui/form-end";
-import { Loaded, useAct, useLoad } from "../../ui/loading";
+import { Loaded, useLoad } from "../../ui/loading";
 import { useNames } from "../../ui/names";
 import { useSession } from "../../ui/session";
 import { CapMeter, PERIODS } from "./cap-meter";
-import { idsOf, type Scoped, ScopeFields, scopedBy, scopeName } from "./scope";
+import { idsOf, scopeName } from "./scope";
+import { SetCap } from "./set-cap";
 
 type Asked =
   | { readonly verb: "set" }
@@ -48,7 +45,9 @@ export function Caps() {
       <Loaded of={caps}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>No spending cap is set: all of the credit can be spent.</Empty>
+            <Empty next={{ title: "Set the first cap", run: () => ask({ verb: "set" }) }}>
+              No spending cap is set: all of the credit can be spent.
+            </Empty>
           ) : (
             <ul className="caps">
               {items.map((cap) => (
@@ -94,79 +93,6 @@ function CapActions({ cap, names, onAsk }: CapActionsProperties) {
         </button>
       ))}
     </span>
-  );
-}
-
-const PERIOD_OPTIONS = [
-  { value: "day", title: "Each UTC day" },
-  { value: "week", title: "Each week from Monday (UTC)" },
-  { value: "month", title: "Each UTC month" },
-  { value: "lifetime", title: "All time" },
-] as const;
-
-interface SetCapProperties {
-  /** The one to change; a new one where there is none. */
-  readonly cap: SpendingLimit | null;
-  readonly onSet: () => void;
-  readonly onClose: () => void;
-}
-
-function SetCap({ cap, onSet, onClose }: SetCapProperties) {
-  const { admin } = useSession();
-  const [choice, setChoice] = useState({ projectId: "", keyId: "" });
-  const [period, setPeriod] = useState<SpendingLimit["period"]>(cap?.period ?? "month");
-  const [amount, setAmount] = useState(cap?.limit.value ?? "");
-  const [alert, setAlert] = useState(String(cap?.alert_percent ?? 80));
-  const act = useAct();
-  const value = typed(amount);
-  const scoped: Scoped = cap ?? scopedBy(choice);
-  const isSound = value !== null && /^([1-9]\d?|100)$/.test(alert);
-  const set = (event: FormEvent) => {
-    event.preventDefault();
-    if (value === null) return;
-    act.run(async () => {
-      await content(
-        admin.PUT("/manage/v1/organization/spending_limits", {
-          body: {
-            ...idsOf(scoped),
-            period,
-            limit: { value, currency: "usd" },
-            alert_percent: Number(alert),
-          },
-        }),
-      );
-      onSet();
-      onClose();
-    });
-  };
-  return (
-    <Dialog title={cap === null ? "Set a cap" : "Change the cap"} onClose={onClose}>
-      <form className="form" onSubmit={set}>
-        {cap === null && (
-          <>
-            <ScopeFields {...choice} onChoice={setChoice} />
-            <SelectField label="For" value={period} options={PERIOD_OPTIONS} onValue={setPeriod} />
-          </>
-        )}
-        <TextField
-          label="Amount (USD)"
-          hint="A request that could exceed the cap is refused before it reaches a model."
-          {...(amount === "" || value !== null ? {} : { fault: "An amount such as 250 or 12.50." })}
-          inputMode="decimal"
-          value={amount}
-          onValue={setAmount}
-          required
-        />
-        <TextField
-          label="Alert at (%)"
-          inputMode="numeric"
-          value={alert}
-          onValue={setAlert}
-          required
-        />
-        <FormEnd act={act} verb="Set cap" isDisabled={!isSound} onClose={onClose} />
-      </form>
-    </Dialog>
   );
 }
 

@@ -50,7 +50,7 @@ export function RateLimits() {
       isNumeric: true,
     },
     {
-      title: "At once",
+      title: "Concurrent",
       cell: ({ concurrent_requests }) => bound(concurrent_requests),
       isNumeric: true,
     },
@@ -71,7 +71,9 @@ export function RateLimits() {
       <Loaded of={limits}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>No rate limit is set.</Empty>
+            <Empty next={{ title: "Set the first limit", run: () => ask({ verb: "set" }) }}>
+              No rate limit is set: each key may send as much as the gateway can take.
+            </Empty>
           ) : (
             <Table caption="Rate limits" columns={columns} rows={items} keyOf={({ id }) => id} />
           )

@@ -21,7 +21,7 @@ const COLUMNS: ReadonlyArray<Column<Model>> = [
       </>
     ),
   },
-  { title: "Now", cell: (model) => <Readiness model={model} /> },
+  { title: "Status", cell: (model) => <Readiness model={model} /> },
   { title: "Input", cell: ({ pricing }) => perMillion(pricing.prompt), isNumeric: true },
   { title: "Cached", cell: ({ pricing }) => perMillion(pricing.input_cache_read), isNumeric: true },
   { title: "Output", cell: ({ pricing }) => perMillion(pricing.completion), isNumeric: true },
@@ -30,7 +30,7 @@ const COLUMNS: ReadonlyArray<Column<Model>> = [
     cell: ({ context_length }) => <Count of={context_length} />,
     isNumeric: true,
   },
-  { title: "Can", cell: (model) => <Abilities model={model} /> },
+  { title: "Features", cell: (model) => <Abilities model={model} /> },
 ];
 
 export function Models() {
@@ -57,7 +57,10 @@ function Catalog() {
         {({ data }) =>
           data.length === 0 ? (
             <Empty>
-              This gateway offers no model. Its operator configures models in <code>[models]</code>.
+              This gateway offers no model. Its operator configures models in <code>[models]</code>.{" "}
+              <a href="/docs/guides/models-and-backends/" target="_blank" rel="noopener">
+                How to configure a model
+              </a>
             </Empty>
           ) : (
             <Table caption="Catalog" columns={COLUMNS} rows={data} keyOf={({ id }) => id} />

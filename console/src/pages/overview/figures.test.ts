@@ -1,17 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { CostBucket, CreditEntry, PolicyRollup, RequestRollupBucket } from "../../api/types";
-import { DAY_SECONDS } from "../../base/days";
+import type { CostBucket, CreditEntry, PolicyRollup } from "../../api/types";
+import { DAY_SECONDS, dayOf, monthOf } from "../../base/days";
 import { decimalOf, picoOf } from "../../base/money";
-import {
-  balances,
-  growth,
-  matchesByDay,
-  spendByDay,
-  spentThisMonth,
-  spentToday,
-  traffic,
-  trafficByHour,
-} from "./figures";
+import { balances, growth, matchesByDay, spendByDay, spentSince } from "./figures";
 
 const FIRST = Date.UTC(2026, 9, 30) / 1000;
 const NOW = FIRST + 3 * DAY_SECONDS + 60;
@@ -48,8 +39,8 @@ const DAYS = spendByDay([bucket(0, "1"), bucket(1), bucket(2, "0.25", "0.5"), bu
 
 describe("the figures of the overview", () => {
   it("know what today cost, and the month so far", () => {
-    expect(decimalOf(spentToday(DAYS, NOW))).toBe("2");
-    expect(decimalOf(spentThisMonth(DAYS, NOW))).toBe("2.75");
+    expect(decimalOf(spentSince(DAYS, dayOf(NOW)))).toBe("2");
+    expect(decimalOf(spentSince(DAYS, monthOf(NOW)))).toBe("2.75");
   });
 
   it("show how the month grew", () => {
@@ -64,42 +55,6 @@ describe("the figures of the overview", () => {
 
   it("tell no balance of days whose usage was entered later", () => {
     expect(balances(picoOf("10"), DAYS, [{ ...entry(3, "1"), kind: "backfill" }])).toEqual([]);
-  });
-
-  it("count requests by the hour, and tell refusals from failures", () => {
-    const result = {
-      object: "organization.requests.result",
-      requests: 10,
-      failed: 2,
-      client_errors: 3,
-      failures: [
-        { status: 429, error_code: "rate_limit_exceeded", requests: 3 },
-        { status: 502, error_code: null, requests: 2 },
-      ],
-      input_tokens: 100,
-      cached_input_tokens: 20,
-      output_tokens: 3,
-      mean_total_ms: 1,
-      latency_counts: [],
-      project_id: null,
-      api_key_id: null,
-      model: null,
-    } as const satisfies RequestRollupBucket["results"][number];
-    const hours = trafficByHour([
-      { object: "bucket", start_time: 0, end_time: 3600, results: [] },
-      { object: "bucket", start_time: 3600, end_time: 7200, results: [result] },
-    ]);
-
-    expect(hours).toEqual([
-      { requests: 0, refused: 0, failed: 0, tokens: 0 },
-      { requests: 10, refused: 3, failed: 2, tokens: 123 },
-    ]);
-    expect(traffic([...hours, ...hours])).toEqual({
-      requests: 20,
-      refused: 6,
-      failed: 4,
-      tokens: 246,
-    });
   });
 
   it("count the matches of all policies by the day, and none where nothing was judged", () => {

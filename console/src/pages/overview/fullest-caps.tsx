@@ -8,7 +8,7 @@ import { height, picoOf } from "../../base/money";
 import { Empty, Panel } from "../../ui/data";
 import { Loaded, useLoad } from "../../ui/loading";
 import { useNames } from "../../ui/names";
-import { Link } from "../../ui/navigation";
+import { go, Link } from "../../ui/navigation";
 import { useSession } from "../../ui/session";
 import { CapMeter } from "../limits/cap-meter";
 
@@ -32,7 +32,9 @@ export function FullestCaps() {
       <Loaded of={caps}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>No spending cap is set: all of the credit can be spent.</Empty>
+            <Empty next={{ title: "Set a cap", run: () => go({ page: "limits" }) }}>
+              No spending cap is set: all of the credit can be spent.
+            </Empty>
           ) : (
             <ul className="caps">
               {fullest(items).map((cap) => (

@@ -5,13 +5,14 @@ import { type Api, content } from "../../api/client";
 import type { Policy, PolicyRollup } from "../../api/types";
 import { walkList } from "../../api/walking";
 import { daysIn, lastDays, type Span } from "../../base/days";
+import { total } from "../../base/lists";
 import { Count } from "../../ui/data";
 import { type Loading, useLoad } from "../../ui/loading";
 import { useNow } from "../../ui/now";
 import { useSession } from "../../ui/session";
 import { Sparkline } from "../../ui/sparkline";
 import { DAYS_SHOWN, Figure } from "./figure";
-import { matchesByDay, total } from "./figures";
+import { matchesByDay } from "./figures";
 
 /** Each policy is asked by itself: an overview does not ask hundreds. */
 const POLICIES_ASKED_MAX = 20;
@@ -21,28 +22,31 @@ interface Matches {
   readonly published: number;
 }
 
-export function MatchesFigure() {
+/** Those of the last `days`, today included. */
+export function MatchesFigure({ days }: { days: number }) {
   return (
-    <Figure title="Policy matches" of={useMatches()}>
-      {({ byDay, published }) => (
-        <>
-          <p className="value">
-            <Count of={byDay.at(-1) ?? 0} />
-          </p>
-          <p className="note">
-            {published === 0 ? (
-              "No policy is published"
-            ) : (
+    <Figure
+      title="Policy matches"
+      of={useMatches()}
+      to={{ page: "policies" }}
+      value={({ byDay }) => <Count of={total(byDay.slice(-days))} />}
+      note={({ byDay, published }) =>
+        published === 0 ? (
+          "No policy is published"
+        ) : (
+          <>
+            {days === 1 ? "Today" : `In ${days} days`}
+            {days < DAYS_SHOWN && (
               <>
-                Today, and <Count of={total(byDay)} /> in the last {DAYS_SHOWN} days
-                {published > POLICIES_ASKED_MAX && ` by ${POLICIES_ASKED_MAX} of your policies`}
+                , and <Count of={total(byDay)} /> in {DAYS_SHOWN} days
               </>
             )}
-          </p>
-          <Sparkline heights={byDay} />
-        </>
-      )}
-    </Figure>
+            {published > POLICIES_ASKED_MAX && ` by ${POLICIES_ASKED_MAX} of your policies`}
+          </>
+        )
+      }
+      line={({ byDay }) => <Sparkline heights={byDay} />}
+    />
   );
 }
 

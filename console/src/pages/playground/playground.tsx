@@ -74,7 +74,11 @@ function Room({ customer, models }: { customer: Api; models: readonly Model[] })
     <div className="playground">
       <Panel title="Conversation">
         <Talk talk={talking.talk} isBusy={talking.isBusy} />
-        {talking.failure !== null && <Refusal failure={talking.failure} />}
+        {talking.failure !== null && (
+          <div className="spaced">
+            <Refusal failure={talking.failure} />
+          </div>
+        )}
         <Asking talking={talking} isSound={isBound(wishes.outputTokens)} />
       </Panel>
       <Panel title="Settings">
@@ -92,7 +96,8 @@ interface Talking {
   readonly talk: readonly Turn[];
   readonly isBusy: boolean;
   readonly failure: Failure | null;
-  ask(question: string): void;
+  /** Resolves to whether the model answered, if only in part. */
+  ask(question: string): Promise<boolean>;
   stop(): void;
   forget(): void;
 }
@@ -102,7 +107,7 @@ function useTalk(customer: Api, { model, instructions, outputTokens }: Wishes): 
   const [failure, setFailure] = useState<Failure | null>(null);
   const [abandon, setAbandon] = useState<AbortController | null>(null);
   useEffect(() => () => abandon?.abort(), [abandon]);
-  const run = async (question: string, controller: AbortController) => {
+  const run = async (question: string, controller: AbortController, onHeard: () => void) => {
     const begun = asked(talk, question);
     setTalk(begun);
     const request = {
@@ -111,6 +116,7 @@ function useTalk(customer: Api, { model, instructions, outputTokens }: Wishes): 
       max_completion_tokens: Number(outputTokens),
     };
     for await (const piece of converse(customer, request, controller.signal)) {
+      if (piece.kind === "text") onHeard();
       setTalk((known) => heard(known, piece));
     }
   };
@@ -118,10 +124,16 @@ function useTalk(customer: Api, { model, instructions, outputTokens }: Wishes): 
     const controller = new AbortController();
     setAbandon(controller);
     setFailure(null);
-    run(question, controller)
+    let isHeard = false;
+    const hear = () => {
+      isHeard = true;
+    };
+    return run(question, controller, hear)
+      .then(() => true)
       .catch((thrown: unknown) => {
         setTalk(unasked);
         if (!isAbandoned(thrown)) setFailure(asFailure(thrown));
+        return isHeard;
       })
       .finally(() => setAbandon(null));
   };
@@ -210,8 +222,11 @@ function Asking({ talking, isSound }: { talking: Talking; isSound: boolean }) {
   const canAsk = isSound && !talking.isBusy && question.trim() !== "";
   const send = () => {
     if (!canAsk) return;
-    talking.ask(question);
     setQuestion("");
+    // What was not answered comes back, unless something else was typed meanwhile.
+    talking.ask(question).then((isAnswered) => {
+      if (!isAnswered) setQuestion((typed) => (typed === "" ? question : typed));
+    });
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();

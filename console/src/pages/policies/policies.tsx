@@ -6,7 +6,7 @@ import type { Policy } from "../../api/types";
 import { walkList } from "../../api/walking";
 import { Badge, Empty, Panel, When } from "../../ui/data";
 import { Loaded, useLoad } from "../../ui/loading";
-import { Link } from "../../ui/navigation";
+import { go, Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
@@ -63,7 +63,7 @@ export function Policies() {
         <Loaded of={policies}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty>
+              <Empty next={{ title: "Write a policy", run: () => go({ page: "new-policy" }) }}>
                 There is no policy yet. A new policy is a draft and has no effect until you publish
                 it.
               </Empty>

@@ -21,7 +21,7 @@ export const SCOPES: Readonly<Record<PolicyDraft["scope"], string>> = {
 
 export const MODES: Readonly<Record<PolicyDraft["mode"], string>> = {
   monitoring: "Monitoring: matches are recorded",
-  enforcing: "Enforcing: matches are refused",
+  enforcing: "Enforcing: a match refuses the request",
 };
 
 export const STATE_TONES: Readonly<Record<PolicyState, "plain" | "good" | "warn">> = {

@@ -1,4 +1,4 @@
-/** A new key: what it may do, how long it lives, and its value, once. */
+/** A new key: what it may spend and do, how long it lives, and its value, once. */
 
 import { type FormEvent, useState } from "react";
 import { content, idempotencyKey } from "../../api/client";
@@ -6,18 +6,16 @@ import { forgetNames } from "../../api/names";
 import type { CreateManagedProjectKey } from "../../api/types";
 import { DAY_SECONDS, dayFrom, isoDay } from "../../base/days";
 import { namesIn } from "../../base/lists";
+import { typed } from "../../base/money";
 import { Dialog } from "../../ui/dialog";
-import { CheckField, TextField } from "../../ui/fields";
+import { CheckField, SelectField, TextField } from "../../ui/fields";
 import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
 import { useNow } from "../../ui/now";
 import { useSession } from "../../ui/session";
-import { NewValue } from "./new-value";
-
-const PERMISSIONS = ["inference:write", "models:read"] as const;
-const MEANINGS = { "inference:write": "call models", "models:read": "list models" } as const;
-
-type Permission = (typeof PERMISSIONS)[number];
+import { AmountField, PERIOD_OPTIONS, type Period } from "../limits/set-cap";
+import { type NewKeyValue, NewValue } from "./new-value";
+import { MEANINGS, PERMISSIONS, type Permission } from "./permissions";
 
 interface CreateKeyProperties {
   readonly projectId: string;
@@ -26,38 +24,37 @@ interface CreateKeyProperties {
 }
 
 export function CreateKey({ projectId, onCreated, onClose }: CreateKeyProperties) {
-  const [value, setValue] = useState<string | null>(null);
+  const [made, setMade] = useState<NewKeyValue | null>(null);
+  if (made !== null) return <NewValue title="Your new key" made={made} onClose={onClose} />;
   return (
-    <Dialog title={value === null ? "New key" : "Your new key"} isWide onClose={onClose}>
-      {value === null ? (
-        <KeyForm
-          projectId={projectId}
-          onClose={onClose}
-          onValue={(created) => {
-            setValue(created);
-            onCreated();
-          }}
-        />
-      ) : (
-        <NewValue value={value} onClose={onClose} />
-      )}
+    <Dialog title="New key" isWide onClose={onClose}>
+      <KeyForm
+        projectId={projectId}
+        onClose={onClose}
+        onMade={(created) => {
+          setMade(created);
+          onCreated();
+        }}
+      />
     </Dialog>
   );
 }
 
 interface KeyFormProperties {
   readonly projectId: string;
-  readonly onValue: (value: string) => void;
+  readonly onMade: (made: NewKeyValue) => void;
   readonly onClose: () => void;
 }
 
-function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
+function KeyForm({ projectId, onMade, onClose }: KeyFormProperties) {
   const { admin } = useSession();
   const now = useNow();
   const [name, setName] = useState("");
   const [lastDay, setLastDay] = useState("");
   const [permissions, setPermissions] = useState<readonly Permission[]>(PERMISSIONS);
   const [models, setModels] = useState("");
+  const [cap, setCap] = useState("");
+  const [period, setPeriod] = useState<Period>("month");
   const [key] = useState(idempotencyKey);
   const act = useAct();
   const create = (event: FormEvent) => {
@@ -66,11 +63,11 @@ function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
       const created = await content(
         admin.POST("/manage/v1/organization/projects/{project_id}/api_keys", {
           params: { path: { project_id: projectId }, header: { "Idempotency-Key": key } },
-          body: bodyOf({ name, lastDay, permissions, models }),
+          body: bodyOf({ name, lastDay, permissions, models, cap, period }),
         }),
       );
       forgetNames(admin);
-      onValue(created.value ?? "");
+      onMade({ value: created.value ?? "", models: created.allowed_models });
     });
   };
   const toggle = (permission: Permission, isHeld: boolean) =>
@@ -80,21 +77,15 @@ function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
   return (
     <form className="form" onSubmit={create}>
       <TextField label="Name" value={name} onValue={setName} maxLength={200} required autoFocus />
-      <fieldset className="field">
-        <legend>May</legend>
-        {PERMISSIONS.map((permission) => (
-          <CheckField
-            key={permission}
-            label={
-              <>
-                {MEANINGS[permission]} <code className="quiet">{permission}</code>
-              </>
-            }
-            isChecked={permissions.includes(permission)}
-            onValue={(isHeld) => toggle(permission, isHeld)}
-          />
-        ))}
-      </fieldset>
+      <div className="bar">
+        <AmountField label="Spending cap in USD (optional)" amount={cap} onAmount={setCap} />
+        <SelectField
+          label="The cap is for"
+          value={period}
+          options={PERIOD_OPTIONS}
+          onValue={setPeriod}
+        />
+      </div>
       <TextField
         label="Last day (optional)"
         hint="The key works until the end of this UTC day. Leave it empty for a key that does not expire."
@@ -109,10 +100,25 @@ function KeyForm({ projectId, onValue, onClose }: KeyFormProperties) {
         value={models}
         onValue={setModels}
       />
+      <fieldset className="field">
+        <legend>Permissions</legend>
+        {PERMISSIONS.map((permission) => (
+          <CheckField
+            key={permission}
+            label={
+              <>
+                {MEANINGS[permission]} <code className="quiet">{permission}</code>
+              </>
+            }
+            isChecked={permissions.includes(permission)}
+            onValue={(isHeld) => toggle(permission, isHeld)}
+          />
+        ))}
+      </fieldset>
       <FormEnd
         act={act}
         verb="Create key"
-        isDisabled={permissions.length === 0}
+        isDisabled={permissions.length === 0 || (cap !== "" && typed(cap) === null)}
         onClose={onClose}
       />
     </form>
@@ -124,15 +130,20 @@ interface KeyWishes {
   readonly lastDay: string;
   readonly permissions: readonly Permission[];
   readonly models: string;
+  readonly cap: string;
+  readonly period: Period;
 }
 
-function bodyOf({ name, lastDay, permissions, models }: KeyWishes): CreateManagedProjectKey {
-  const day = dayFrom(lastDay);
-  const allowed = namesIn(models);
+function bodyOf(wishes: KeyWishes): CreateManagedProjectKey {
+  const { name, permissions, period } = wishes;
+  const day = dayFrom(wishes.lastDay);
+  const allowed = namesIn(wishes.models);
+  const value = typed(wishes.cap);
   return {
     name,
     permissions: [...permissions],
     ...(day === null ? {} : { expires_at: day + DAY_SECONDS }),
     ...(allowed.length === 0 ? {} : { allowed_models: allowed }),
+    ...(value === null ? {} : { spending_limit: { period, limit: { value, currency: "usd" } } }),
   };
 }

@@ -10,6 +10,7 @@ import { download } from "../../ui/download";
 import { TextArea } from "../../ui/fields";
 import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
+import { SecretDialog } from "../../ui/secret-dialog";
 import { useSession } from "../../ui/session";
 
 const NAMES_MAX = 100;
@@ -91,30 +92,27 @@ interface NewValuesProperties {
 function NewValues({ values, onClose }: NewValuesProperties) {
   const save = () => download("keys.csv", csv(["name", "key"], values), "text/csv;charset=utf-8");
   return (
-    <Dialog title="Your new keys" isWide onClose={onClose}>
-      <div className="form">
-        <p className="notice notice-warn">
-          Download the keys now. They are shown only once and cannot be recovered.
-        </p>
-        <dl>
-          {values.map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>
-                <code className="anywhere">{value}</code>
-              </dd>
-            </div>
-          ))}
-        </dl>
-        <div className="row row-end">
-          <button type="button" className="button" onClick={save}>
-            Download CSV
-          </button>
-          <button type="button" className="button button-main" onClick={onClose}>
-            I have saved them
-          </button>
-        </div>
-      </div>
-    </Dialog>
+    <SecretDialog
+      title="Your new keys"
+      notice="Download the keys now. They are shown only once and cannot be recovered."
+      done="I have saved them"
+      actions={
+        <button type="button" className="button" onClick={save}>
+          Download CSV
+        </button>
+      }
+      onClose={onClose}
+    >
+      <dl>
+        {values.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <code className="anywhere">{value}</code>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </SecretDialog>
   );
 }

@@ -1,31 +1,25 @@
 /** The keys of a project: made, renewed, held back and ended here. */
 
-import { Fragment, useCallback, useState } from "react";
+import { useCallback, useState } from "react";
 import { content } from "../../api/client";
 import type { ProjectKey } from "../../api/types";
 import { walkList } from "../../api/walking";
+import { moment } from "../../base/days";
 import { Confirmation } from "../../ui/confirmation";
-import { Badge, Empty, Panel, When } from "../../ui/data";
+import { Empty, Panel } from "../../ui/data";
 import { Loaded, useLoad } from "../../ui/loading";
 import { useSession } from "../../ui/session";
-import { type Column, Table } from "../../ui/table";
+import { Table } from "../../ui/table";
+import { SetCap } from "../limits/set-cap";
+import { useSpending } from "../limits/spending";
 import { CreateKey } from "./create-key";
 import { CreateKeys } from "./create-keys";
+import { type Asked, keyColumns, TITLES, type Verb } from "./key-columns";
 import { RotateKey } from "./rotate-key";
-
-const TONES = { active: "good", suspended: "warn", revoked: "plain", expired: "plain" } as const;
-
-type Verb = "rotate" | "suspend" | "resume" | "revoke";
-
-interface Asked {
-  readonly verb: Verb;
-  readonly key: ProjectKey;
-}
 
 export function Keys({ projectId, isActive }: { projectId: string; isActive: boolean }) {
   const { admin } = useSession();
-  const [isCreating, setCreating] = useState(false);
-  const [isMany, setMany] = useState(false);
+  const [making, make] = useState<"one" | "many" | null>(null);
   const [asked, ask] = useState<Asked | null>(null);
   const load = useCallback(
     (signal: AbortSignal) =>
@@ -40,17 +34,21 @@ export function Keys({ projectId, isActive }: { projectId: string; isActive: boo
     [admin, projectId],
   );
   const keys = useLoad(load);
-  const columns = [...COLUMNS, actions(ask)];
+  const spending = useSpending("api_key_id");
+  const reload = () => {
+    keys.reload();
+    spending.reload();
+  };
   return (
     <Panel
       title="Keys"
       actions={
         isActive && (
           <>
-            <button type="button" className="button" onClick={() => setMany(true)}>
-              Keys for names
+            <button type="button" className="button" onClick={() => make("many")}>
+              Several keys
             </button>
-            <button type="button" className="button button-main" onClick={() => setCreating(true)}>
+            <button type="button" className="button button-main" onClick={() => make("one")}>
               New key
             </button>
           </>
@@ -60,123 +58,90 @@ export function Keys({ projectId, isActive }: { projectId: string; isActive: boo
       <Loaded of={keys}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>There is no key yet. Create one, so that an application can call models.</Empty>
+            <Empty next={isActive ? { title: "Create a key", run: () => make("one") } : undefined}>
+              There is no key yet. An application needs one to call models.
+            </Empty>
           ) : (
-            <Table caption="Keys" columns={columns} rows={items} keyOf={({ id }) => id} />
+            <Table
+              caption="Keys"
+              columns={keyColumns(projectId, spending.value, ask)}
+              rows={items}
+              keyOf={({ id }) => id}
+            />
           )
         }
       </Loaded>
-      {isCreating && (
-        <CreateKey
-          projectId={projectId}
-          onCreated={keys.reload}
-          onClose={() => setCreating(false)}
-        />
+      {making === "one" && (
+        <CreateKey projectId={projectId} onCreated={reload} onClose={() => make(null)} />
       )}
-      {isMany && (
-        <CreateKeys projectId={projectId} onCreated={keys.reload} onClose={() => setMany(false)} />
+      {making === "many" && (
+        <CreateKeys projectId={projectId} onCreated={reload} onClose={() => make(null)} />
       )}
-      {asked?.verb === "rotate" && (
-        <RotateKey
-          projectId={projectId}
-          apiKey={asked.key}
-          onRotated={keys.reload}
-          onClose={() => ask(null)}
-        />
-      )}
-      {asked !== null && asked.verb !== "rotate" && (
-        <ChangeKey
-          projectId={projectId}
-          apiKey={asked.key}
-          verb={asked.verb}
-          onChanged={keys.reload}
-          onClose={() => ask(null)}
-        />
+      {asked !== null && (
+        <Answer projectId={projectId} asked={asked} onDone={reload} onClose={() => ask(null)} />
       )}
     </Panel>
   );
 }
 
-const COLUMNS: ReadonlyArray<Column<ProjectKey>> = [
-  {
-    title: "Name",
-    cell: ({ name, redacted_value }) => (
-      <>
-        <span className="anywhere">{name}</span>
-        <br />
-        <code className="quiet">{redacted_value}</code>
-      </>
-    ),
-  },
-  { title: "Status", cell: ({ status }) => <Badge tone={TONES[status]}>{status}</Badge> },
-  { title: "Last used", cell: ({ last_used_at }) => <When at={last_used_at} /> },
-  { title: "Expires", cell: ({ expires_at }) => <When at={expires_at} /> },
-  { title: "May", cell: (key) => <Allowed apiKey={key} /> },
-];
-
-function Allowed({ apiKey }: { apiKey: ProjectKey }) {
-  const models = apiKey.allowed_models;
-  return (
-    <>
-      {apiKey.permissions.map((permission) => (
-        <Fragment key={permission}>
-          <code className="nobreak">{permission}</code>{" "}
-        </Fragment>
-      ))}
-      {models !== null && <div className="quiet anywhere">only {models.join(", ")}</div>}
-    </>
-  );
+interface AnswerProperties {
+  readonly projectId: string;
+  readonly asked: Asked;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
 }
 
-function actions(ask: (asked: Asked) => void): Column<ProjectKey> {
-  return {
-    title: "",
-    cell: (key) => (
-      <div className="row row-end">
-        {verbsOf(key.status).map((verb) => (
-          <button
-            key={verb}
-            type="button"
-            className="button button-plain"
-            aria-label={`${TITLES[verb]} ${key.name}`}
-            onClick={() => ask({ verb, key })}
-          >
-            {TITLES[verb]}
-          </button>
-        ))}
-      </div>
-    ),
-  };
-}
-
-const TITLES: Readonly<Record<Verb, string>> = {
-  rotate: "Rotate",
-  suspend: "Suspend",
-  resume: "Resume",
-  revoke: "Revoke",
-};
-
-function verbsOf(status: ProjectKey["status"]): readonly Verb[] {
-  if (status === "active") return ["rotate", "suspend", "revoke"];
-  return status === "suspended" ? ["resume", "revoke"] : [];
+/** The dialog of what was asked for. */
+function Answer({ projectId, asked: { verb, key, cap }, onDone, onClose }: AnswerProperties) {
+  switch (verb) {
+    case "rotate":
+      return <RotateKey projectId={projectId} apiKey={key} onRotated={onDone} onClose={onClose} />;
+    case "cap":
+      return (
+        <SetCap
+          cap={cap ?? null}
+          scope={{ project_id: null, api_key_id: key.id }}
+          onSet={onDone}
+          onClose={onClose}
+        />
+      );
+    default:
+      return (
+        <ChangeKey
+          projectId={projectId}
+          apiKey={key}
+          verb={verb}
+          onChanged={onDone}
+          onClose={onClose}
+        />
+      );
+  }
 }
 
 interface ChangeKeyProperties {
   readonly projectId: string;
   readonly apiKey: ProjectKey;
-  readonly verb: Exclude<Verb, "rotate">;
+  readonly verb: Exclude<Verb, "rotate" | "cap">;
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }
 
-const CONSEQUENCES = {
-  suspend: "The key stops working within a second. You can resume it.",
-  resume: "The key works again within a second, with the same value and permissions.",
-  revoke: "The key stops working within a second. This cannot be undone.",
-} as const;
+function consequences(verb: ChangeKeyProperties["verb"], key: ProjectKey): string {
+  switch (verb) {
+    case "suspend":
+      return "The key stops working within a second. You can resume it.";
+    case "resume":
+      return "The key works again within a second, with the same value and permissions.";
+    case "revoke":
+      return "The key stops working within a second. This cannot be undone.";
+    case "end_previous":
+      return `The old value would work until ${moment(key.previous_value_expires_at ?? 0)}. It stops working within a second; the new value works on.`;
+  }
+}
 
 function ChangeKey({ projectId, apiKey, verb, onChanged, onClose }: ChangeKeyProperties) {
   const { admin } = useSession();
+  const isFinal = verb === "revoke" || verb === "end_previous";
   const change = async () => {
     const path = { project_id: projectId, api_key_id: apiKey.id };
     await content(
@@ -190,11 +155,11 @@ function ChangeKey({ projectId, apiKey, verb, onChanged, onClose }: ChangeKeyPro
     <Confirmation
       title={`${TITLES[verb]} “${apiKey.name}”?`}
       verb={verb === "revoke" ? "Revoke for good" : TITLES[verb]}
-      isGrave={verb === "revoke"}
+      isGrave={isFinal}
       onConfirm={change}
       onClose={onClose}
     >
-      {CONSEQUENCES[verb]}
+      {consequences(verb, apiKey)}
     </Confirmation>
   );
 }

@@ -14,6 +14,8 @@ import { go, Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { type Column, Table } from "../../ui/table";
+import { useSpending } from "../limits/spending";
+import { spendingColumns } from "../limits/spending-columns";
 
 const COLUMNS: ReadonlyArray<Column<Project>> = [
   {
@@ -25,7 +27,6 @@ const COLUMNS: ReadonlyArray<Column<Project>> = [
     cell: ({ status }) => <Badge tone={status === "active" ? "good" : "plain"}>{status}</Badge>,
   },
   { title: "Created", cell: ({ created_at }) => <When at={created_at} /> },
-  { title: "ID", cell: ({ id }) => <code className="quiet anywhere">{id}</code> },
 ];
 
 export function Projects() {
@@ -39,6 +40,8 @@ export function Projects() {
     [admin],
   );
   const projects = useLoad(load);
+  const spending = useSpending("project_id").value;
+  const columns = [...COLUMNS, ...spendingColumns<Project>(spending)];
   return (
     <Page
       title="Projects and keys"
@@ -53,9 +56,11 @@ export function Projects() {
         <Loaded of={projects}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty>There is no project yet. Create one to get a key.</Empty>
+              <Empty next={{ title: "Create a project", run: () => setCreating(true) }}>
+                There is no project yet. A project has the keys by which applications call models.
+              </Empty>
             ) : (
-              <Table caption="Projects" columns={COLUMNS} rows={items} keyOf={({ id }) => id} />
+              <Table caption="Projects" columns={columns} rows={items} keyOf={({ id }) => id} />
             )
           }
         </Loaded>

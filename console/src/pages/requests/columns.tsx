@@ -2,12 +2,12 @@
 
 import type { RequestRecord } from "../../api/types";
 import { exactMoment, shortDay, timeOfDay } from "../../base/days";
-import { Money } from "../../ui/data";
+import { Clipped, Money } from "../../ui/data";
 import { useNames } from "../../ui/names";
 import { Link } from "../../ui/navigation";
 import type { Column } from "../../ui/table";
 import { duration } from "./timing";
-import { Failing, StatusBadge } from "./words";
+import { Ending, StatusBadge } from "./words";
 
 export const COLUMNS: ReadonlyArray<Column<RequestRecord>> = [
   {
@@ -25,18 +25,19 @@ export const COLUMNS: ReadonlyArray<Column<RequestRecord>> = [
     ),
   },
   { title: "Status", cell: ({ status }) => <StatusBadge status={status} /> },
-  { title: "Project", cell: ({ project_id }) => <ProjectName id={project_id} /> },
-  { title: "Key", cell: ({ api_key_id }) => <KeyName id={api_key_id} /> },
+  { title: "Project and key", cell: (record) => <KeyName record={record} /> },
   {
     title: "Model",
     cell: ({ model, operation }) =>
       model === null ? (
-        <code className="quiet">{operation}</code>
+        <code className="quiet">
+          <Clipped text={operation} title={operation} />
+        </code>
       ) : (
-        <span className="anywhere">{model}</span>
+        <Clipped text={model} title={model} />
       ),
   },
-  { title: "Failed by", cell: (record) => <Failing record={record} /> },
+  { title: "Outcome", cell: (record) => <Ending record={record} /> },
   {
     title: "Tokens",
     cell: ({ tokens }) =>
@@ -53,10 +54,8 @@ export const COLUMNS: ReadonlyArray<Column<RequestRecord>> = [
   { title: "Took", cell: ({ timings }) => duration(timings.total_ms), isNumeric: true },
 ];
 
-function ProjectName({ id }: { id: string }) {
-  return <span title={id}>{useNames().project(id)}</span>;
-}
-
-function KeyName({ id }: { id: string }) {
-  return <span title={id}>{useNames().key(id)}</span>;
+function KeyName({ record: { project_id, api_key_id } }: { record: RequestRecord }) {
+  const names = useNames();
+  const text = `${names.project(project_id)} / ${names.key(api_key_id)}`;
+  return <Clipped text={text} title={api_key_id} />;
 }

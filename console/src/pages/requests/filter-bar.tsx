@@ -6,23 +6,26 @@ import { Failure } from "../../api/failure";
 import { walkList } from "../../api/walking";
 import { type Option, SelectField, TextField } from "../../ui/fields";
 import { useLoad } from "../../ui/loading";
+import { useNames } from "../../ui/names";
 import { useSession } from "../../ui/session";
-import type { Wanted } from "./filters";
+import type { Want, Wanted } from "./filters";
 
 interface FilterBarProperties {
   readonly wanted: Wanted;
-  readonly want: (name: keyof Wanted, value: string) => void;
+  readonly want: Want;
+  /** Error codes to suggest. */
+  readonly codes: readonly string[];
 }
 
 const TYPED = ["model", "code", "from", "to"] as const;
 
-export function FilterBar({ wanted, want }: FilterBarProperties) {
+export function FilterBar({ wanted, want, codes }: FilterBarProperties) {
   const { model, code, from, to } = wanted;
   const [typed, setTyped] = useState({ model, code, from, to });
   useEffect(() => setTyped({ model, code, from, to }), [model, code, from, to]);
   const projects = useOptions(projectsOf, wanted.project, "Every project");
-  const readKeys = useCallback((admin: Api) => keysOf(admin, wanted.project), [wanted.project]);
-  const keys = useOptions(readKeys, wanted.key, "Every key");
+  const keys = chosenOf(useNames().keysOf(wanted.project), wanted.key, "Every key");
+  const models = useOptions(modelsOf, "", "");
   const policies = useOptions(policiesOf, wanted.policy, "Any");
   const apply = (event: FormEvent) => {
     event.preventDefault();
@@ -31,7 +34,7 @@ export function FilterBar({ wanted, want }: FilterBarProperties) {
   const type = (name: (typeof TYPED)[number]) => (value: string) =>
     setTyped((before) => ({ ...before, [name]: value }));
   return (
-    <form className="bar" aria-label="Filters" onSubmit={apply}>
+    <form className="bar filters" aria-label="Filters" onSubmit={apply}>
       <SelectField
         label="Project"
         value={wanted.project}
@@ -46,7 +49,6 @@ export function FilterBar({ wanted, want }: FilterBarProperties) {
         value={wanted.key}
         options={keys}
         onValue={(value) => want("key", value)}
-        disabled={wanted.project === "" && wanted.key === ""}
       />
       <SelectField
         label="Matched by policy"
@@ -54,15 +56,31 @@ export function FilterBar({ wanted, want }: FilterBarProperties) {
         options={policies}
         onValue={(value) => want("policy", value)}
       />
-      <TextField label="Model" value={typed.model} onValue={type("model")} spellCheck={false} />
-      <TextField label="Error code" value={typed.code} onValue={type("code")} spellCheck={false} />
       <TextField
-        label="From (UTC)"
-        type="datetime-local"
-        value={typed.from}
-        onValue={type("from")}
+        label="Model"
+        value={typed.model}
+        onValue={type("model")}
+        spellCheck={false}
+        suggestions={models.map(({ value }) => value).filter((value) => value !== "")}
       />
-      <TextField label="To (UTC)" type="datetime-local" value={typed.to} onValue={type("to")} />
+      <TextField
+        label="Error code"
+        value={typed.code}
+        onValue={type("code")}
+        spellCheck={false}
+        suggestions={codes}
+      />
+      {wanted.range === "custom" && (
+        <>
+          <TextField
+            label="From (UTC)"
+            type="datetime-local"
+            value={typed.from}
+            onValue={type("from")}
+          />
+          <TextField label="To (UTC)" type="datetime-local" value={typed.to} onValue={type("to")} />
+        </>
+      )}
       <button type="submit" className="button">
         Filter
       </button>
@@ -76,7 +94,14 @@ type ReadOptions = (admin: Api) => Promise<ReadonlyArray<Option<string>>>;
 function useOptions(read: ReadOptions, chosen: string, all: string): ReadonlyArray<Option<string>> {
   const { admin } = useSession();
   const load = useCallback(() => readable(read, admin), [read, admin]);
-  const options = useLoad(load).value ?? [];
+  return chosenOf(useLoad(load).value ?? [], chosen, all);
+}
+
+function chosenOf(
+  options: ReadonlyArray<Option<string>>,
+  chosen: string,
+  all: string,
+): ReadonlyArray<Option<string>> {
   const isKnown = chosen === "" || options.some(({ value }) => value === chosen);
   return [
     { value: "", title: all },
@@ -101,16 +126,9 @@ async function projectsOf(admin: Api) {
   return items.map(asOption);
 }
 
-async function keysOf(admin: Api, project_id: string) {
-  if (project_id === "") return [];
-  const { items } = await walkList((query) =>
-    content(
-      admin.GET("/manage/v1/organization/projects/{project_id}/api_keys", {
-        params: { path: { project_id }, query },
-      }),
-    ),
-  );
-  return items.map(asOption);
+async function modelsOf(admin: Api) {
+  const { data } = await content(admin.GET("/manage/v1/organization/models"));
+  return data.map(({ id, display_name }) => ({ value: id, title: display_name }));
 }
 
 async function policiesOf(admin: Api) {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { instantIn, queryOf, type Wanted } from "./filters";
 
+const NOW = Date.UTC(2026, 2, 3, 12, 30) / 1000;
 const ALL: Wanted = {
-  status: "all",
+  outcome: "all",
+  range: "24h",
   project: "",
   key: "",
   model: "",
@@ -13,13 +15,14 @@ const ALL: Wanted = {
 };
 
 describe("filters of requests", () => {
-  it("ask for everything when none is set", () => {
-    expect(queryOf(ALL)).toEqual({});
+  it("ask for the last whole hours when none is set", () => {
+    expect(queryOf(ALL, NOW)).toEqual({ start_time: NOW - 1_800 - 23 * 3_600 });
   });
 
   it("are sent by the names of the API", () => {
     const wanted: Wanted = {
-      status: "4xx",
+      outcome: "refused",
+      range: "custom",
       project: "p",
       key: "k",
       model: "m",
@@ -29,8 +32,8 @@ describe("filters of requests", () => {
       to: "1970-01-01T00:02:30",
     };
 
-    expect(queryOf(wanted)).toEqual({
-      status: "4xx",
+    expect(queryOf(wanted, NOW)).toEqual({
+      outcome: "refused",
       project_id: "p",
       api_key_id: "k",
       model: "m",

@@ -1,11 +1,23 @@
 /** The filters of the list, as the address holds them and as the API is asked. */
 
-import type { Instant } from "../../base/days";
+import { HOUR_SECONDS, type Instant } from "../../base/days";
 
-export const STATUSES = ["all", "2xx", "4xx", "5xx"] as const;
+export const OUTCOMES = ["all", "succeeded", "failed", "refused", "client_error"] as const;
+
+export const RANGES = [
+  { value: "24h", title: "24 hours" },
+  { value: "7d", title: "7 days" },
+  { value: "30d", title: "30 days" },
+  { value: "custom", title: "From … to" },
+] as const;
+
+export type Range = (typeof RANGES)[number]["value"];
+
+const HOURS = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24 } as const;
 
 export interface Wanted {
-  readonly status: (typeof STATUSES)[number];
+  readonly outcome: (typeof OUTCOMES)[number];
+  readonly range: Range;
   readonly project: string;
   readonly key: string;
   readonly model: string;
@@ -16,6 +28,16 @@ export interface Wanted {
   readonly to: string;
 }
 
+export type Want = (name: keyof Wanted, value: string) => void;
+
+/** Those besides the range and the outcome. */
+export const FILTERS = ["project", "key", "model", "code", "policy"] as const;
+
+/** Where a range of whole hours begins, the present one included: reports count those. */
+export function startOf(range: Exclude<Range, "custom">, now: Instant): Instant {
+  return now - (now % HOUR_SECONDS) - (HOURS[range] - 1) * HOUR_SECONDS;
+}
+
 /** The instant in a field; null if it is empty or holds none. */
 export function instantIn(field: string): Instant | null {
   const milliseconds = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/.test(field) ? Date.parse(`${field}Z`) : NaN;
@@ -23,7 +45,7 @@ export function instantIn(field: string): Instant | null {
 }
 
 export interface Query {
-  status?: string;
+  outcome?: Exclude<Wanted["outcome"], "all">;
   project_id?: string;
   api_key_id?: string;
   model?: string;
@@ -33,12 +55,12 @@ export interface Query {
   end_time?: number;
 }
 
-export function queryOf(wanted: Wanted): Query {
-  const { status, project, key, model, code, policy } = wanted;
-  const start = instantIn(wanted.from);
-  const end = instantIn(wanted.to);
+export function queryOf(wanted: Wanted, now: Instant): Query {
+  const { outcome, range, project, key, model, code, policy } = wanted;
+  const start = range === "custom" ? instantIn(wanted.from) : startOf(range, now);
+  const end = range === "custom" ? instantIn(wanted.to) : null;
   return {
-    ...(status === "all" ? {} : { status }),
+    ...(outcome === "all" ? {} : { outcome }),
     ...(project === "" ? {} : { project_id: project }),
     ...(key === "" ? {} : { api_key_id: key }),
     ...(model === "" ? {} : { model }),

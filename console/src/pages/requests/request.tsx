@@ -12,8 +12,9 @@ import { Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { Judgements, RefusedBy } from "./refused";
+import { Remedy } from "./remedy";
 import { answerJudging, duration, MEANINGS, type Stretch, stretches } from "./timing";
-import { Failing, StatusBadge } from "./words";
+import { Ending, StatusBadge } from "./words";
 
 export function Request({ id }: { id: string }) {
   const { admin } = useSession();
@@ -38,7 +39,10 @@ export function Request({ id }: { id: string }) {
         {(record) => (
           <div className="stack">
             <Panel title="How it ended">
-              <Facts record={record} />
+              <div className="form">
+                <Remedy record={record} />
+                <Facts record={record} />
+              </div>
             </Panel>
             <RefusedBy policies={record.blocked_by} />
             <Panel title={`Where ${duration(record.timings.total_ms)} went`}>
@@ -63,9 +67,9 @@ function Facts({ record }: { record: RequestDetails }) {
       <dd>
         <StatusBadge status={record.status} /> {record.status === 499 && "the caller disconnected"}
       </dd>
-      <dt>Failed by</dt>
+      <dt>Outcome</dt>
       <dd>
-        <Failing record={record} />
+        <Ending record={record} />
       </dd>
       {record.error_param !== null && (
         <>
@@ -103,7 +107,16 @@ function Facts({ record }: { record: RequestDetails }) {
         </Link>
       </dd>
       <dt>Key</dt>
-      <dd>{names.key(record.api_key_id)}</dd>
+      <dd>
+        <Link
+          to={{
+            page: "requests",
+            search: { project: record.project_id, key: record.api_key_id, range: "30d" },
+          }}
+        >
+          {names.key(record.api_key_id)}
+        </Link>
+      </dd>
     </dl>
   );
 }

@@ -19,7 +19,7 @@ export const MEANINGS: Readonly<Record<Step, string>> = {
   judging: "policies on the request, before the model was asked",
   "first byte": "until the model’s answer began",
   answer: "until it ended",
-  rest: "the rest",
+  rest: "everything else",
 };
 
 /** One after the other, those of no length left out; together they are the whole. */

@@ -5,6 +5,7 @@ import { errorPage } from "../../api/failure";
 import type { RequestRecord } from "../../api/types";
 import { Badge } from "../../ui/data";
 import { Link } from "../../ui/navigation";
+import { OUTCOME_WORDS } from "./outcomes";
 
 const FAILED_BY = {
   caller: "the caller",
@@ -17,22 +18,26 @@ export function StatusBadge({ status }: { status: number }) {
   return <Badge tone={status < 500 ? "warn" : "bad"}>{status}</Badge>;
 }
 
-/** Who failed, with which code, and the policies that refused the request. */
-export function Failing({ record }: { record: RequestRecord }) {
-  if (record.failed_by === null) return <span className="quiet">none</span>;
+/** How it ended in the words of the API: refused by which policies, or with which code. */
+export function Ending({ record }: { record: RequestRecord }) {
+  const { outcome, failed_by, error_code, blocked_by } = record;
+  const isByPolicy = outcome === "refused" && blocked_by.length > 0;
+  const policies = new Map(blocked_by.map(({ id, name }) => [id, name]));
   return (
     <>
-      {FAILED_BY[record.failed_by]}
-      {record.error_code !== null && (
+      {OUTCOME_WORDS[outcome]}
+      {outcome === "failed" && failed_by !== null && ` by ${FAILED_BY[failed_by]}`}
+      {isByPolicy && " by"}
+      {error_code !== null && !isByPolicy && (
         <>
           {" "}
-          <a href={errorPage(record.error_code) ?? ""} target="_blank" rel="noopener">
-            <ErrorCode code={record.error_code} />
+          <a href={errorPage(error_code) ?? ""} target="_blank" rel="noopener">
+            <ErrorCode code={error_code} />
           </a>
         </>
       )}
-      {record.blocked_by.map(({ id, direction, name }) => (
-        <Fragment key={`${id} ${direction}`}>
+      {[...policies].map(([id, name]) => (
+        <Fragment key={id}>
           {" "}
           <Link to={{ page: "policy", id }}>{name}</Link>
         </Fragment>

@@ -61,7 +61,9 @@ describe("Admin keys", () => {
   it("lose permissions and keep their value", async () => {
     const { page } = visitor;
     await page.getByRole("button", { name: "Reduce permissions of Accounting" }).click();
-    expect(await page.getByRole("button", { name: "Reduce permissions", exact: true }).isDisabled()).toBe(true);
+    expect(
+      await page.getByRole("button", { name: "Reduce permissions", exact: true }).isDisabled(),
+    ).toBe(true);
     await page.getByRole("checkbox", { name: /billing:read/ }).uncheck();
     await visitor.isContent();
     await page.getByRole("button", { name: "Reduce permissions", exact: true }).click();

@@ -25,7 +25,7 @@ describe("caps", () => {
     await dialog.getByLabel("On", { exact: true }).selectOption("Project Search");
     await dialog.getByLabel("Key").selectOption("Crawler");
     await dialog.getByLabel("Amount (USD)").fill("a lot");
-    await dialog.getByText("An amount such as 250 or 12.50.").waitFor();
+    await dialog.getByText("Enter an amount in US dollars, such as 250 or 12.50.").waitFor();
     await visitor.isContent();
 
     await dialog.getByLabel("Amount (USD)").fill("1,234.50");

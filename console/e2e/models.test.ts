@@ -97,6 +97,7 @@ describe("the playground", () => {
     await page.getByRole("button", { name: "Send" }).click();
 
     await page.getByRole("alert").getByRole("link", { name: "Card numbers" }).waitFor();
+    expect(await page.getByLabel("Message").inputValue()).toContain("Charge 4929");
     await other.isContent();
     await other.leave();
   });

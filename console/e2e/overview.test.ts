@@ -32,6 +32,24 @@ describe("the overview", () => {
     await visitor.leave();
   });
 
+  it("leads from each figure to what it counts, in the chosen range", async () => {
+    const visitor = await enter();
+    const { page } = visitor;
+    await page.getByRole("radio", { name: "7 days" }).check();
+    const failed = page.getByRole("region", { name: "Failed requests" });
+    await failed.getByRole("link", { name: /refused/ }).waitFor();
+
+    const figures = page.locator(".figure");
+    expect(await figures.getByRole("link").count()).toBe((await figures.count()) + 2);
+    const count = await failed.locator(".value").innerText();
+    await failed.getByRole("link", { name: `Failed requests ${count}` }).click();
+
+    await page.getByRole("radio", { name: `Failed ${count}`, checked: true }).waitFor();
+    await page.getByRole("radio", { name: "7 days", checked: true }).waitFor();
+    expect(await page.getByRole("row", { name: /Failed by/ }).count()).toBe(Number(count));
+    await visitor.leave();
+  });
+
   it("explains what the key may not see, and shows the rest", async () => {
     const visitor = await enter({ key: inject("told").narrow_key });
     const { page } = visitor;
@@ -60,6 +78,14 @@ describe("the overview", () => {
 
     expect(names).toContain("Costs");
     expect(names).toContain("Sign out");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Shortcuts" }).waitFor();
+    await visitor.isContent();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("/");
+    await expect
+      .poll(() => page.getByLabel("Request ID").evaluate((one) => one === document.activeElement))
+      .toBe(true);
     await visitor.leave();
   });
 });

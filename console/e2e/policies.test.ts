@@ -87,7 +87,7 @@ describe("policies", () => {
 
   it("show beside the draft what still applies", async () => {
     const { page } = visitor;
-    await page.getByLabel("Mode").selectOption("Enforcing: matches are refused");
+    await page.getByLabel("Mode").selectOption("Enforcing: a match refuses the request");
     await page.getByText("Save the draft to publish it.").waitFor();
 
     await page.getByRole("button", { name: "Save draft" }).click();
@@ -190,5 +190,17 @@ describe("policies", () => {
 
     await page.getByRole("heading", { name: "Addresses", level: 1 }).waitFor();
     expect((await call("GET", id)).current_version).toBe(1);
+  });
+
+  it("are deleted if they were never published", async () => {
+    const { page } = visitor;
+    await visitor.go("Policies");
+    await page.getByRole("link", { name: "Competitor names" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await visitor.isContent();
+    await page.getByRole("button", { name: "Delete policy" }).click();
+
+    await page.getByRole("row", { name: /Card numbers/ }).waitFor();
+    expect(await page.getByRole("link", { name: "Competitor names" }).count()).toBe(0);
   });
 });

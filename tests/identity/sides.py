@@ -51,6 +51,7 @@ POLICY_OPERATIONS: Operations = {
     "rollBackPolicy": ("POST", MANAGE + "/policies/{id}/rollback", {"revision": 2, "version": 1}),
     "retrieveManagedPolicy": ("GET", MANAGE + "/policies/{id}", None),
     "editManagedPolicy": ("PATCH", MANAGE + "/policies/{id}", {"revision": 2, "name": "mine"}),
+    "deletePolicy": ("DELETE", MANAGE + "/policies/{id}", None),
     "lintPolicy": ("POST", MANAGE + "/policies/{id}/lint", {}),
     "testPolicy": ("POST", MANAGE + "/policies/{id}/test", {"text": "Some text."}),
 }

@@ -193,6 +193,7 @@ ROWS = (
     ),
     Row("retrieveManagedPolicy", "GET", _MANAGED_POLICY, "admin", "policies:read"),
     Row("editManagedPolicy", "PATCH", _MANAGED_POLICY, "admin", "policies:write"),
+    Row("deletePolicy", "DELETE", _MANAGED_POLICY, "admin", "policies:write"),
     Row("lintPolicy", "POST", f"{_MANAGED_POLICY}/lint", "admin", "policies:write"),
     Row("testPolicy", "POST", f"{_MANAGED_POLICY}/test", "admin", "policies:write"),
     Row("lintUnsavedRule", "POST", f"{_POLICY_RULES}/lint", "admin", "policies:write"),

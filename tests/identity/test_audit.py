@@ -49,6 +49,7 @@ ACTIONS = {
     "createPolicy": ("policy.create", "policy"),
     "editPolicy": ("policy.edit", "policy"),
     "editManagedPolicy": ("policy.edit", "policy"),
+    "deletePolicy": ("policy.delete", "policy"),
     "pausePolicy": ("policy.pause", "policy"),
     "publishPolicy": ("policy.publish", "policy"),
     "resumePolicy": ("policy.resume", "policy"),
@@ -77,7 +78,7 @@ CREATIONS = {
 }
 REVISED = {name for name, (_, resource) in ACTIONS.items() if resource == "policy"} - CREATIONS
 """Operations that name the revision that they change: it is stale afterwards."""
-DELETIONS = {"clearSpendingLimit", "clearRateLimit", "deleteAlertSubscription"}
+DELETIONS = {"clearSpendingLimit", "clearRateLimit", "deleteAlertSubscription", "deletePolicy"}
 """Operations after which the thing is no more, so that a second one does not find it."""
 PREPARATIONS = {
     "endPreviousProjectKeyValue": "rotateProjectKey",

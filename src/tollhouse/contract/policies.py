@@ -253,3 +253,13 @@ class PolicyVersionList(ListPage, frozen=True, kw_only=True):
     mark: ClassVar[Meta] = extension("OQ-114")
 
     data: list[ManagedPublishedPolicy]
+
+
+class PolicyDeleted(Struct, frozen=True, kw_only=True):
+    """A policy that was never published, and is no more."""
+
+    mark: ClassVar[Meta] = extension("OQ-114")
+
+    id: str
+    object: Literal["organization.policy.deleted"] = "organization.policy.deleted"
+    deleted: bool

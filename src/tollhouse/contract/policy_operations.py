@@ -45,6 +45,14 @@ EDIT_MANAGED_POLICY = _policies_write(
     body=policies.EditManagedPolicy,
 )
 """As under `/v1`, and whether it ends answers early."""
+DELETE_POLICY = _policies_write(
+    "deletePolicy",
+    f"DELETE {_POLICY}",
+    "Delete a policy that was never published",
+    "OQ-114",
+    result=policies.PolicyDeleted,
+)
+"""A policy that was published stays, for the records that name it: it can be paused."""
 LIST_POLICY_VERSIONS = _policies_read(
     "listPolicyVersions",
     f"GET {_POLICY}/versions",

@@ -10,6 +10,7 @@ from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.handlers import policies as given
 from tollhouse.api.wire import resources as wire
 from tollhouse.api.wire.policy_trials import policy_in_force
+from tollhouse.base.ids import policy_id_text
 from tollhouse.contract import policies as policies_wire
 from tollhouse.contract.listing import ListQuery, NoQuery
 from tollhouse.evaluation import PolicyTrials, preflight
@@ -72,6 +73,14 @@ class ManagedPolicyHandlers:
                 tx, parameters.policy_id(call), revision=call.body.revision, changes=changes
             )
         return OperationAnswer(body=wire.managed_policy(policy))
+
+    async def delete(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
+        """DELETE /manage/v1/organization/policies/{policy_id}"""
+        policy_id = parameters.policy_id(call)
+        async with self.database.mutation_by(call) as tx:
+            await service.delete(tx, policy_id)
+        deleted = policies_wire.PolicyDeleted(id=policy_id_text(policy_id), deleted=True)
+        return OperationAnswer(body=deleted)
 
     async def page_of_versions(
         self, call: OperationCall[Admin, None, ListQuery]

@@ -103,6 +103,7 @@ def _policy_routes(
         Route(operation=of_policies.LIST_POLICIES, handler=policies.page),
         Route(operation=of_policies.RETRIEVE_MANAGED_POLICY, handler=policies.retrieve),
         Route(operation=of_policies.EDIT_MANAGED_POLICY, handler=policies.edit),
+        Route(operation=of_policies.DELETE_POLICY, handler=policies.delete),
         Route(operation=of_policies.LIST_POLICY_VERSIONS, handler=policies.page_of_versions),
         Route(operation=of_policies.RETRIEVE_POLICY_VERSION, handler=policies.retrieve_version),
         Route(operation=of_policies.PUBLISH_POLICY, handler=policies.publish),

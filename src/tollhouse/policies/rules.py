@@ -86,6 +86,12 @@ def pause(policy: Policy, *, revision: int, now: datetime) -> Policy:
     return _changed(replace(policy, state=PolicyState.PAUSED), now)
 
 
+def check_deletable(policy: Policy) -> None:
+    """Raise `PolicyStateConflict` if the policy was published: its versions have to stay."""
+    if policy.state is not PolicyState.DRAFT:
+        raise PolicyStateConflict(state=policy.state)
+
+
 def resume(policy: Policy, *, revision: int, now: datetime) -> Policy:
     """Return a paused policy in the mode of its current version."""
     _check_revision(policy, revision)

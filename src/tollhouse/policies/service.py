@@ -197,6 +197,20 @@ async def _after(
             return rules.roll_back(policy, older, revision=revision, now=now)
 
 
+async def delete(tx: Mutation, policy_id: PolicyId) -> None:
+    """Delete a policy that was never published. Raises `PolicyStateConflict` for another one."""
+    policy = await _held(tx, policy_id)
+    rules.check_deletable(policy)
+    await store.delete(tx, tx.organization_id, policy_id)
+    await audit.record(
+        tx,
+        action="policy.delete",
+        resource=("policy", policy_id_text(policy_id)),
+        before=policy,
+        after=None,
+    )
+
+
 async def _put_in_force(
     tx: Mutation, action: str, objection: PublicationCheck, *, before: Policy, after: Policy
 ) -> Policy:

@@ -47,7 +47,7 @@ async def insert(tx: Mutation, policy: Policy) -> None:
 
 
 async def count(tx: Transaction, organization_id: OrganizationId, count_max: int) -> int:
-    """Count all policies, up to `count_max`. Policies are never deleted."""
+    """Count all policies, up to `count_max`."""
     return await tx.fetch_value(
         """
         SELECT count(*)
@@ -55,6 +55,13 @@ async def count(tx: Transaction, organization_id: OrganizationId, count_max: int
         """,
         organization_id,
         count_max,
+    )
+
+
+async def delete(tx: Mutation, organization_id: OrganizationId, policy_id: PolicyId) -> None:
+    """Delete a policy that was never published. The versions of others refer to them."""
+    await tx.execute(
+        "DELETE FROM policies WHERE organization_id = $1 AND id = $2", organization_id, policy_id
     )
 
 

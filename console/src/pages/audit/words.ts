@@ -24,6 +24,7 @@ const VERBS: Readonly<Record<string, string>> = {
   clear: "Removed",
   closed: "Closed",
   create: "Created",
+  delete: "Deleted",
   edit: "Changed",
   end_previous: "Ended the previous value of",
   grant: "Granted",

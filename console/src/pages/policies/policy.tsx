@@ -3,9 +3,10 @@
 import { useCallback, useState } from "react";
 import { content } from "../../api/client";
 import type { Policy as PolicyRecord } from "../../api/types";
+import { Confirmation } from "../../ui/confirmation";
 import { Badge, When } from "../../ui/data";
 import { Loaded, useLoad } from "../../ui/loading";
-import { Link } from "../../ui/navigation";
+import { go, Link } from "../../ui/navigation";
 import { Page } from "../../ui/page";
 import { useSession } from "../../ui/session";
 import { Decisions } from "./decisions";
@@ -32,16 +33,40 @@ export function Policy({ id }: { id: string }) {
   );
   const first = useLoad(read);
   const [changed, setChanged] = useState<PolicyRecord | null>(null);
+  const [isDeleting, setDeleting] = useState(false);
   const policy = changed ?? first.value;
+  const remove = async () => {
+    const params = { path: { policy_id: id } };
+    await content(admin.DELETE("/manage/v1/organization/policies/{policy_id}", { params }));
+    go({ page: "policies" });
+  };
   return (
     <Page
       title={policy?.name ?? "Policy"}
       trail={<Link to={{ page: "policies" }}>Policies</Link>}
       about={policy?.description || undefined}
+      actions={
+        policy?.current_version === null && (
+          <button type="button" className="button button-grave" onClick={() => setDeleting(true)}>
+            Delete
+          </button>
+        )
+      }
     >
       <Loaded of={{ ...first, value: policy }}>
         {(known) => <Workbench policy={known} onPolicy={setChanged} readLatest={() => read()} />}
       </Loaded>
+      {isDeleting && (
+        <Confirmation
+          title={`Delete “${policy?.name}”?`}
+          verb="Delete policy"
+          isGrave
+          onConfirm={remove}
+          onClose={() => setDeleting(false)}
+        >
+          The draft is lost. It was never published, so that no request is affected.
+        </Confirmation>
+      )}
     </Page>
   );
 }

@@ -69,7 +69,7 @@ function Facts({ record }: { record: RequestDetails }) {
       </dd>
       <dt>Outcome</dt>
       <dd>
-        <Ending record={record} />
+        <Ending record={record} isWhole />
       </dd>
       {record.error_param !== null && (
         <>

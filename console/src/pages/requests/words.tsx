@@ -18,10 +18,16 @@ export function StatusBadge({ status }: { status: number }) {
   return <Badge tone={status < 500 ? "warn" : "bad"}>{status}</Badge>;
 }
 
+interface EndingProperties {
+  readonly record: RequestRecord;
+  /** With the code, also where a policy says all there is to say. */
+  readonly isWhole?: boolean;
+}
+
 /** How it ended in the words of the API: refused by which policies, or with which code. */
-export function Ending({ record }: { record: RequestRecord }) {
+export function Ending({ record, isWhole = false }: EndingProperties) {
   const { outcome, failed_by, error_code, blocked_by } = record;
-  const isByPolicy = outcome === "refused" && blocked_by.length > 0;
+  const isByPolicy = !isWhole && outcome === "refused" && blocked_by.length > 0;
   const policies = new Map(blocked_by.map(({ id, name }) => [id, name]));
   return (
     <>

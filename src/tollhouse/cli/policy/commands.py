@@ -31,7 +31,14 @@ from tollhouse.cli.policy.backtest import backtest
 from tollhouse.cli.policy.calibrate import calibrate
 from tollhouse.cli.policy.draft_checks import lint, retrieved, test
 from tollhouse.cli.policy.draft_text import Fields, NewDraft
-from tollhouse.cli.policy.lifecycle import change_policy, pause, publish, resume, rollback
+from tollhouse.cli.policy.lifecycle import (
+    change_policy,
+    delete,
+    pause,
+    publish,
+    resume,
+    rollback,
+)
 from tollhouse.cli.policy.whatif import whatif
 from tollhouse.cli.session import Session
 from tollhouse.contract.policies import (
@@ -64,7 +71,10 @@ def command() -> None:
     """Write, test, publish, pause and list policies."""
 
 
-for subcommand in (publish, pause, resume, rollback, lint, test, backtest, calibrate, whatif):
+for subcommand in (
+    *(publish, pause, resume, rollback, delete),
+    *(lint, test, backtest, calibrate, whatif),
+):
     command.add_command(subcommand)
 
 

@@ -1,4 +1,4 @@
-"""`tollhouse policy publish`, `pause`, `resume` and `rollback`."""
+"""`tollhouse policy publish`, `pause`, `resume`, `rollback` and `delete`."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -7,14 +7,15 @@ from uuid import UUID
 
 import click
 
-from tollhouse.base.ids import PolicyId
+from tollhouse.base.ids import PolicyId, policy_id_text
 from tollhouse.catalog import rules
-from tollhouse.cli import session
-from tollhouse.cli.arguments import example, json_option, organization_option
+from tollhouse.cli import output, session
+from tollhouse.cli.arguments import example, json_option, organization_option, yes_option
 from tollhouse.cli.policy import views
 from tollhouse.cli.policy.arguments import POLICY, REVISION, revision_option
 from tollhouse.cli.policy.authoring_judge import policy_trials
 from tollhouse.cli.session import Session
+from tollhouse.contract.policies import PolicyDeleted
 from tollhouse.evaluation.dependencies import judge_config, publication_check
 from tollhouse.evaluation.policy_preflight import preflight
 from tollhouse.evaluation.types import EvaluationDecision
@@ -159,6 +160,22 @@ def _put_in_force(
     views.show_in_force(
         after, decision, is_demonstration=is_demonstration, as_json=options["as_json"]
     )
+
+
+@click.command(epilog=example("tollhouse policy delete POLICY_ID"))
+@click.argument("policy", type=POLICY)
+@organization_option
+@yes_option
+@json_option
+@click.pass_obj
+def delete(
+    settings_path: Path, *, policy: PolicyId, organization: UUID | None, yes: bool, as_json: bool
+) -> None:
+    """Delete a policy that was never published. Others can be paused."""
+    name = policy_id_text(policy)
+    output.confirm(f"Delete policy {name}?", yes=yes, as_json=as_json)
+    session.change(settings_path, organization, lambda tx: service.delete(tx, policy))
+    output.show(PolicyDeleted(id=name, deleted=True), as_json=as_json)
 
 
 def change_policy(

@@ -195,12 +195,15 @@ describe("policies", () => {
   it("are deleted if they were never published", async () => {
     const { page } = visitor;
     await visitor.go("Policies");
-    await page.getByRole("link", { name: "Competitor names" }).click();
+    await page.getByRole("link", { name: "New policy" }).click();
+    await page.getByLabel("Name").fill("Second thoughts");
+    await page.getByLabel("Rule").fill("Does the text give bad advice?");
+    await page.getByRole("button", { name: "Save as draft" }).click();
     await page.getByRole("button", { name: "Delete" }).click();
     await visitor.isContent();
     await page.getByRole("button", { name: "Delete policy" }).click();
 
     await page.getByRole("row", { name: /Card numbers/ }).waitFor();
-    expect(await page.getByRole("link", { name: "Competitor names" }).count()).toBe(0);
+    expect(await page.getByRole("link", { name: "Second thoughts" }).count()).toBe(0);
   });
 });

@@ -73,6 +73,7 @@ describe("projects and keys", () => {
     const { page } = visitor;
     await page.getByRole("button", { name: "Several keys" }).click();
     await page.getByLabel("Names").fill("Ada\nGrace\n\nAda");
+    await page.getByLabel("Monthly cap of each key").fill("5");
     await visitor.isContent();
     await page.getByRole("button", { name: "Create keys" }).click();
 
@@ -81,7 +82,7 @@ describe("projects and keys", () => {
     const text = readFileSync(await (await started).path(), "utf8");
     await visitor.isContent();
     await page.getByRole("button", { name: "I have saved them" }).click();
-    await page.getByRole("row", { name: /Grace.*active/ }).waitFor();
+    await page.getByRole("row", { name: /Grace.*active never \$0.00 \$5.00/ }).waitFor();
 
     const [head, ...rows] = text.trimEnd().split("\r\n");
     expect(head).toBe("name,key");

@@ -3,8 +3,10 @@
 import { type FormEvent, useRef, useState } from "react";
 import { type Api, content, idempotencyKey } from "../../api/client";
 import { forgetNames } from "../../api/names";
+import type { CreateManagedProjectKey } from "../../api/types";
 import { csv } from "../../base/csv";
 import { linesIn } from "../../base/lists";
+import { typed } from "../../base/money";
 import { Dialog } from "../../ui/dialog";
 import { download } from "../../ui/download";
 import { TextArea } from "../../ui/fields";
@@ -12,6 +14,7 @@ import { FormEnd } from "../../ui/form-end";
 import { useAct } from "../../ui/loading";
 import { SecretDialog } from "../../ui/secret-dialog";
 import { useSession } from "../../ui/session";
+import { AmountField } from "../limits/set-cap";
 
 const NAMES_MAX = 100;
 
@@ -24,12 +27,16 @@ interface CreateKeysProperties {
 export function CreateKeys({ projectId, onCreated, onClose }: CreateKeysProperties) {
   const { admin } = useSession();
   const [text, setText] = useState("");
+  const [cap, setCap] = useState("");
   const [made, setMade] = useState<ReadonlyArray<readonly [string, string]> | null>(null);
   // A second attempt sends the same key for a name, and gets what the first one made.
   const attempts = useRef(new Map<string, string>());
   const act = useAct();
   const names = linesIn(text);
   const isTooLong = names.length > NAMES_MAX;
+  const value = typed(cap);
+  const capped =
+    value === null ? {} : { spending_limit: { limit: { value, currency: "usd" as const } } };
   const create = (event: FormEvent) => {
     event.preventDefault();
     act.run(async () => {
@@ -37,7 +44,7 @@ export function CreateKeys({ projectId, onCreated, onClose }: CreateKeysProperti
       for (const name of names) {
         const attempt = attempts.current.get(name) ?? idempotencyKey();
         attempts.current.set(name, attempt);
-        values.push([name, await createKey(admin, projectId, name, attempt)]);
+        values.push([name, await createKey(admin, projectId, attempt, { name, ...capped })]);
       }
       forgetNames(admin);
       setMade(values);
@@ -58,10 +65,15 @@ export function CreateKeys({ projectId, onCreated, onClose }: CreateKeysProperti
           required
           autoFocus
         />
+        <AmountField
+          label="Monthly cap of each key in USD (optional)"
+          amount={cap}
+          onAmount={setCap}
+        />
         <FormEnd
           act={act}
           verb="Create keys"
-          isDisabled={names.length === 0 || isTooLong}
+          isDisabled={names.length === 0 || isTooLong || (cap !== "" && value === null)}
           onClose={onClose}
         />
       </form>
@@ -72,13 +84,13 @@ export function CreateKeys({ projectId, onCreated, onClose }: CreateKeysProperti
 async function createKey(
   admin: Api,
   projectId: string,
-  name: string,
   attempt: string,
+  body: CreateManagedProjectKey,
 ): Promise<string> {
   const created = await content(
     admin.POST("/manage/v1/organization/projects/{project_id}/api_keys", {
       params: { path: { project_id: projectId }, header: { "Idempotency-Key": attempt } },
-      body: { name },
+      body,
     }),
   );
   return created.value ?? "";

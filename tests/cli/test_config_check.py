@@ -8,6 +8,7 @@ from tests.cli.commands import Operator
 from tests.cli.documents import read, scripts
 from tests.support import databases
 from tollhouse.cli.deployment.configuration_file import write_draft
+from tollhouse.settings import load
 
 MASTER = "mvX0hNdkLq3zB7cRtY5wPaJ8sEfU2gKi"
 PEPPER = "Zx9cVb2nMl5kJh8gFd1sAqW4eRt7yUiO"
@@ -78,6 +79,7 @@ def test_a_sound_configuration_is_valid_without_what_it_names(reviewer: Operator
 
 def test_what_init_writes_is_valid_and_gives_no_warning(newcomer: Operator) -> None:
     draft = write_draft(newcomer.settings_path, database_url=databases.MAINTENANCE_URL)
+    assert load(draft).compatibility.accepts_own_answers
     draft.rename(newcomer.settings_path)
 
     assert checked(newcomer)["warnings"] == []

@@ -115,7 +115,8 @@ def test_an_end_that_comes_with_content_is_told_apart() -> None:
 
 
 def test_a_call_s_name_and_id_are_told_once_however_often_the_backend_repeats_them() -> None:
-    piece = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}}
+    extra: dict[str, Any] = {"extra_content": {"google": {"thought_signature": "ab"}}}
+    piece = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{}"}} | extra
     told = rendering(stream=True)
 
     first = records(told.records([chunk(delta={"tool_calls": [piece]})]))
@@ -123,6 +124,7 @@ def test_a_call_s_name_and_id_are_told_once_however_often_the_backend_repeats_th
 
     assert first[0]["choices"][0]["delta"]["tool_calls"] == [
         {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        | extra
     ]
     assert second[0]["choices"][0]["delta"]["tool_calls"] == [
         {"index": 0, "function": {"arguments": "{}"}}

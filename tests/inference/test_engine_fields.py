@@ -175,6 +175,7 @@ def test_probabilities_of_the_prompt_are_dropped_from_a_held_answer() -> None:
     assert judged_completion(msgspec.convert(said, UpstreamCompletion)).prompt_logprobs is None
 
 
+EXTRA = {"extra_content": {"google": {"thought_signature": "ab"}}}
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
@@ -198,8 +199,8 @@ CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{
             {"content": [{"type": "refusal", "refusal": "no"}]},
         ),
         (
-            {"tool_calls": [{**CALL, "index": 122, "note": HIDDEN, "type": HIDDEN}]},
-            {"tool_calls": [CALL]},
+            {"tool_calls": [{**CALL, **EXTRA, "index": 122, "note": HIDDEN, "type": HIDDEN}]},
+            {"tool_calls": [{**CALL, **EXTRA}]},
         ),
         (
             {"tool_calls": [{"id": 5, "function": {"name": 5, "arguments": [1], "note": HIDDEN}}]},

@@ -27,6 +27,7 @@ TITLES: Final = {
     "codex": "Codex",
     "claude": "Claude Code",
     "opencode": "OpenCode",
+    "aider": "aider",
     "langchain": "LangChain",
     "llamaindex": "LlamaIndex",
     "vercel-ai": "Vercel AI SDK",
@@ -44,6 +45,9 @@ NOT_THE_CLIENTS: Final = {
     ("codex", "chat"): "client: it always streams",
     ("claude", "chat"): "client: it always streams",
     ("opencode", "chat"): "client: it always streams",
+    ("aider", "chat"): "client: it always streams",
+    ("aider", "tools"): "client: it calls no tools; it reads edits from the answer",
+    ("aider", "structured output"): "client: its command line has no schema for an answer",
     ("opencode", "structured output"): "client: its command line has no schema for an answer",
     ("instructor", "tools"): "client: it calls no tools; it uses them for structured output",
 }
@@ -59,7 +63,7 @@ _HEAD: Final = (
 )
 _TAIL: Final = (
     "\nSet the base URL to `https://HOST/v1` and the key to one of a project;"
-    " [coding agents](guides/coding-agents.md) has the lines for Codex and Claude Code. A stream"
+    " [coding agents](guides/coding-agents.md) has the commands for coding agents. A stream"
     " counts if an answer came in more than one piece, tools if the result of a tool reached the"
     " engine, multi-turn if the engine was sent the earlier answers, long prompt if the client"
     " knows by the refusal that the prompt is too long for the model. SDKs of OpenAI and Anthropic"

@@ -294,3 +294,59 @@ async def test_a_search_brings_annotations(upstream: ScriptedUpstream) -> None:
 
     assert answer["choices"][0]["message"]["annotations"] == [CITATION]
     assert stream.deltas()[-2] == {"annotations": [CITATION]}
+
+
+TASK = "Read a.txt, replace `x` with `y` and run `cp a.txt b.txt`."
+
+
+def tool(name: str, *parameters: str) -> dict[str, Any]:
+    texts = {each: {"type": "string"} for each in parameters}
+    schema = {"type": "object", "properties": texts, "required": list(parameters)}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+STEPS = ("cat a.txt", "sed -i s/x/y/ a.txt", "cp a.txt b.txt")
+SHELL = [tool("exec", "cmd")]
+CODING = [
+    tool("Bash", "command", "description"),
+    tool("Edit", "file_path", "old_string", "new_string"),
+    tool("Read", "file_path"),
+]
+
+
+@pytest.mark.parametrize(
+    ("tools", "calls"),
+    [
+        (
+            SHELL,
+            [("exec", "cat a.txt"), ("exec", "sed -i s/x/y/ a.txt"), ("exec", "cp a.txt b.txt")],
+        ),
+        (CODING, [("Read", "a.txt"), ("Edit", "y"), ("Bash", "cp a.txt b.txt")]),
+    ],
+)
+async def test_an_agent_s_task_is_played_to_its_end(
+    upstream: ScriptedUpstream, tools: list[dict[str, Any]], calls: list[tuple[str, str]]
+) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": TASK}]
+    made: list[dict[str, Any]] = []
+    for _ in calls:
+        body = {"model": "test", "messages": messages, "tools": tools}
+        message = (await ask(upstream, body)).json()["choices"][0]["message"]
+        made += [call["function"] for call in message["tool_calls"]]
+        messages += [message, {"role": "tool", "tool_call_id": "1", "content": "done"}]
+    said = (await ask(upstream, {"model": "test", "messages": messages, "tools": tools})).json()
+
+    assert [call["name"] for call in made] == [name for name, _ in calls]
+    for call, (_, value) in zip(made, calls, strict=True):
+        assert value in json.loads(call["arguments"]).values()
+    assert said["choices"][0]["message"]["content"] == "I edited a.txt and ran the command."
+
+
+async def test_an_agent_without_tools_gets_its_edit_as_text(upstream: ScriptedUpstream) -> None:
+    system = {"role": "system", "content": "Answer with a *SEARCH/REPLACE* block."}
+    messages = [system, {"role": "user", "content": TASK}]
+
+    answer = await ask(upstream, {"model": "test", "messages": messages})
+
+    said = answer.json()["choices"][0]["message"]["content"]
+    assert "a.txt\n```\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n```" in said

@@ -48,6 +48,8 @@ NOT_THE_CLIENTS: Final = {
     ("aider", "chat"): "client: it always streams",
     ("aider", "tools"): "client: it calls no tools; it reads edits from the answer",
     ("aider", "structured output"): "client: its command line has no schema for an answer",
+    ("aider", "multi-turn"): "client: not tried; its command line has one turn",
+    ("aider", "long prompt"): "client: not tried; its command line has one turn",
     ("opencode", "structured output"): "client: its command line has no schema for an answer",
     ("instructor", "tools"): "client: it calls no tools; it uses them for structured output",
 }

@@ -40,13 +40,15 @@ describe("the overview", () => {
     await failed.getByRole("link", { name: /refused/ }).waitFor();
 
     const figures = page.locator(".figure");
-    expect(await figures.getByRole("link").count()).toBe((await figures.count()) + 2);
+    await expect.poll(() => figures.getByRole("link").count()).toBe((await figures.count()) + 2);
     const count = await failed.locator(".value").innerText();
     await failed.getByRole("link", { name: `Failed requests ${count}` }).click();
 
     await page.getByRole("radio", { name: `Failed ${count}`, checked: true }).waitFor();
     await page.getByRole("radio", { name: "7 days", checked: true }).waitFor();
-    expect(await page.getByRole("row", { name: /Failed by/ }).count()).toBe(Number(count));
+    await expect
+      .poll(() => page.getByRole("row", { name: /Failed by/ }).count())
+      .toBe(Number(count));
     await visitor.leave();
   });
 

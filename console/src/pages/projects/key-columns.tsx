@@ -116,7 +116,7 @@ interface VerbsProperties {
 
 function Verbs({ apiKey, cap, ask }: VerbsProperties) {
   return (
-    <div className="row row-end">
+    <div className="row row-end in-line">
       {verbsOf(apiKey.status).map((verb) => (
         <button
           key={verb}

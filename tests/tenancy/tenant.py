@@ -79,6 +79,11 @@ async def new_tenant(org: OrganizationFixture, url: str) -> Tenant:
     ledger = await open_ledger(org, url, credit=CREDIT)
     project = await org.project()
     key = await org.project_key(project)
+    async with org.database.transaction() as tx:
+        await tx.execute(  # as that of a rotated key, during the overlap
+            "UPDATE key_directory SET expires_at = now() + interval '1 hour' WHERE key_id = $1",
+            key.key.id,
+        )
     ledger = replace(ledger, project_id=project.id, key_id=key.key.id)
     for_project = replace(CONTENT, scope=PolicyScope.PROJECTS, project_ids=(project.id,))
     published = await new_policy(org, ("publish",), content=for_project)

@@ -82,7 +82,7 @@ def prepare_response(body: Body) -> None:
 def prepare_count(body: Body) -> None:
     request = decoding.decode(body, CountTokens)
     forwarded_input(request, fetches_images=False)
-    estimate(request, image_tokens=1)
+    estimate(request, template_tokens=1, image_tokens=1)
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,6 +18,8 @@ from tollhouse.contract.origins import GIVEN, adopted
 
 VERSION_HEADER = "anthropic-version"
 BETA_HEADER = "anthropic-beta"
+ESTIMATED_HEADER = "x-tollhouse-estimated"
+"""Names the header that marks a count as an estimate (OQ-75)."""
 TOOL_TYPES = (
     "custom",
     "web_search_2025_03_05",

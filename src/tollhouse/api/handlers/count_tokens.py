@@ -61,12 +61,15 @@ class TokenCountHandlers:
     ) -> OperationAnswer:
         try:
             wire.check(body, roles)
-            tokens = await self.counter.count(
+            counted = await self.counter.count(
                 call.caller, body, size_bytes=call.body_bytes, flags=flags, charge=call.charge
             )
         except UnsupportedOption as refusal:
             raise refusal.with_model(body.model) from None
-        return OperationAnswer(body=wire.TokenCount(input_tokens=tokens))
+        return OperationAnswer(
+            body=wire.TokenCount(input_tokens=counted.tokens),
+            headers=((wire.ESTIMATED_HEADER, "true"),) if counted.is_estimated else (),
+        )
 
 
 def check_messages_head(head: Head) -> None:

@@ -42,6 +42,13 @@ class _TokenizedPrompt(Struct, frozen=True):
     tokens: list[int]
 
 
+class CountedTokens(Struct, frozen=True):
+    """A number of input tokens, and whether it is an estimate."""
+
+    tokens: int
+    is_estimated: bool
+
+
 class TokenCounter:
     """Counts tokens for `count_tokens`. One per worker."""
 
@@ -57,7 +64,7 @@ class TokenCounter:
         size_bytes: int,
         flags: frozenset[str],
         charge: Callable[[float], None],
-    ) -> int:
+    ) -> CountedTokens:
         """Return the number of input tokens. `size_bytes` is the size of the body.
 
         `charge` receives the CPU seconds that the request took.
@@ -77,7 +84,7 @@ class TokenCounter:
         if applied is not None and applied.matching(Direction.REQUEST, Mode.ENFORCING):
             return self._estimate(body, resolved)
         try:
-            return await _counted(forwarded, resolved)
+            return CountedTokens(await _counted(forwarded, resolved), is_estimated=False)
         except BackendRejected as refusal:
             if applied is not None and applied.matching(Direction.RESPONSE, Mode.ENFORCING):
                 raise refusal.without_words() from None
@@ -95,8 +102,15 @@ class TokenCounter:
             selected=(),
         )
 
-    def _estimate(self, body: CountTokens, resolved: ResolvedModel) -> int:
-        return estimate(body, image_tokens=resolved.model.image_tokens or IMAGE_TOKENS)
+    def _estimate(self, body: CountTokens, resolved: ResolvedModel) -> CountedTokens:
+        model = resolved.model
+        template_tokens = MESSAGE_TOKENS if model.template_tokens is None else model.template_tokens
+        tokens = estimate(
+            body,
+            template_tokens=template_tokens,
+            image_tokens=model.image_tokens or IMAGE_TOKENS,
+        )
+        return CountedTokens(tokens, is_estimated=True)
 
 
 def refuse_unknown_flags(flags: frozenset[str], known: frozenset[str], model: str) -> None:
@@ -108,12 +122,16 @@ def refuse_unknown_flags(flags: frozenset[str], known: frozenset[str], model: st
         raise InvalidRequest("invalid_value", message, param=BETA_HEADER)
 
 
-def estimate(body: CountTokens, *, image_tokens: int) -> int:
-    """Estimate from the length of all text that a template can show, without image data."""
+def estimate(body: CountTokens, *, template_tokens: int, image_tokens: int) -> int:
+    """Estimate from the length of all text that a template can show, without image data.
+
+    `template_tokens` is what the template adds to a request with one message, as in its bound.
+    """
     images: list[FreeObject] = []
     shown = [_without_images(body.messages, images), body.system, body.tools, body.tool_choice]
     characters = sum(len(msgspec.json.encode(part)) for part in shown if part)
-    return tokens_of(characters) + MESSAGE_TOKENS * len(body.messages) + image_tokens * len(images)
+    added = template_tokens + MESSAGE_TOKENS * (len(body.messages) - 1)
+    return tokens_of(characters) + added + image_tokens * len(images)
 
 
 def _without_images(messages: list[FreeObject], images: list[FreeObject]) -> list[FreeObject]:

@@ -411,7 +411,7 @@ def test_text_that_looks_like_framing_stays_text() -> None:
         ("service_unavailable_error", "server_error"),
         ("rate_limit_error", "rate_limit_exceeded"),
         ("invalid_request_error", "invalid_prompt"),
-        ("policy_error", "invalid_prompt"),
+        ("policy_error", "misalignment_policy_violation"),
     ],
 )
 def test_a_failure_is_one_event_without_the_output(type_: str, code: str) -> None:
@@ -423,7 +423,7 @@ def test_a_failure_is_one_event_without_the_output(type_: str, code: str) -> Non
 
     (failed,) = events(answer.failure(error))
 
-    expected = {"code": code, "message": "It stopped."}
+    expected = {"code": code, "message": "It stopped.", "request_id": "r"}
     if type_ == "policy_error":
         expected["type"] = "policy_error"
     assert failed == {

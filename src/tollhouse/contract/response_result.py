@@ -33,6 +33,7 @@ class ResponseError(Struct, frozen=True, kw_only=True):
     """The reason for programs."""
     message: str
     """The reason for people."""
+    request_id: str
     type: Literal["policy_error"] | UnsetType = UNSET
     """Present only if a policy refused the answer."""
 

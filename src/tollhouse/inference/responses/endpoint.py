@@ -39,11 +39,14 @@ _CUTS: Final[dict[str, Literal["max_output_tokens", "content_filter"]]] = {
     "content_filter": "content_filter",
 }
 _CODES: Final = {
-    POLICY_ERROR: "invalid_prompt",
+    POLICY_ERROR: "misalignment_policy_violation",
     "invalid_request_error": "invalid_prompt",
     "rate_limit_error": "rate_limit_exceeded",
 }
-"""The error codes that SDKs know; every other error becomes `server_error`."""
+"""The error codes that clients know; every other error becomes `server_error`.
+
+Of the codes for policies, this one is of the answer. Codex repeats a request for unknown codes.
+"""
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """The bound of the answer, which is kept because the last event repeats it."""
 
@@ -216,11 +219,12 @@ def usage_of(usage: Usage) -> wire.ResponseUsage:
 
 
 def _error(error: ErrorBody) -> wire.ResponseError:
-    """Return the error type. A policy refusal has its own, because SDKs have no code for it."""
+    """Return the error in the form of the API, whose codes clients know from OpenAI."""
     is_too_long = error.code == PromptTooLong.code
     return wire.ResponseError(
         code=error.code if is_too_long else _CODES.get(error.type, "server_error"),
         message=error.message,
+        request_id=error.request_id,
         type=POLICY_ERROR if error.type == POLICY_ERROR else UNSET,
     )
 

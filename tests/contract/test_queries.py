@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Struct
 
 from tollhouse.base.errors import InvalidRequest
-from tollhouse.contract import costs, decoding
+from tollhouse.contract import decoding
 from tollhouse.contract.costs import CostsQuery
 from tollhouse.contract.listing import AdminKeysQuery, ListQuery, NoQuery
 
@@ -178,22 +178,3 @@ def test_what_a_client_encodes_arrives_as_it_was(text: str) -> None:
 @settings(max_examples=300)
 def test_any_bytes_are_a_query_or_refused(raw: bytes) -> None:
     assert isinstance(outcome(raw, ListQuery)[0], str)
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "is_refused"), [(5, 6, False), (5, 5, True), (5, 4, True), (0, 1, False)]
-)
-def test_a_report_needs_a_range_that_is_not_empty(start: int, end: int, is_refused: bool) -> None:
-    query = CostsQuery(start_time=start, end_time=end)
-    if not is_refused:
-        costs.check(query)
-        return
-
-    with pytest.raises(InvalidRequest) as refused:
-        costs.check(query)
-
-    assert (refused.value.code, refused.value.param) == ("invalid_value", "end_time")
-
-
-def test_a_report_without_an_end_is_left_to_the_report() -> None:
-    costs.check(CostsQuery(start_time=5))

@@ -38,13 +38,6 @@ class RecordKeyNotFound(GatewayError):
     )
 
 
-class RecordRangeEmpty(InvalidInput):
-    """The range ends before its start. Without an end, it ends now."""
-
-    param = "start_time"
-    template = "Invalid 'start_time': it must lie before the end, which is now if none is sent."
-
-
 class RangeTooLong(InvalidInput):
     """The range has more hours than one report may have."""
 

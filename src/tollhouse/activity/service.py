@@ -10,7 +10,6 @@ from tollhouse.activity.errors import (
     RangeTooLong,
     RecordKeyNotFound,
     RecordProjectNotFound,
-    RecordRangeEmpty,
     RequestNotFound,
     TooManyGroups,
 )
@@ -72,8 +71,6 @@ async def page(
 
     A page may be short although more requests follow, if the filter matches few of them.
     """
-    if only.start is not None and only.end is not None and only.end <= only.start:
-        raise RecordRangeEmpty
     await _refuse_strangers(tx, organization_id, only)
     before = await _place(tx, organization_id, after)
     found, is_cut = await search.search(tx, organization_id, only, before, limit=limit + 1)
@@ -106,10 +103,13 @@ async def tallies(
 
 
 def hours(start: int, end: int | None, *, now: datetime) -> HourRange:
-    """Return the whole hours that contain a range of seconds; without an end, it ends now."""
+    """Return the whole hours that contain a range of seconds; without an end, it ends now.
+
+    An empty range has no hours.
+    """
     resolved = unix_seconds(now) + 1 if end is None else end
     if resolved <= start:
-        raise RecordRangeEmpty
+        return HourRange(start=start, end=start)
     touched = rules.hours(start, resolved)
     if touched.end - touched.start > HOURS_MAX * rules.HOUR_SECONDS:
         raise RangeTooLong(hours_max=HOURS_MAX)

@@ -4,17 +4,16 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tollhouse.base.errors import InvalidRequest
 from tollhouse.contract.bounds import (
     COST_GROUPINGS_MAX,
     COST_PAGE_SIZE_DEFAULT,
     CostCursor,
     CostFilter,
     CostPageSize,
+    NonNegative,
     ReportInstant,
 )
-from tollhouse.contract.origins import GIVEN, adopted, given
-from tollhouse.contract.usage import FocusQuery, UsageQuery
+from tollhouse.contract.origins import GIVEN, adopted, extension, given
 
 UNSETTLED_HEADER = "x-tollhouse-unsettled-requests"
 """Names the header with the number of requests whose final cost is not known yet (OQ-133).
@@ -79,6 +78,16 @@ class CostResult(Struct, frozen=True, kw_only=True):
     """The key of the group, or null unless grouped by it."""
 
 
+class UnsettledCosts(Struct, frozen=True, kw_only=True):
+    """The requests of a bucket whose final cost is not known yet. They are in no result."""
+
+    mark: ClassVar[Meta] = extension("OQ-133")
+
+    requests: NonNegative
+    amount: CostAmount
+    """What is held for them, which is the most that they can cost."""
+
+
 class CostBucket(Struct, frozen=True, kw_only=True):
     """One UTC day. A day without settled usage has no results."""
 
@@ -88,6 +97,8 @@ class CostBucket(Struct, frozen=True, kw_only=True):
     start_time: int
     end_time: int
     results: list[CostResult]
+    unsettled: Annotated[UnsettledCosts, extension("OQ-133")]
+    """What is in no result yet."""
 
 
 class CostPage(Struct, frozen=True, kw_only=True):
@@ -99,10 +110,3 @@ class CostPage(Struct, frozen=True, kw_only=True):
     data: list[CostBucket]
     has_more: bool
     next_page: Annotated[str | None, given(null="OQ-132")]
-
-
-def check(query: CostsQuery | UsageQuery | FocusQuery) -> None:
-    """Raise `InvalidRequest` for an empty range. The report checks a range without an end."""
-    if isinstance(query.end_time, int) and query.end_time <= query.start_time:
-        message = "Invalid 'end_time': it must be after 'start_time'."
-        raise InvalidRequest("invalid_value", message, param="end_time")

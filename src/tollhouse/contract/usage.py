@@ -14,12 +14,15 @@ from tollhouse.contract.bounds import (
     ReportInstant,
     UsageGrouping,
 )
+from tollhouse.contract.costs import UnsettledCosts
 from tollhouse.contract.money import Money
 from tollhouse.contract.origins import extension
 
+CompletionsGrouping = Literal["project_id", "api_key_id", "model"]
 
-class UsageQuery(Struct, frozen=True, kw_only=True):
-    """The range, filters and groups of a usage report."""
+
+class UsageRange(Struct, frozen=True, kw_only=True):
+    """The range, buckets and filters of a usage report."""
 
     mark: ClassVar[Meta] = extension("OQ-171")
 
@@ -33,12 +36,28 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
     """Count only these projects."""
     api_key_ids: CostFilter | UnsetType = UNSET
     """Count only these keys."""
+    limit: CostPageSize = COST_PAGE_SIZE_DEFAULT
+    page: CostCursor | UnsetType = UNSET
+
+
+class UsageQuery(UsageRange, frozen=True, kw_only=True):
+    """The range, filters and groups of a usage report."""
+
+    mark: ClassVar[Meta] = extension("OQ-171")
+
     group_by: Annotated[list[UsageGrouping], Meta(max_length=USAGE_GROUPINGS_MAX)] | UnsetType = (
         UNSET
     )
     """Split each bucket by these fields, with at most one dimension of attribution."""
-    limit: CostPageSize = COST_PAGE_SIZE_DEFAULT
-    page: CostCursor | UnsetType = UNSET
+
+
+class CompletionsQuery(UsageRange, frozen=True, kw_only=True):
+    """The range, filters and groups of a usage report in OpenAI's form."""
+
+    mark: ClassVar[Meta] = extension("OQ-171")
+
+    group_by: list[CompletionsGrouping] | UnsetType = UNSET
+    """Split each bucket by these fields."""
 
 
 class FocusQuery(Struct, frozen=True, kw_only=True):
@@ -86,6 +105,30 @@ class UsageResult(Struct, frozen=True, kw_only=True):
     """The value of `user`, `safety_identifier` or `metadata.KEY` that is grouped by, or null."""
 
 
+class CompletionsResult(Struct, frozen=True, kw_only=True):
+    """The usage of one group in one bucket, in OpenAI's form."""
+
+    mark: ClassVar[Meta] = extension("OQ-172")
+
+    object: Literal["organization.usage.completions.result"] = (
+        "organization.usage.completions.result"
+    )
+    input_tokens: NonNegative
+    input_cached_tokens: NonNegative
+    """The part of `input_tokens` that was read from a cache."""
+    input_cache_write_tokens: NonNegative
+    """The part of `input_tokens` that was written to a cache at a price of its own."""
+    output_tokens: NonNegative
+    num_model_requests: NonNegative
+    """The number of requests."""
+    project_id: str | None
+    """The project of the group, or null unless grouped by it."""
+    api_key_id: str | None
+    """The key of the group, or null unless grouped by it."""
+    model: str | None
+    """The model of the group, or null unless grouped by it."""
+
+
 class UsageBucket(Struct, frozen=True, kw_only=True):
     """One UTC hour or day. A bucket without settled usage has no results."""
 
@@ -95,6 +138,21 @@ class UsageBucket(Struct, frozen=True, kw_only=True):
     start_time: int
     end_time: int
     results: list[UsageResult]
+    unsettled: Annotated[UnsettledCosts, extension("OQ-133")]
+    """What is in no result yet."""
+
+
+class CompletionsBucket(Struct, frozen=True, kw_only=True):
+    """One UTC hour or day, in OpenAI's form."""
+
+    mark: ClassVar[Meta] = extension("OQ-171")
+
+    object: Literal["bucket"] = "bucket"
+    start_time: int
+    end_time: int
+    results: list[CompletionsResult]
+    unsettled: Annotated[UnsettledCosts, extension("OQ-133")]
+    """What is in no result yet."""
 
 
 class UsagePage(Struct, frozen=True, kw_only=True):
@@ -104,5 +162,16 @@ class UsagePage(Struct, frozen=True, kw_only=True):
 
     object: Literal["page"] = "page"
     data: list[UsageBucket]
+    has_more: bool
+    next_page: str | None
+
+
+class CompletionsPage(Struct, frozen=True, kw_only=True):
+    """A page of buckets in OpenAI's form."""
+
+    mark: ClassVar[Meta] = extension("OQ-171")
+
+    object: Literal["page"] = "page"
+    data: list[CompletionsBucket]
     has_more: bool
     next_page: str | None

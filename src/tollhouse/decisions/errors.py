@@ -3,13 +3,6 @@
 from tollhouse.base.errors import InvalidInput
 
 
-class DaysEmpty(InvalidInput):
-    """The range ends before its start."""
-
-    param = "end_time"
-    template = "Invalid 'end_time': must be after 'start_time'."
-
-
 class TooManyDays(InvalidInput):
     """The range is longer than decisions are kept."""
 

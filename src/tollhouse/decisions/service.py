@@ -10,7 +10,7 @@ from tollhouse.base.clock import Clock
 from tollhouse.base.ids import OrganizationId, PolicyId, RequestId, day_of
 from tollhouse.base.policies import JudgedDirection
 from tollhouse.decisions import rules, store
-from tollhouse.decisions.errors import DaysEmpty, TooManyDays
+from tollhouse.decisions.errors import TooManyDays
 from tollhouse.decisions.types import (
     BlockingDecision,
     DailyTotal,
@@ -128,10 +128,14 @@ def place_of(request_id: RequestId, direction: JudgedDirection) -> DecisionCurso
 
 
 def days(start: int, end: int | None, *, now: datetime) -> DayRange:
-    """Return the whole days that contain a range of Unix seconds; without an end, it ends now."""
+    """Return the whole days that contain a range of Unix seconds; without an end, it ends now.
+
+    An empty range has no days.
+    """
     last = int(now.timestamp()) if end is None else end - 1
     if last < start:
-        raise DaysEmpty
+        first = datetime.fromtimestamp(start, UTC).date()
+        return DayRange(first=first, end=first)
     first_day, last_day = (datetime.fromtimestamp(at, UTC).date() for at in (start, last))
     if last_day - first_day >= timedelta(days=DAYS_MAX):
         raise TooManyDays(days_max=DAYS_MAX)

@@ -1,9 +1,14 @@
 """Usage and its cost by hour or day, and costs as a file."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from msgspec import Struct
 
 from tollhouse.api.call import FileAnswer, OperationAnswer, OperationCall
 from tollhouse.api.handlers import reports
+from tollhouse.api.handlers.costs import unsettled
 from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.wire import money as money_wire
 from tollhouse.contract import usage as usage_wire
@@ -22,13 +27,31 @@ class UsageHandlers:
         self, call: OperationCall[Admin, None, usage_wire.UsageQuery]
     ) -> OperationAnswer:
         """GET /manage/v1/organization/usage"""
+        return await self._answer(call, usage_wire.UsagePage, usage_wire.UsageBucket, _result)
+
+    async def completions(
+        self, call: OperationCall[Admin, None, usage_wire.CompletionsQuery]
+    ) -> OperationAnswer:
+        """GET /manage/v1/organization/usage/completions"""
+        return await self._answer(
+            call, usage_wire.CompletionsPage, usage_wire.CompletionsBucket, _completions
+        )
+
+    async def _answer(
+        self,
+        call: OperationCall[Admin, None, Any],
+        page_of: Callable[..., Struct],
+        bucket_of: Callable[..., Struct],
+        result_of: Callable[[Used], Struct],
+    ) -> OperationAnswer:
         page = await self.reports.page(call, CostSubject.USAGE)
-        body = usage_wire.UsagePage(
+        body = page_of(
             data=[
-                usage_wire.UsageBucket(
+                bucket_of(
                     start_time=bucket.span.start,
                     end_time=bucket.span.end,
-                    results=[_result(used) for used in bucket.used],
+                    results=[result_of(used) for used in bucket.used],
+                    unsettled=unsettled(bucket),
                 )
                 for bucket in page.report.buckets
             ],
@@ -57,4 +80,18 @@ def _result(used: Used) -> usage_wire.UsageResult:
         api_key_id=None if group.api_key_id is None else str(group.api_key_id),
         model=group.model,
         attribution=group.attribution,
+    )
+
+
+def _completions(used: Used) -> usage_wire.CompletionsResult:
+    group, sums = used.group, used.sums
+    return usage_wire.CompletionsResult(
+        input_tokens=sums.input_tokens + sums.cached_input_tokens,
+        input_cached_tokens=sums.cached_input_tokens,
+        input_cache_write_tokens=sums.cache_write_tokens,
+        output_tokens=sums.output_tokens,
+        num_model_requests=sums.requests,
+        project_id=None if group.project_id is None else str(group.project_id),
+        api_key_id=None if group.api_key_id is None else str(group.api_key_id),
+        model=group.model,
     )

@@ -35,13 +35,6 @@ class ReportKeyNotFound(GatewayError):
         super().__init__(ids=listed_ids(unknown))
 
 
-class ReportRangeEmpty(InvalidInput):
-    """The range ends before its start. Without an end, it ends now."""
-
-    param = "start_time"
-    template = "Invalid 'start_time': it must lie before the end, which is now if none is sent."
-
-
 class ExportRangeTooLong(InvalidInput):
     """The range of an export has too many days."""
 

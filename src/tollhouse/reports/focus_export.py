@@ -40,7 +40,7 @@ ReadDay = Callable[[Callable[[Database], Awaitable[_Day]]], Awaitable[_Day]]
 
 
 class FocusExport:
-    """One export of an organization's costs. Raises `ReportRangeEmpty`, `ExportRangeTooLong`.
+    """One export of an organization's costs. Raises `ExportRangeTooLong`.
 
     `read` runs a query on a database. After the first piece, `unsettled` is the number of requests
     of the range that have no final cost yet.
@@ -66,9 +66,8 @@ class FocusExport:
             grouping=_GROUPING,
         )
         self._first = service.first_place(self._question, asked.end, now=now)
-        if self._first.end - self._first.bucket > DAYS_MAX * Width.DAY:
+        if self._first and self._first.end - self._first.bucket > DAYS_MAX * Width.DAY:
             raise ExportRangeTooLong(days_max=DAYS_MAX)
-        self._whole = ReportSpan(start=asked.start, end=self._first.end)
         self.unsettled = 0
 
     async def pieces(self) -> AsyncGenerator[bytes]:
@@ -76,19 +75,22 @@ class FocusExport:
 
         No connection is held while a piece is sent.
         """
-        text = focus.header()
-        bucket: int | None = self._first.bucket
-        while bucket is not None:
-            report, account = await self._day(PageCursor(bucket=bucket, end=self._first.end))
+        text, place = focus.header(), self._first
+        if place is None:
+            yield text.encode()
+        while place is not None:
+            report, account = await self._day(place)
             self.unsettled = report.unsettled
             (day,) = report.buckets
-            span = rules.inside(day.span, self._whole)
+            whole = ReportSpan(start=self._question.start, end=place.end)
+            span = rules.inside(day.span, whole)
             for start in range(0, max(1, len(day.used)), ITEMS_AT_ONCE):
                 text += focus.lines(account, span, day.used[start : start + ITEMS_AT_ONCE])
                 if text:
                     yield text.encode()
                 text = ""
             bucket = report.next_start
+            place = None if bucket is None else PageCursor(bucket=bucket, end=place.end)
 
     async def _day(self, place: PageCursor) -> _Day:
         async def read(database: Database) -> _Day:

@@ -1,6 +1,6 @@
 """Rules of reports, without I/O: buckets, the sources of sums, and lines of cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from itertools import chain, groupby
 from uuid import UUID
@@ -15,9 +15,12 @@ from tollhouse.reports.types import (
     Pieces,
     ReportSpan,
     Sums,
+    UnsettledUsage,
     Used,
     Width,
 )
+
+NOTHING_UNSETTLED = UnsettledUsage(requests=0, held_pico_usd=PicoUsd(0))
 
 
 def pieces(span: ReportSpan, width: Width) -> Pieces:
@@ -63,8 +66,13 @@ def merged(found: Iterable[Used]) -> list[Used]:
     return [Used(group=group, sums=sums[group]) for group in sorted(sums, key=_order)]
 
 
-def buckets(page: ReportSpan, width: Width, used: Sequence[Used]) -> tuple[Bucket, ...]:
-    """Return every bucket of a page, including those without usage."""
+def buckets(
+    page: ReportSpan, width: Width, used: Sequence[Used], unsettled: Mapping[int, UnsettledUsage]
+) -> tuple[Bucket, ...]:
+    """Return every bucket of a page, including those without usage.
+
+    `unsettled` has the unsettled requests by the start of their bucket.
+    """
     by_bucket: dict[int, list[Used]] = {}
     for item in used:
         by_bucket.setdefault(item.group.bucket, []).append(item)
@@ -72,6 +80,7 @@ def buckets(page: ReportSpan, width: Width, used: Sequence[Used]) -> tuple[Bucke
         Bucket(
             span=ReportSpan(start=start, end=start + width),
             used=tuple(by_bucket.get(start, ())),
+            unsettled=unsettled.get(start, NOTHING_UNSETTLED),
         )
         for start in range(page.start, page.end, width)
     )

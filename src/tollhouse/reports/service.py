@@ -16,9 +16,9 @@ from tollhouse.reports.errors import (
     InvalidCursor,
     ReportKeyNotFound,
     ReportProjectNotFound,
-    ReportRangeEmpty,
 )
 from tollhouse.reports.types import (
+    EMPTY_REPORT,
     CostFilter,
     CostQuery,
     CostReport,
@@ -84,6 +84,8 @@ async def page(
     """Return the page at the cursor, or the first page without a cursor."""
     question = asked.question
     place = _place(cursors, organization_id, asked, now=now)
+    if place is None:
+        return Page(report=EMPTY_REPORT, next_cursor=None)
     buckets_max = asked.buckets_max
     if question.attribution is not None:
         buckets_max = min(buckets_max, ENTRY_DAYS_MAX * Width.DAY // question.width)
@@ -97,14 +99,14 @@ async def page(
     return Page(report=report, next_cursor=cursor)
 
 
-def first_place(question: CostQuery, end: int | None, *, now: datetime) -> PageCursor:
-    """Return the position of the first page, or raise `ReportRangeEmpty`.
+def first_place(question: CostQuery, end: int | None, *, now: datetime) -> PageCursor | None:
+    """Return the position of the first page, or None if the range is empty.
 
     Without `end`, the current second is the last one that counts.
     """
     resolved = unix_seconds(now) + 1 if end is None else end
     if resolved <= question.start:
-        raise ReportRangeEmpty
+        return None
     return PageCursor(bucket=rules.first_bucket(question.start, question.width), end=resolved)
 
 
@@ -126,16 +128,17 @@ async def read(
     await _refuse_lost_detail(tx, whole, question)
     page_ = rules.page_span(place, question.width, buckets_max=buckets_max)
     found = await _found(tx, organization_id, question, rules.inside(page_, whole))
+    unsettled = await store.unsettled(tx, organization_id, question, whole)
     return CostReport(
-        buckets=rules.buckets(page_, question.width, rules.merged(found)),
+        buckets=rules.buckets(page_, question.width, rules.merged(found), unsettled),
         next_start=page_.end if page_.end < place.end else None,
-        unsettled=await store.unsettled(tx, organization_id, question, whole),
+        unsettled=sum(each.requests for each in unsettled.values()),
     )
 
 
 def _place(
     cursors: Cursors, organization_id: OrganizationId, asked: Asked, *, now: datetime
-) -> PageCursor:
+) -> PageCursor | None:
     if asked.cursor is None:
         return first_place(asked.question, asked.end, now=now)
     place = cursors.read(organization_id, asked.question, asked.cursor)

@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from tollhouse.base.ids import OrganizationId, ProjectId, ProjectKeyId
+from tollhouse.base.money import PicoUsd
 from tollhouse.base.retention import HOURS_KEPT
 from tollhouse.reports.types import (
     DELETED,
@@ -15,6 +16,7 @@ from tollhouse.reports.types import (
     Group,
     ReportSpan,
     Sums,
+    UnsettledUsage,
     Used,
 )
 from tollhouse.storage.database import Row, Transaction
@@ -189,12 +191,14 @@ async def are_hours_removed(  # all organizations: shared days
 
 async def unsettled(
     tx: Transaction, organization_id: OrganizationId, question: CostQuery, span: ReportSpan
-) -> int:
-    """Return the number of unsettled requests that were admitted in the span."""
+) -> dict[int, UnsettledUsage]:
+    """Return the unsettled requests that were admitted in the span, by the start of the bucket."""
     project_ids, api_key_ids, *_ = _chosen(question)
-    return await tx.fetch_value(
+    rows = await tx.fetch_all(
         """
-        SELECT count(*)
+        SELECT floor(extract(epoch FROM admitted_at))::bigint / $8 * $8 AS bucket,
+               count(*) AS requests,
+               sum(held_pico) AS held_pico
           FROM unsettled_holds
          WHERE organization_id = $1
            AND admitted_day BETWEEN $2 AND $3
@@ -202,6 +206,7 @@ async def unsettled(
            AND admitted_at < $5
            AND ($6::uuid[] IS NULL OR project_id = ANY($6))
            AND ($7::uuid[] IS NULL OR api_key_id = ANY($7))
+         GROUP BY 1
         """,
         organization_id,
         *_days_of(span),
@@ -209,7 +214,14 @@ async def unsettled(
         _instant(span.end),
         project_ids,
         api_key_ids,
+        question.width.value,
     )
+    return {
+        row["bucket"]: UnsettledUsage(
+            requests=row["requests"], held_pico_usd=PicoUsd(int(row["held_pico"]))
+        )
+        for row in rows
+    }
 
 
 async def unknown_projects(

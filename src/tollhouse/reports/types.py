@@ -136,11 +136,20 @@ class Used:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UnsettledUsage:
+    """Requests that are in no sum yet, and what is held for them."""
+
+    requests: int
+    held_pico_usd: PicoUsd
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Bucket:
     """One hour or day. Without settled usage it is empty, which is not the same as zero."""
 
     span: ReportSpan
     used: tuple[Used, ...]
+    unsettled: UnsettledUsage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,6 +159,9 @@ class CostReport:
     buckets: tuple[Bucket, ...]
     next_start: int | None
     unsettled: int
+
+
+EMPTY_REPORT = CostReport(buckets=(), next_start=None, unsettled=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -47,9 +47,17 @@ def wire_buckets(buckets: Iterable[Bucket]) -> list[costs_wire.CostBucket]:
             start_time=bucket.span.start,
             end_time=bucket.span.end,
             results=[_result(line) for line in rules.cost_lines(bucket.used)],
+            unsettled=unsettled(bucket),
         )
         for bucket in buckets
     ]
+
+
+def unsettled(bucket: Bucket) -> costs_wire.UnsettledCosts:
+    """Convert the requests of a bucket that have no final cost yet."""
+    found = bucket.unsettled
+    amount = costs_wire.CostAmount(value=to_decimal_string(found.held_pico_usd))
+    return costs_wire.UnsettledCosts(requests=found.requests, amount=amount)
 
 
 def _result(line: CostLine) -> costs_wire.CostResult:

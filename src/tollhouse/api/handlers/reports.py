@@ -6,9 +6,8 @@ from typing import TypeVar
 from msgspec import UnsetType
 
 from tollhouse.api.call import FileAnswer, OperationCall
-from tollhouse.contract import costs
-from tollhouse.contract.costs import CostsQuery
-from tollhouse.contract.usage import FocusQuery, UsageQuery
+from tollhouse.contract.costs import UNSETTLED_HEADER, CostsQuery
+from tollhouse.contract.usage import CompletionsQuery, FocusQuery, UsageQuery
 from tollhouse.keys.types import Admin
 from tollhouse.reports import service
 from tollhouse.reports.cursors import Cursors
@@ -36,12 +35,13 @@ class ReportReader:
 
     async def page(
         self,
-        call: OperationCall[Admin, None, CostsQuery] | OperationCall[Admin, None, UsageQuery],
+        call: OperationCall[Admin, None, CostsQuery]
+        | OperationCall[Admin, None, UsageQuery]
+        | OperationCall[Admin, None, CompletionsQuery],
         subject: CostSubject,
     ) -> Page:
         """Return the page that a call asks for."""
         query = call.query
-        costs.check(query)
         grouping, attribution = service.grouping_of(_sent(query.group_by) or ())
         asked = Asked(
             question=CostQuery(
@@ -65,7 +65,6 @@ class ReportReader:
     async def focus(self, call: OperationCall[Admin, None, FocusQuery]) -> FileAnswer:
         """Return the costs that a call asks for, as a file."""
         query = call.query
-        costs.check(query)
         asked = FocusRange(
             start=query.start_time,
             end=_sent(query.end_time),
@@ -94,7 +93,7 @@ def headers(report: CostReport) -> tuple[tuple[str, str], ...]:
 
 
 def _unsettled(requests: int) -> tuple[tuple[str, str], ...]:
-    return ((costs.UNSETTLED_HEADER, str(requests)),)
+    return ((UNSETTLED_HEADER, str(requests)),)
 
 
 def _sent(value: T | UnsetType) -> T | None:

@@ -24,6 +24,7 @@ from tollhouse.cli.session import Session
 from tollhouse.contract.costs import CostPage
 from tollhouse.reports import rules, service
 from tollhouse.reports.types import (
+    EMPTY_REPORT,
     Bucket,
     CostFilter,
     CostLine,
@@ -90,6 +91,8 @@ def command(
         query = _query(since or midnight(now) - timedelta(days=DEFAULT_DAYS), by)
         end = unix_seconds(until or midnight(now) + timedelta(days=1))
         cursor = service.first_place(query, end, now=now)
+        if cursor is None:
+            return EMPTY_REPORT
         _refuse_too_many(cursor)
 
         async def report(database: Database) -> CostReport:

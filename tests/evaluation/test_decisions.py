@@ -23,6 +23,7 @@ from tollhouse.base.policies import Direction, EvaluationOutcome, Mode
 from tollhouse.decisions import recorder, service, store
 from tollhouse.decisions.recorder import DecisionRecorder
 from tollhouse.decisions.types import EvaluationRecord, PolicyDecision, ReportedDecision
+from tollhouse.policies.types import PolicyScope
 from tollhouse.storage import partitions
 from tollhouse.storage.partitions import DailyTable
 
@@ -111,6 +112,49 @@ async def test_a_match_can_be_read_with_its_score_and_nothing_that_was_said(
     )
     assert len(rows) == 2
     assert not any("bread" in row["text"] for row in rows)
+
+
+async def test_a_selected_policy_that_is_paused_is_skipped_recorded_and_told(
+    judged: JudgedDeployment,
+) -> None:
+    direct, free = Direction.BOTH, PolicyScope.UNATTACHED
+    paused = await judged.forbid("bread", direction=direct, scope=free)
+    other = await judged.forbid("cheese", direction=Direction.REQUEST)
+    body = BODIES[CHAT]("Where is bread?", policy_ids=[paused])
+    assert (await judged.send(CHAT, body)).status_code == 403
+    async with judged.deployment.administrator() as client:
+        pause = {"revision": (await client.get(f"{MANAGE}/{paused}")).json()["revision"]}
+
+        async def is_recorded() -> bool:
+            return bool((await listed(judged, f"{MANAGE}/{paused}/decisions"))["data"])
+
+        await until(is_recorded)
+        told = await client.post(f"{MANAGE}/{paused}/pause", json=pause)
+
+    answer = await judged.send(CHAT, body)
+
+    assert told.headers["x-tollhouse-selecting-requests"] == "1"
+    assert answer.status_code == 200, answer.text
+    path = f"/manage/v1/organization/requests/{answer.headers['x-request-id']}"
+    found: list[Any] = []
+
+    async def is_there() -> bool:
+        async with judged.deployment.administrator() as client:
+            record = await client.get(path)
+        found[:] = record.json().get("evaluations", [])
+        return len(found) == len((Direction.REQUEST, Direction.RESPONSE))
+
+    await until(is_there)
+    outcomes = {
+        (each["direction"], decision["policy_id"]): decision["outcome"]
+        for each in found
+        for decision in each["decisions"]
+    }
+    assert outcomes == {
+        ("request", other): "no_match",
+        ("request", paused): "skipped",
+        ("response", paused): "skipped",
+    }
 
 
 async def test_a_failure_says_why(judged: JudgedDeployment) -> None:

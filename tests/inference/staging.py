@@ -15,8 +15,6 @@ from tests.support.deployment import MODEL, Deployment, chat, model, offering
 from tests.support.gateway import TIMEOUT_SECONDS
 from tests.support.limits import set_limit
 from tests.support.organization_fixture import OrganizationFixture
-from tests.support.policies import new_policy
-from tollhouse.base.ids import policy_id_text
 from tollhouse.base.money import PicoUsd
 from tollhouse.base.traffic import TrafficLimits
 from tollhouse.ledger import service as ledger
@@ -57,12 +55,11 @@ def every_way_to_fail(settings: Settings, replica: str, *, silent_replica: str) 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Keys by the group of their project and by what they may do, and a policy that is paused."""
+    """Keys by the group of their project and by what they may do."""
 
     deployment: Deployment
     client: httpx2.AsyncClient
     keys: dict[tuple[Group, str], str]
-    paused_policy: str
 
 
 @asynccontextmanager
@@ -81,12 +78,10 @@ async def staged(deployment: Deployment) -> AsyncGenerator[Stage]:
                 await stack.enter_async_context(_open_stream(deployment, client, able.value))
             if group[2]:
                 await _cap(deployment.org, project.id)
-        paused = await new_policy(deployment.org, ("publish", "pause"))
         yield Stage(
             deployment=deployment,
             client=client,
             keys=keys,
-            paused_policy=policy_id_text(paused.id),
         )
 
 

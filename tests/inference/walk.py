@@ -120,10 +120,6 @@ fault(
     lambda r, _: r.selecting(UNKNOWN_POLICY),
 )
 fault(
-    *("paused policy", 409, INVALID, "policy_paused", "policy_ids"),
-    lambda r, stage: r.selecting(stage.paused_policy),
-)
-fault(
     *("option", 501, INVALID, "unsupported_parameter", "audio"),
     lambda r, _: r.having(audio={"voice": "x"}),
 )

@@ -23,11 +23,10 @@ from tollhouse.keys.directory import KeyDirectory
 from tollhouse.keys.secrets import Peppers
 from tollhouse.policies.errors import (
     SelectedPolicyNotFound,
-    SelectedPolicyPaused,
     SnapshotBehind,
 )
 from tollhouse.policies.snapshots import PolicySnapshots
-from tollhouse.policies.types import AppliedPolicy, Policy, PolicyScope, PolicySnapshot
+from tollhouse.policies.types import Policy, PolicyScope, PolicySnapshot
 from tollhouse.projects.types import Project
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
@@ -265,7 +264,7 @@ async def test_a_selection_is_read_once_for_each_number(
             [policy.id for policy in policies],
             policy_version=await number_of(org),
         )
-        return [policy.id for policy in found]
+        return [policy.id for policy in found.policies]
 
     assert await selected(one, other) == sorted([one.id, other.id])
     async with holding(database_url, "LOCK TABLE policy_versions IN ACCESS EXCLUSIVE MODE"):
@@ -280,16 +279,18 @@ async def test_a_selection_that_can_not_be_applied_is_not_remembered(
     snapshots: PolicySnapshots, org: OrganizationFixture
 ) -> None:
     draft = await new_policy(org, content=replace(CONTENT, scope=PolicyScope.UNATTACHED))
-    old_number = await number_of(org)
 
-    async def selected() -> tuple[AppliedPolicy, ...]:
-        return await snapshots.selected(org.organization_id, [draft.id], policy_version=old_number)
+    async def selected() -> PolicySnapshot:
+        number = await number_of(org)
+        return await snapshots.selected(org.organization_id, [draft.id], policy_version=number)
 
     with pytest.raises(SelectedPolicyNotFound):
         await selected()
     published = await stepped(org, draft, "publish")
     paused = await stepped(org, published, "pause")
-    with pytest.raises(SelectedPolicyPaused):
-        await selected()
+    skipped = await selected()
     await stepped(org, paused, "resume")
-    assert [policy.id for policy in await selected()] == [draft.id]
+    applied = await selected()
+
+    assert (skipped.policies, [policy.id for policy in skipped.paused]) == ((), [draft.id])
+    assert (applied.policies, applied.paused) == (skipped.paused, ())

@@ -1,14 +1,17 @@
-"""A page of requests together with the policies that refused them, for the API and commands."""
+"""Requests together with policies that refused or were selected by them, for API and commands."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from tollhouse.activity import rules, service
 from tollhouse.activity.types import RecordFilter, RecordPage
 from tollhouse.api.wire import requests as request_wire
 from tollhouse.base.ids import OrganizationId, PolicyId, RequestId
 from tollhouse.decisions import service as decisions
+from tollhouse.decisions.selecting import selecting_requests
 from tollhouse.decisions.types import BlockingDecision, DecisionCursor
 from tollhouse.policies import service as policies
+from tollhouse.policies.types import Policy, PolicyScope
 from tollhouse.storage.database import Transaction
 
 BlockedRequests = dict[RequestId, list[BlockingDecision]]
@@ -60,3 +63,16 @@ async def blocked(
 ) -> BlockedRequests:
     """Return the policies that refused the requests of a page, by request."""
     return await decisions.blocking(tx, organization_id, request_wire.policed(found.records))
+
+
+async def selecting(tx: Transaction, policy: Policy, *, now: datetime) -> int:
+    """Return how many of the latest requests selected a published policy by `policy_ids`.
+
+    Requests to which it applies by its scope are not counted.
+    """
+    assert policy.published is not None, "only published policies can be selected"
+    content = policy.published.content
+    if content.scope is PolicyScope.ORGANIZATION:
+        return 0
+    covered = content.project_ids if content.scope is PolicyScope.PROJECTS else ()
+    return await selecting_requests(tx, policy.organization_id, policy.id, covered, now=now)

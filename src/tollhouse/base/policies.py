@@ -28,7 +28,10 @@ class Mode(StrEnum):
 
 
 class EvaluationOutcome(StrEnum):
-    """The result of one policy on one content. Skipped: its answer could not change the result."""
+    """The result of one policy on one content.
+
+    Skipped: its answer could not change the result, or the request selects it while it is paused.
+    """
 
     MATCH = "match"
     NO_MATCH = "no_match"

@@ -62,7 +62,6 @@ CODES: dict[int, tuple[str, ...]] = {
         "idempotency_key_reused",
         "policy_budget_exceeded",
         "policy_not_judged",
-        "policy_paused",
         "policy_state_conflict",
         "project_archived",
         "quota_exceeded",

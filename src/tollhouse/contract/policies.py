@@ -22,6 +22,9 @@ PolicyDirection = Literal["request", "response", "both"]
 PolicyMode = Literal["monitoring", "enforcing"]
 PolicyScope = Literal["organization", "projects", "unattached"]
 
+SELECTING_HEADER = "x-tollhouse-selecting-requests"
+"""Names the header with the number of latest requests that selected a paused policy (OQ-46)."""
+
 _DEFAULTED = given(default="OQ-103")
 _NAMED = given(pattern="OQ-149")
 

@@ -1,14 +1,15 @@
 """What one evaluation needs: the applied policies, the request and the worker's shared parts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from tollhouse.backends.port import BackendPort
 from tollhouse.base.clock import Clock
 from tollhouse.base.dialects import chat_path
 from tollhouse.base.errors import GatewayError
 from tollhouse.base.ids import RequestId
-from tollhouse.base.policies import JudgedDirection, Mode
+from tollhouse.base.policies import JUDGED_DIRECTIONS, EvaluationOutcome, JudgedDirection, Mode
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog.types import Catalog, CatalogJudge
 from tollhouse.contract.chat import ChatRequest
@@ -19,7 +20,12 @@ from tollhouse.evaluation.evaluator import JudgeConfig, PolicyEvaluator
 from tollhouse.evaluation.judge.quotas import PendingEvaluations
 from tollhouse.evaluation.monitoring_queue import MonitoringQueue
 from tollhouse.evaluation.token_budget import TokenBudget, applying
-from tollhouse.evaluation.types import JudgeProfile, LogprobSource, PromptOrder
+from tollhouse.evaluation.types import (
+    EvaluationDecision,
+    JudgeProfile,
+    LogprobSource,
+    PromptOrder,
+)
 from tollhouse.keys.types import Customer
 from tollhouse.policies.sets import PublicationCheck, no_check
 from tollhouse.policies.types import AppliedPolicy
@@ -30,12 +36,13 @@ class AppliedPolicies:
     """The policies of a request: those of its project, and those it adds by `policy_ids`.
 
     `selected` has only policies that are not in `by_scope`, so it can be empty although the
-    request has a selection.
+    request has a selection. `paused` are policies that it selects too; they are only recorded.
     """
 
     by_scope: tuple[AppliedPolicy, ...]
     selected: tuple[AppliedPolicy, ...] = ()
     has_selection: bool = False
+    paused: tuple[AppliedPolicy, ...] = ()
 
     @property
     def all(self) -> tuple[AppliedPolicy, ...]:
@@ -45,6 +52,18 @@ class AppliedPolicies:
     def matching(self, direction: JudgedDirection, mode: Mode) -> tuple[AppliedPolicy, ...]:
         """Return the policies of a mode that are evaluated in a direction."""
         return tuple(each for each in applying(self.all, direction) if each.mode is mode)
+
+    def unmatched(self) -> Iterator[tuple[JudgedDirection, Mode]]:
+        """Yield the directions and modes in which no policy is evaluated."""
+        for direction, mode in product(JUDGED_DIRECTIONS, Mode):
+            if not self.matching(direction, mode):
+                yield direction, mode
+
+    def skipped(self, direction: JudgedDirection, mode: Mode) -> Iterator[EvaluationDecision]:
+        """Yield the decisions of the paused policies of a mode in a direction."""
+        for policy in applying(self.paused, direction):
+            if policy.mode is mode:
+                yield EvaluationDecision(policy=policy, outcome=EvaluationOutcome.SKIPPED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,9 +10,9 @@ from tollhouse.evaluation.dependencies import (
     EvaluatorDependencies,
 )
 from tollhouse.evaluation.request_evaluation import RequestEvaluation
-from tollhouse.policies.errors import SelectedPolicyNotFound, SelectedPolicyPaused
+from tollhouse.policies.errors import SelectedPolicyNotFound
 from tollhouse.policies.snapshots import PolicySnapshots
-from tollhouse.policies.types import AppliedPolicy
+from tollhouse.policies.types import PolicySnapshot
 
 
 class PolicyResolver:
@@ -37,7 +37,7 @@ class PolicyResolver:
     ) -> AppliedPolicies | None:
         """Return the policies of the project and those `selected` by ID, or None without any.
 
-        Raises `SelectedPolicyNotFound` and `SelectedPolicyPaused`.
+        Raises `SelectedPolicyNotFound`. Selected policies that are paused are skipped.
         """
         snapshot = await self._snapshots.find(
             organization_id, project_id, policy_version=policy_version
@@ -48,37 +48,35 @@ class PolicyResolver:
         known = {policy.id for policy in snapshot.policies}
         return AppliedPolicies(
             by_scope=snapshot.policies,
-            selected=tuple(policy for policy in found if policy.id not in known),
-            has_selection=True,
+            selected=tuple(policy for policy in found.policies if policy.id not in known),
+            has_selection=bool(found.policies),
+            paused=tuple(policy for policy in found.paused if policy.id not in known),
         )
 
     async def _selected(
         self, organization_id: OrganizationId, texts: Sequence[str], *, policy_version: int
-    ) -> tuple[AppliedPolicy, ...]:
+    ) -> PolicySnapshot:
         """Return the policies by ID. Raises `SelectedPolicyNotFound` with all unknown IDs."""
         parsed = {text: parse_policy_id(text) for text in texts}
-        ids = {found for found in parsed.values() if found is not None}
+        ids = {policy_id for policy_id in parsed.values() if policy_id is not None}
         missing: Collection[str] = ()
-        policies: tuple[AppliedPolicy, ...] = ()
+        found = PolicySnapshot(policy_version=policy_version, policies=())
         try:
             if ids:
-                policies = await self._snapshots.selected(
+                found = await self._snapshots.selected(
                     organization_id, list(ids), policy_version=policy_version
                 )
         except SelectedPolicyNotFound as refusal:
             missing = refusal.unknown
-        except SelectedPolicyPaused:
-            if None not in parsed.values():
-                raise
         if missing or None in parsed.values():
             raise SelectedPolicyNotFound(
                 [
                     text
-                    for text, found in parsed.items()
-                    if found is None or policy_id_text(found) in missing
+                    for text, policy_id in parsed.items()
+                    if policy_id is None or policy_id_text(policy_id) in missing
                 ]
             )
-        return policies
+        return found
 
     async def evaluation(
         self, evaluation_input: EvaluationInput, applied: AppliedPolicies

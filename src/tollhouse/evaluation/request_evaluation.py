@@ -116,6 +116,8 @@ class RequestEvaluation:
 
         Monitoring policies are evaluated in either case, beside the request.
         """
+        for direction, mode in self._applied.unmatched():
+            self._record(direction, mode, (), self._dependencies.clock.monotonic_seconds())
         try:
             if self._dependencies.evaluator is None:
                 self._refuse_unjudged()
@@ -156,7 +158,8 @@ class RequestEvaluation:
         self, match: EarlyMatch, render_content: RenderContent, size_bytes: int
     ) -> None:
         """Record an early match on the answer so far, and raise its `PolicyViolation`."""
-        self._record(Direction.RESPONSE, match.decisions, match.judged, match.began_seconds)
+        mode = Mode.ENFORCING
+        self._record(Direction.RESPONSE, mode, match.decisions, match.began_seconds, match.judged)
         self.monitor_answer(render_content, size_bytes)
         refused = refusal(match.decisions, Direction.RESPONSE)
         assert refused is not None, "a match of an enforcing policy refuses"
@@ -255,14 +258,14 @@ class RequestEvaluation:
             self._spent_tokens += self._used_tokens
             decisions = await evaluator.evaluate(judged, policies)
         except (PolicyNotEvaluable, JudgeFailed) as failure:
-            reason = _reason(failure)
-            self._record(direction, unanswered(policies, reason), None, began_seconds)
+            decisions = unanswered(policies, _reason(failure))
+            self._record(direction, Mode.ENFORCING, decisions, began_seconds)
             raise self._caller_error(failure) from None
         except asyncio.CancelledError:
             policy_metrics.decisions_dropped(len(policies), DecisionLoss.STOPPED)
             raise
         self._used_tokens = _used_tokens(evaluator, judged, decisions)
-        self._record(direction, decisions, judged, began_seconds)
+        self._record(direction, Mode.ENFORCING, decisions, began_seconds, judged)
         refused = refusal(decisions, direction, is_demonstration=evaluator.is_demonstration)
         if refused is not None:
             raise refused
@@ -345,20 +348,26 @@ class RequestEvaluation:
             return
         except (PolicyNotEvaluable, JudgeFailed) as failure:
             without_frames(failure)
-            self._record(direction, unanswered(policies, _reason(failure)), None, began_seconds)
+            decisions = unanswered(policies, _reason(failure))
+            self._record(direction, Mode.MONITORING, decisions, began_seconds)
             return
         decisions = await evaluator.monitor(judged, policies)
         extra_tokens = _used_tokens(evaluator, judged, decisions) - tokens
         evaluator.rate.adjust(judged.organization_id, extra_tokens, is_monitoring=True)
-        self._record(direction, decisions, judged, began_seconds)
+        self._record(direction, Mode.MONITORING, decisions, began_seconds, judged)
 
     def _record(
         self,
         direction: JudgedDirection,
-        decisions: Sequence[EvaluationDecision],
-        judged: JudgedContent | None,
+        mode: Mode,
+        evaluated: Sequence[EvaluationDecision],
         began_seconds: float,
+        judged: JudgedContent | None = None,
     ) -> None:
+        """Record the decisions of one mode, with the paused policies of this mode as skipped."""
+        decisions = (*evaluated, *self._applied.skipped(direction, mode))
+        if not decisions:
+            return
         clock = self._dependencies.clock
         record = evaluation_record(
             self._input.customer,

@@ -7,7 +7,6 @@ from tollhouse.base.errors import (
     InvalidInput,
     Kind,
     ServiceUnavailable,
-    listed,
     listed_ids,
 )
 
@@ -38,24 +37,6 @@ class SelectedPolicyNotFound(GatewayError):
     def __init__(self, unknown: Sequence[str]) -> None:
         self.unknown = tuple(unknown)
         super().__init__(ids=listed_ids(unknown), them="it" if len(unknown) == 1 else "them")
-
-
-class SelectedPolicyPaused(GatewayError):
-    """The request selects a paused policy. The gateway never skips a selected policy."""
-
-    # OQ-46.
-    kind = Kind.CONFLICT
-    code = "policy_paused"
-    should_retry = False
-    param = "policy_ids"
-    template = (
-        "The selected {self.are} paused and cannot judge the request: {self.ids}. "
-        "Take {self.them} out of 'policy_ids', or resume {self.them}."
-    )
-
-    def __init__(self, paused: Sequence[str]) -> None:
-        are, them = ("policy is", "it") if len(paused) == 1 else ("policies are", "them")
-        super().__init__(ids=listed(paused), are=are, them=them)
 
 
 class PolicyVersionNotFound(GatewayError):

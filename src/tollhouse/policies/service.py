@@ -12,7 +12,6 @@ from tollhouse.policies.errors import (
     PolicyNotFound,
     PolicyVersionNotFound,
     SelectedPolicyNotFound,
-    SelectedPolicyPaused,
     TargetNotFound,
 )
 from tollhouse.policies.sets import PublicationCheck, no_check, require_room
@@ -49,21 +48,16 @@ async def retrieve(tx: Transaction, organization_id: OrganizationId, policy_id: 
 async def selected(
     database: Database, organization_id: OrganizationId, policy_ids: Collection[PolicyId]
 ) -> PolicySnapshot | None:
-    """Return the policies that a request names. Raises if one is unknown, unpublished or paused.
+    """Return the policies that a request names. Raises if one is unknown or was never published.
 
     Returns None if the organization does not exist.
     """
-    found = await sets.selected(database, organization_id, policy_ids)
-    if found is None:
+    snapshot = await sets.selected(database, organization_id, policy_ids)
+    if snapshot is None:
         return None
-    paused, snapshot = found
-    if len(snapshot.policies) != len(policy_ids):
-        known = {policy.id for policy in snapshot.policies}
-        raise SelectedPolicyNotFound(
-            [policy_id_text(each) for each in policy_ids if each not in known]
-        )
-    if paused:
-        raise SelectedPolicyPaused(list(map(policy_id_text, paused)))
+    known = {policy.id for policy in snapshot.policies + snapshot.paused}
+    if unknown := [policy_id_text(each) for each in policy_ids if each not in known]:
+        raise SelectedPolicyNotFound(unknown)
     return snapshot
 
 

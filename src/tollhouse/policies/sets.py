@@ -186,8 +186,8 @@ async def snapshot(
 
 async def selected(
     database: Database, organization_id: OrganizationId, policy_ids: Collection[PolicyId]
-) -> tuple[list[PolicyId], PolicySnapshot] | None:
-    """Return which of these policies are paused, and the current versions of all of them.
+) -> PolicySnapshot | None:
+    """Return the current versions of these policies.
 
     Their scope does not matter. Policies that were never published are left out. Returns None if
     the organization does not exist.
@@ -217,9 +217,10 @@ async def selected(
     if not rows:
         return None
     found = [row for row in rows if row["policy_id"] is not None]
-    paused = [row["policy_id"] for row in found if row["state"] == PolicyState.PAUSED]
-    return list(map(PolicyId, paused)), PolicySnapshot(
-        policy_version=rows[0]["policy_version"], policies=tuple(map(of_row, found))
+    return PolicySnapshot(
+        policy_version=rows[0]["policy_version"],
+        policies=tuple(of_row(row) for row in found if row["state"] != PolicyState.PAUSED),
+        paused=tuple(of_row(row) for row in found if row["state"] == PolicyState.PAUSED),
     )
 
 

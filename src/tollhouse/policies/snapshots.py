@@ -16,7 +16,7 @@ from tollhouse.base.joined import fail
 from tollhouse.base.tasks import Tasks
 from tollhouse.policies import service, sets
 from tollhouse.policies.errors import SnapshotBehind
-from tollhouse.policies.types import AppliedPolicy, PolicySnapshot
+from tollhouse.policies.types import PolicySnapshot
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable, StatementFailed
 
@@ -115,8 +115,8 @@ class SnapshotCache(Generic[PlaceT]):
 
 def _characters(snapshot: PolicySnapshot) -> int:
     """Return the size of a set. An empty set has a size too."""
-    rules = sum(len(policy.rule) for policy in snapshot.policies)
-    return rules + _POLICY_CHARACTERS * (len(snapshot.policies) + 1)
+    policies = snapshot.policies + snapshot.paused
+    return sum(len(policy.rule) for policy in policies) + _POLICY_CHARACTERS * (len(policies) + 1)
 
 
 class PolicySnapshots:
@@ -150,11 +150,10 @@ class PolicySnapshots:
         policy_ids: Sequence[PolicyId],
         *,
         policy_version: int,
-    ) -> tuple[AppliedPolicy, ...]:
-        """Return the policies that a request names. Raises if one of them cannot be applied."""
+    ) -> PolicySnapshot:
+        """Return the policies that a request names. Raises if one of them is not found."""
         place = organization_id, frozenset(policy_ids)
-        found = await self._selections.find(place, policy_version=policy_version)
-        return found.policies
+        return await self._selections.find(place, policy_version=policy_version)
 
     async def _of_project(self, place: _Project) -> PolicySnapshot | None:
         return await sets.snapshot(self._database, *place)

@@ -156,7 +156,11 @@ class AppliedPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicySnapshot:
-    """Policies that apply together, at one policy version of the organization."""
+    """Policies that apply together, at one policy version of the organization.
+
+    `paused` are policies that a request selects and that are skipped.
+    """
 
     policy_version: int
     policies: tuple[AppliedPolicy, ...]
+    paused: tuple[AppliedPolicy, ...] = ()

@@ -1,7 +1,7 @@
 /** From a draft to what applies, and back. */
 
 import { useState } from "react";
-import { content } from "../../api/client";
+import { answer, content } from "../../api/client";
 import { isStale, isUnjudged } from "../../api/failure";
 import type { Policy } from "../../api/types";
 import { Confirmation } from "../../ui/confirmation";
@@ -31,14 +31,14 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
   /** Null until the judge had no answer. */
   const [refuses, setRefuses] = useState<boolean | null>(null);
   const [matchesAll, setMatchesAll] = useState(false);
+  const [selecting, setSelecting] = useState(0);
   const params = { path: { policy_id: policy.id } };
   const body = { revision: policy.revision };
   const pause = async () => {
     const request = { params, body };
-    const paused = await content(
-      admin.POST("/v1/organization/policies/{policy_id}/pause", request),
-    );
-    return whenPaused(policy, paused);
+    const paused = await answer(admin.POST("/v1/organization/policies/{policy_id}/pause", request));
+    setSelecting(Number(paused.headers.get("x-tollhouse-selecting-requests")));
+    return whenPaused(policy, paused.data);
   };
   const putInForce = async (step: "publish" | "resume") => {
     const request = { params, body: { ...body, refuses_until_judged: refuses ?? false } };
@@ -68,6 +68,12 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
         </p>
       )}
       {hasEdits && <span className="quiet">Save the draft to publish it.</span>}
+      {policy.state === "paused" && selecting > 0 && (
+        <span className="quiet" role="status">
+          {selecting === 1 ? "1 recent request" : `${selecting} recent requests`} selected this
+          policy by policy_ids. Such requests now go on without it.
+        </span>
+      )}
       {policy.state === "paused" && (
         <button type="button" className="button" onClick={() => ask("resume")}>
           Resume
@@ -108,7 +114,8 @@ export function Steps({ policy, hasEdits, onPolicy, onConflict }: StepsPropertie
 }
 
 function consequence(step: Step, policy: Policy): string {
-  if (step === "pause") return "The policy stops applying until you resume it.";
+  if (step === "pause")
+    return "The policy stops applying until you resume it, also to requests that select it.";
   if (step === "resume") return "The judge is asked first, then the published version applies.";
   const version = (policy.current_version ?? 0) + 1;
   if (policy.state === "paused") return `It becomes version ${version} and stays paused.`;

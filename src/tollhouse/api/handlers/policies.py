@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
-from tollhouse.api import parameters
+from tollhouse.api import parameters, request_search
 from tollhouse.api.admin_database import AdminDatabase, Creation
 from tollhouse.api.call import OperationAnswer, OperationCall
 from tollhouse.api.wire import resources as wire
@@ -80,7 +80,12 @@ class PolicyHandlers:
             policy = await service.pause(
                 tx, parameters.policy_id(call), revision=call.body.revision
             )
-        return OperationAnswer(body=wire.policy(policy))
+        async with self.database.transaction() as tx:
+            selecting = await request_search.selecting(tx, policy, now=call.now)
+        return OperationAnswer(
+            body=wire.policy(policy),
+            headers=((policies_wire.SELECTING_HEADER, str(selecting)),),
+        )
 
     async def list_effective(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /v1/organization/projects/{project_id}/effective_policies"""

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 from uuid import UUID
 
 import click
 
+from tollhouse.api import request_search
 from tollhouse.base.ids import PolicyId, policy_id_text
 from tollhouse.catalog import rules
 from tollhouse.cli import output, session
@@ -28,6 +29,9 @@ refuse_option = click.option(
     "--refuse-until-judged",
     is_flag=True,
     help="Also if the judge cannot answer: every request is then refused until it can.",
+)
+SELECTED: Final = (
+    "\n{requests} selected this policy by `policy_ids`. Such requests now go on without it."
 )
 
 
@@ -80,12 +84,19 @@ def pause(
     as_json: bool,
 ) -> None:
     """Stop applying a published policy until it is resumed."""
+    selecting = 0
 
     async def change(_: Session, tx: Mutation, latest: int) -> Policy:
-        return await service.pause(tx, policy, revision=latest)
+        nonlocal selecting
+        paused = await service.pause(tx, policy, revision=latest)
+        selecting = await request_search.selecting(tx, paused, now=tx.now)
+        return paused
 
     after = change_policy(settings_path, organization, policy, revision, change)
     views.show(after, as_json=as_json)
+    if selecting:
+        requests = output.counted(selecting, "recent request", "recent requests")
+        output.say(SELECTED.format(requests=requests), as_json=as_json)
 
 
 @click.command(epilog=example("tollhouse policy resume POLICY_ID"))

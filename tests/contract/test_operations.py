@@ -26,6 +26,7 @@ from tollhouse.contract.operations import (
     LIST_MODELS,
     OPERATIONS,
     RETRIEVE_POLICY,
+    routes_of,
 )
 from tollhouse.contract.origins import Origin
 
@@ -58,6 +59,7 @@ EXTENSION_TABLE = [
     ("GET", "/manage/v1/organization", "projects:read"),
     ("GET", "/manage/v1/organization/models", "projects:read"),
     ("POST", "/manage/v1/organization/admin_api_keys", "admin_api_keys:create"),
+    ("GET", "/manage/v1/organization/admin_api_keys/{api_key_id}", "admin_api_keys:read"),
     (
         "POST",
         "/manage/v1/organization/admin_api_keys/{api_key_id}/narrow",
@@ -104,6 +106,7 @@ EXTENSION_TABLE = [
     ("PUT", RATE_LIMITS, "rate_limits:write"),
     ("DELETE", RATE_LIMITS, "rate_limits:write"),
     ("GET", "/manage/v1/organization/usage", "billing:read"),
+    ("GET", "/manage/v1/organization/usage/completions", "billing:read"),
     ("GET", "/manage/v1/organization/costs/focus", "billing:read"),
     ("GET", REQUESTS, "activity:read"),
     ("GET", f"{REQUESTS}/{{request_id}}", "activity:read"),
@@ -159,6 +162,8 @@ def test_customer_keys_are_for_inference_and_models_only() -> None:
     assert compatible == {
         "/compat/anthropic/v1/messages",
         "/compat/anthropic/v1/messages/count_tokens",
+        "/compat/anthropic/v1/models",
+        "/compat/anthropic/v1/models/{model}",
     }
 
 
@@ -173,20 +178,27 @@ def test_generating_needs_every_guard_and_counting_and_models_only_limits() -> N
         "countMessageTokens": {Guard.LIMITS},
         "retrieveModel": {Guard.LIMITS},
         "listModels": {Guard.LIMITS},
+        "listMessagesModels": {Guard.LIMITS},
+        "retrieveMessagesModel": {Guard.LIMITS},
     }
 
 
 def test_only_model_routes_survive_the_archive() -> None:
     surviving = {row.id for row in OPERATIONS if row.access.survives_archive}
 
-    assert surviving == {"retrieveModel", "listModels"}
+    assert surviving == {
+        *("retrieveModel", "listModels"),
+        *("retrieveMessagesModel", "listMessagesModels"),
+    }
 
 
-def test_only_messages_and_their_counting_answer_in_the_shape_of_messages() -> None:
+def test_only_counting_and_what_anthropics_clients_call_fail_in_the_shape_of_messages() -> None:
     assert [row.id for row in OPERATIONS if row.error_shape is ErrorShape.MESSAGES] == [
         "countTokens",
         "createMessage",
         "countMessageTokens",
+        "listMessagesModels",
+        "retrieveMessagesModel",
     ]
 
 
@@ -202,6 +214,23 @@ def test_every_creation_is_idempotent() -> None:
         "createAlertSubscription",
         "rotateAlertSecret",
     ]
+
+
+def test_only_given_creations_demand_their_key() -> None:
+    assert [row.id for row in OPERATIONS if row.demands_idempotency_key] == [
+        "createPolicy",
+        "createProjectKey",
+    ]
+
+
+def test_one_base_url_has_all_that_an_admin_key_calls() -> None:
+    admin = [row for row in OPERATIONS if row.access.credential is Credential.ADMIN]
+    routes = [route for row in admin for route in routes_of(row)]
+
+    assert len(routes) == len(set(routes))
+    for method, path, _ in GIVEN_TABLE[4:]:
+        assert (method, f"/manage{path}") in routes
+    assert ("POST", f"{PROJECTS}/{{project_id}}") in routes
 
 
 def test_every_question_that_is_named_stands_in_the_register() -> None:

@@ -72,6 +72,15 @@ ROWS = (
         needs_model=True,
     ),
     Row(
+        *("listMessagesModels", "GET", "/compat/anthropic/v1/models", "customer", "models:read"),
+        survives_archive=True,
+    ),
+    Row(
+        *("retrieveMessagesModel", "GET", "/compat/anthropic/v1/models/{model}"),
+        *("customer", "models:read"),
+        survives_archive=True,
+    ),
+    Row(
         *("retrieveModel", "GET", "/v1/models/{model}", "customer", "models:read"),
         survives_archive=True,
     ),
@@ -164,6 +173,13 @@ ROWS = (
         "admin_api_keys:create",
     ),
     Row(
+        "retrieveAdminKey",
+        "GET",
+        "/manage/v1/organization/admin_api_keys/{api_key_id}",
+        "admin",
+        "admin_api_keys:read",
+    ),
+    Row(
         "narrowAdminKey",
         "POST",
         "/manage/v1/organization/admin_api_keys/{api_key_id}/narrow",
@@ -211,6 +227,10 @@ ROWS = (
     Row("clearRateLimit", "DELETE", _RATE_LIMITS, "admin", "rate_limits:write"),
     Row(
         *("reportUsage", "GET", "/manage/v1/organization/usage", "admin", "billing:read"),
+    ),
+    Row(
+        *("reportCompletions", "GET", "/manage/v1/organization/usage/completions"),
+        *("admin", "billing:read"),
     ),
     Row(
         *("exportCosts", "GET", "/manage/v1/organization/costs/focus", "admin", "billing:read"),

@@ -177,6 +177,7 @@ async def facts(
         "tokens_per_minute": BOUNDS.tokens_per_minute,
         "keys": {
             "sound": deployment.key.value,
+            "admin": deployment.admin.value,
             "unknown": deployment.key.value[:-1]
             + ("a" if deployment.key.value[-1] != "a" else "b"),
             "poor": (await poor.project_key(await poor.project())).value,

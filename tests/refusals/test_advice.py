@@ -92,32 +92,6 @@ async def test_policies_that_are_not_found_are_listed_and_no_others(
     assert paused not in error["message"]
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
-async def test_policies_that_are_paused_are_listed(
-    client: httpx2.AsyncClient, org: OrganizationFixture, path: str
-) -> None:
-    known = policy_id_text((await new_policy(org, ["publish"])).id)
-    paused = policy_id_text((await new_policy(org, ["publish", "pause"])).id)
-
-    answer = await client.post(path, json=body(path, policy_ids=[known, paused]))
-
-    error = refused(answer, 409, "policy_paused")
-    assert f"'{paused}'. Take it out of 'policy_ids'" in error["message"]
-    assert known not in error["message"]
-
-
-async def test_several_policies_that_are_paused_are_told_in_the_plural(
-    client: httpx2.AsyncClient, org: OrganizationFixture
-) -> None:
-    paused = [policy_id_text((await new_policy(org, ["publish", "pause"])).id) for _ in range(2)]
-
-    answer = await client.post(CHAT, json=body(CHAT, policy_ids=paused))
-
-    message = refused(answer, 409, "policy_paused")["message"]
-    assert "policies are paused" in message
-    assert "Take them out of 'policy_ids', or resume them." in message
-
-
 async def test_a_paused_policy_does_not_hide_one_that_is_not_found(
     client: httpx2.AsyncClient, org: OrganizationFixture
 ) -> None:
@@ -321,7 +295,11 @@ async def test_administration_under_v1_is_answered_with_its_path_under_manage(
 @pytest.mark.parametrize(
     ("method", "path", "words"),
     [
-        ("GET", f"{ORGANIZATION}/usage/completions", "`GET /manage/v1/organization/usage`"),
+        ("GET", f"{ORGANIZATION}/usage/embeddings", "`GET /manage/v1/organization/usage`"),
+        ("POST", "/manage/v1/chat/completions", "use `POST /v1/chat/completions`"),
+        ("GET", "/manage/v1/models", "end in '/v1'"),
+        ("POST", "/compat/anthropic/v1/responses", "use `POST /v1/responses`"),
+        ("GET", "/manage/v1/organization/audit_logs", "`GET /manage/v1/organization/audit`"),
         ("GET", f"{ORGANIZATION}/audit_logs", "`GET /manage/v1/organization/audit`"),
         ("POST", f"{ORGANIZATION}/projects/x", "`PATCH /manage/v1/organization/projects/"),
         ("DELETE", f"{ORGANIZATION}/projects/x/api_keys/y", "/revoke`"),
@@ -381,7 +359,10 @@ async def test_the_official_sdk_is_told_where_administration_is(deployment: Depl
                 organization.admin_api_keys.create(name="x"),
                 "POST /manage/v1/organization/admin_api_keys",
             ),
-            (organization.usage.completions(start_time=0), "GET /manage/v1/organization/usage"),
+            (
+                organization.usage.completions(start_time=0),
+                "GET /manage/v1/organization/usage/completions",
+            ),
         ):
             with pytest.raises(openai.NotFoundError, match=f"`{path}`"):
                 await call

@@ -109,7 +109,14 @@ class AdminDatabase:
     async def create_once(
         self, call: OperationCall[Admin, Any, Any], creation: Creation[T]
     ) -> Created[T]:
-        """Create the resource, or return the one that the same request created before."""
+        """Create the resource, or return the one that the same request created before.
+
+        A request without an idempotency key always creates.
+        """
+        if not call.idempotency_key:
+            async with self.mutation_by(call) as tx:
+                resource = await creation.create(tx)
+            return Created(resource=resource, secret=creation.secret, is_replay=False)
         sealed = None
         if creation.secret is not None:
             sealed = await self.sealer.seal(

@@ -115,12 +115,14 @@ def _is_printable(text: str) -> bool:
 
 
 def idempotency_key(head: Head, operation: Operation) -> str:
-    """Return the idempotency key of a creation, or an empty text for other operations (OQ-101)."""
+    """Return the idempotency key of a creation, or an empty text without one (OQ-95, OQ-101)."""
     if not operation.creates_idempotently:
         return ""
     name = "Idempotency-Key"
     values = head.values(b"idempotency-key")
     if not values:
+        if not operation.demands_idempotency_key:
+            return ""
         message = f"Missing required header: '{name}'."
         raise InvalidRequest("missing_required_parameter", message, param=name)
     try:

@@ -11,6 +11,7 @@ from tollhouse.api.call import Handler
 from tollhouse.api.head import Head
 from tollhouse.api.static_site import StaticSite
 from tollhouse.contract.operation import Credential, Guard, MisdeclaredOperation, Operation
+from tollhouse.contract.operations import routes_of
 from tollhouse.inference.endpoint import Endpoint
 from tollhouse.keys.types import KeyKind, RequiredPermission
 
@@ -98,13 +99,13 @@ class Router:
         self._by_length: dict[int, list[_RouteNode]] = {}
         self._tails: list[tuple[str, str, _RouteNode]] = []
         for route in routes:
-            node = self._node(route.operation)
-            assert route.operation.method not in node.by_method, "one route per operation"
-            node.by_method[route.operation.method] = route
+            for method, path in routes_of(route.operation):
+                node = self._node(path, has_tail=route.operation.tail_parameter)
+                assert method not in node.by_method, "one operation per method and path"
+                node.by_method[method] = route
 
-    def _node(self, operation: Operation) -> _RouteNode:
-        path = operation.path
-        if operation.tail_parameter:
+    def _node(self, path: str, *, has_tail: bool) -> _RouteNode:
+        if has_tail:
             prefix, _, name = path.rpartition("/")
             self._tails.append((f"{prefix}/", name[1:-1], node := _RouteNode(())))
             return node

@@ -57,6 +57,10 @@ def routes(
         Route(operation=operations.REVOKE_ADMIN_KEY, handler=keys.revoke_admin_key),
         Route(operation=operations.REPORT_COSTS, handler=costs.report),
         Route(operation=compat_operations.COUNT_MESSAGE_TOKENS, handler=tokens.count_message),
+        Route(operation=compat_operations.LIST_MESSAGES_MODELS, handler=models.list_messages),
+        Route(
+            operation=compat_operations.RETRIEVE_MESSAGES_MODEL, handler=models.retrieve_messages
+        ),
         *_message_routes(under_v1=messages_under_v1),
     )
 

@@ -74,9 +74,19 @@ class UrlAdvice:
             return "The path lacks '/v1'. Let the base URL of your client end in '/v1'."
         if path.startswith("/v1/v1/") and self._router.match(path.removeprefix("/v1")) is not None:
             return "The path has '/v1' twice. Let the base URL of your client end in '/v1' once."
+        return self._for_other_base(method, path)
+
+    def _for_other_base(self, method: str, path: str) -> str | None:
+        """Return the advice for a path that exists, or nearly, below another base URL."""
+        for base in (MANAGE_PREFIX, f"{MESSAGES_BASE}{GIVEN_PREFIX}"):
+            if path.startswith(base):
+                match = self._router.match(GIVEN_PREFIX + path.removeprefix(base))
+                if match is not None and (route := match.route(method)) is not None:
+                    return _given_words(route)
         if path.startswith("/organization/"):
             path = f"/v1{path}"
-        return self._for_managed(method, path) if path.startswith(GIVEN_PREFIX) else None
+        is_near = path.startswith((GIVEN_PREFIX, MANAGE_PREFIX))
+        return self._for_managed(method, path) if is_near else None
 
     def _for_managed(self, method: str, path: str) -> str | None:
         if (route := self.managed_route(method, path)) is not None:
@@ -113,7 +123,17 @@ class UrlAdvice:
 
 def moved_words(route: Route) -> str:
     """Return the advice to use a route of the management extension that has the same path."""
-    return f"{_words([route])} With an SDK, let the base URL end in '/manage/v1' for this call."
+    return (
+        f"{_words([route])} Let the base URL of an SDK for administration end in '/manage/v1', "
+        "where all organization routes are."
+    )
+
+
+def _given_words(route: Route) -> str:
+    named = f"`{route.operation.method} {route.operation.path}`"
+    return (
+        f"Models are called under '/v1': use {named}. Let the base URL of the client end in '/v1'."
+    )
 
 
 def _words(routes: Iterable[Route]) -> str:
@@ -122,7 +142,7 @@ def _words(routes: Iterable[Route]) -> str:
 
 
 def _managed(path: str) -> str:
-    return MANAGE_PREFIX + path.removeprefix(GIVEN_PREFIX)
+    return MANAGE_PREFIX + path.removeprefix(MANAGE_PREFIX).removeprefix(GIVEN_PREFIX)
 
 
 def _segments(route: Route) -> list[str]:

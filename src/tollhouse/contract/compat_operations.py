@@ -4,12 +4,20 @@ from functools import partial
 from typing import Final
 
 from tollhouse.base.permissions import Permission
-from tollhouse.contract import message_request, message_result, messages
+from tollhouse.contract import message_request, message_result, messages, models
 from tollhouse.contract.errors import ErrorShape
 from tollhouse.contract.operation import CHAT, COMPAT_PREFIX, COUNTING, declare
 
 MESSAGES_BASE: Final = f"{COMPAT_PREFIX}anthropic"
 """What the base URL of an Anthropic client ends in."""
+_models = partial(
+    declare,
+    tag="Messages",
+    permission=Permission.MODELS_READ,
+    survives_archive=True,
+    generates_nothing="reading the catalog generates nothing",
+    error_shape=ErrorShape.MESSAGES,
+)
 _messages = partial(
     declare,
     tag="Messages",
@@ -42,3 +50,20 @@ COUNT_MESSAGE_TOKENS = _messages(
 )
 """The same as `POST /v1/messages/count_tokens`, for clients whose base URL ends in
 `/compat/anthropic`."""
+LIST_MESSAGES_MODELS = _models(
+    "listMessagesModels",
+    f"GET {MESSAGES_BASE}/v1/models",
+    "List the models in Anthropic's form",
+    "OQ-219",
+    result=models.MessagesModelList,
+)
+"""Only the models that the key may use, in one page whatever `limit` is sent."""
+RETRIEVE_MESSAGES_MODEL = _models(
+    "retrieveMessagesModel",
+    f"GET {MESSAGES_BASE}/v1/models/{{model}}",
+    "Read one model in Anthropic's form",
+    "OQ-219",
+    result=models.MessagesModel,
+    tail_parameter=True,
+)
+"""Also of a model that the organization lacks a check for."""

@@ -79,6 +79,7 @@ EDIT_PROJECT = _projects_write(
     "OQ-117",
     body=projects.EditProject,
     result=projects.Project,
+    accepts_post=True,
 )
 """Changes the fields that are sent."""
 LIST_PROJECT_KEYS = _keys_read(
@@ -250,6 +251,18 @@ REPORT_USAGE = declare(
 )
 """Settled requests with their amounts. Requests without a final cost are in no sum; a header has
 their number."""
+REPORT_COMPLETIONS = declare(
+    "reportCompletions",
+    f"GET {_ORGANIZATION}/usage/completions",
+    "Report tokens and requests in OpenAI's form",
+    "OQ-138",
+    "OQ-171",
+    tag="Reports",
+    permission=Permission.BILLING_READ,
+    query=usage.CompletionsQuery,
+    result=usage.CompletionsPage,
+)
+"""The same settled requests as in the report of usage, as OpenAI's SDK reads them."""
 EXPORT_COSTS = declare(
     "exportCosts",
     f"GET {_ORGANIZATION}/costs/focus",

@@ -86,6 +86,37 @@ class Model(Struct, frozen=True, kw_only=True):
     """The model that it was adapted from, or null."""
 
 
+class MessagesModel(Struct, frozen=True, kw_only=True):
+    """A model of the catalog, in Anthropic's form."""
+
+    mark: ClassVar[Meta] = adopted("OQ-219")
+
+    type: Literal["model"] = "model"
+    id: str
+    """The name to send in `model`."""
+    display_name: str
+    """What people call the model."""
+    created_at: str
+    """When it was made, as RFC 3339 writes it; the beginning of 1970 if that is not known."""
+    lifecycle: Literal["active"] = "active"
+    """Always active: what the catalog lists can be called."""
+    max_input_tokens: int
+    """The largest number of tokens read and written together."""
+    max_tokens: int
+    """The largest number of tokens written."""
+
+
+class MessagesModelList(Struct, frozen=True, kw_only=True):
+    """All models that the key may use, in one page, in Anthropic's form."""
+
+    mark: ClassVar[Meta] = adopted("OQ-219")
+
+    data: list[MessagesModel]
+    has_more: bool = False
+    first_id: str | None
+    last_id: str | None
+
+
 class ModelList(Struct, frozen=True, kw_only=True):
     """All models that the key may use, in one page."""
 

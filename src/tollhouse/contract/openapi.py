@@ -15,7 +15,8 @@ from tollhouse.contract.compat_operations import CREATE_MESSAGE
 from tollhouse.contract.completions import ChatChunk
 from tollhouse.contract.costs import UNSETTLED_HEADER
 from tollhouse.contract.errors import Envelope, ErrorShape, MessagesEnvelope
-from tollhouse.contract.manage_operations import EXPORT_COSTS, REPORT_USAGE
+from tollhouse.contract.manage_operations import EXPORT_COSTS, REPORT_COMPLETIONS, REPORT_USAGE
+from tollhouse.contract.messages import ESTIMATED_HEADER, TokenCount
 from tollhouse.contract.operation import Credential, Operation
 from tollhouse.contract.operations import (
     COUNT_TOKENS,
@@ -25,6 +26,7 @@ from tollhouse.contract.operations import (
     OPERATIONS,
     PAUSE_POLICY,
     REPORT_COSTS,
+    routes_of,
 )
 from tollhouse.contract.origins import (
     GIVEN,
@@ -41,6 +43,7 @@ from tollhouse.contract.parameters import (
     path_parameters,
     query_parameters,
 )
+from tollhouse.contract.policies import SELECTING_HEADER
 
 SPECIFICATION_VERSION = "0.2.0"
 TAGS = {
@@ -144,7 +147,7 @@ def _operation(operation: Operation, meaning: str) -> Json:
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": meaning,
+        "description": f"{meaning}{_other_routes(operation)}",
         **_operation_mark(operation),
         "security": _security(operation),
         "parameters": parameters,
@@ -154,6 +157,11 @@ def _operation(operation: Operation, meaning: str) -> Json:
         rendered["requestBody"] = {"required": True, "content": content}
     rendered["responses"] = _responses(operation)
     return rendered
+
+
+def _other_routes(operation: Operation) -> str:
+    _, *others = (f"`{method} {path}`" for method, path in routes_of(operation))
+    return f" Also served at {', '.join(others)}." if others else ""
 
 
 def _operation_mark(operation: Operation) -> Json:
@@ -204,6 +212,20 @@ def _headers() -> Json:
             "schema": text,
             **members(adopted("OQ-100")),
         },
+        ESTIMATED_HEADER: {
+            "description": "`true` if the count is an estimate; else the header is missing.",
+            "schema": text,
+            **members(extension("OQ-75")),
+        },
+        SELECTING_HEADER: {
+            "description": (
+                "How many of the latest requests selected the policy by `policy_ids`. From now on "
+                "such requests skip it."
+            ),
+            "required": True,
+            "schema": {"type": "integer", "minimum": 0},
+            **members(extension("OQ-46")),
+        },
         UNSETTLED_HEADER: {
             "description": "Unsettled requests of the range; like those under way, in no amount.",
             "required": True,
@@ -223,7 +245,11 @@ def _responses(operation: Operation) -> Json:
         names.append("Idempotent-Replayed")
     if operation is COUNT_TOKENS:
         names.append("request-id")
-    if operation in (REPORT_COSTS, REPORT_USAGE, EXPORT_COSTS):
+    if operation.result is TokenCount:
+        names.append(ESTIMATED_HEADER)
+    if operation is PAUSE_POLICY:
+        names.append(SELECTING_HEADER)
+    if operation in (REPORT_COSTS, REPORT_USAGE, REPORT_COMPLETIONS, EXPORT_COSTS):
         names.append(UNSETTLED_HEADER)
     success = {
         "description": "Success",

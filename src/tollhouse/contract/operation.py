@@ -80,8 +80,9 @@ class Exemption:
 class Operation:
     """One route: what it needs and what it answers. `statuses` is not a closed list of failures.
 
-    `tail_parameter`: the last path parameter takes slashes. `creates_idempotently`: the
-    operation demands `Idempotency-Key`. `takes_session`: the session headers are read and checked
+    `tail_parameter`: the last path parameter takes slashes. `accepts_post`: POST does the same, as
+    OpenAI's SDK sends it. `creates_idempotently`: the operation takes `Idempotency-Key`, and
+    demands it if it is given (OQ-95). `takes_session`: the session headers are read and checked
     (OQ-45). `result`: None for a file in CSV. `guards`: what a request of a customer key must
     pass; `exemptions` take from all.
     """
@@ -98,6 +99,7 @@ class Operation:
     query: type[Struct] | None = None
     result: type[Struct] | None
     tail_parameter: bool = False
+    accepts_post: bool = False
     creates_idempotently: bool = False
     takes_session: bool = False
     streams: bool = False
@@ -114,6 +116,11 @@ class Operation:
         is_admin = self.access.credential is Credential.ADMIN
         exempted = Guard if is_admin else (exemption.guard for exemption in self.exemptions)
         object.__setattr__(self, "guards", frozenset(Guard).difference(exempted))
+
+    @property
+    def demands_idempotency_key(self) -> bool:
+        """Whether a request without `Idempotency-Key` is refused."""
+        return self.creates_idempotently and self.origin is Origin.GIVEN
 
     def _demands(self) -> tuple[tuple[bool, str], ...]:
         is_managed = self.path.startswith(MANAGE_PREFIX)
@@ -145,6 +152,7 @@ def declare(  # noqa: PLR0913 - everything that operations differ in
     generates_nothing: str = "",
     survives_archive: bool = False,
     tail_parameter: bool = False,
+    accepts_post: bool = False,
     creates_idempotently: bool = False,
     takes_session: bool = False,
     streams: bool = False,
@@ -170,6 +178,7 @@ def declare(  # noqa: PLR0913 - everything that operations differ in
         query=query,
         result=result,
         tail_parameter=tail_parameter,
+        accepts_post=accepts_post,
         creates_idempotently=creates_idempotently,
         takes_session=takes_session,
         streams=streams,

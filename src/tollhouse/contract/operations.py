@@ -4,6 +4,7 @@ Under `/v1` is what the specification gives, and one adopted list of models.
 """
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 from types import ModuleType
 
@@ -27,7 +28,17 @@ from tollhouse.contract import (
     responses,
 )
 from tollhouse.contract.errors import ErrorShape
-from tollhouse.contract.operation import CHAT, COUNTING, declare, declared_in
+from tollhouse.contract.operation import (
+    CHAT,
+    COUNTING,
+    GIVEN_PREFIX,
+    MANAGE_PREFIX,
+    Credential,
+    Operation,
+    declare,
+    declared_in,
+)
+from tollhouse.contract.origins import Origin
 
 _inference = partial(
     declare, tag="Inference", permission=Permission.INFERENCE_WRITE, takes_session=True
@@ -195,3 +206,20 @@ MODULES: tuple[ModuleType, ...] = (
 """The modules that declare operations. The docstring below each says what it does."""
 OPERATIONS = tuple(row for module in MODULES for row in declared_in(vars(module)))
 """All operations, in the order of the OpenAPI document."""
+_DECLARED = frozenset((row.method, row.path) for row in OPERATIONS)
+
+
+def routes_of(operation: Operation) -> Iterator[tuple[str, str]]:
+    """Yield the methods and paths that an operation is served at, first the declared one.
+
+    A given Admin operation is served under `/manage/v1` too, unless another one is declared there,
+    so that one base URL serves an Admin SDK (OQ-117).
+    """
+    yield operation.method, operation.path
+    if operation.accepts_post:
+        yield "POST", operation.path
+    is_admin = operation.access.credential is Credential.ADMIN
+    if is_admin and operation.origin is Origin.GIVEN:
+        managed = MANAGE_PREFIX + operation.path.removeprefix(GIVEN_PREFIX)
+        if (operation.method, managed) not in _DECLARED:
+            yield operation.method, managed

@@ -45,6 +45,16 @@ CREATE_ADMIN_KEY = declare(
 )
 """A key can grant only permissions that it has, and none that lives longer than itself. The `value`
 is in this answer alone, and for 24 hours in a repetition with the same `Idempotency-Key`."""
+RETRIEVE_ADMIN_KEY = declare(
+    "retrieveAdminKey",
+    f"GET {_ADMIN_KEYS}/{{api_key_id}}",
+    "Read an Admin key",
+    "OQ-123",
+    tag="Admin keys",
+    permission=Permission.ADMIN_API_KEYS_READ,
+    result=keys.AdminKey,
+)
+"""Without its value. A revoked one is not found."""
 NARROW_ADMIN_KEY = declare(
     "narrowAdminKey",
     f"POST {_ADMIN_KEYS}/{{api_key_id}}/narrow",

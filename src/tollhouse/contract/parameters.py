@@ -38,7 +38,8 @@ _SESSION = "Requests of one session go to the replica that has their prompts in 
 _HEADERS = {
     IDEMPOTENCY_HEADER: (
         "Printable characters that name this creation. Within 24 hours, a request with the same "
-        "key and body has the same answer; another body is refused with 409."
+        "key and body has the same answer; another body is refused with 409. Where it is not "
+        "required, a request without it always creates."
     ),
     SESSION_HEADERS[0]: _SESSION,
     SESSION_HEADERS[1]: f"{_SESSION} The first header that is sent counts.",
@@ -123,7 +124,7 @@ def _query_parameter(name: str, prop: Json, *, is_required: bool) -> Json:
 def _idempotency_key(operation: Operation) -> Json:
     bounds = (IDEMPOTENCY_KEY_LENGTH_MIN, IDEMPOTENCY_KEY_LENGTH_MAX)
     header = _header(IDEMPOTENCY_HEADER, GIVEN, *bounds)
-    return header | {"required": True, **origin(operation)}
+    return header | {"required": operation.demands_idempotency_key, **origin(operation)}
 
 
 def _header(name: str, mark: msgspec.Meta, shortest: int, longest: int | None) -> Json:

@@ -276,6 +276,16 @@ async def retrieve_admin_key(
     return key
 
 
+async def retrieve_unrevoked_admin_key(
+    tx: Transaction, organization_id: OrganizationId, key_id: AdminKeyId
+) -> AdminKey:
+    """Return an Admin key, or raise `KeyNotFound` if it does not exist or was revoked."""
+    key = await retrieve_admin_key(tx, organization_id, key_id)
+    if key.revoked_at is not None:
+        raise KeyNotFound
+    return key
+
+
 async def require_working_admin_key(
     tx: Mutation, key_id: AdminKeyId, *, permission: Permission, now: datetime
 ) -> Admin:

@@ -1,4 +1,4 @@
-"""Admin keys: create one with at most the creator's permissions, and narrow one."""
+"""Admin keys: create one with at most the creator's permissions, read one, and narrow one."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -60,6 +60,14 @@ class AdminKeyHandlers:
         value = created.secret if rules.is_alive(created.resource, now=call.now) else None
         shown = wire.created_admin_key(created.resource, value=value)
         return OperationAnswer(body=shown, headers=created.headers)
+
+    async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
+        """GET /manage/v1/organization/admin_api_keys/{api_key_id}"""
+        async with self.database.transaction() as tx:
+            key = await service.retrieve_unrevoked_admin_key(
+                tx, call.organization_id, parameters.admin_key_id(call)
+            )
+        return OperationAnswer(body=wire.admin_key(key))
 
     async def narrow(
         self, call: OperationCall[Admin, keys_wire.NarrowAdminKey, NoQuery]

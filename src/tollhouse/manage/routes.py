@@ -81,6 +81,7 @@ def _project_routes(
         Route(operation=operations.RESUME_PROJECT_KEY, handler=project_keys.resume),
         Route(operation=operations.REVOKE_PROJECT_KEY, handler=project_keys.revoke),
         Route(operation=organization_operations.CREATE_ADMIN_KEY, handler=admin_keys.create),
+        Route(operation=organization_operations.RETRIEVE_ADMIN_KEY, handler=admin_keys.retrieve),
         Route(operation=organization_operations.NARROW_ADMIN_KEY, handler=admin_keys.narrow),
         Route(operation=organization_operations.LIST_AUDIT, handler=audit.page),
     )
@@ -132,6 +133,7 @@ def _money_routes(
         Route(operation=operations.SET_SPENDING_LIMIT, handler=spending_limits.set_),
         Route(operation=operations.CLEAR_SPENDING_LIMIT, handler=spending_limits.clear),
         Route(operation=operations.REPORT_USAGE, handler=usage.report),
+        Route(operation=operations.REPORT_COMPLETIONS, handler=usage.completions),
         Route(operation=operations.EXPORT_COSTS, handler=usage.focus),
     )
 

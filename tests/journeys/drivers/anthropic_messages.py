@@ -34,6 +34,22 @@ def asked(client: Client, content: str = TEXT, **fields: object) -> dict[str, An
     return question | fields
 
 
+async def models(client: Client) -> None:
+    opened_models = client.open(base_url=client.stage["base_url"] + COMPAT).models
+    listed = await items(await got(opened_models.list(limit=1)))
+    read = await got(opened_models.retrieve(client.stage["model"]))
+
+    equal({model.id for model in listed}, set(client.stage["models"]))
+    equal((read.id, read.type), (client.stage["model"], "model"))
+    equal(int(read.created_at.timestamp()), client.stage["created"])
+    try:
+        await got(opened_models.retrieve(client.stage["unknown_model"]))
+    except client.sdk.NotFoundError as error:
+        equal(error.body["error"]["type"], "not_found_error")
+    else:
+        raise AssertionError("an unknown model was read")
+
+
 async def create(client: Client) -> None:
     message = await got(opened(client).create(**asked(client, system="Be brief.")))
 
@@ -199,6 +215,7 @@ def too_long(*, is_stream: bool) -> Check:
 
 
 CHECKS: dict[str, Check] = {
+    "models": models,
     "messages": create,
     "messages.bounded": create_bounded,
     "messages.cached": create_cached,

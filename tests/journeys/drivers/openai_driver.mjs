@@ -42,6 +42,13 @@ const client = (options = {}) =>
     ...options,
   });
 
+const administration = () =>
+  client({
+    apiKey: stage.keys.admin,
+    adminAPIKey: stage.keys.admin,
+    baseURL: `${stage.base_url}/manage/v1`,
+  }).admin.organization;
+
 async function all(stream) {
   const found = [];
   for await (const item of stream) found.push(item);
@@ -171,6 +178,29 @@ const checks = {
     const models = await all(client().models.list());
     assert.deepEqual(models.map((model) => model.id).sort(), [...stage.models].sort());
   },
+  "admin.keys": async () => {
+    const keys = administration().adminAPIKeys;
+    const made = await keys.create({ name: check });
+    assert.equal((await keys.retrieve(made.id)).name, check);
+    assert((await all(keys.list({ limit: 1 }))).some((key) => key.id === made.id));
+    assert.equal((await keys.delete(made.id)).deleted, true);
+    await assert.rejects(keys.retrieve(made.id), OpenAI.NotFoundError);
+  },
+  "admin.projects": async () => {
+    const projects = administration().projects;
+    const made = await projects.create({ name: check });
+    assert.equal((await projects.update(made.id, { name: "renamed" })).name, "renamed");
+    assert.equal((await projects.archive(made.id)).id, made.id);
+    assert((await all(projects.list({ limit: 1 }))).some((each) => each.status === "archived"));
+  },
+  "admin.reports": async () => {
+    const { usage } = administration();
+    const start_time = Math.floor(Date.now() / 1000) - 3600;
+    assert.equal((await usage.costs({ start_time, group_by: ["line_item"] })).object, "page");
+    const used = await usage.completions({ start_time, bucket_width: "1h", group_by: ["model"] });
+    const results = used.data.flatMap((bucket) => bucket.results);
+    assert(results.some((result) => result.num_model_requests > 0 && result.input_tokens > 0));
+  },
 };
 
 const stall = { how: "stall", after: "request" };
@@ -184,7 +214,6 @@ const failures = [
   [402, "APIError", "credit_balance_exhausted", asking("Hi"), { apiKey: stage.keys.poor }],
   [403, "PermissionDeniedError", "insufficient_permissions", asking("Hi"), { apiKey: stage.keys.reader }],
   [404, "NotFoundError", "model_not_found", asking("Hi", { model: stage.unknown_model })],
-  [409, "ConflictError", "policy_paused", asking("Hi", policies)],
   [413, "APIError", "request_too_large", asking("x".repeat(100_000))],
   [422, "UnprocessableEntityError", "provider_validation_failed", asking(scripted({ status: 400 }))],
   [

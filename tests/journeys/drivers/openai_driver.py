@@ -3,7 +3,13 @@
 import importlib
 from typing import Any
 
-from tests.journeys.drivers import openai_chat, openai_errors, openai_models, openai_responses
+from tests.journeys.drivers import (
+    openai_admin,
+    openai_chat,
+    openai_errors,
+    openai_models,
+    openai_responses,
+)
 from tests.journeys.drivers.checking import Client, main
 
 SDK: Any = importlib.import_module("openai")
@@ -12,6 +18,7 @@ CHECKS = {
     **openai_models.CHECKS,
     **openai_responses.CHECKS,
     **openai_errors.CHECKS,
+    **(openai_admin.CHECKS if hasattr(SDK.OpenAI, "admin") else {}),
 }
 
 

@@ -84,13 +84,6 @@ CASES = (
         param="model",
         model="unknown_model",
     ),
-    Case(
-        status=409,
-        raised="ConflictError",
-        code="policy_paused",
-        param="policy_ids",
-        options={"extra_body": {"policy_ids": ["$paused_policy"]}},
-    ),
     Case(status=413, raised="APIStatusError", code="request_too_large", content="x" * 100_000),
     Case(
         status=415,

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from tollhouse.api.call import OperationAnswer, OperationCall
+from tollhouse.api.handlers.count_tokens import check_messages_head
 from tollhouse.base.money import to_decimal_string
 from tollhouse.catalog import pricing, rules, service
 from tollhouse.catalog.types import Catalog, Model, Pricing
@@ -31,6 +33,28 @@ class ModelHandlers:
             granted_checks=call.caller.granted_checks, allowed_models=call.caller.allowed_models
         )
         return OperationAnswer(body=models_wire.ModelList(data=data))
+
+    async def retrieve_messages(
+        self, call: OperationCall[Customer, None, NoQuery]
+    ) -> OperationAnswer:
+        """GET /compat/anthropic/v1/models/{model}"""
+        check_messages_head(call.head)
+        model_id = call.path["model"]
+        model = service.find(self.catalog, model_id, allowed_models=call.caller.allowed_models)
+        return OperationAnswer(body=_messages_model(model_id, model))
+
+    async def list_messages(self, call: OperationCall[Customer, None, NoQuery]) -> OperationAnswer:
+        """GET /compat/anthropic/v1/models"""
+        check_messages_head(call.head)
+        offered = service.offered(self.catalog, allowed_models=call.caller.allowed_models)
+        data = [_messages_model(model_id, model) for model_id, model in offered]
+        return OperationAnswer(
+            body=models_wire.MessagesModelList(
+                data=data,
+                first_id=data[0].id if data else None,
+                last_id=data[-1].id if data else None,
+            )
+        )
 
     def shown(
         self, *, granted_checks: frozenset[str], allowed_models: frozenset[str] | None
@@ -63,6 +87,16 @@ class ModelHandlers:
             root=model.root or model_id,
             parent=model.parent,
         )
+
+
+def _messages_model(model_id: str, model: Model) -> models_wire.MessagesModel:
+    return models_wire.MessagesModel(
+        id=model_id,
+        display_name=model.display_name or model_id,
+        created_at=datetime.fromtimestamp(model.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        max_input_tokens=model.context_length,
+        max_tokens=model.max_output_length,
+    )
 
 
 def _access(model: Model, granted_checks: frozenset[str]) -> models_wire.ModelAccess:

@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-REGISTER = Path(__file__).parents[2] / "docs" / "open-questions.md"
+DOCS = Path(__file__).parents[2] / "docs"
+REGISTER = DOCS / "open-questions.md"
+NOTES = DOCS / "architecture" / "design-notes.md"
 SOURCE = Path(__file__).parents[2] / "src" / "tollhouse"
 LAST_OF_THE_SPECIFICATION = 146
 CELLS = 5
@@ -19,10 +21,10 @@ MODULE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
 
 
 def rows() -> list[list[str]]:
-    lines = REGISTER.read_text(encoding="utf-8").splitlines()
     return [
         [cell.strip() for cell in line.strip().strip("|").split("|")]
-        for line in lines
+        for page in (REGISTER, NOTES)
+        for line in page.read_text(encoding="utf-8").splitlines()
         if line.startswith("| OQ-")
     ]
 

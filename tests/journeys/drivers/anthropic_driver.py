@@ -96,6 +96,7 @@ async def count_raw(client: Client) -> None:
     )
 
     equal(answer.headers["request-id"], answer.headers["x-request-id"])
+    holds("x-tollhouse-estimated" not in answer.headers)
     limit = answer.headers["x-ratelimit-limit-requests"]
     equal(limit, str(client.stage["requests_per_minute"]))
 

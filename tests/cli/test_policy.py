@@ -21,6 +21,10 @@ def policy(operator: Operator, project: str) -> str:
     return operator.json("policy", "create", "No names", "--rule", RULE)["id"]
 
 
+ANYWAY = "--refuse-until-judged"
+"""The deployment has no judge."""
+
+
 def test_a_policy_lives_from_its_draft_to_its_rollback(operator: Operator, project: str) -> None:
     created = operator.json("policy", "create", "No names", "--rule", RULE, "--description", "d")
     made = created["id"]
@@ -38,7 +42,9 @@ def test_a_policy_lives_from_its_draft_to_its_rollback(operator: Operator, proje
     assert edited["draft"]["project_ids"] == [project]
     assert operator.json("policy", "effective", project)["data"] == []
 
-    published = operator.json("policy", "publish", made)
+    refused = operator.run("policy", "publish", made, "--json", exit_code=1)
+    assert "policy_not_judged" in refused.stderr
+    published = operator.json("policy", "publish", made, ANYWAY)
     assert published["state"] == "enforcing"
     assert published["published"]["match_threshold_basis_points"] == 7000
     (applied,) = operator.json("policy", "effective", project)["data"]
@@ -47,15 +53,15 @@ def test_a_policy_lives_from_its_draft_to_its_rollback(operator: Operator, proje
 
     assert operator.json("policy", "pause", made)["state"] == "paused"
     assert operator.json("policy", "effective", project)["data"] == []
-    assert operator.json("policy", "resume", made)["state"] == "enforcing"
+    assert operator.json("policy", "resume", made, ANYWAY)["state"] == "enforcing"
 
     operator.json(
         *("policy", "edit", made, "--mode", "monitoring"),
         *("--name", "Names", "--match-threshold-basis-points", "default"),
     )
-    second = operator.json("policy", "publish", made)
+    second = operator.json("policy", "publish", made, ANYWAY)
     assert second["published"]["match_threshold_basis_points"] == 5000
-    third = operator.json("policy", "rollback", made, "1")
+    third = operator.json("policy", "rollback", made, "1", ANYWAY)
     assert third["current_version"] == 3
     assert third["state"] == "enforcing"
     assert third["draft"]["mode"] == "monitoring"
@@ -63,6 +69,7 @@ def test_a_policy_lives_from_its_draft_to_its_rollback(operator: Operator, proje
     assert [(one["version"], one["current"]) for one in versions] == [
         *((3, True), (2, False), (1, False))
     ]
+    assert third.pop("preflight") is None
     assert third in operator.json("policy", "list")["data"]
     actions = [entry["action"] for entry in operator.json("audit", "--limit", "8")["data"]]
     assert actions == [

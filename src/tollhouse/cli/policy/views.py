@@ -113,12 +113,12 @@ def show_in_force(
         output.show(policy_in_force(policy, decision), as_json=True)
     else:
         show(policy, as_json=False)
-    if decision is None:
+    if decision is None and policy.state is PolicyState.ENFORCING:
         output.say(UNJUDGED.format(why=NO_JUDGE), as_json=as_json)
-    elif decision.outcome is EvaluationOutcome.FAILED:
+    elif decision and decision.outcome is EvaluationOutcome.FAILED:
         why = why_failed(decision.reason, is_demonstration=is_demonstration)
         output.say(UNJUDGED.format(why=why), as_json=as_json)
-    elif decision.outcome is EvaluationOutcome.MATCH:
+    elif decision and decision.outcome is EvaluationOutcome.MATCH:
         output.say(MATCHES.format(id=policy_id_text(policy.id)), as_json=as_json)
     assert policy.published is not None, "the policy was just published"
     content = policy.published.content

@@ -70,6 +70,7 @@ def _usd(value: str) -> Json:
 
 
 _REQUEST: Final[Json] = {
+    "outcome": "succeeded",
     "operation": "createChatCompletion",
     "status": 200,
     "blocked_by": [],

@@ -45,7 +45,7 @@ README: Final = read("README.md")
 GUIDES: Final = long_runs.ROOT / "docs" / "guides"
 _EXPORT: Final = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 _AGENT: Final = r"^{name} \(((?:npm|pip) install [^)]+)\):\n\n((?:.+\n)+)"
-_KEY: Final = re.compile(r"\bth[ap]_\w+")
+_PRIVATE: Final = re.compile(r"\bth[ap]_\w+|/tmp/\S+")
 
 
 class StepFailure(Exception):
@@ -294,7 +294,7 @@ def take(name: str, step: Callable[[User], str], user: User) -> StepRun:
     except (StepFailure, LookupError, ValueError, TypeError, OSError, StopIteration) as failed:
         outcome, detail = "red", f"{type(failed).__name__}: {failed}"
     seconds = round(time.monotonic() - began, 1)
-    shown = _KEY.sub("KEY", " ".join(detail.replace(str(user.home), "").split()))
+    shown = _PRIVATE.sub("HIDDEN", " ".join(detail.replace(str(user.home), "").split()))
     shown = shown[:DETAIL_CHARACTERS_MAX]
     print(f"{outcome:6} {seconds:7.1f} s  {name}: {shown}", flush=True)
     return StepRun(step=name, seconds=seconds, outcome=outcome, detail=shown)

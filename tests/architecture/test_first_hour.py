@@ -23,4 +23,4 @@ def test_a_failed_step_is_red_and_its_keys_are_not_kept(tmp_path: Path) -> None:
 
     run = take("a step", fail, user)
 
-    assert (run.outcome, run.detail) == ("red", "StepFailure: 401 for KEY in /empty")
+    assert (run.outcome, run.detail) == ("red", "StepFailure: 401 for HIDDEN in /empty")

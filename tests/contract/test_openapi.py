@@ -110,7 +110,7 @@ def reachable(rendered: Json, node: object) -> Iterator[tuple[str, Json]]:
 OURS_UNDER_V1 = {
     "/v1/organization/costs": [
         "$.properties.unsettled",
-        *("$", "$.properties.requests", "$.properties.amount"),
+        *("$", *(f"$.properties.{name}" for name in ("start_time", "requests", "amount"))),
     ]
 }
 

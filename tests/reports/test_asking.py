@@ -24,7 +24,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 DAY = 86_400
 COMPLETIONS = f"{USAGE}/completions"
 FUTURE = "start_time=253402300000"
-NOTHING = {"requests": 0, "amount": {"value": "0", "currency": "usd"}}
 DAY_OF_USE = datetime.combine(datetime.now(UTC) - timedelta(days=60), time(), UTC)
 START = int(DAY_OF_USE.timestamp())
 
@@ -114,7 +113,6 @@ async def test_a_page_of_costs_is_given_whole(past: Past) -> None:
                         "api_key_id": str(key),
                     }
                 ],
-                "unsettled": NOTHING,
             }
         ],
         "has_more": True,
@@ -155,7 +153,6 @@ async def test_a_page_of_usage_is_given_whole(past: Past) -> None:
                         "attribution": None,
                     }
                 ],
-                "unsettled": NOTHING,
             }
         ],
         "has_more": False,
@@ -175,11 +172,9 @@ async def test_unsettled_is_absent_and_free_is_zero(past: Past) -> None:
 
     assert [bucket["results"] for bucket in unsettled.json()["data"]] == [[]]
     assert unsettled.headers[UNSETTLED] == "1"
-    (day,) = unsettled.json()["data"]
-    assert day["unsettled"] == {
-        "requests": 1,
-        "amount": {"value": "0.000001", "currency": "usd"},
-    }
+    amount = {"value": "0.000001", "currency": "usd"}
+    told = {"start_time": START, "requests": 1, "amount": amount}
+    assert unsettled.json()["unsettled"] == [told]
     (result,) = free.json()["data"][0]["results"]
     assert result["amount"] == {"value": "0", "currency": "usd"}
     assert free.headers[UNSETTLED] == "1"
@@ -198,7 +193,7 @@ async def test_a_range_without_an_end_ends_now_and_counts_the_present_second(pas
 
 
 @pytest.mark.parametrize("path", [COSTS, USAGE, COMPLETIONS])
-@pytest.mark.parametrize("query", ["start_time=5&end_time=5", "start_time=9&end_time=5", FUTURE])
+@pytest.mark.parametrize("query", ["start_time=5&end_time=5", FUTURE])
 async def test_an_empty_range_has_an_empty_page(past: Past, path: str, query: str) -> None:
     answer = await ask(past, query, path)
 
@@ -225,6 +220,7 @@ async def test_bounds_and_words_are_refused_by_name(past: Past, path: str) -> No
     wrong_grouping = "model" if path == COSTS else "line_item"
     for query, code, param in (
         ("", "missing_required_parameter", "start_time"),
+        ("start_time=5&end_time=4", "invalid_value", "end_time"),
         ("start_time=-1", "integer_below_min_value", "start_time"),
         ("start_time=1&limit=181", "integer_above_max_value", "limit"),
         ("start_time=1&limit=0", "integer_below_min_value", "limit"),

@@ -81,7 +81,7 @@ def test_the_last_page_ends_with_the_bucket_of_the_last_second() -> None:
 def test_a_page_has_no_more_buckets_than_asked_for() -> None:
     page = rules.page_span(PageCursor(bucket=0, end=10 * HOUR), HOUR, buckets_max=3)
 
-    assert [bucket.span.start for bucket in rules.buckets(page, HOUR, [])] == [0, 3600, 7200]
+    assert [bucket.span.start for bucket in rules.buckets(page, HOUR, [], {})] == [0, 3600, 7200]
 
 
 def used(model: str | None = None, project: ProjectId | None = None, **sums: int) -> Used:

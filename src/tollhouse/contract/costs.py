@@ -83,6 +83,8 @@ class UnsettledCosts(Struct, frozen=True, kw_only=True):
 
     mark: ClassVar[Meta] = extension("OQ-133")
 
+    start_time: int
+    """The beginning of the bucket, in Unix seconds."""
     requests: NonNegative
     amount: CostAmount
     """What is held for them, which is the most that they can cost."""
@@ -97,8 +99,6 @@ class CostBucket(Struct, frozen=True, kw_only=True):
     start_time: int
     end_time: int
     results: list[CostResult]
-    unsettled: Annotated[UnsettledCosts, extension("OQ-133")]
-    """What is in no result yet."""
 
 
 class CostPage(Struct, frozen=True, kw_only=True):
@@ -110,3 +110,5 @@ class CostPage(Struct, frozen=True, kw_only=True):
     data: list[CostBucket]
     has_more: bool
     next_page: Annotated[str | None, given(null="OQ-132")]
+    unsettled: Annotated[list[UnsettledCosts] | UnsetType, extension("OQ-133")] = UNSET
+    """What is in no result yet, by day. It is missing if every request is settled."""

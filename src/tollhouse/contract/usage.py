@@ -138,8 +138,6 @@ class UsageBucket(Struct, frozen=True, kw_only=True):
     start_time: int
     end_time: int
     results: list[UsageResult]
-    unsettled: Annotated[UnsettledCosts, extension("OQ-133")]
-    """What is in no result yet."""
 
 
 class CompletionsBucket(Struct, frozen=True, kw_only=True):
@@ -151,8 +149,6 @@ class CompletionsBucket(Struct, frozen=True, kw_only=True):
     start_time: int
     end_time: int
     results: list[CompletionsResult]
-    unsettled: Annotated[UnsettledCosts, extension("OQ-133")]
-    """What is in no result yet."""
 
 
 class UsagePage(Struct, frozen=True, kw_only=True):
@@ -164,6 +160,8 @@ class UsagePage(Struct, frozen=True, kw_only=True):
     data: list[UsageBucket]
     has_more: bool
     next_page: str | None
+    unsettled: Annotated[list[UnsettledCosts] | UnsetType, extension("OQ-133")] = UNSET
+    """What is in no result yet, by bucket. It is missing if every request is settled."""
 
 
 class CompletionsPage(Struct, frozen=True, kw_only=True):
@@ -175,3 +173,5 @@ class CompletionsPage(Struct, frozen=True, kw_only=True):
     data: list[CompletionsBucket]
     has_more: bool
     next_page: str | None
+    unsettled: Annotated[list[UnsettledCosts] | UnsetType, extension("OQ-133")] = UNSET
+    """What is in no result yet, by bucket. It is missing if every request is settled."""

@@ -51,12 +51,12 @@ class UsageHandlers:
                     start_time=bucket.span.start,
                     end_time=bucket.span.end,
                     results=[result_of(used) for used in bucket.used],
-                    unsettled=unsettled(bucket),
                 )
                 for bucket in page.report.buckets
             ],
             has_more=page.next_cursor is not None,
             next_page=page.next_cursor,
+            unsettled=unsettled(page.report.buckets),
         )
         return OperationAnswer(body=body, headers=reports.headers(page.report))
 

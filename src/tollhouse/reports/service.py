@@ -16,6 +16,7 @@ from tollhouse.reports.errors import (
     InvalidCursor,
     ReportKeyNotFound,
     ReportProjectNotFound,
+    ReportRangeReversed,
 )
 from tollhouse.reports.types import (
     EMPTY_REPORT,
@@ -102,8 +103,10 @@ async def page(
 def first_place(question: CostQuery, end: int | None, *, now: datetime) -> PageCursor | None:
     """Return the position of the first page, or None if the range is empty.
 
-    Without `end`, the current second is the last one that counts.
+    Raises `ReportRangeReversed`. Without `end`, the current second is the last one that counts.
     """
+    if end is not None and end < question.start:
+        raise ReportRangeReversed
     resolved = unix_seconds(now) + 1 if end is None else end
     if resolved <= question.start:
         return None

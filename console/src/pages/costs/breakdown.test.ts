@@ -28,7 +28,6 @@ function buckets(...costs: Cost[]): CostBucket[] {
     object: "bucket",
     start_time: FIRST + day * DAY_SECONDS,
     end_time: FIRST + (day + 1) * DAY_SECONDS,
-    unsettled: { requests: 0, amount: { value: "0", currency: "usd" } },
     results: costs
       .filter((cost) => cost.day === day)
       .map(({ value, project, key, item }) => ({
@@ -128,8 +127,7 @@ describe("usage by model", () => {
     };
     const results = [{ ...used, ...none, ...tokens, amount, requests: 3, model: "large" }];
     const span = { start_time: FIRST, end_time: FIRST } as const;
-    const unsettled = { requests: 0, amount: { value: "0", currency: "usd" } } as const;
-    const bucket = { object: "bucket", ...span, results, unsettled } as const;
+    const bucket = { object: "bucket", ...span, results } as const;
 
     const usage = usageByGroup([bucket, { ...bucket, results: [...results, ...results] }]);
 

@@ -12,7 +12,6 @@ function bucket(index: number, ...amounts: string[]): CostBucket {
     object: "bucket",
     start_time: FIRST + index * DAY_SECONDS,
     end_time: FIRST + (index + 1) * DAY_SECONDS,
-    unsettled: { requests: 0, amount: { value: "0", currency: "usd" } },
     results: amounts.map((value) => ({
       object: "organization.costs.result",
       amount: { value, currency: "usd" },

@@ -36,6 +36,7 @@ class CostHandlers:
             data=wire_buckets(page.report.buckets),
             has_more=page.next_cursor is not None,
             next_page=page.next_cursor,
+            unsettled=unsettled(page.report.buckets),
         )
         return OperationAnswer(body=body, headers=reports.headers(page.report))
 
@@ -47,17 +48,23 @@ def wire_buckets(buckets: Iterable[Bucket]) -> list[costs_wire.CostBucket]:
             start_time=bucket.span.start,
             end_time=bucket.span.end,
             results=[_result(line) for line in rules.cost_lines(bucket.used)],
-            unsettled=unsettled(bucket),
         )
         for bucket in buckets
     ]
 
 
-def unsettled(bucket: Bucket) -> costs_wire.UnsettledCosts:
-    """Convert the requests of a bucket that have no final cost yet."""
-    found = bucket.unsettled
-    amount = costs_wire.CostAmount(value=to_decimal_string(found.held_pico_usd))
-    return costs_wire.UnsettledCosts(requests=found.requests, amount=amount)
+def unsettled(buckets: Iterable[Bucket]) -> list[costs_wire.UnsettledCosts] | UnsetType:
+    """Convert the requests that have no final cost yet, of the buckets that have any."""
+    found = [
+        costs_wire.UnsettledCosts(
+            start_time=bucket.span.start,
+            requests=bucket.unsettled.requests,
+            amount=costs_wire.CostAmount(value=to_decimal_string(bucket.unsettled.held_pico_usd)),
+        )
+        for bucket in buckets
+        if bucket.unsettled.requests
+    ]
+    return found or UNSET
 
 
 def _result(line: CostLine) -> costs_wire.CostResult:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tollhouse.api.handlers.costs import wire_buckets
+from tollhouse.api.handlers.costs import unsettled, wire_buckets
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.cli import output, session
@@ -134,6 +134,7 @@ def _show(report: CostReport, by: tuple[str, ...], *, as_json: bool) -> None:
                 data=wire_buckets(report.buckets),
                 has_more=False,
                 next_page=None,
+                unsettled=unsettled(report.buckets),
                 unsettled_requests=report.unsettled,
                 estimated_requests=estimated,
             ),
@@ -148,8 +149,8 @@ def _show(report: CostReport, by: tuple[str, ...], *, as_json: bool) -> None:
     total = PicoUsd(sum(amounts))
     click.echo(f"\nTotal: {to_decimal_string(total)} USD")
     if report.unsettled:
-        unsettled = output.counted(report.unsettled, "request has", "requests have")
-        click.echo(f"{unsettled} no final cost yet. The amounts above do not include them.")
+        requests = output.counted(report.unsettled, "request has", "requests have")
+        click.echo(f"{requests} no final cost yet. The amounts above do not include them.")
     if estimated:
         requests = output.counted(estimated, "request is", "requests are")
         click.echo(

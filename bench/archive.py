@@ -98,6 +98,7 @@ async def reported(database: Database, organization_id: OrganizationId) -> CostR
         grouping=frozenset(),
     )
     place = reports.first_place(question, None, now=now)
+    assert place is not None, "the range has days"
     async with database.transaction() as tx:
         return await reports.read(tx, organization_id, question, place, buckets_max=DAYS + 3)
 

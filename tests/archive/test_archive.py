@@ -77,6 +77,7 @@ async def report(past: PastDays, width: Width) -> CostReport:
     )
     end = int((day + timedelta(days=3)).timestamp())
     place = reports.first_place(question, end, now=datetime.now(UTC))
+    assert place is not None
     async with past.database.transaction() as tx:
         return await reports.read(
             tx, past.customer.organization_id, question, place, buckets_max=72
@@ -265,6 +266,7 @@ async def test_a_report_that_needs_single_entries_of_an_archived_day_says_so(
         grouping=frozenset(),
     )
     place = reports.first_place(question, None, now=datetime.now(UTC))
+    assert place is not None
 
     with pytest.raises(DetailIsGone):
         async with past.database.transaction() as tx:

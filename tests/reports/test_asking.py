@@ -197,7 +197,7 @@ async def test_a_range_without_an_end_ends_now_and_counts_the_present_second(pas
 async def test_an_empty_range_has_an_empty_page(past: Past, path: str, query: str) -> None:
     answer = await ask(past, query, path)
 
-    empty = {"object": "page", "data": [], "has_more": False, "next_page": None}
+    empty: dict[str, Any] = {"object": "page", "data": [], "has_more": False, "next_page": None}
     assert (answer.status_code, answer.json()) == (200, empty)
     assert answer.headers[UNSETTLED] == "0"
 

@@ -63,6 +63,7 @@ async def _costs(database: Database, owner: OrganizationId, start: int, end: int
     """Return the cost of a range, in whole days, hours and entries as the range needs them."""
     question = replace(QUESTION, start=start)
     place = service.first_place(question, end, now=datetime.now(UTC))
+    assert place is not None
     async with database.transaction() as tx:
         report = await service.read(tx, owner, question, place, buckets_max=3)
     return sum(

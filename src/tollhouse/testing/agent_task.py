@@ -14,6 +14,7 @@ from typing import Any, Final
 from tollhouse.contract.bounds import FreeObject
 from tollhouse.testing.asked import ChatAsked
 from tollhouse.testing.schemas import example
+from tollhouse.testing.scripts import ScriptedCall
 
 TASK: Final = "Read {file}, replace `{old}` with `{new}` and run `{command}`."
 """The sentence of a user."""
@@ -63,14 +64,6 @@ class AgentTask:
         return f"cat {file}", f"sed -i {edit} {file}", self.command
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToolCall:
-    """A call of an offered tool."""
-
-    name: str
-    arguments: str
-
-
 def task_of(asked: ChatAsked) -> AgentTask | None:
     """Return the task that a user asked for last, or None."""
     for position, message in reversed(list(enumerate(asked.messages))):
@@ -81,7 +74,7 @@ def task_of(asked: ChatAsked) -> AgentTask | None:
     return None
 
 
-def next_call(asked: ChatAsked) -> ToolCall | None:
+def next_call(asked: ChatAsked) -> ScriptedCall | None:
     """Return the next call, or None if the tools do not suffice or all calls were made."""
     task = task_of(asked)
     if task is None:
@@ -102,7 +95,7 @@ def closing_text(asked: ChatAsked) -> str | None:
     return None
 
 
-def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterator[ToolCall]:
+def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterator[ScriptedCall]:
     path = (_PATHS, task.file)
     own = (
         _call(tools, path, name="read"),
@@ -114,7 +107,9 @@ def _steps(task: AgentTask, tools: list[FreeObject], *, skipped: int) -> Iterato
             yield call
 
 
-def _call(tools: list[FreeObject], *wanted: tuple[_Names, str], name: str = "") -> ToolCall | None:
+def _call(
+    tools: list[FreeObject], *wanted: tuple[_Names, str], name: str = ""
+) -> ScriptedCall | None:
     """Return a call of the first tool that has a text parameter for each wanted value."""
     for tool in tools:
         parameters: FreeObject = tool.get("parameters") or {}
@@ -123,5 +118,5 @@ def _call(tools: list[FreeObject], *wanted: tuple[_Names, str], name: str = "") 
         named = {each: value for names, value in wanted for each in names if each in texts}
         if len(named) == len(wanted) and name in str(tool["name"]).lower():
             needed = {each: example(offered[each]) for each in parameters.get("required") or ()}
-            return ToolCall(name=tool["name"], arguments=json.dumps(needed | named))
+            return ScriptedCall(name=tool["name"], arguments=json.dumps(needed | named))
     return None

@@ -9,8 +9,8 @@ import { enter, type Visitor } from "./visitor";
 const { TOLLHOUSE_PICTURES: FOLDER = "" } = process.env;
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
-const QUALITY = 70;
-const HEIGHT_MAX = 1200;
+const QUALITY = 60;
+const HEIGHT_MAX = 1000;
 const SECTIONS = [
   "Overview",
   "Costs",

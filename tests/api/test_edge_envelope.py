@@ -17,6 +17,7 @@ __all__ = ["database", "database_url", "gateway", "org", "peppers", "settings"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROJECTS = "/manage/v1/organization/projects"
+POLICY = {"name": "x", "rule": "Is it so?"}
 COUNT_TOKENS = "/v1/messages/count_tokens"
 MEMBERS = {"code", "message", "type", "param", "request_id", "doc_url"}
 
@@ -48,7 +49,7 @@ async def test_a_refusal_is_a_whole_envelope(gateway: Gateway, org: Organization
             refusal(await client.get(f"{PROJECTS}/x")),
             refusal(await client.post(PROJECTS, content=b"{}")),
             refusal(await client.post(PROJECTS, json={}, headers=named)),
-            refusal(await client.post(PROJECTS, json={"name": "x"})),
+            refusal(await client.post("/v1/organization/policies", json=POLICY)),
         ]
     async with gateway.client(limited.value) as client:
         refused.append(refusal(await client.get(PROJECTS)))

@@ -22,11 +22,9 @@ NOT_ALLOWED = {
     ("DELETE", PROJECTS): "GET, HEAD, OPTIONS, POST",
     ("TRACE", PROJECTS): "GET, HEAD, OPTIONS, POST",
     ("PUT", "/v1/organization/admin_api_keys"): "GET, HEAD, OPTIONS",
-    ("GET", "/v1/organization/admin_api_keys/x"): "DELETE, OPTIONS",
-    ("HEAD", "/v1/organization/admin_api_keys/x"): "DELETE, OPTIONS",
     ("GET", "/v1/chat/completions"): "OPTIONS, POST",
     ("POST", "/v1/models/a/b"): "GET, HEAD, OPTIONS",
-    ("DELETE", f"{PROJECTS}/x"): "GET, HEAD, OPTIONS, PATCH",
+    ("DELETE", f"{PROJECTS}/x"): "GET, HEAD, OPTIONS, PATCH, POST",
 }
 ACCEPTED_MEDIA = (
     "application/json",

@@ -24,4 +24,6 @@ async def test_a_created_key_is_shown_once_and_listed_redacted(
     assert body["redacted_value"] == f"{body['value'][:8]}...{body['value'][-4:]}"
     assert body["owner"] == {"id": str(project.id), "type": "project", "name": "search"}
     shown = {name: value for name, value in body.items() if name != "value"}
-    assert listed.json()["data"] == [shown | {"allowed_models": None}]
+    assert listed.json()["data"] == [
+        shown | {"allowed_models": None, "previous_value_expires_at": None}
+    ]

@@ -23,7 +23,7 @@ def test_it_says_where_it_is_and_how_to_offer_it(newcomer: Operator) -> None:
 def test_what_people_read_can_be_pasted(newcomer: Operator) -> None:
     port = free_port()
 
-    with running(newcomer, "test-upstream", "--port", str(port), lines=40) as announced:
+    with running(newcomer, "test-upstream", "--port", str(port), lines=42) as announced:
         introduction, configuration = announced.split("\n\n", 1)
 
     assert f"http://127.0.0.1:{port}/v1" in introduction

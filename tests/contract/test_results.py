@@ -99,7 +99,10 @@ ENDINGS: list[dict[str, Any]] = [
     {},
     {"status": "in_progress", "completed_at": None, "output": [], "usage": None},
     {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
-    {"status": "failed", "error": {"code": "server_error", "message": "It stopped."}},
+    {
+        "status": "failed",
+        "error": {"code": "server_error", "message": "It stopped.", "request_id": "req_1"},
+    },
 ]
 
 

@@ -58,6 +58,7 @@ POLICY_OPERATIONS: Operations = {
 ADMIN_KEY_OPERATIONS: Operations = {
     "revokeAdminKey": ("DELETE", GIVEN + "/admin_api_keys/{id}", None),
     "narrowAdminKey": ("POST", MANAGE + "/admin_api_keys/{id}/narrow", BODIES["narrowAdminKey"]),
+    "retrieveAdminKey": ("GET", MANAGE + "/admin_api_keys/{id}", None),
 }
 _ALERT = MANAGE + "/alert_subscriptions/{id}"
 ALERT_OPERATIONS: Operations = {

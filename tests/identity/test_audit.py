@@ -200,7 +200,7 @@ async def test_twenty_identical_changes_at_once_leave_one_row(scene: Scene) -> N
 async def test_refused_changes_leave_no_row(scene: Scene) -> None:
     rows_before = len(await audit_rows(scene.org))
     refused = [
-        await scene.client.post("/manage/v1/organization/projects", json={"name": "x"}),
+        await scene.client.post("/v1/organization/policies", json=BODIES["createPolicy"]),
         await scene.client.patch(
             f"/manage/v1/organization/projects/{UUID(int=1)}", json={"name": "x"}
         ),

@@ -155,7 +155,7 @@ async def test_a_cell_of_the_matrix(
 
 
 def _error_type(row: Row, status: int) -> str:
-    types = MESSAGES_TYPES if "/messages" in row.path else OPENAI_TYPES
+    types = MESSAGES_TYPES if "/messages" in row.path or "/anthropic/" in row.path else OPENAI_TYPES
     return types.get(status, "invalid_request_error")
 
 

@@ -51,7 +51,7 @@ class FullEncoding:
             self._see_tier(chunk.service_tier if chunk.service_tier != "unknown" else None)
 
     def opening(self) -> bytes:
-        delta = wire.Delta(role="assistant", content="", refusal=None)
+        delta = wire.Delta(role="assistant", content="")
         return b"".join(self._record(index, delta) for index in range(CHOICES))
 
     def records(self, chunk: UpstreamChunk) -> bytes:

@@ -6,7 +6,7 @@ The configuration is parsed into them; `rules` checks what depends on several fi
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -82,6 +82,10 @@ Extra = Literal[
     "prompt_cache_key",
     "timings_per_token",
 ]
+CONTINUOUS_USAGE: Final[frozenset[Extra]] = frozenset(
+    {"continuous_usage_stats", "timings_per_token"}
+)
+"""What makes an engine report the usage so far with every record that has text."""
 
 
 class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,11 +122,6 @@ class Backend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     first_event_seconds: Seconds | None = None
     idle_seconds: Seconds = 60.0
     total_seconds: Seconds = 580.0
-
-    @property
-    def reports_continuously(self) -> bool:
-        """Whether every record with text reports the usage so far."""
-        return not self.takes.isdisjoint(("continuous_usage_stats", "timings_per_token"))
 
     def __repr__(self) -> str:
         return f"Backend(replicas={self.replicas!r})"

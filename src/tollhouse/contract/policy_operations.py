@@ -78,7 +78,7 @@ PUBLISH_POLICY = _policies_publish(
     "Publish a policy's draft",
     "OQ-102",
     "OQ-163",
-    "OQ-249",
+    "OQ-246",
     body=policies.PublishPolicy,
 )
 """The draft becomes the next version and applies at once, unless the policy is paused. The judge
@@ -89,7 +89,7 @@ RESUME_POLICY = _policies_publish(
     "Apply a paused policy again",
     "OQ-102",
     "OQ-164",
-    "OQ-249",
+    "OQ-246",
     body=policies.ResumePolicy,
 )
 """In the mode that was published last. The judge is asked first."""
@@ -98,7 +98,7 @@ ROLL_BACK_POLICY = _policies_publish(
     f"POST {_POLICY}/rollback",
     "Publish an older version again, under a new number",
     "OQ-161",
-    "OQ-249",
+    "OQ-246",
     body=policies.RollBackPolicy,
 )
 """The draft stays as it is. The judge is asked first."""

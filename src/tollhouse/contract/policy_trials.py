@@ -115,7 +115,7 @@ class PolicyVerdictList(Struct, frozen=True, kw_only=True):
 class PolicyInForce(ManagedPolicy, frozen=True, kw_only=True):
     """A policy that was published or resumed, and what the judge said of it before."""
 
-    mark: ClassVar[Meta] = extension("OQ-249")
+    mark: ClassVar[Meta] = extension("OQ-246")
 
     preflight: PolicyVerdict | None
     """The verdict on the harmless text `Hello.`, or null if the gateway has no judge."""

@@ -14,6 +14,7 @@ from tollhouse.base.errors import GatewayError, InvalidRequest, without_frames
 from tollhouse.base.ids import RequestId
 from tollhouse.base.money import PicoUsd
 from tollhouse.catalog.errors import ModelNotReady
+from tollhouse.catalog.types import CONTINUOUS_USAGE
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.contract.errors import ErrorBody, ErrorShape, InputNotCut, UnsupportedOption
 from tollhouse.evaluation import RequestEvaluation
@@ -117,7 +118,9 @@ class PreparedRequest(Struct, frozen=True, kw_only=True):
         return Meter(
             prompt_characters=self.prompt_characters,
             bound=self.candidate.bound,
-            has_continuous_usage=self.candidate.resolved.backend.reports_continuously,
+            has_continuous_usage=not CONTINUOUS_USAGE.isdisjoint(
+                self.candidate.resolved.backend.takes
+            ),
         )
 
     def upstream(self, may_move: Callable[[], bool]) -> UpstreamRequest:

@@ -1,6 +1,5 @@
 """Administration by OpenAI's SDK, through the one base URL that has all organization routes."""
 
-import time
 from typing import Any
 
 from tests.journeys.drivers.checking import Check, Client, equal, got, holds, items
@@ -49,7 +48,9 @@ async def projects(client: Client) -> None:
 
 
 async def reports(client: Client) -> None:
-    usage, start = opened(client).usage, int(time.time()) - 3_600
+    found = opened(client)
+    usage, made = found.usage, await got(found.admin_api_keys.create(name=client.label))
+    start = made.created_at - 3_600
     costs = await got(usage.costs(start_time=start, group_by=["line_item"]))
     used = await got(usage.completions(start_time=start, group_by=["model"], bucket_width="1h"))
     results = [result for bucket in used.data for result in bucket.results]

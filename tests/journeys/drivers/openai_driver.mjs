@@ -194,8 +194,8 @@ const checks = {
     assert((await all(projects.list({ limit: 1 }))).some((each) => each.status === "archived"));
   },
   "admin.reports": async () => {
-    const { usage } = administration();
-    const start_time = Math.floor(Date.now() / 1000) - 3600;
+    const { adminAPIKeys, usage } = administration();
+    const start_time = (await adminAPIKeys.create({ name: check })).created_at - 3600;
     assert.equal((await usage.costs({ start_time, group_by: ["line_item"] })).object, "page");
     const used = await usage.completions({ start_time, bucket_width: "1h", group_by: ["model"] });
     const results = used.data.flatMap((bucket) => bucket.results);

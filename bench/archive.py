@@ -34,7 +34,7 @@ from tollhouse.ledger import verification
 from tollhouse.pools import connect
 from tollhouse.reports import service as reports
 from tollhouse.reports.types import CostFilter, CostQuery, CostReport, CostSubject, Width
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 
 DAYS = 10
@@ -130,7 +130,7 @@ def queries(
 async def measured(requests: int, directory: Path) -> dict[str, object]:
     """Load, archive and query; return all figures."""
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         connection = await asyncpg.connect(url)
         volume = Volume(
             organizations=ORGANIZATIONS,

@@ -36,7 +36,7 @@ from tollhouse.contract import decoding
 from tollhouse.contract.chat import ChatRequest
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 T = TypeVar("T")
 
@@ -208,7 +208,7 @@ def longest_calls(name: str, body: bytes) -> list[Call]:
 async def measure() -> dict[str, list[Cost] | list[Call]]:
     """Both tables, on a database of their own."""
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         settings = settings_for(url)
         database = await connect(settings)
         org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))

@@ -40,7 +40,7 @@ from tests.support.redis_server import running_redis
 from tests.support.upstream import running_upstream
 from tollhouse.base.policies import Direction, Mode
 from tollhouse.settings import RedisSettings, Settings
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 DECISIONS: Final = "tollhouse_policy_decisions_total{"
 BOUNDS: Final = {
@@ -76,7 +76,7 @@ async def prepared(folder: Path, counts: Sequence[int]) -> AsyncGenerator[Sides]
             if is_judged:
                 settings = judged_by(settings, judge, **BOUNDS)
             (folder / name).mkdir()
-            await schema.migrate(url)
+            await migrate.migrate(url)
             service = running_service(settings, folder / name)
             return await stack.enter_async_context(service), settings
 

@@ -32,7 +32,7 @@ from tollhouse.keys.lookup import find_by_digests
 from tollhouse.keys.secrets import Peppers
 from tollhouse.keys.types import Customer
 from tollhouse.projects.types import Project
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 
 STALE = timedelta(seconds=1)
@@ -111,7 +111,7 @@ FOR EACH ROW EXECUTE FUNCTION note_last_use();
 async def prepared(size: int, known: int, tasks: Tasks) -> AsyncGenerator[BenchSetup]:
     """A database of its own, gone afterwards."""
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         settings = settings_for(f"{url}?options=-csynchronous_commit%3Doff")
         peppers = Peppers(settings.secrets.pepper_bytes())
         database = await connect(settings)

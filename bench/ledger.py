@@ -26,7 +26,7 @@ from tests.support.gateway import settings_for
 from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger.batcher import Batcher
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import SESSION_SETTINGS, Database
 
 ROUNDS = 5
@@ -69,7 +69,7 @@ def compared(first: list[float], second: list[float]) -> Compared:
 async def setup() -> AsyncGenerator[tuple[str, Database]]:
     """A fresh database and a pool as the gateway would have it."""
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         database = await connect(settings_for(url))
         try:
             yield url, database

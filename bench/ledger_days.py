@@ -20,7 +20,7 @@ from tests.ledger.money import Payer, new_payer, posted
 from tests.ledger.sending import Form, send
 from tests.support import databases
 from tollhouse.ledger.types import Hold, Resolution
-from tollhouse.storage import partitions, schema
+from tollhouse.storage import migrate, partitions
 from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable
 
@@ -49,7 +49,7 @@ async def kept(database: Database, days: int) -> None:
 async def measured(days: int) -> dict[str, float]:
     """Microseconds of CPU per item: one organization alone, batched, and many organizations."""
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         database = await Database.connect(url, pool_size=1, acquire_seconds=5, statement_seconds=60)
         try:
             await kept(database, days)

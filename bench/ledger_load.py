@@ -27,7 +27,7 @@ from tests.support.gateway import settings_for
 from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger.batcher import Batcher
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 DAYS = 408
 ORGANIZATIONS = 1_000
@@ -139,7 +139,7 @@ async def running(url: str, count: int) -> AsyncGenerator[Workers]:
 async def measured(requests: int, days: int, organizations: int) -> dict[str, Cost]:
     """Every load, one after the other."""
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         database = await connect(settings_for(url))
         await kept(database, days)
         hot = await new_payer(database, credit=PLENTY)

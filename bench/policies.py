@@ -27,7 +27,7 @@ from tollhouse.keys.secrets import Peppers
 from tollhouse.policies import service
 from tollhouse.policies.snapshots import PolicySnapshots
 from tollhouse.projects.types import Project
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 
 ROUNDS = 10
@@ -122,7 +122,7 @@ def _p99(taken_us: list[float]) -> float:
 @asynccontextmanager
 async def prepared(url: str) -> AsyncGenerator[tuple[Database, Peppers]]:
     """A pool on a schema that is up to date."""
-    await schema.migrate(url)
+    await migrate.migrate(url)
     settings = settings_for(f"{url}?options=-csynchronous_commit%3Doff")
     database = await connect(settings)
     try:

@@ -25,7 +25,7 @@ from tests.support.gateway import running_gateway, settings_for
 from tests.support.organization_fixture import new_organization_fixture
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 DAY = 86_400
 BUCKETS = 180
@@ -47,7 +47,7 @@ class Cost:
 async def prepared(count: int) -> AsyncGenerator[httpx2.AsyncClient]:
     """A gateway on a database of its own with so many events, gone afterwards."""
     async with databases.temporary() as url:
-        await schema.migrate(url)
+        await migrate.migrate(url)
         settings = settings_for(f"{url}?options=-csynchronous_commit%3Doff")
         database = await connect(settings)
         connection = await asyncpg.connect(settings.database.url)

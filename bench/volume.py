@@ -39,7 +39,7 @@ from tollhouse.keys import lookup
 from tollhouse.keys.directory import LastUsed
 from tollhouse.keys.types import Customer
 from tollhouse.policies import sets
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 FULL = Volume(organizations=100_000, requests_per_day=12_500, days=400)
 ITEMS = 64
@@ -259,7 +259,7 @@ async def compared(volume: Volume) -> dict[str, Comparison]:
         costs: list[dict[str, tuple[int, Cost]]] = []
         for each in (empty, volume):
             url = await owned.enter_async_context(databases.temporary())
-            await schema.migrate(url)
+            await migrate.migrate(url)
             began = time.perf_counter()
             connection = await asyncpg.connect(url)
             try:

@@ -17,7 +17,7 @@ from tests.support.vllm import running_vllm
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import Settings
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 from tollhouse.testing.upstream import ScriptedUpstream
 
@@ -89,7 +89,7 @@ def migrated_template() -> Iterator[str]:
 
     async def prepare() -> None:
         await databases.create(name)
-        await schema.migrate(databases.url_of(name))
+        await migrate.migrate(databases.url_of(name))
 
     asyncio.run(prepare())
     yield name

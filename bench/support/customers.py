@@ -37,7 +37,7 @@ from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger import service as ledger
 from tollhouse.ledger.types import GrantKind
 from tollhouse.settings import RedisSettings, Settings
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 CREDIT: Final = PicoUsd(10**18)
 AMPLE: Final = TrafficLimits(
@@ -210,7 +210,7 @@ def _settings(url: str, redis_url: str, *, whole_port: int, stream_port: int) ->
 
 async def customer(settings: Settings) -> tuple[OrganizationFixture, str]:
     """Somebody with credit, with limits that count and never refuse, and the value of its key."""
-    await schema.migrate(settings.database.url)
+    await migrate.migrate(settings.database.url)
     database = await connect(settings)
     org = await new_organization_fixture(database, Peppers(settings.secrets.pepper_bytes()))
     async with database.mutation(org.authority()) as tx:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cached_property, partial
 
 from tollhouse import pools
-from tollhouse.activity.recorder import ATTEMPTS_REVISION, RequestRecorder
+from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.alerts.delivery import LOOK_AT_BACKENDS_EVERY_SECONDS, BackendWatch
 from tollhouse.api import errors
 from tollhouse.api import routes as given_routes
@@ -23,12 +23,10 @@ from tollhouse.api.handlers.reports import ReportReader
 from tollhouse.api.router import Route, Router
 from tollhouse.api.sending import ResponseSender
 from tollhouse.api.unidentified_requests import UnidentifiedRequests
-from tollhouse.backends import oversight
 from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog import rules as catalog
-from tollhouse.catalog.service import needed_revision
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site, StartPage
 from tollhouse.console_access import ConsoleAccess
@@ -116,8 +114,7 @@ class Application:
                 opened.push_async_callback(replica.close)
             self._replica = replica
             await refuse_standby(self._database)
-            needed = needed_revision(self._catalog)
-            self._schema = await revisions.refuse_other_schema(self._database, needed)
+            await revisions.refuse_other_schema(self._database)
             await self._start()
             self._close_pools = opened.pop_all().aclose
         return self._edge
@@ -139,14 +136,12 @@ class Application:
         self._console = ConsoleAccess(
             self._settings, self._admin_database, self._masters, self._clock
         )
-        await self._console.check_schema()
         self._sealer = Sealer(self._admin_database, self._masters)
         self._traces = traces_to(self._settings.otel.endpoint)
         waiting_max = self._settings.activity.waiting_records_max
         self._recorder = RequestRecorder(
             self._background_database,
             waiting_records_max=waiting_max,
-            has_attempts=self._schema.has(ATTEMPTS_REVISION),
             export=None if self._traces is None else self._traces.export,
         )
         self._unidentified = UnidentifiedRequests(
@@ -353,8 +348,7 @@ class Application:
 
     def _start_background_work(self) -> None:
         self._inference.start(self._tasks)
-        if self._schema.has(oversight.REVISION):
-            self._inference.oversee(self._background_database, self._instance_id, self._tasks)
+        self._inference.oversee(self._background_database, self._instance_id, self._tasks)
         repeat = self._tasks.repeat
         flush_last_used = partial(self._last_used.flush, self._background_database)
         repeat("heartbeat", self._heartbeat.beat, instances.HEARTBEAT_SECONDS)

@@ -12,11 +12,9 @@ from tollhouse.console.provider import OpenIdProvider, ProviderConfig
 from tollhouse.console.session_site import CALLBACK, ROOT, SessionSite
 from tollhouse.console.sign_in import PersonSignIn
 from tollhouse.keys.directory import KeyDirectory
-from tollhouse.sessions import service
 from tollhouse.sessions.tokens import SessionTokens, Signer
 from tollhouse.sessions.types import GroupGrant
 from tollhouse.settings import OidcSettings, Settings
-from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.master_secrets import MasterSecrets
 
@@ -45,11 +43,6 @@ class ConsoleAccess:
                 wait_seconds=settings.server.admin_wait_seconds,
             ),
         )
-
-    async def check_schema(self) -> None:
-        """Raise `SchemaMismatch` if people are to sign in and the schema has no sessions."""
-        if self._settings.oidc.issuer is not None:
-            await revisions.require(self._database, service.REVISION)
 
     def site(self, directory: KeyDirectory) -> SessionSite:
         """Return what answers at `/console/session`."""

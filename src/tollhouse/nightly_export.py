@@ -16,14 +16,13 @@ import msgspec
 
 from tollhouse import pools
 from tollhouse.archive.errors import ExportNotConfigured
-from tollhouse.archive.exporting import REVISION, DayExporter, ExportRange, exported_until
+from tollhouse.archive.exporting import DayExporter, ExportRange, exported_until
 from tollhouse.archive.files import ArchiveFiles
 from tollhouse.archive.types import DayManifest
 from tollhouse.base.errors import DeploymentError
 from tollhouse.ledger import partitions as ledger_days
 from tollhouse.observability import ledger_metrics, log
 from tollhouse.settings import Settings
-from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob
 from tollhouse.storage.replica import DatabaseReplica, ReplicaReads
@@ -65,9 +64,7 @@ def export_job(settings: Settings, database: Database, url: str) -> LeasedJob:
             raise ExportFailed(message)
         await measure()
 
-    return LeasedJob(
-        name="nightly-export", every_seconds=RUN_EVERY_SECONDS, run=run, needs_revision=REVISION
-    )
+    return LeasedJob(name="nightly-export", every_seconds=RUN_EVERY_SECONDS, run=run)
 
 
 async def export(
@@ -78,12 +75,11 @@ async def export(
 ) -> list[DayManifest]:
     """Export the days that are due, or the days of a range; return those that were written.
 
-    Raises `ExportNotConfigured`, `ArchivePackagesMissing`, `ArchiveUnreachable`, `ArchiveDiffers`
-    and `SchemaMismatch`.
+    Raises `ExportNotConfigured`, `ArchivePackagesMissing`, `ArchiveUnreachable` and
+    `ArchiveDiffers`.
     """
     if settings.exports.url is None:
         raise ExportNotConfigured
-    await revisions.require(database, REVISION)
 
     async def is_final(day: date) -> bool:
         async with database.transaction(statement_seconds=OPEN_HOLD_SECONDS_MAX) as tx:

@@ -13,7 +13,7 @@ from tollhouse.activity.recorder import RequestRecorder
 from tollhouse.app import connect
 from tollhouse.base.ids import RequestId
 from tollhouse.base.tasks import Tasks
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 
 CRASHES = 3
@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 120.0
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
     async with running_cluster() as running:
-        await schema.migrate(running.url)
+        await migrate.migrate(running.url)
         yield running
 
 

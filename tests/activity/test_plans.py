@@ -24,7 +24,7 @@ from tollhouse.activity.search import EXAMINED_MAX
 from tollhouse.activity.types import RecordFilter, RecordGrouping, RecordPage, RequestRecord
 from tollhouse.app import connect
 from tollhouse.keys.secrets import Peppers
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -77,7 +77,7 @@ class Plan:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def archive() -> AsyncIterator[Archive]:
     async with running_cluster() as cluster:
-        await schema.migrate(cluster.url)
+        await migrate.migrate(cluster.url)
         settings = settings_for(cluster.url)
         database = await connect(settings)
         try:

@@ -216,23 +216,3 @@ async def test_changes_are_audited_without_the_secret(client: httpx2.AsyncClient
     created_fields = {change["field"]: change["after"] for change in entries[3]["changes"]}
     assert created_fields["thresholds.cap_percents"] == ["50", "90"]
     assert "whsec_" not in audit.text
-
-
-async def test_before_the_migration_alerts_are_unavailable(
-    client: httpx2.AsyncClient, org: OrganizationFixture
-) -> None:
-    update = "UPDATE alembic_version SET version_num = $1"
-    async with org.database.transaction() as tx:
-        newest = await tx.fetch_value("SELECT version_num FROM alembic_version")
-        await tx.execute(update, "0021")
-
-    answers = [
-        await create(client),
-        await client.get(SUBSCRIPTIONS),
-        await client.get(DELIVERIES),
-        await client.post(f"{SUBSCRIPTIONS}/{org.organization_id}/test"),
-    ]
-    async with org.database.transaction() as tx:
-        await tx.execute(update, newest)
-    told = {(answer.status_code, answer.json()["error"]["code"]) for answer in answers}
-    assert told == {(503, "service_unavailable")}

@@ -24,12 +24,11 @@ from tests.support import seeds
 from tests.support.organization_fixture import OrganizationFixture
 from tollhouse import nightly_export
 from tollhouse.archive.errors import ExportNotConfigured
-from tollhouse.archive.exporting import REVISION, ExportRange
+from tollhouse.archive.exporting import ExportRange
 from tollhouse.archive.files import ArchiveFiles, Rows
 from tollhouse.archive.types import ExportedTable
 from tollhouse.observability import registry
 from tollhouse.settings import ExportSettings
-from tollhouse.storage.errors import SchemaMismatch
 
 ROUNDS = int(os.environ.get("TOLLHOUSE_ARCHIVE_ROUNDS", "1"))
 KILLS_MAX = 5
@@ -228,17 +227,6 @@ async def test_a_job_that_fails_says_so(org: OrganizationFixture, database_url: 
 
     with pytest.raises(nightly_export.ExportFailed, match="code 1"):
         await job.run()
-
-
-async def test_an_older_schema_is_named(
-    org: OrganizationFixture, database_url: str, tmp_path: Path
-) -> None:
-    async with org.database.transaction() as tx:
-        await tx.execute("DELETE FROM schema_expansions WHERE revision >= $1", REVISION)
-        await tx.execute("UPDATE alembic_version SET version_num = '0026'")
-
-    with pytest.raises(SchemaMismatch, match="Run `tollhouse migrate`"):
-        await export(org.database, settings_with(database_url, tmp_path.as_uri()))
 
 
 async def test_without_an_address_nothing_is_exported(

@@ -23,7 +23,7 @@ from tests.support.processes import Service, running_service
 from tests.support.upstream import upstream_process
 from tollhouse.app import connect
 from tollhouse.settings import DatabaseSettings, Settings
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
@@ -125,7 +125,7 @@ async def serving(
     async with AsyncExitStack() as stack:
         upstream = stack.enter_context(upstream_process())
         settings = _settings(url, upstream)
-        await schema.migrate(administration_url)
+        await migrate.migrate(administration_url)
         database = await connect(_settings(administration_url, upstream))
         stack.push_async_callback(database.close)
         service = await stack.enter_async_context(running_service(settings, folder))

@@ -22,7 +22,6 @@ from tollhouse.base.ids import OrganizationId, time_ordered_uuid
 from tollhouse.cli.moves import arriving, leaving
 from tollhouse.cli.moves.arriving import PepperUnknown, WrongDestination
 from tollhouse.cli.moves.documents import DocumentUnusable, MoveFolder
-from tollhouse.cli.moves.leaving import FreezeIgnored
 from tollhouse.cli.moves.steps import MoveStep
 from tollhouse.cli.moves.tables import MOVING, STAYING
 from tollhouse.cli.session import Session
@@ -306,32 +305,6 @@ async def test_a_cancelled_move_leaves_the_organization_where_it_was(
     await pair.org.project("served again")
     left = await _models(pair.new, pair.tenant)
     assert left.json()["error"]["code"] == "organization_moved"
-
-
-WORKER_OF_0_2_0 = """
-    INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, newest_revision)
-    VALUES (gen_random_uuid(), clock_timestamp(), clock_timestamp(), '{1}', '0016')
-"""
-
-
-async def test_a_worker_that_ignores_freezes_stops_a_move(pair: Pair, tmp_path: Path) -> None:
-    folder = MoveFolder(tmp_path / "move")
-    await pair.export(folder)
-    await arriving.receive(pair.new, folder, _ignore)
-    async with pair.old.database.transaction() as tx:
-        await tx.execute(WORKER_OF_0_2_0)
-
-    with pytest.raises(FreezeIgnored, match="1 live worker of an older release"):
-        await leaving.release(pair.old, folder, _ignore)
-    await leaving.cancel(pair.old, pair.organization_id)
-    with pytest.raises(FreezeIgnored, match="1 live worker of an older release"):
-        await pair.export(folder)
-
-    # Served as before, and the worker counts no longer once it is silent for 30 s.
-    await pair.org.project("not frozen")
-    async with pair.old.database.transaction() as tx:
-        await tx.execute("UPDATE instances SET heartbeat_at = heartbeat_at - interval '31 s'")
-    await pair.export(folder)
 
 
 async def test_what_does_not_fit_is_refused_and_stores_nothing(pair: Pair, tmp_path: Path) -> None:

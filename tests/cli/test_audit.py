@@ -7,8 +7,6 @@ import pytest
 
 from tests.cli.commands import Operator, execute
 from tests.cli.documents import read, scripts
-from tests.support import databases
-from tollhouse.storage import schema
 
 
 def tamper(url: str, statement: str) -> None:
@@ -100,16 +98,3 @@ def test_a_file_that_has_no_heads_is_refused(patient: Operator, text: str) -> No
     refused = patient.run("audit", "verify", "--heads", "heads.json", exit_code=2)
 
     assert "is not the output of `tollhouse audit verify --json`" in refused.stderr
-
-
-@pytest.mark.guarantee("T40")
-def test_a_schema_without_the_chain_is_refused_with_the_command_to_run(
-    patient: Operator, fresh_url: str
-) -> None:
-    asyncio.run(databases.create(fresh_url.rpartition("/")[2]))
-    asyncio.run(schema.migrate(fresh_url, to="0027"))
-    patient.environment["TOLLHOUSE_DATABASE__URL"] = fresh_url
-
-    refused = patient.run("audit", "verify", exit_code=1)
-
-    assert "tollhouse migrate" in refused.stderr

@@ -72,7 +72,7 @@ def test_a_file_that_everybody_may_read_and_a_database_that_is_down_are_failures
 def test_another_schema_is_a_failure_and_ends_the_examination(
     patient: Operator, database_url: str
 ) -> None:
-    asyncio.run(execute(database_url, "UPDATE alembic_version SET version_num = '9999'"))
+    asyncio.run(execute(database_url, "UPDATE schema_contracted SET version_num = '9999'"))
 
     findings = examined(patient)
 

@@ -17,7 +17,7 @@ from tests.storage.cluster import Cluster, running_cluster, running_standby
 from tests.storage.test_replica import paused, reads_by
 from tests.support.gateway import running_gateway
 from tollhouse.settings import load
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 REPLICA = "TOLLHOUSE_DATABASE__REPLICA_URL"
 LAG = "TOLLHOUSE_DATABASE__REPLICA_LAG_SECONDS"
@@ -29,7 +29,7 @@ MANAGED = "/manage/v1/organization"
 @pytest.fixture
 async def pair() -> AsyncIterator[tuple[Cluster, Cluster]]:
     async with running_cluster() as primary, running_standby(primary) as standby:
-        await schema.migrate(primary.url)
+        await migrate.migrate(primary.url)
         yield primary, standby
 
 

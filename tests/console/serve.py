@@ -27,7 +27,7 @@ from tollhouse.app import connect
 from tollhouse.base.policies import DEMONSTRATION_JUDGE
 from tollhouse.keys.secrets import Peppers
 from tollhouse.settings import LedgerSettings, OidcSettings, Settings
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.testing.upstream import ScriptedUpstream
 
 READ = ["projects:read", "audit:read", "billing:read"]
@@ -39,7 +39,7 @@ async def main() -> None:
         running_upstream(chunk_delay_ms=20) as upstream,
         running_judge(new_judge()) as judge,
     ):
-        await schema.migrate(url)
+        await migrate.migrate(url)
         impatient = f"{url}?options=-csynchronous_commit%3Doff"
         with silent_address() as silent_url:
             settings = on_shelf(settings_for(impatient), upstream.base_url, silent_url)

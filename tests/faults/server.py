@@ -10,7 +10,7 @@ import asyncpg
 
 from tests.identity.waiting import until
 from tests.storage.cluster import Cluster, running_cluster
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 
@@ -23,7 +23,7 @@ async def own_server() -> AsyncGenerator[Cluster]:
         await connection.execute("ALTER SYSTEM SET auto_explain.log_min_duration = -1")
         await connection.execute("SELECT pg_reload_conf()")
         await connection.close()
-        await schema.migrate(cluster.url)
+        await migrate.migrate(cluster.url)
         yield cluster
 
 

@@ -47,7 +47,7 @@ from tollhouse.app import connect
 from tollhouse.base.clock import HeldClock
 from tollhouse.base.ids import time_ordered_uuid
 from tollhouse.keys.secrets import Peppers
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -229,7 +229,7 @@ QUESTIONS = in_paths() | in_queries_and_bodies() | in_cursors()
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def stage() -> AsyncIterator[Stage]:
     async with running_cluster() as cluster, running_upstream() as upstream:
-        await schema.migrate(cluster.url)
+        await migrate.migrate(cluster.url)
         settings = offering(settings_for(cluster.url), upstream.base_url)
         database = await connect(settings)
         peppers = Peppers(settings.secrets.pepper_bytes())

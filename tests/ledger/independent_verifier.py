@@ -238,8 +238,6 @@ def _short_faults(expected: Expected, row: Row, caps: Mapping[Place, Row]) -> It
     """Compare the newest day of a month's row, or week of a lifetime's, and the one before."""
     scope = row["organization_id"], row["scope"], row["scope_id"]
     is_week, start = row["window_start"] == LIFETIME, row["short_start"]
-    if start is None:
-        return
     days = 7 if is_week else 1
     before: Sums = defaultdict(int)
     if start > LIFETIME and (is_week or start.day > 1):

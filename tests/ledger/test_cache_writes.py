@@ -1,4 +1,4 @@
-"""Cache writes: a part of the input with its own line item, in rows that older workers share."""
+"""Cache writes: a part of the input with its own line item."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time
@@ -8,17 +8,12 @@ import pytest
 from tests.ledger.direct_ledger import DirectLedger, open_ledger
 from tests.ledger.invariants import assert_conserved
 from tests.ledger.sending import Form, send
-from tests.support import databases
-from tests.support.gateway import settings_for
-from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
-from tollhouse.app import connect
+from tests.support.organization_fixture import OrganizationFixture
 from tollhouse.base.clock import unix_seconds
 from tollhouse.base.money import PicoUsd
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger.types import Charge, Hold, Resolution, ResolutionKind
 from tollhouse.reports import store
 from tollhouse.reports.types import CostFilter, CostQuery, CostSubject, ReportSpan, Sums, Width
-from tollhouse.storage import schema
 from tollhouse.storage.errors import ConstraintViolated
 
 OTHER_MODEL = "the model that answered"
@@ -113,20 +108,17 @@ async def test_a_write_that_is_no_input_is_refused(
         await send(org.database, [posted(await ledger.hold(100), too_much)], [])
 
 
-async def test_reports_are_read_before_and_after_the_schema_has_writes(peppers: Peppers) -> None:
-    async with databases.temporary() as url:
-        await schema.migrate(url, to="0026")
-        database = await connect(settings_for(url))
-        ledger = await open_ledger(await new_organization_fixture(database, peppers), url)
-        await ledger.post(await ledger.hold(100), 60)
+async def test_reports_count_writes_as_a_part_of_the_input(
+    org: OrganizationFixture, database_url: str
+) -> None:
+    ledger = await open_ledger(org, database_url)
+    await ledger.post(await ledger.hold(100), 60)
 
-        before = await used(ledger)
-        await schema.migrate(url)
-        await ledger.post(await ledger.hold(100), 60, written=20)
-        after = await used(ledger)
-        await assert_conserved(database)
-        await database.close()
+    before = await used(ledger)
+    await ledger.post(await ledger.hold(100), 60, written=20)
+    after = await used(ledger)
 
+    await assert_conserved(org.database)
     assert [(sums.input_pico_usd, sums.cache_write_pico_usd) for sums in before] == [(30, 0)] * 3
     assert [(sums.input_pico_usd, sums.cache_write_pico_usd) for sums in after] == [(60, 20)] * 3
     assert [sums.cache_write_tokens for sums in after] == [2] * 3

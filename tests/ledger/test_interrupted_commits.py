@@ -15,7 +15,7 @@ from tests.ledger.money import new_batcher, new_payer, posted
 from tests.storage.cluster import Cluster, running_cluster
 from tollhouse.base.tasks import Tasks
 from tollhouse.ledger.types import ResolutionResult
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 
 STATEMENT_SECONDS = 1.0
@@ -39,7 +39,7 @@ async def no_standby(cluster: Cluster) -> AsyncGenerator[None]:
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
     async with running_cluster() as running:
-        await schema.migrate(running.url)
+        await migrate.migrate(running.url)
         yield running
 
 

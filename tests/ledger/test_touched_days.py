@@ -85,8 +85,13 @@ async def on_day(database: Database, payer: Payer, day: date) -> Hold:
             day,
             moved.admitted_at,
         )
-        # Its day and week are not counted, as in counters from before revision 0025.
-        await tx.execute("UPDATE spending_counters SET short_start = NULL")
+        # Its day and week are not counted, as in counters that no hold has begun.
+        await tx.execute(
+            """
+            UPDATE spending_counters
+               SET short_start = '-infinity', short_reserved_pico = 0, short_settled_pico = 0
+            """
+        )
     return moved
 
 

@@ -241,15 +241,6 @@ async def test_a_closed_day_needs_no_mark(ledger: DirectLedger) -> None:
     assert await marks(ledger) == set()
 
 
-async def test_a_schema_without_marks_is_read_whole(ledger: DirectLedger) -> None:
-    assert await verify(ledger) == []
-    await ledger.tamper("DROP TABLE verified_days")
-
-    found = await verification.verify_new(ledger.org.database, ledger.org.organization_id)
-
-    assert found.differences == []
-
-
 async def test_each_organization_is_verified_in_its_turn(
     ledger: DirectLedger, peppers: Peppers
 ) -> None:

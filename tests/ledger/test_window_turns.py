@@ -1,4 +1,4 @@
-"""Caps by day and week at midnight and on Monday under load, and in an upgraded database."""
+"""Caps by day and week at midnight and on Monday under load."""
 
 import asyncio
 from collections import Counter
@@ -12,18 +12,15 @@ from tests.ledger.invariants import assert_conserved
 from tests.ledger.money import WAIT_MAX, Payer, new_batcher, posted, voided
 from tests.ledger.sending import Form, send
 from tests.support import databases, seeds
-from tests.support.gateway import settings_for
-from tests.support.organization_fixture import OrganizationFixture, new_organization_fixture
+from tests.support.organization_fixture import OrganizationFixture
 from tests.support.spending import Spender, spender_of
 from tests.support.wrong_clocks import MovedClock
-from tollhouse.app import connect
 from tollhouse.base.tasks import Tasks
-from tollhouse.keys.secrets import Peppers
 from tollhouse.ledger.batcher import Batcher
-from tollhouse.ledger.errors import ShortCapsUnavailable, Uncovered
+from tollhouse.ledger.errors import Uncovered
 from tollhouse.ledger.rules import CAPS, FIRST_CAP_CODE
 from tollhouse.ledger.types import CapId, CapScope, Hold, Period
-from tollhouse.storage import partitions, schema
+from tollhouse.storage import partitions
 from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable
 
@@ -202,32 +199,3 @@ async def test_a_batch_of_two_days_is_counted_in_both(
     for now, expected in ((days[0], [60, 90]), (days[1], [60, 60])):
         assert [use.settled_pico_usd for use in await spender.caps(now)] == expected * 3
     assert {use.reserved_pico_usd for use in await spender.caps(days[1])} == {0}
-
-
-async def test_an_upgraded_ledger_counts_the_day_and_week_of_the_upgrade(peppers: Peppers) -> None:
-    async with databases.temporary() as url:
-        await schema.migrate(url, to="0024")
-        database = await connect(settings_for(url))
-        async with spender_of(await new_organization_fixture(database, peppers)) as spender:
-            await spender.grant(10_000)
-            await spender.spend(300)
-            before = [await spender.reserve(100), await spender.reserve(50)]
-            await schema.migrate(url)
-            after = await spender.reserve(20)
-            await spender.settle(before[0], 70)
-            with pytest.raises(ShortCapsUnavailable):
-                await spender.set_cap(spender.place(CapScope.KEY, Period.DAY), 1_000)
-            await schema.contract(url)
-
-            for scope, period in SHORT:
-                use = await spender.set_cap(spender.place(scope, period), 445)
-                assert (use.settled_pico_usd, use.reserved_pico_usd) == (370, 70)
-            with pytest.raises(Uncovered):
-                await spender.reserve(6)
-            await spender.settle(before[1], 40)
-            await spender.settle(after, 20)
-            await spender.spend(15)
-
-            assert {use.settled_pico_usd for use in await spender.caps()} == {445}
-            await assert_conserved(database)
-        await database.close()

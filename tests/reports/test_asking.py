@@ -42,9 +42,9 @@ WITH held AS (
 SELECT 1
 """
 _POST = """
-SELECT ledger_settle($1, ARRAY[$2::uuid], ARRAY[($3::timestamptz AT TIME ZONE 'UTC')::date],
-                     ARRAY[$4::text], ARRAY[0], ARRAY[$5::bigint], ARRAY[0], ARRAY[0], ARRAY[0],
-                     ARRAY[$6::bigint], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0])
+SELECT ledger_settle_one(
+    ROW($1, $2, ($3::timestamptz AT TIME ZONE 'UTC')::date, $4, 0,
+        $5::bigint, 0, 0, 0, $6::bigint, 0, 0, 0, 0, NULL, false, NULL)::ledger_resolution)
 """
 
 

@@ -44,12 +44,11 @@ WITH open_hold AS (
                           AND p.reservation_id = h.reservation_id AND p.phase = 1)
      LIMIT 5000)
 SELECT count(*)
-  FROM (SELECT array_agg(reservation_id) AS ids, array_agg(admitted_day) AS days,
-               array_agg('void'::text) AS kinds, array_agg(0::bigint) AS zeros,
-               array_agg(false) AS nos, array_agg(NULL::text) AS payers
+  FROM (SELECT array_agg(ROW(organization_id, reservation_id, admitted_day, 'void', 0,
+                             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, NULL)::ledger_resolution
+                        ) AS resolutions
           FROM open_hold HAVING count(*) > 0) c
- CROSS JOIN LATERAL ledger_settle($1, ids, days, kinds, zeros, zeros, zeros, zeros, zeros, zeros,
-                                  zeros, zeros, zeros, zeros, zeros, nos, payers)
+ CROSS JOIN LATERAL ledger_settle_batch(resolutions, false)
 """
 _RECORDS = """
 INSERT INTO requests (organization_id, day, request_id, project_id, api_key_id, operation,

@@ -9,7 +9,7 @@ from msgspec import convert
 _TABLES = """
     SELECT relname::text FROM pg_class
      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-       AND relname NOT IN ('alembic_version', 'schema_expansions')
+       AND relname NOT IN ('schema_expanded', 'schema_contracted', 'schema_texts')
 """
 _COLUMNS = f"""
     SELECT c.relname || '.' || a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,

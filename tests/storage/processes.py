@@ -6,17 +6,16 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from typing import NoReturn
 
 from tollhouse.base.ids import InstanceId
 from tollhouse.base.tasks import Tasks
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import LeasedJob, run_while_held
-from tollhouse.storage.schema import Progress
+from tollhouse.storage.migrate import Progress
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.support.gateway"])
@@ -59,7 +58,7 @@ async def next_word(line: Connection) -> object:
 def migrate_in_forks(line: Connection, url: str) -> None:
     """For every list of numbers that comes in: one fork for each, all at once; tells how they end.
 
-    A fork dies before the statement of its number. One that survives ends with the number of
+    A fork dies before the text of its number. One that survives ends with the number of
     revisions that it applied. Forks spare the importing, which takes longer than all the rest.
     """
     while True:
@@ -76,43 +75,7 @@ def _migrate(url: str, last_number: int) -> NoReturn:
         if len(shown) == last_number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    os._exit(len(asyncio.run(schema.migrate(url, show=show))))
-
-
-@dataclass(frozen=True, kw_only=True)
-class KilledStep:
-    """An expand or a contract step that dies before a statement, or after a time."""
-
-    url: str
-    is_contract: bool
-    statement: int = NEVER
-    seconds: float = 0.0
-    """Zero if the process dies at its statement."""
-
-
-def run_steps_in_forks(line: Connection) -> None:
-    """Run each step that comes in in a fork; tell its exit status, 0 if it survived."""
-    while True:
-        step: KilledStep = line.recv()
-        fork = os.fork() or _run_step(step)
-        line.send(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]))
-
-
-def _run_step(step: KilledStep) -> NoReturn:
-    shown: list[Progress] = []
-
-    def show(progress: Progress) -> None:
-        shown.append(progress)
-        if len(shown) == step.statement:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    if step.seconds:
-        # The default action ends the process at once, as SIGKILL does.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, step.seconds)
-    run = schema.contract if step.is_contract else schema.migrate
-    asyncio.run(run(step.url, show=show))
-    os._exit(0)
+    os._exit(len(asyncio.run(migrate.migrate(url, show=show))))
 
 
 def work_while_held(

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.storage.cluster import Cluster, running_cluster, running_standby
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.connecting import (
     Connector,
     DatabaseHost,
@@ -265,7 +265,7 @@ async def test_a_long_statement_on_a_server_that_answers_is_left_alone(cluster: 
 
 
 async def test_migrations_find_the_primary(cluster: Cluster, standby: Cluster) -> None:
-    assert await schema.migrate(url_of(host_of(standby), host_of(cluster)))
+    assert await migrate.migrate(url_of(host_of(standby), host_of(cluster)))
 
 
 @pytest.mark.parametrize(

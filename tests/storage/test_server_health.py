@@ -17,7 +17,7 @@ from tollhouse.app import Application
 from tollhouse.base.clock import HeldClock, SystemClock
 from tollhouse.base.findings import FindingOutcome
 from tollhouse.observability import registry
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 from tollhouse.storage.database import Database
 from tollhouse.storage.errors import DatabaseUnavailable
 from tollhouse.storage.health_watch import HealthWatch, ServerIsStandby
@@ -33,7 +33,7 @@ APPLICATION = "a report of somebody"
 async def pair() -> AsyncIterator[tuple[Cluster, Cluster]]:
     """A migrated primary and its standby."""
     async with running_cluster() as primary, running_standby(primary) as standby:
-        await schema.migrate(primary.url)
+        await migrate.migrate(primary.url)
         yield primary, standby
 
 

@@ -40,7 +40,6 @@ EXEMPT = {
 """Functions that are not called, with the reason."""
 SAME_FOR_ALL = {
     "keys.portable.pepper_checks": "keys of both were made with the same pepper",
-    "ledger.short_windows.fill": "their counters are not from before its revision",
     "organizations.moves.retrieve": "neither of them moves",
     "storage.audit.recorded": "no change of theirs was made by a request",
     "storage.audit_verification._newest_outside": "all their audit rows are chained",

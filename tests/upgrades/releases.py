@@ -1,9 +1,9 @@
-"""The previous release, taken from the history, and the working tree, as an operator runs both."""
+"""The working tree and a release that comes after it, as an operator runs both."""
 
 import asyncio
 import json
 import os
-import subprocess
+import shutil
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.engine import COMMAND
 from tests.support.processes import REPOSITORY, Service, running_configuration
-
-PREVIOUS_SUBJECT = "Prepare version 0.2.0"
+from tollhouse.storage import revisions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,33 +64,49 @@ class Release:
             yield service
 
 
-WORKING_TREE = Release(name="new", source=REPOSITORY / "src")
+WORKING_TREE = Release(name="old", source=REPOSITORY / "src")
 
 
-def previous_release(folder: Path) -> Release:
-    """Export the previous release's source. Fails the test if the history does not reach it."""
-    commit = _git("log", "--format=%H", f"--grep=^{PREVIOUS_SUBJECT}$").decode().split()
-    if len(commit) != 1:
-        pytest.fail(
-            f"{len(commit)} commits are called '{PREVIOUS_SUBJECT}' in the history of this "
-            "checkout, and the upgrade is tested from exactly one. In a shallow clone run "
-            "`git fetch --unshallow` first."
-        )
-    archive = folder / "previous.tar"
-    archive.write_bytes(_git("archive", commit[0], "src"))
-    subprocess.run(
-        ["tar", "-x", "-f", str(archive), "-C", str(folder)],  # noqa: S607 - found by the PATH
-        check=True,
+NEXT = "9001"
+_EXPAND = """
+ALTER TABLE projects ADD COLUMN colour text;
+CREATE TABLE rehearsals (name text PRIMARY KEY);
+"""
+_CONTRACT = """
+ALTER TABLE projects ADD CONSTRAINT projects_colour_check CHECK (colour <> '');
+"""
+_REVISION = '''"""A rehearsal: a column with a bound, a table, and a function."""
+
+from tollhouse.storage.migrate import run_step
+
+revision = "9001"
+down_revision = "{before}"
+
+
+def upgrade() -> None:
+    """Run the text of the step."""
+    run_step(expand="9001_expand.sql", contract="9001_contract.sql")
+'''
+_FUNCTION = """
+CREATE OR REPLACE FUNCTION rehearsed() RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+"""
+
+
+def next_release(folder: Path) -> Release:
+    """Copy the working tree, and add a revision with both steps and the schema that it makes."""
+    package = folder / "src" / "tollhouse"
+    ignored = shutil.ignore_patterns("__pycache__", "static")
+    shutil.copytree(REPOSITORY / "src" / "tollhouse", package, ignore=ignored)
+    versions, schema = package / "storage/migrations/versions", package / "storage/schema"
+    (versions / "9001_rehearsal.py").write_text(_REVISION.format(before=revisions.head()))
+    (versions / "9001_expand.sql").write_text(_EXPAND)
+    (versions / "9001_contract.sql").write_text(_CONTRACT)
+    (schema / "functions" / "rehearsal.sql").write_text(_FUNCTION)
+    projects = schema / "tables" / "01_organizations.sql"
+    last = "    allowed_models  text[],\n    PRIMARY KEY"
+    added = "    colour          text CHECK (colour <> ''),\n    PRIMARY KEY"
+    projects.write_text(projects.read_text().replace(last, last.replace("    PRIMARY KEY", added)))
+    (schema / "tables" / "99_rehearsals.sql").write_text(
+        "CREATE TABLE rehearsals (name text PRIMARY KEY);\n"
     )
-    return Release(name="old", source=folder / "src")
-
-
-def _git(*arguments: str) -> bytes:
-    ended = subprocess.run(
-        ["git", "-C", str(REPOSITORY), *arguments],  # noqa: S607 - found by the PATH
-        check=False,
-        capture_output=True,
-    )
-    if ended.returncode:
-        pytest.fail(f"the previous release cannot be read: {ended.stderr.decode()}")
-    return ended.stdout
+    return Release(name="next", source=folder / "src")

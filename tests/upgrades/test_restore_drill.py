@@ -25,7 +25,7 @@ from tests.upgrades.rotation import Rotation, calling
 from tollhouse.app import connect
 from tollhouse.base.money import PicoUsd, to_decimal_string
 from tollhouse.settings import Settings
-from tollhouse.storage import schema
+from tollhouse.storage import migrate
 
 pytestmark = pytest.mark.nightly
 
@@ -90,7 +90,7 @@ async def archived_server() -> AsyncGenerator[Drill]:
                 "RESTORED_URL": cluster.url.replace(f":{cluster.port}/", f":{port}/"),
             },
         )
-        await schema.migrate(cluster.url)
+        await migrate.migrate(cluster.url)
         await drill.run(ARCHIVE)
         await drill.run(BASE)
         try:

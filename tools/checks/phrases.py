@@ -16,7 +16,6 @@ REFUSED = (
 EXEMPT = (
     "src/tollhouse/evaluation/judge/prompts.py",  # a prompt that judges were calibrated with
     "src/tollhouse/testing/answers.py",  # the text of a test answer
-    "src/tollhouse/storage/migrations/versions/",  # released revisions are not changed
 )
 _PHRASES = re.compile(rf"\b(?:{'|'.join(map(re.escape, REFUSED))})\b", re.IGNORECASE)
 MESSAGE = "{phrase!r}: say who acts and what happens, in plain words"

@@ -27,7 +27,7 @@ _TABLES_OF = {
     "sessions": ("console_sessions",),
     "storage": (
         *("audit_chain", "audit_heads", "audit_log", "data_keys", "idempotency_records"),
-        *("instances", "job_leases", "schema_expansions"),
+        *("instances", "job_leases", "schema_texts"),
     ),
 }
 OWNERS = {table: package for package, tables in _TABLES_OF.items() for table in tables}

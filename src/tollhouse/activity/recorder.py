@@ -15,8 +15,6 @@ from tollhouse.storage.buffered_writer import BufferedWriter, RecordLoss
 from tollhouse.storage.database import Database
 
 BATCH_MAX: Final = 300
-ATTEMPTS_REVISION: Final = "0029"
-"""Of the schema that has attempts."""
 SPANS_AT_ONCE: Final = 100
 """Exporting this many spans blocks the event loop for one or two milliseconds."""
 
@@ -29,12 +27,10 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
         database: Database,
         *,
         waiting_records_max: int,
-        has_attempts: bool = True,
         export: Callable[[Span], None] | None = None,
     ) -> None:
         super().__init__("activity", buffer_size=waiting_records_max, batch_size_max=BATCH_MAX)
         self._database = database
-        self._has_attempts = has_attempts
         self._export = export
         self.gaps = GapRecorder(database)
         self._untraced: deque[RequestRecord] = deque(maxlen=waiting_records_max)
@@ -55,9 +51,7 @@ class RequestRecorder(BufferedWriter[RequestRecord]):
 
     async def insert(self, records: Sequence[RequestRecord]) -> None:
         """Write records, add them to the sums of their hours, and count what they used."""
-        metrics.activity_written(
-            await store.insert(self._database, records, has_attempts=self._has_attempts)
-        )
+        metrics.activity_written(await store.insert(self._database, records))
         # Only now: a record is written once, and the database refuses impossible values.
         for record in records:
             _count(record)

@@ -31,7 +31,7 @@ def record(row: Row) -> RequestRecord:
         failed_by=None if row["failed_by"] is None else FailureSource(row["failed_by"]),
         model=row["model"],
         backend=row["backend"],
-        replica=_replica_name(row["replica"]),
+        replica=row["replica"],
         is_stream=row["is_stream"],
         input_tokens=row["input_tokens"],
         cached_input_tokens=row["cached_input_tokens"],
@@ -43,11 +43,9 @@ def record(row: Row) -> RequestRecord:
         judging_ms=_milliseconds(row["judging_ms"]),
         first_byte_ms=_milliseconds(row["first_byte_ms"]),
         total_ms=round(row["total_ms"], _DECIMALS),
-        # These two columns are of revision 0020.
-        requested_model=row.get("requested_model"),
-        dropped_tools=_listed(row.get("dropped_tools")),
-        # And this one of revision 0029.
-        attempts=_attempts(row.get("attempts")),
+        requested_model=row["requested_model"],
+        dropped_tools=_listed(row["dropped_tools"]),
+        attempts=_attempts(row["attempts"]),
     )
 
 
@@ -65,11 +63,6 @@ def counted(row: Row) -> HourlyCount:
         total_ms=row["total_ms"],
         latency_counts=tuple(row["latency_counts"]),
     )
-
-
-def _replica_name(stored: str | None) -> str | None:
-    """Return the replica's name, or None for the address that earlier versions stored."""
-    return None if stored is None or "://" in stored else stored
 
 
 def _listed(stored: str | None) -> tuple[str, ...]:

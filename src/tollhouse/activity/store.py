@@ -32,13 +32,12 @@ _INTO: Final = """
             queue_ms, admission_ms, judging_ms, first_byte_ms, total_ms, is_estimated, error_param
 """
 _RECORDS: Final = ") SELECT * FROM unnest($1::request_record[], $3::text[])"
-# The columns of revision 0020. Records have no such notes on a database without it.
+# Few records have more than the columns of `request_record`.
 _NOTED_RECORDS: Final = """
             , requested_model, dropped_tools)
         SELECT *
           FROM unnest($1::request_record[], $3::text[], $4::text[], $5::text[])
 """
-# And the column of revision 0029, on a database that has it.
 _TRIED_RECORDS: Final = """
             , requested_model, dropped_tools, attempts)
         SELECT *
@@ -123,7 +122,6 @@ _ATTRIBUTE: Final = """
 """
 _INSERT: Final = _INTO + _RECORDS + _ROLL_UP + _WRITTEN
 _INSERT_NOTED: Final = _INTO + _NOTED_RECORDS + _ROLL_UP + _WRITTEN
-_INSERT_ATTRIBUTED: Final = _INTO + _NOTED_RECORDS + _ROLL_UP + _ATTRIBUTE + _WRITTEN
 _INSERT_TRIED: Final = _INTO + _TRIED_RECORDS + _ROLL_UP + _ATTRIBUTE + _WRITTEN
 VALUES_PER_DAY_MAX: Final = 1_000
 """Values of one dimension that an organization stores on one day; workers that write at the same
@@ -157,22 +155,18 @@ _attempts: Final = attrgetter("attempts")
 _attribution: Final = attrgetter("attribution")
 
 
-async def insert(
-    database: Database, records: Sequence[RequestRecord], *, has_attempts: bool = True
-) -> int:
+async def insert(database: Database, records: Sequence[RequestRecord]) -> int:
     """Insert the records that are new, add them to their hours, and return their number.
 
-    One statement, so one round trip. `has_attempts` says whether the database has a column for
-    attempts.
+    One statement, so one round trip.
     """
-    has_attempts = has_attempts and any(map(_attempts, records))
-    has_attribution = any(map(_attribution, records))
+    has_more = any(map(_attempts, records)) or any(map(_attribution, records))
     has_notes = any(map(_requested_model, records)) or any(map(_dropped_tools, records))
-    if not (has_attempts or has_attribution or has_notes):
+    if not (has_more or has_notes):
         return await _insert(database, _INSERT, records)
     models = [bounded_text(record.requested_model) for record in records]
     tools = [bounded_text(rows.TOOL_SEPARATOR.join(record.dropped_tools)) for record in records]
-    if not (has_attempts or has_attribution):
+    if not has_more:
         return await _insert(database, _INSERT_NOTED, records, models, tools)
     named = [
         (record.organization_id, record.request_id, day_of(record.request_id), dimension, value)
@@ -181,8 +175,6 @@ async def insert(
     ]
     columns = [[each[place] for each in named] for place in range(_NAMED_COLUMNS)]
     notes = (models, tools, *columns, VALUES_PER_DAY_MAX)
-    if not has_attempts:
-        return await _insert(database, _INSERT_ATTRIBUTED, records, *notes)
     attempts = [
         msgspec.json.encode(record.attempts).decode() if record.attempts else None
         for record in records
@@ -333,9 +325,7 @@ async def add_gap(  # all organizations: whose records were dropped may be unkno
 async def gaps(  # all organizations: whose records were dropped may be unknown
     tx: Transaction, start: datetime | None, end: datetime | None, *, limit: int
 ) -> list[RecordGap]:
-    """Return the latest gaps that touch a range, newest first; none before revision 0018."""
-    if not await tx.fetch_value("SELECT to_regclass('record_gaps') IS NOT NULL"):
-        return []
+    """Return the latest gaps that touch a range, newest first."""
     rows = await tx.fetch_all(
         """
         SELECT first_at, last_at, records
@@ -355,9 +345,8 @@ async def gaps(  # all organizations: whose records were dropped may be unknown
 async def remove_gaps(  # all organizations: retention is the deployment's
     tx: Transaction, first_kept: date
 ) -> None:
-    """Delete gaps that ended before `first_kept`, if there is the table of revision 0018."""
-    if await tx.fetch_value("SELECT to_regclass('record_gaps') IS NOT NULL"):
-        await tx.execute("DELETE FROM record_gaps WHERE last_at < $1::date", first_kept)
+    """Delete gaps that ended before `first_kept`."""
+    await tx.execute("DELETE FROM record_gaps WHERE last_at < $1::date", first_kept)
 
 
 async def has_project(

@@ -15,12 +15,10 @@ import msgspec
 from tollhouse.alerts import outbox, rules
 from tollhouse.alerts.mail import MailServer
 from tollhouse.alerts.rules import Networks
-from tollhouse.alerts.service import REVISION
 from tollhouse.alerts.types import ClaimedDelivery, DeliveryAttempt, DeliveryState
 from tollhouse.alerts.webhook import WebhookClient
 from tollhouse.base.clock import Clock, unix_seconds
 from tollhouse.observability import alert_metrics
-from tollhouse.storage import revisions
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database
 from tollhouse.storage.leases import PURGE_EVERY_SECONDS, LeasedJob
@@ -88,13 +86,11 @@ class AlertDeliverer:
                 name="alert-delivery",
                 every_seconds=DELIVER_EVERY.total_seconds(),
                 run=self.run,
-                needs_revision=REVISION,
             ),
             LeasedJob(
                 name="alert-retention",
                 every_seconds=PURGE_EVERY_SECONDS,
                 run=remove_old,
-                needs_revision=REVISION,
             ),
         )
 
@@ -202,7 +198,7 @@ class BackendWatch:
         for backend, looks in self._looks_down.items():
             self._looks_down[backend] = 0 if self._is_ready(backend) else looks + 1
         down = [backend for backend, looks in self._looks_down.items() if looks >= DOWN_LOOKS]
-        if not down or not (await revisions.current(self._database)).has(REVISION):
+        if not down:
             return
         async with self._database.transaction() as tx:
             for backend in down:

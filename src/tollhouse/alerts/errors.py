@@ -1,6 +1,6 @@
 """Errors of alert subscriptions."""
 
-from tollhouse.base.errors import GatewayError, InvalidInput, Kind, ServiceUnavailable
+from tollhouse.base.errors import GatewayError, InvalidInput, Kind
 
 
 class AlertSubscriptionNotFound(GatewayError):
@@ -33,9 +33,3 @@ class AlertWithoutSecret(GatewayError):
     should_retry = False
     param = "alert_subscription_id"
     template = "Alerts by e-mail are not signed, so that there is no secret to rotate."
-
-
-class AlertsUnavailable(ServiceUnavailable):
-    """The database has no tables of alerts yet, in the middle of an upgrade."""
-
-    template = "Alerts are not available until the operator has run `tollhouse migrate`."

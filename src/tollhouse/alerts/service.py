@@ -8,7 +8,6 @@ from typing import Final
 from tollhouse.alerts import rules, store
 from tollhouse.alerts.errors import (
     AlertSubscriptionNotFound,
-    AlertsUnavailable,
     AlertWithoutSecret,
 )
 from tollhouse.alerts.types import AlertDelivery, AlertSubscription
@@ -20,19 +19,11 @@ from tollhouse.base.ids import (
     time_ordered_uuid,
 )
 from tollhouse.base.quotas import Quota
-from tollhouse.storage import audit, quotas, revisions
+from tollhouse.storage import audit, quotas
 from tollhouse.storage.database import Mutation, Transaction
 from tollhouse.storage.sealing import Sealer
 
-REVISION: Final = "0030"
-"""The schema revision with all tables of alerts."""
 _SECRET_BYTES: Final = 32
-
-
-async def require_schema(tx: Transaction) -> None:
-    """Raise `AlertsUnavailable` on the schema of an earlier release."""
-    if not (await revisions.state(tx)).has(REVISION):
-        raise AlertsUnavailable
 
 
 async def mint_secret(sealer: Sealer, subscription_id: AlertSubscriptionId) -> tuple[str, bytes]:

@@ -18,7 +18,6 @@ from tollhouse.storage import partitions
 from tollhouse.storage.database import Database
 from tollhouse.storage.partitions import DailyTable, Partition, PartitionState
 
-REVISION: Final = "0027"
 DAYS_BACK: Final = 31
 DAYS_CHECKED: Final = 7
 """Days for which every night compares the database with what was exported."""

@@ -11,7 +11,6 @@ from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Mutation, Transaction
 from tollhouse.storage.leases import LeasedJob
 
-REVISION: Final = "0026"
 RETAIN_EVERY: Final = timedelta(hours=1)
 
 
@@ -64,5 +63,4 @@ def retention_job(database: Database) -> LeasedJob:
         name="attribution-retention",
         every_seconds=RETAIN_EVERY.total_seconds(),
         run=remove_old,
-        needs_revision=REVISION,
     )

@@ -15,8 +15,6 @@ from tollhouse.base.ids import InstanceId
 from tollhouse.storage import instances
 from tollhouse.storage.database import Database, Transaction
 
-REVISION: Final = "0029"
-"""Of the schema that has these tables."""
 EXCHANGE_EVERY_SECONDS: Final = 5.0
 
 _REPORT: Final = """

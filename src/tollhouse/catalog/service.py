@@ -1,26 +1,9 @@
 """Finding the models that a caller may use."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from tollhouse.catalog.errors import ModelLocked, ModelNotFound
 from tollhouse.catalog.types import Catalog, Model
-
-_NOTES_REVISION: Final = "0020"
-"""The schema revision that stores who answered a request and which tools were left out."""
-_CACHE_WRITES_REVISION: Final = "0027"
-"""The schema revision that stores cache writes."""
-
-
-def needed_revision(catalog: Catalog) -> str | None:
-    """Return the schema revision that what the models declare needs, or None."""
-    models = catalog.models.values()
-    if any(model.pricing.input_cache_write is not None for model in models):
-        return _CACHE_WRITES_REVISION
-    has_notes = any(
-        model.drops_unsupported_tools or model.aliases or model.fallbacks for model in models
-    )
-    return _NOTES_REVISION if has_notes else None
 
 
 def find(

@@ -14,12 +14,11 @@ from tollhouse.base.traffic import (
 from tollhouse.keys.types import KeyKind, KnownKey
 from tollhouse.storage.database import Database, Mutation, Row, Transaction
 
-# The columns of moves are read by name, because a database at revision 0016 does not have them yet.
 _KEYS: Final = """
     SELECT d.digest, d.key_kind, d.organization_id, d.key_id,
            LEAST(d.expires_at, pk.expires_at, ak.expires_at) AS expires_at,
-           o.status, o.policy_version, o.catalog_version, m.move_state, m.move_cell, m.frozen_until,
-           ARRAY(SELECT jsonb_array_elements_text(m.attribution -> 'dimensions')) AS attribution,
+           o.status, o.policy_version, o.catalog_version, o.move_state, o.move_cell, o.frozen_until,
+           ARRAY(SELECT jsonb_array_elements_text(o.attribution -> 'dimensions')) AS attribution,
            pk.project_id, p.archived_at, pk.suspended_at,
            CASE WHEN pk.allowed_models IS NULL THEN p.allowed_models
                 WHEN p.allowed_models IS NULL THEN pk.allowed_models
@@ -34,8 +33,6 @@ _KEYS: Final = """
            l.scopes, l.requests_per_minute, l.tokens_per_minute, l.concurrent_requests
       FROM key_directory d
       JOIN organizations o ON o.id = d.organization_id
-     CROSS JOIN LATERAL jsonb_to_record(to_jsonb(o))
-           m (move_state text, move_cell text, frozen_until timestamptz, attribution jsonb)
       LEFT JOIN project_keys pk
         ON d.key_kind = 'project'
        AND pk.organization_id = d.organization_id AND pk.id = d.key_id
@@ -58,13 +55,11 @@ _KEYS: Final = """
 _PERSON: Final = """
     SELECT 'admin' AS key_kind, o.id AS organization_id, $2::uuid AS key_id,
            NULL::timestamptz AS expires_at, o.status, o.policy_version, o.catalog_version,
-           m.move_state, m.move_cell, m.frozen_until,
+           o.move_state, o.move_cell, o.frozen_until,
            NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
            NULL AS allowed_models, '{}'::text[] AS granted_checks,
            NULL AS revoked_at, $3::text[] AS permissions
       FROM organizations o
-     CROSS JOIN LATERAL jsonb_to_record(to_jsonb(o))
-           m (move_state text, move_cell text, frozen_until timestamptz)
      WHERE o.id = $1
 """
 _PERSON_FOR_SHARE: Final = f"{_PERSON} FOR KEY SHARE OF o"
@@ -104,14 +99,12 @@ async def get_admin_caller_for_share(
         """
         SELECT 'admin' AS key_kind, ak.organization_id, ak.id AS key_id, ak.expires_at,
                o.status, o.policy_version, o.catalog_version,
-               m.move_state, m.move_cell, m.frozen_until,
+               o.move_state, o.move_cell, o.frozen_until,
                NULL AS project_id, NULL AS archived_at, NULL AS suspended_at,
                NULL AS allowed_models, '{}'::text[] AS granted_checks,
                ak.revoked_at, ak.permissions
           FROM admin_keys ak
           JOIN organizations o ON o.id = ak.organization_id
-         CROSS JOIN LATERAL jsonb_to_record(to_jsonb(o))
-               m (move_state text, move_cell text, frozen_until timestamptz)
          WHERE ak.organization_id = $1
            AND ak.id = $2
            FOR SHARE OF ak

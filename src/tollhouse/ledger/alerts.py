@@ -20,10 +20,7 @@ async def notice(database: Database) -> None:
 
 
 async def _notice_some(tx: Transaction) -> int:
-    """Log one batch and return its size. Logs before the commit: rather twice than never.
-
-    The column `period` may be missing before `tollhouse migrate`.
-    """
+    """Log one batch and return its size. Logs before the commit: rather twice than never."""
     rows = await tx.fetch_all(
         """
         DELETE FROM spending_alerts
@@ -34,8 +31,7 @@ async def _notice_some(tx: Transaction) -> int:
                  ORDER BY id
                  LIMIT $1
                    FOR UPDATE SKIP LOCKED))
-        RETURNING id, organization_id, scope, scope_id, window_start,
-                  to_jsonb(spending_alerts) ->> 'period' AS period
+        RETURNING id, organization_id, scope, scope_id, window_start, period
         """,
         BATCH_MAX,
     )

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from tollhouse.base.ids import GrantId, InstanceId, ReservationId, time_ordered_uuid
-from tollhouse.ledger import batches, operations, partitions, short_windows
+from tollhouse.ledger import batches, operations, partitions
 from tollhouse.ledger.errors import DayIsClosed, DayNotPast, SpenderNotFound
 from tollhouse.ledger.types import (
     GrantKind,
@@ -16,7 +16,6 @@ from tollhouse.ledger.types import (
     ResolutionKind,
     ResolutionResult,
 )
-from tollhouse.storage import revisions
 from tollhouse.storage.database import Database, Mutation
 
 # Past usage has no worker that admitted it, and no price list.
@@ -31,7 +30,6 @@ async def prepare(database: Database, usage: PastUsage, *, now: datetime, entry_
     as closed even if it never had entries: the next retention run would close it before all usage
     is entered.
     """
-    await revisions.require(database, short_windows.REVISION)
     operations.require_amount(usage.charge.total_pico_usd)
     today = now.astimezone(UTC).date()
     if usage.day > today:

@@ -201,16 +201,6 @@ class CapNotFound(GatewayError):
     period: Period
 
 
-class ShortCapsUnavailable(ServiceUnavailable):
-    """Workers of the previous release may run, which do not know caps by day and week."""
-
-    should_retry = False
-    template = (
-        "A spending limit by day or week can be set when the upgrade of this deployment is"
-        " complete. The operator completes it with `tollhouse migrate --contract`."
-    )
-
-
 class InvalidPrice(InvalidInput):
     """The price is not a plain decimal, or not a whole number of pico-dollars."""
 

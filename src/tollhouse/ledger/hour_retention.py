@@ -11,12 +11,9 @@ from typing import Final
 from uuid import UUID
 
 from tollhouse.base.retention import HOURS_KEPT
-from tollhouse.storage import instances
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Database, Transaction
 
-REVISION: Final = "0021"
-"""Workers without it would report the missing hours as free."""
 REMOVED_AFTER: Final = HOURS_KEPT + timedelta(days=1)
 ORGANIZATIONS_MAX: Final = 200
 
@@ -48,10 +45,7 @@ _REMOVE: Final = """
 
 
 async def remove_old(database: Database) -> None:
-    """Delete the hours of old, closed days, unless a worker lives that does not know of it."""
-    async with database.transaction() as tx:
-        if await instances.count_older(tx, REVISION):
-            return
+    """Delete the hours of old, closed days."""
     last = None
     while True:
         async with database.transaction() as tx:

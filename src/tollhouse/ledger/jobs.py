@@ -41,18 +41,15 @@ def jobs(
             run=partial(
                 partitions.remove_old, maintenance, entry_days=entry_days, is_archived=is_archived
             ),
-            needs_revision=partitions.REVISION,
         ),
         LeasedJob(
             name="cost-hour-retention",
             every_seconds=KEEP_EVERY.total_seconds(),
             run=partial(hour_retention.remove_old, maintenance),
-            needs_revision=hour_retention.REVISION,
         ),
         LeasedJob(
             name="ledger-verification",
             every_seconds=VERIFY_EVERY.total_seconds(),
             run=verifier.run,
-            needs_revision=partitions.REVISION,
         ),
     )

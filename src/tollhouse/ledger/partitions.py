@@ -13,8 +13,6 @@ from tollhouse.storage.database import Database, Transaction
 from tollhouse.storage.partitions import DailyTable, Partition, PartitionState
 
 CLOSING_SECONDS_MAX: Final = 3600
-REVISION: Final = "0027"
-"""The schema revision of all columns that are closed and verified."""
 
 
 async def remove_old(

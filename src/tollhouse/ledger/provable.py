@@ -32,10 +32,7 @@ _RECORD: Final = """
 
 
 class _Called(msgspec.Struct, frozen=True):
-    """Which model a stored charge has the prices of; None is the hold's own.
-
-    It stands beside the fields of the charge, where earlier releases do not look.
-    """
+    """Which model a stored charge has the prices of; None is the hold's own."""
 
     model: str | None = None
 

@@ -29,7 +29,7 @@ _UNSETTLED: Final = """
     SELECT count(*)
       FROM unsettled_holds u
       JOIN accounts a USING (organization_id)
-     WHERE coalesce((to_jsonb(a) ->> 'frozen_until')::timestamptz <= clock_timestamp(), true)
+     WHERE coalesce(a.frozen_until <= clock_timestamp(), true)
 """
 
 

@@ -102,7 +102,6 @@ async def set_cap(
         await store.save_cap(tx, cap)
         await store.cap_counters(tx, cap, today=tx.now.date())
     else:
-        await short_windows.fill(tx, today=tx.now.date())
         await store.save_cap(tx, cap)
         await short_windows.cap_counters(tx, cap, today=tx.now.date())
     await _audit(tx, "spending_limit.set", place, None if before is None else before.cap, cap)

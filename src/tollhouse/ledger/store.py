@@ -5,9 +5,6 @@ later reads see the last committed state.
 """
 
 from datetime import date, datetime, timedelta
-from typing import Any
-
-import msgspec
 
 from tollhouse.base.ids import GrantId, OrganizationId
 from tollhouse.base.money import PicoUsd
@@ -159,7 +156,9 @@ async def get_cap(
     row = await tx.fetch_one(
         """
         SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
-               cap.alert_percent, to_jsonb(counter)::text AS counter
+               cap.alert_percent, counter.settled_pico, counter.reserved_pico,
+               counter.short_start, counter.short_settled_pico, counter.short_reserved_pico,
+               counter.previous_settled_pico, counter.previous_reserved_pico
           FROM spending_caps cap
           LEFT JOIN spending_counters counter
             ON counter.organization_id = cap.organization_id
@@ -192,7 +191,9 @@ async def page_caps(
     rows = await tx.fetch_all(
         """
         SELECT cap.organization_id, cap.scope, cap.scope_id, cap.period, cap.limit_pico,
-               cap.alert_percent, to_jsonb(counter)::text AS counter
+               cap.alert_percent, counter.settled_pico, counter.reserved_pico,
+               counter.short_start, counter.short_settled_pico, counter.short_reserved_pico,
+               counter.previous_settled_pico, counter.previous_reserved_pico
           FROM spending_caps cap
           LEFT JOIN spending_counters counter
             ON counter.organization_id = cap.organization_id
@@ -342,20 +343,18 @@ def _grant(row: Row) -> Grant:
 
 
 def _cap_use(row: Row, day: date) -> CapUse:
-    """Return the cap of a row with its use, which is zero if its window has no counter yet.
-
-    The counter is JSON, because columns of short windows may be missing before `tollhouse migrate`.
-    """
-    counter = msgspec.json.decode(row["counter"] or "{}", type=dict[str, Any])
+    """Return the cap of a row with its use, which is zero if its window has no counter yet."""
     period = Period(row["period"])
-    prefix = ""
+    prefix: str | None = ""
     if period.short_days is not None:
         start = period.window_start(day)
-        prefixes = {
-            start.isoformat(): "short_",
-            (start + timedelta(days=period.short_days)).isoformat(): "previous_",
-        }
-        prefix = prefixes.get(counter.get("short_start") or "", "none_")
+        prefixes = {start: "short_", start + timedelta(days=period.short_days): "previous_"}
+        prefix = prefixes.get(row["short_start"])
+    settled, reserved = (
+        (row[f"{prefix}settled_pico"], row[f"{prefix}reserved_pico"])
+        if prefix is not None
+        else (None, None)
+    )
     return CapUse(
         cap=Cap(
             organization_id=OrganizationId(row["organization_id"]),
@@ -365,6 +364,6 @@ def _cap_use(row: Row, day: date) -> CapUse:
             limit_pico_usd=to_pico_usd(row["limit_pico"]),
             alert_percent=row["alert_percent"],
         ),
-        settled_pico_usd=PicoUsd(counter.get(f"{prefix}settled_pico", 0)),
-        reserved_pico_usd=PicoUsd(counter.get(f"{prefix}reserved_pico", 0)),
+        settled_pico_usd=to_pico_usd(settled or 0),
+        reserved_pico_usd=to_pico_usd(reserved or 0),
     )

@@ -242,7 +242,6 @@ _SUMS: Final = """
              c.short_ceiling_pico)
           ) v (part, expected, found)
      WHERE c.organization_id = $1
-       AND c.short_start IS NOT NULL
        AND v.expected IS DISTINCT FROM v.found
      UNION ALL
     SELECT 'cost_daily.' || v.part, concat_ws(' ', day, project_id, api_key_id, model),

@@ -145,8 +145,6 @@ async def still_verified(tx: Transaction, organization_id: OrganizationId) -> Ve
 
     Until `complete_until`, a day without a mark is read only if it has cost rows by now.
     """
-    if not await tx.fetch_value("SELECT to_regclass('verified_days') IS NOT NULL"):
-        return NOTHING_VERIFIED
     complete_until = await tx.fetch_value(_COMPLETE_UNTIL, organization_id)
     if complete_until is None:
         return NOTHING_VERIFIED

@@ -108,7 +108,7 @@ class Verifier:
         """Set the metrics. Every worker does, because another one may have verified."""
         async with self._database.transaction() as tx:
             found = await state(tx)
-        if found is not None and found.oldest_age is not None:
+        if found.oldest_age is not None:
             ledger_metrics.verified(
                 differing_organizations=found.differing_organizations,
                 oldest_seconds=found.oldest_age.total_seconds(),
@@ -119,10 +119,8 @@ class Verifier:
         return (OrganizationId(rows[0]["organization_id"]), rows[0]["begun_at"]) if rows else None
 
 
-async def state(tx: Transaction) -> VerificationState | None:
-    """Return what was found so far, or None on a schema without verifications."""
-    if not await tx.fetch_value("SELECT to_regclass('ledger_verifications') IS NOT NULL"):
-        return None
+async def state(tx: Transaction) -> VerificationState:
+    """Return what was found so far."""
     (row,) = await tx.fetch_all(_STATE)
     return VerificationState(differing_organizations=row["differing"], oldest_age=row["oldest_age"])
 

@@ -54,7 +54,7 @@ async def _due(database: Database, after: tuple[datetime, UUID] | None) -> Seque
            AND NOT EXISTS (
                 SELECT FROM accounts a
                  WHERE a.organization_id = unsettled_holds.organization_id
-                   AND (to_jsonb(a) ->> 'frozen_until')::timestamptz > clock_timestamp())
+                   AND a.frozen_until > clock_timestamp())
            AND (decide_at, reservation_id) > ($1, $2)
          ORDER BY decide_at, reservation_id
          LIMIT $3

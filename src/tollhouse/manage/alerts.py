@@ -54,7 +54,6 @@ class AlertHandlers:
         """GET /manage/v1/organization/alert_subscriptions"""
         after = parameters.cursor(call.query.after)
         async with self.database.transaction() as tx:
-            await service.require_schema(tx)
             found = await service.page(
                 tx,
                 call.organization_id,
@@ -77,7 +76,6 @@ class AlertHandlers:
             secret, sealed = await service.mint_secret(self.database.sealer, subscription_id)
 
         async def make(tx: Mutation) -> AlertSubscription:
-            await service.require_schema(tx)
             await service.require_room(tx, self.destinations.subscriptions_max)
             subscription = alerts_wire.from_wire(tx, subscription_id, call.body)
             await service.create(tx, subscription, sealed=sealed)
@@ -97,7 +95,6 @@ class AlertHandlers:
         overlap = timedelta(seconds=call.body.overlap_seconds)
 
         async def make(tx: Mutation) -> AlertSubscription:
-            await service.require_schema(tx)
             return await service.rotate_secret(tx, subscription_id, sealed=sealed, overlap=overlap)
 
         return await self._made(
@@ -118,7 +115,6 @@ class AlertHandlers:
     async def retrieve(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """GET /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         async with self.database.transaction() as tx:
-            await service.require_schema(tx)
             found = await service.retrieve(tx, call.organization_id, _subscription_id(call.path))
         return OperationAnswer(body=alerts_wire.subscription(found))
 
@@ -128,7 +124,6 @@ class AlertHandlers:
         """PUT /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         self.destinations.check(call.body)
         async with self.database.mutation_by(call) as tx:
-            await service.require_schema(tx)
             sent = alerts_wire.from_wire(tx, _subscription_id(call.path), call.body)
             edited = await service.edit(tx, sent)
         return OperationAnswer(body=alerts_wire.subscription(edited))
@@ -137,7 +132,6 @@ class AlertHandlers:
         """DELETE /manage/v1/organization/alert_subscriptions/{alert_subscription_id}"""
         subscription_id = _subscription_id(call.path)
         async with self.database.mutation_by(call) as tx:
-            await service.require_schema(tx)
             await service.delete(tx, subscription_id)
         deleted = contract.AlertSubscriptionDeleted(id=str(subscription_id), deleted=True)
         return OperationAnswer(body=deleted)
@@ -145,14 +139,12 @@ class AlertHandlers:
     async def test(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """POST /manage/v1/organization/alert_subscriptions/{alert_subscription_id}/test"""
         async with self.database.mutation_by(call) as tx:
-            await service.require_schema(tx)
             sent = await service.send_test(tx, _subscription_id(call.path))
         return OperationAnswer(body=alerts_wire.delivery(sent))
 
     async def retry(self, call: OperationCall[Admin, None, NoQuery]) -> OperationAnswer:
         """POST /manage/v1/organization/alert_subscriptions/{alert_subscription_id}/retry"""
         async with self.database.mutation_by(call) as tx:
-            await service.require_schema(tx)
             found = await service.retry(tx, _subscription_id(call.path))
         return OperationAnswer(body=alerts_wire.subscription(found))
 
@@ -162,7 +154,6 @@ class AlertHandlers:
         """GET /manage/v1/organization/alert_deliveries"""
         after = parameters.cursor(call.query.after)
         async with self.database.transaction() as tx:
-            await service.require_schema(tx)
             found = await service.deliveries(
                 tx,
                 call.organization_id,

@@ -21,7 +21,6 @@ from tollhouse.reports.types import (
 )
 from tollhouse.storage.database import Row, Transaction
 
-_HAS_CACHE_WRITES: Final = "SELECT to_regproc('ledger_settle_written') IS NOT NULL"
 _SUMS: Final = """
                sum(input_tokens) AS input_tokens,
                sum(cached_input_tokens) AS cached_input_tokens,
@@ -31,8 +30,7 @@ _SUMS: Final = """
                sum(cached_input_pico) AS cached_input_pico,
                sum(output_pico) AS output_pico,
                sum(image_pico) AS image_pico,
-               sum(request_pico) AS request_pico"""
-_SUMS_WITH_CACHE_WRITES: Final = f"""{_SUMS},
+               sum(request_pico) AS request_pico,
                sum(cache_write_tokens) AS cache_write_tokens,
                sum(cache_write_pico) AS cache_write_pico"""
 _ENTRY_GROUPS: Final = """
@@ -160,9 +158,6 @@ async def entries(
 
 
 async def _sums(tx: Transaction, statement: LiteralString, *arguments: object) -> list[Used]:
-    """Return what a statement sums, with cache writes if the schema has them."""
-    if await tx.fetch_value(_HAS_CACHE_WRITES):
-        statement = statement.replace(_SUMS, _SUMS_WITH_CACHE_WRITES)
     return [_used(row) for row in await tx.fetch_all(statement, *arguments)]
 
 

@@ -1,6 +1,6 @@
 """Errors of sessions."""
 
-from tollhouse.base.errors import GatewayError, Kind, ServiceUnavailable
+from tollhouse.base.errors import GatewayError, Kind
 
 
 class SessionEnded(GatewayError):
@@ -20,12 +20,3 @@ class SessionEnded(GatewayError):
 
 class SignInReplayed(Exception):
     """The sign-in has made a session already."""
-
-
-class SessionsUnavailable(ServiceUnavailable):
-    """The schema is from before sessions."""
-
-    template = (
-        "The console cannot keep sessions, because the database has an older schema. Let the "
-        "operator run `tollhouse migrate`."
-    )

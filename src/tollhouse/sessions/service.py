@@ -11,14 +11,13 @@ from tollhouse.base.clock import Clock
 from tollhouse.base.errors import OrganizationMoving
 from tollhouse.base.ids import OrganizationId, RequestId, SessionId
 from tollhouse.sessions import rules, store
-from tollhouse.sessions.errors import SessionEnded, SessionsUnavailable, SignInReplayed
+from tollhouse.sessions.errors import SessionEnded, SignInReplayed
 from tollhouse.sessions.types import ConsoleSession
-from tollhouse.storage import audit, revisions
+from tollhouse.storage import audit
 from tollhouse.storage.batches import in_batches
 from tollhouse.storage.database import Actor, Authority, Database, Mutation, Transaction
 from tollhouse.storage.leases import PURGE_EVERY_SECONDS, LeasedJob
 
-REVISION: Final = "0022"
 _SECRET_BYTES: Final = 32
 
 
@@ -26,11 +25,6 @@ def actor_of(session: ConsoleSession) -> Actor:
     """Return the author of what a session changes: its Admin key, or the person."""
     kind = "admin_api_key" if session.person_name is None else "person"
     return Actor(type=kind, id=str(session.owner_id), name=session.person_name)
-
-
-async def has_sessions(tx: Transaction) -> bool:
-    """Return whether the schema has sessions."""
-    return (await revisions.state(tx)).has(REVISION)
 
 
 async def begin(
@@ -46,9 +40,6 @@ async def begin(
     if an organization is frozen for a move.
     """
     secret = secrets.token_urlsafe(_SECRET_BYTES)
-    async with database.transaction() as tx:
-        if not await has_sessions(tx):
-            raise SessionsUnavailable
 
     async def insert(tx: Mutation) -> None:
         await store.end_oldest(
@@ -133,7 +124,6 @@ def purge_job(database: Database, clock: Clock) -> LeasedJob:
         name="console-sessions",
         every_seconds=PURGE_EVERY_SECONDS,
         run=purge,
-        needs_revision=REVISION,
     )
 
 

@@ -17,12 +17,6 @@ from tollhouse.storage.database import Actor, Mutation, Row, Transaction
 _INSERT: Final = """
     INSERT INTO audit_log (organization_id, id, occurred_at, actor_type, actor_id, action,
                            resource_type, resource_id, changes, digest_before, digest_after,
-                           request_id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-"""
-_INSERT_BY_PERSON: Final = """
-    INSERT INTO audit_log (organization_id, id, occurred_at, actor_type, actor_id, action,
-                           resource_type, resource_id, changes, digest_before, digest_after,
                            request_id, actor_name)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 """
@@ -76,21 +70,17 @@ async def record(
         _digest(fields_before),
         _digest(fields_after),
         tx.authority.request_id,
+        actor.name,
     )
-    # A database at revision 0016 does not have the column of the name yet, and no people either.
-    if actor.name is None:
-        await tx.execute(_INSERT, *row)
-    else:
-        await tx.execute(_INSERT_BY_PERSON, *row, actor.name)
+    await tx.execute(_INSERT, *row)
     tx.note_audited()
 
 
 async def _refuse_frozen(tx: Transaction, organization_id: OrganizationId) -> None:
-    """Read by name, because a database at revision 0016 does not have the column yet."""
     is_frozen = await tx.fetch_value(
         """
-        SELECT (to_jsonb(o) ->> 'frozen_until')::timestamptz > clock_timestamp()
-          FROM organizations o
+        SELECT frozen_until > clock_timestamp()
+          FROM organizations
          WHERE id = $1
            FOR KEY SHARE
         """,
@@ -106,9 +96,9 @@ async def page(
     """Return a page of entries, newest first; `after` is the last ID of the previous page."""
     rows = await tx.fetch_all(
         """
-        SELECT id, occurred_at, actor_type, actor_id, to_jsonb(a) ->> 'actor_name' AS actor_name,
-               action, resource_type, resource_id, changes, digest_before, digest_after, request_id
-          FROM audit_log a
+        SELECT id, occurred_at, actor_type, actor_id, actor_name, action, resource_type,
+               resource_id, changes, digest_before, digest_after, request_id
+          FROM audit_log
          WHERE organization_id = $1
            AND ($2::uuid IS NULL OR id < $2)
          ORDER BY id DESC

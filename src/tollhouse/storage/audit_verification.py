@@ -7,7 +7,6 @@ from tollhouse.base.ids import AuditId, OrganizationId
 from tollhouse.storage.audit_chain import ChainHead, ChainVerifier, FirstFault
 from tollhouse.storage.database import Row, Transaction
 
-REVISION: Final = "0028"
 ROWS_AT_ONCE: Final = 1_000
 
 

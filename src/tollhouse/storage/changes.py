@@ -76,6 +76,5 @@ def _shown(name: str, value: Any) -> Value:  # noqa: ANN401 - a field of any typ
     if name in DIGESTED_FIELDS or length > VALUE_CHARACTERS_MAX:
         return DigestedValue(sha256=hashlib.sha256(text).hexdigest(), length=length)
     if isinstance(value, (list, tuple)):
-        # Workers of earlier releases read lists of texts only.
         return [str(item) for item in cast("Sequence[object]", value)]
     return value

@@ -37,6 +37,25 @@ class SchemaMismatch(DeploymentError):
     code = "schema_mismatch"
 
 
+class EarlierHistory(SchemaMismatch):
+    """The database was made before the schema began anew."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database was made by Tollhouse 0.2.0 or earlier, whose schema this version cannot "
+            "upgrade, and was left as it is: give this version an empty database."
+        )
+
+
+class MigrationFailed(DeploymentError):
+    """The database refused a statement of a migration."""
+
+    code = "migration_failed"
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"The database refused {text}: {reason}. Nothing was changed.")
+
+
 class SchemaLocked(DeploymentError):
     """Other transactions held a lock on a table during every attempt of a migration."""
 

@@ -17,7 +17,7 @@ OLDER_WORKERS: Final = """
     SELECT count(*)
       FROM instances
      WHERE heartbeat_at >= clock_timestamp() - make_interval(secs => $2)
-       AND (newest_revision IS NULL OR newest_revision < $1)
+       AND newest_revision < $1
 """
 """Counts the live workers that do not know revision $1."""
 
@@ -28,14 +28,6 @@ _HEARTBEAT: Final = """
     ON CONFLICT (id) DO UPDATE
        SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
            master_ids = EXCLUDED.master_ids, newest_revision = EXCLUDED.newest_revision
-    RETURNING clock_timestamp()
-"""
-_HEARTBEAT_BEFORE_0017: Final = """
-    INSERT INTO instances (id, started_at, heartbeat_at, pepper_versions, master_ids)
-    VALUES ($1, clock_timestamp(), clock_timestamp(), $2, $3)
-    ON CONFLICT (id) DO UPDATE
-       SET heartbeat_at = clock_timestamp(), pepper_versions = EXCLUDED.pepper_versions,
-           master_ids = EXCLUDED.master_ids
     RETURNING clock_timestamp()
 """
 
@@ -52,14 +44,10 @@ async def heartbeat(
     Also removes the rows of old workers. A worker without `master_ids` is ignored when the master
     secret is chosen. Raises `SchemaMismatch` if the schema was contracted past this version.
     """
-    schema = await revisions.state(tx)
-    revisions.refuse_unaccepted(schema)
-    row = (instance_id, pepper_versions, list(master_ids))
-    database_now: datetime
-    if schema.has("0017"):
-        database_now = await tx.fetch_value(_HEARTBEAT, *row, revisions.head())
-    else:
-        database_now = await tx.fetch_value(_HEARTBEAT_BEFORE_0017, *row)
+    revisions.refuse_unaccepted(await revisions.state(tx.fetch_all))
+    database_now: datetime = await tx.fetch_value(
+        _HEARTBEAT, instance_id, pepper_versions, list(master_ids), revisions.head()
+    )
     await tx.execute(
         "DELETE FROM instances WHERE heartbeat_at < clock_timestamp() - make_interval(secs => $1)",
         FORGOTTEN_AFTER_SECONDS,
@@ -99,12 +87,6 @@ async def versions_accepted_by_all(tx: Transaction, own_versions: list[int]) -> 
     for row in rows:
         accepted &= set(row["pepper_versions"])
     return sorted(accepted)
-
-
-async def count_older(tx: Transaction, revision: str) -> int:
-    """Return how many live workers do not know `revision`. The schema must have revision 0017."""
-    count: int = await tx.fetch_value(OLDER_WORKERS, revision, DEAD_AFTER_SECONDS)
-    return count
 
 
 async def accepted_master_ids(tx: Transaction) -> list[list[str]]:

@@ -10,7 +10,6 @@ from tollhouse.base.ids import InstanceId
 from tollhouse.base.tasks import Tasks
 from tollhouse.observability import metrics
 from tollhouse.observability.metrics import JobOutcome
-from tollhouse.storage import revisions
 from tollhouse.storage.database import Database
 
 PURGE_EVERY_SECONDS: Final = 600.0
@@ -23,8 +22,6 @@ class LeasedJob:
     name: str
     every_seconds: float
     run: Callable[[], Awaitable[None]]
-    needs_revision: str | None = None
-    """The job waits until the schema has this revision."""
 
 
 async def hold(database: Database, name: str, holder: InstanceId, *, lease_seconds: float) -> bool:
@@ -59,12 +56,8 @@ def run_while_held(
 
 
 async def run_once(database: Database, job: LeasedJob, holder: InstanceId) -> None:
-    """Run the job if this worker holds its lease and the schema has its revision."""
+    """Run the job if this worker holds its lease."""
     try:
-        if job.needs_revision is not None:
-            schema = await revisions.current(database)
-            if not schema.has(job.needs_revision):
-                return
         if await hold(database, job.name, holder, lease_seconds=2 * job.every_seconds):
             await job.run()
             metrics.job_ran(job.name, JobOutcome.DONE)

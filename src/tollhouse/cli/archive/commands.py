@@ -23,7 +23,6 @@ from tollhouse.cli.archive.views import (
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.session import Session
 from tollhouse.ledger import partitions as ledger_days
-from tollhouse.storage import revisions
 
 
 @click.group("archive", epilog=example("tollhouse archive run"))
@@ -97,7 +96,6 @@ def verify(
 
 async def _run(operator: Session, update: Callable[[int, int], None]) -> list[DayManifest]:
     files = reading.files_of(operator.settings)
-    await revisions.require(operator.database, reading.NEEDED_REVISION)
     days_kept = {
         ArchivedTable.REQUESTS: operator.settings.activity.record_days,
         ArchivedTable.LEDGER_ENTRIES: operator.settings.ledger.entry_days,

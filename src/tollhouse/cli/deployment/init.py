@@ -42,7 +42,7 @@ from tollhouse.organizations.types import OrganizationStatus
 from tollhouse.projects import service as projects
 from tollhouse.projects import types as project_nouns
 from tollhouse.settings import DEFAULT_CONFIG_PATH, ServerSettings, Settings
-from tollhouse.storage import schema
+from tollhouse.storage.migrate import migrate
 
 DEFAULT_DATABASE_URL: Final = "postgresql://127.0.0.1:5432/tollhouse"
 DATABASE_URL_VARIABLE: Final = "TOLLHOUSE_DATABASE__URL"
@@ -193,7 +193,7 @@ async def _initialize(wanted: Wanted, bars: Progress) -> Initialized:
     settings = _settings(wanted)
     async with opened(settings) as operator:
         await refuse_taken(operator)
-        applied = await schema.migrate(wanted.database_url, show=progress_listener(bars))
+        applied = await migrate(wanted.database_url, show=progress_listener(bars))
         owner = await _ensure_organization(operator, wanted.organization)
         project = await _ensure_project(operator, owner.id, wanted.project)
         credit = await _ensure_credit(operator, owner.id)

@@ -7,14 +7,14 @@ from typing import Literal, Protocol
 
 import click
 from msgspec import Struct
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
 from tollhouse import settings as configuration
 from tollhouse.cli import output
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.connecting import connected, when_reached
 from tollhouse.settings import Settings
-from tollhouse.storage import revisions, schema
+from tollhouse.storage import migrate, revisions
 
 
 class Migrated(Struct, frozen=True, kw_only=True):
@@ -27,27 +27,22 @@ class Migrated(Struct, frozen=True, kw_only=True):
 
 
 class Pending(Struct, frozen=True, kw_only=True):
-    """The revisions of the database and the range that this version accepts."""
+    """The revisions of the database, and the one that this version needs."""
 
     object: Literal["migration.check"] = "migration.check"
     revision: str | None
     contracted: str | None
-    oldest_accepted: str
     needed: str
     pending: bool
     contract_pending: bool
 
 
-def progress_listener(bars: Progress) -> Callable[[schema.Progress], None]:
-    """Return a listener for `schema.migrate` that moves one progress bar per revision."""
-    tasks: dict[str, TaskID] = {}
+def progress_listener(bars: Progress) -> Callable[[migrate.Progress], None]:
+    """Return a listener for `migrate` that moves one progress bar, named by the text that runs."""
+    task = bars.add_task("schema", total=None)
 
-    def update(step: schema.Progress) -> None:
-        if step.revision not in tasks:
-            tasks[step.revision] = bars.add_task(
-                f"revision {step.revision}", total=step.statement_count
-            )
-        bars.update(tasks[step.revision], completed=step.statement_number)
+    def update(step: migrate.Progress) -> None:
+        bars.update(task, description=step.name, completed=step.number, total=step.total)
 
     return update
 
@@ -74,7 +69,7 @@ def command(context: click.Context, *, check: bool, contract: bool, as_json: boo
         output.show(found, as_json=as_json)
         context.exit(1 if found.pending or (contract and found.contract_pending) else 0)
     with output.progress_bars(as_json=as_json) as bars:
-        step = partial(_migrate, settings, bars, schema.contract if contract else schema.migrate)
+        step = partial(_migrate, settings, bars, migrate.contract if contract else migrate.migrate)
         migrated = asyncio.run(when_reached(settings.database, step))
     output.show(migrated, as_json=as_json)
     if not migrated.applied:
@@ -84,18 +79,18 @@ def command(context: click.Context, *, check: bool, contract: bool, as_json: boo
 class _Migration(Protocol):
     """Either step of a migration."""
 
-    async def __call__(self, url: str, *, show: Callable[[schema.Progress], None]) -> list[str]:
+    async def __call__(self, url: str, *, show: Callable[[migrate.Progress], None]) -> list[str]:
         """Apply the step; return the revisions that were applied."""
         ...
 
 
-async def _migrate(settings: Settings, bars: Progress, migrate: _Migration) -> Migrated:
+async def _migrate(settings: Settings, bars: Progress, apply: _Migration) -> Migrated:
     # Connect first, because errors of `connected` say what to do.
     async with connected(settings.database) as database:
-        applied = await migrate(settings.database.url, show=progress_listener(bars))
+        applied = await apply(settings.database.url, show=progress_listener(bars))
         found = await revisions.current(database)
     return Migrated(
-        applied=applied, revision=found.newest or "none", contracted=found.contracted or "none"
+        applied=applied, revision=found.expanded or "none", contracted=found.contracted or "none"
     )
 
 
@@ -105,10 +100,9 @@ async def _pending(settings: Settings) -> Pending:
     revisions.refuse_newer(found.contracted)
     needed = revisions.head()
     return Pending(
-        revision=found.newest,
+        revision=found.expanded,
         contracted=found.contracted,
-        oldest_accepted=revisions.OLDEST_ACCEPTED,
         needed=needed,
-        pending=not found.has(needed),
-        contract_pending=bool(found.expanded),
+        pending=(found.expanded or "") < needed,
+        contract_pending=found.contracted != found.expanded,
     )

@@ -111,9 +111,9 @@ async def ledger(operator: Session) -> Finding:
         return ledger_finding(await verifier.state(tx))
 
 
-def ledger_finding(state: VerificationState | None) -> Finding:
+def ledger_finding(state: VerificationState) -> Finding:
     """Return the finding for the state of the verification."""
-    if state is None or state.oldest_age is None:
+    if state.oldest_age is None:
         return ok("ledger", "there is nothing to verify")
     if state.differing_organizations:
         found = f"numbers of {state.differing_organizations} organizations differ"

@@ -12,10 +12,9 @@ from tollhouse.cli import output, verifying
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
 from tollhouse.cli.verifying import Update
-from tollhouse.ledger import partitions, verification
+from tollhouse.ledger import verification
 from tollhouse.ledger.verification import Difference
 from tollhouse.organizations import service as organizations
-from tollhouse.storage import revisions
 from tollhouse.storage.database import Database, Transaction
 
 COLUMNS: Final = ("organization_id", "name", "subject", "expected", "found")
@@ -68,7 +67,6 @@ def verify(context: click.Context, *, organization: UUID | None, full: bool, as_
 async def _verify(
     operator: Session, update: Update, *, organization: UUID | None, is_full: bool
 ) -> LedgerVerification:
-    await revisions.require(operator.database, partitions.REVISION)
     chosen = await verifying.chosen(operator, organization, _page)
     found = await verifying.verify_each(
         operator,

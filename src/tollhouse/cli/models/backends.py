@@ -15,7 +15,7 @@ from tollhouse.cli import output, session
 from tollhouse.cli.arguments import example, json_option
 from tollhouse.cli.session import Session
 from tollhouse.contract.listing import ListPage
-from tollhouse.storage import instances, revisions
+from tollhouse.storage import instances
 
 COLUMNS: Final = (
     *("backend", "replica", "url", "model", "state", "reason", "workers", "next_trial_seconds"),
@@ -67,7 +67,6 @@ def list_(settings_path: Path, *, as_json: bool) -> None:
     """
 
     async def read(operator: Session) -> list[ReplicaRow]:
-        await revisions.require(operator.database, oversight.REVISION)
         async with operator.database.transaction() as tx:
             workers = await instances.live(tx)
             found = await oversight.avoided(tx, workers)
@@ -102,7 +101,6 @@ def return_(settings_path: Path, *, backend: str, replica: str, as_json: bool) -
 
 def _order(settings_path: Path, order: ReplicaOrder, *, as_json: bool) -> None:
     async def work(operator: Session) -> None:
-        await revisions.require(operator.database, oversight.REVISION)
         backend, replica = order.backend, order.replica
         if (backend, replica) not in {(name, each) for name, each, _ in _replicas(operator)}:
             message = f"There is no replica {replica!r} of a backend {backend!r} in the catalog."

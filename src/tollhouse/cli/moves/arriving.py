@@ -94,7 +94,7 @@ def _require_destination(operator: Session, manifest: Manifest) -> None:
 
 
 async def _require_schema(tx: Transaction, manifest: Manifest) -> None:
-    newest = (await revisions.state(tx)).newest
+    newest = (await revisions.state(tx.fetch_all)).expanded
     if manifest.schema_revision != newest:
         message = (
             f"The export has schema revision {manifest.schema_revision}, and this cell {newest}. "

@@ -15,11 +15,8 @@ from tollhouse.keys import portable as keys
 from tollhouse.ledger import freezing, verification
 from tollhouse.organizations import moves
 from tollhouse.organizations.types import OrganizationMove
-from tollhouse.storage import instances, portable, revisions
-from tollhouse.storage.database import Transaction
+from tollhouse.storage import portable, revisions
 
-REVISION: Final = "0019"
-"""The schema revision that adds freezes: workers that do not know it ignore them."""
 ASK_EVERY_SECONDS: Final = 0.05
 COPYING_SECONDS_MAX: Final = 3600
 
@@ -28,19 +25,6 @@ class FreezeEnded(DeploymentError):
     """The freeze ended before the export did, and the organization is served as before."""
 
     code = "freeze_ended"
-
-
-class FreezeIgnored(DeploymentError):
-    """Workers run that would accept changes of a frozen organization."""
-
-    code = "freeze_ignored"
-
-    def __init__(self, count: int) -> None:
-        super().__init__(
-            f"{count} live worker{'' if count == 1 else 's'} of an older release would not honour "
-            f"the freeze, which schema revision {REVISION} adds. Nothing was changed. "
-            "Replace or stop them; a worker that was killed counts as live for 30 s."
-        )
 
 
 class LedgerDiffers(DeploymentError):
@@ -62,8 +46,6 @@ async def export(
 
     Until its release the freeze ends by itself, so a command that dies leaves nothing behind.
     """
-    async with operator.database.transaction() as tx:
-        await _require_heeded(tx)
     folder.create()
     announce(MoveStep.FREEZE)
     move = await _freeze(operator, organization_id, cell, freeze_seconds)
@@ -91,8 +73,6 @@ async def release(operator: Session, folder: MoveFolder, announce: Announce) -> 
         if await freezing.money_digests(tx, organization_id) != _money(manifest):
             message = "The ledger has changed since the export. Export the organization again."
             raise DocumentUnusable(message)
-        # One that started since the export may have changed what is in no sum.
-        await _require_heeded(tx)
         await moves.release(tx, organization_id, manifest.move_id)
         await freezing.set_frozen(tx, organization_id, moves.NEVER)
     announce(MoveStep.PERMIT)
@@ -142,13 +122,6 @@ async def _freeze(
     return move
 
 
-async def _require_heeded(tx: Transaction) -> None:
-    """Raise `FreezeIgnored` if a worker of an older release runs."""
-    count = await instances.count_older(tx, REVISION)
-    if count:
-        raise FreezeIgnored(count)
-
-
 async def _drain(
     operator: Session, organization_id: OrganizationId, move: OrganizationMove
 ) -> None:
@@ -179,13 +152,13 @@ async def _copy(
             digests.append(file.finish())
         open_days, closed_days = await freezing.days_of(tx, organization_id)
         peppers = await keys.pepper_checks(tx, organization_id)
-        schema = await revisions.state(tx)
+        schema = await revisions.state(tx.fetch_all)
     return Manifest(
         move_id=move.id,
         organization_id=organization_id,
         from_cell=operator.settings.keys.cell or "",
         to_cell=move.cell,
-        schema_revision=schema.newest or "",
+        schema_revision=schema.expanded or "",
         frozen_at=frozen_at,
         frozen_until=str(move.frozen_until),
         open_days=[str(day) for day in open_days],

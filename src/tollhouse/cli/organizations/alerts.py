@@ -40,7 +40,6 @@ from tollhouse.contract.bounds import (
     OVERLAP_SECONDS_MAX,
     AlertEmails,
 )
-from tollhouse.storage import revisions
 from tollhouse.storage.sealing import Sealer
 
 _ID: Final = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -304,7 +303,6 @@ async def _described(
         message = "Give --url or --email, and at least one threshold such as --cap-percent 80."
         raise click.UsageError(message)
     settings = operator.settings.alerts
-    await revisions.require(operator.database, service.REVISION)
     if url is not None:
         rules.check_url(url, settings.networks())
     rules.check_emails(emails, settings.email_domains, sends_email=settings.smtp_host is not None)

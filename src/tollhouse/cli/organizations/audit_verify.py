@@ -15,7 +15,7 @@ from tollhouse.cli import output, verifying
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
 from tollhouse.cli.session import Session
 from tollhouse.cli.verifying import Update
-from tollhouse.storage import audit_verification, revisions
+from tollhouse.storage import audit_verification
 from tollhouse.storage.audit_chain import ChainHead, FirstFault
 from tollhouse.storage.audit_verification import VerifiedChain
 from tollhouse.storage.database import Database
@@ -127,7 +127,6 @@ def verify(
 async def _verify(
     operator: Session, update: Update, *, organization: UUID | None, stored: StoredHeads
 ) -> AuditVerification:
-    await revisions.require(operator.database, audit_verification.REVISION)
     chosen = await verifying.chosen(operator, organization, audit_verification.page)
     if organization is None:
         # A stored head may be all that is left of a chain.

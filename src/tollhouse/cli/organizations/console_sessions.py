@@ -16,7 +16,6 @@ from tollhouse.cli.session import Session
 from tollhouse.contract.listing import ListPage
 from tollhouse.sessions import service
 from tollhouse.sessions.types import ConsoleSession
-from tollhouse.storage import revisions
 from tollhouse.storage.database import OPERATOR
 
 COLUMNS: Final = ("id", "owner_id", "person_name", "organizations", "created_at", "expires_at")
@@ -52,7 +51,6 @@ def list_(settings_path: Path, *, as_json: bool) -> None:
     """List the open sessions of all organizations, newest first."""
 
     async def read(operator: Session) -> list[ConsoleSession]:
-        await revisions.require(operator.database, service.REVISION)
         async with operator.database.transaction() as tx:
             return await service.newest(tx, now=operator.clock.now(), limit=LISTED_MAX + 1)
 
@@ -68,7 +66,6 @@ def end(settings_path: Path, *, session_id: UUID, as_json: bool) -> None:
     """End a session at once, in all workers. The person can sign in again."""
 
     async def work(operator: Session) -> ConsoleSession:
-        await revisions.require(operator.database, service.REVISION)
         now = operator.clock.now()
         async with operator.database.transaction() as tx:
             found = await service.find(tx, SessionId(session_id), now=now)

@@ -24,7 +24,7 @@ from tollhouse.cli.trial.agents import agent_commands
 from tollhouse.cli.trial.announcement import Running, ShownKeys
 from tollhouse.cli.trial.folder import Server, Trial, TrialFolder
 from tollhouse.settings import LedgerSettings, ServerSettings
-from tollhouse.storage import schema
+from tollhouse.storage.migrate import migrate
 
 GATEWAY: Final = "gateway"
 POSTGRES: Final = "PostgreSQL"
@@ -121,7 +121,7 @@ async def _deploy(folder: TrialFolder, trial: Trial, catalog: str, bars: Progres
     )
     async with session.opened(configuration.load(draft, environment={})) as operator:
         await refuse_taken(operator)
-        await schema.migrate(trial.database_url, show=progress_listener(bars))
+        await migrate(trial.database_url, show=progress_listener(bars))
         await examples.create(operator, bars)
     put_in_place(folder.settings_path, force=False)
 

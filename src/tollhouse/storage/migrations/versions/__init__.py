@@ -1,1 +1,1 @@
-"""One module per revision, named by its number."""
+"""One module for each revision, beginning with its number, and the texts that it names."""

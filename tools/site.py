@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,8 +19,10 @@ from urllib.parse import unquote, urljoin, urlsplit
 import msgspec
 
 from tollhouse.api import static_files
-from tollhouse.documentation import files
-from tollhouse.documentation.site import ERROR_PAGE
+from tollhouse.console import documentation
+from tollhouse.console.documentation import ERROR_PAGE
+from tollhouse.console.files import INDEX
+from tools.reference.error_pages import STYLE_SOURCE
 
 ROOT: Final = Path(__file__).parents[1]
 BUILT: Final = ROOT / "build" / "site"
@@ -85,7 +87,7 @@ class Collection:
         self._built = built
         self.names: set[str] = set()
         self.scripts: set[str] = set()
-        self._add(files.INDEX)
+        self._add(INDEX)
         self._add(SEARCH_INDEX)
 
     def _add(self, name: str) -> None:
@@ -120,9 +122,9 @@ def _target(page: str, address: str) -> str | None:
     if parts.scheme or parts.netloc:
         return None
     path = unquote(urljoin(f"/{page}", parts.path or page.rpartition("/")[2])).removeprefix("/")
-    if ERROR_PAGE.fullmatch(path):
+    if ERROR_PAGE.fullmatch(f"/{path}"):
         return None
-    return f"{path}{files.INDEX}" if not path or path.endswith("/") else path
+    return f"{path}{INDEX}" if not path or path.endswith("/") else path
 
 
 def collect(built: Path, target: Path) -> int:
@@ -144,14 +146,27 @@ def collect(built: Path, target: Path) -> int:
             message = f"{name} is of a kind that the gateway does not serve"
             raise SiteProblem(message)
         path.write_bytes(content)
-    digests = files.InlineDigests(
-        scripts=sorted(map(_digest, collection.scripts)),
-        styles=[
-            _digest(_search_style(built, name)) for name in collection.names if _is_bundle(name)
-        ],
-    )
-    (target / files.DIGESTS).write_bytes(msgspec.json.encode(digests))
+    styles = [_digest(_search_style(built, name)) for name in collection.names if _is_bundle(name)]
+    policy = site_policy(sorted(map(_digest, collection.scripts)), styles)
+    (target / documentation.POLICY).write_text(policy, encoding="utf-8")
     return sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+
+
+def site_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Return the content security policy that lets pages load and run only what was built.
+
+    `scripts` and `styles` are the digests (SHA-256, base64) of what pages have inside.
+    """
+    return (
+        f"default-src 'none'; script-src {_sources(scripts)}; "
+        f"style-src {_sources(styles)} {STYLE_SOURCE}; connect-src 'self'; "
+        "img-src 'self' data:; worker-src 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _sources(digests: Sequence[str]) -> str:
+    return " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])
 
 
 def without_indentation(page: str) -> str:
@@ -188,7 +203,7 @@ def _search_style(built: Path, bundle: str) -> str:
 
 def main() -> int:
     """Fill the package's folder and print the size; return 1 if the site is too large."""
-    size = collect(BUILT, files.BUILT)
+    size = collect(BUILT, documentation.BUILT)
     print(f"the documentation in the package: {size:,} of at most {SIZE_MAX:,} bytes")
     return int(size > SIZE_MAX)
 

@@ -27,11 +27,11 @@ from tollhouse.base.clock import Clock, DatabaseClock
 from tollhouse.base.ids import InstanceId, time_ordered_uuid
 from tollhouse.base.tasks import Tasks
 from tollhouse.catalog import rules as catalog
+from tollhouse.console import documentation
 from tollhouse.console import files as console_files
 from tollhouse.console.site import Site, StartPage
 from tollhouse.console_access import ConsoleAccess
 from tollhouse.decisions.recorder import DecisionRecorder
-from tollhouse.documentation.site import documentation_sites
 from tollhouse.evaluation import AnswerBuffers, judge_config, publication_check
 from tollhouse.inference import assembly
 from tollhouse.inference.assembly import EvaluationConfig, Inference, InferenceConfig
@@ -91,7 +91,7 @@ class Application:
         self._sites = (
             StartPage(self._clock),
             Site(console_files.read(console_files.BUILT), self._clock),
-            *documentation_sites(self._clock),
+            *documentation.sites(self._clock),
         )
         self._is_started = False
 

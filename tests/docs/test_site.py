@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tollhouse.api import static_files
 from tollhouse.base.clock import SystemClock
-from tollhouse.documentation import files
-from tollhouse.documentation.site import DocumentationSite
+from tollhouse.console.documentation import built_site
 from tools.site import SIZE_MAX, Page, SiteProblem, anchored, collect, without_indentation
 
 ROOT = Path(__file__).parents[2]
@@ -31,10 +31,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_start_page_is_served_and_the_site_is_small(built: Path, tmp_path: Path) -> None:
     size = collect(built, tmp_path / "static")
 
-    served = files.read(tmp_path / "static")
-    site = DocumentationSite(served, files.read_digests(tmp_path / "static"), SystemClock())
-    assert site.find("/") is served["index.html"]
-    assert site.find("/guides/limits/") is served["guides/limits/index.html"]
+    served = static_files.read(tmp_path / "static", hashed_folders=())
+    site = built_site(tmp_path / "static", SystemClock())
+    assert site.find("/") == served["index.html"]
+    assert site.find("/guides/limits/") == served["guides/limits/index.html"]
     assert size < SIZE_MAX
 
 
@@ -55,7 +55,7 @@ def test_a_row_of_an_open_question_has_its_number_as_anchor() -> None:
 def test_every_page_of_the_navigation_is_in_it(built: Path, tmp_path: Path) -> None:
     collect(built, tmp_path / "static")
 
-    served = set(files.read(tmp_path / "static"))
+    served = set(static_files.read(tmp_path / "static", hashed_folders=()))
     guides = [path.stem for path in (ROOT / "docs/guides").glob("*.md")]
     assert [each for each in guides if f"guides/{each}/index.html" not in served] == []
     assert {name for name in served if name.startswith("reference/errors/")} == {
@@ -95,7 +95,7 @@ def test_the_wheel_has_the_site(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, tmp_path)
     package = tmp_path / "src/tollhouse"
-    static = package / "documentation/static"
+    static = package / "console/documentation"
     static.mkdir(parents=True)
     (package / "__init__.py").touch()
     (static / "index.html.gz").write_bytes(b"x")
@@ -104,4 +104,4 @@ def test_the_wheel_has_the_site(tmp_path: Path) -> None:
     subprocess.run(build, cwd=tmp_path, check=True, capture_output=True)
 
     (wheel,) = (tmp_path / "dist").iterdir()
-    assert "tollhouse/documentation/static/index.html.gz" in zipfile.ZipFile(wheel).namelist()
+    assert "tollhouse/console/documentation/index.html.gz" in zipfile.ZipFile(wheel).namelist()

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tollhouse.documentation.error_pages import DATA
+from tollhouse.console.documentation import ERRORS
 from tools.reference import api, commands, errors, guarantees, llms, metrics, settings
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def pages() -> dict[Path, str]:
         }.items()
     }
     made[DOCS / "guarantees.md"] = guarantees.page()
-    return made | {DOCS / "llms.txt": llms.page(DOCS, made), DATA: errors.data()}
+    return made | {DOCS / "llms.txt": llms.page(DOCS, made), ERRORS: errors.data()}
 
 
 def main() -> int:

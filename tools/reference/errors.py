@@ -14,7 +14,7 @@ import msgspec
 
 import tollhouse
 from tollhouse.base.errors import GatewayError, InvalidCode, InvalidInput, InvalidRequest
-from tollhouse.documentation.error_pages import ErrorDescription
+from tools.reference.error_pages import ErrorDescription, error_bodies
 from tools.reference.tables import table
 
 NOT_OF_THE_API = ("tollhouse.cli", "tollhouse.testing", "tollhouse.storage.migrations")
@@ -61,8 +61,9 @@ def pages() -> dict[str, str]:
 
 
 def data() -> str:
-    """Return the data of the pages that the gateway serves itself."""
-    return msgspec.json.format(msgspec.json.encode(descriptions()), indent=1).decode() + "\n"
+    """Return the pages that the gateway serves itself."""
+    encoded = msgspec.json.encode(error_bodies(descriptions()))
+    return msgspec.json.format(encoded, indent=1).decode() + "\n"
 
 
 def descriptions() -> list[ErrorDescription]:

@@ -1,46 +1,26 @@
-"""A page for each error code, rendered from `errors.json`, and their index.
+"""The content of the page of each error code that the gateway serves, and of their index.
 
 Links are relative, so that they also work behind a proxy that puts a path before the gateway's.
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
 
-import msgspec
 from msgspec import Struct
 
-DATA: Final = Path(__file__).parent / "errors.json"
+from tollhouse.console import documentation
+from tollhouse.console.documentation import ErrorBodies
 
-STYLE: Final = """\
-:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
-body { margin: 2rem auto; max-width: 46rem; padding: 0 1rem }
-h1, code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
-h2 { font-size: 1.1rem; margin-top: 2rem }
-table { border-collapse: collapse; width: 100% }
-th, td { border-bottom: 1px solid #8886; padding: .4rem .6rem .4rem 0; text-align: left;
-  vertical-align: top }
-"""
+PAGE: Final = Path(documentation.__file__).with_name("page.html")
 _INLINE: Final = re.compile(r"`(?P<code>[^`]+)`|\[(?P<text>[^\]]+)\]\((?P<target>[^)]+)\)")
 _SOURCE_FOLDER: Final = "reference/errors/"
 """Where the Markdown of the pages is; their links are relative to it."""
-_PAGE: Final = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title} - Tollhouse</title>
-<style>{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 _ERROR: Final = """\
 <p><a href="{index}">All errors</a></p>
 <h1>{code}</h1>
@@ -64,10 +44,14 @@ may change.</p>
 _ROW: Final = """\
 <tr><td><a href="{link}"><code>{code}</code></a></td>
 <td>{statuses}</td><td>{remedy}</td></tr>"""
-_UNKNOWN: Final = """\
-<p><a href="{index}">All errors</a></p>
-<h1>Unknown code</h1>
-<p>This version of the gateway has no error of that code. Look at the list of all errors.</p>"""
+
+
+_STYLE: Final = PAGE.read_text(encoding="utf-8").partition("<style>")[2].partition("</style>")[0]
+STYLE_SOURCE: Final = f"'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'"
+CONTENT_SECURITY_POLICY: Final = (
+    f"default-src 'none'; style-src {STYLE_SOURCE}; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
 
 
 class ErrorDescription(Struct, frozen=True, kw_only=True):
@@ -79,25 +63,25 @@ class ErrorDescription(Struct, frozen=True, kw_only=True):
     remedy: str
 
 
-def read() -> list[ErrorDescription]:
-    """Return the description of every code, in alphabetical order."""
-    return msgspec.json.decode(DATA.read_bytes(), type=list[ErrorDescription])
+def error_bodies(errors: Sequence[ErrorDescription]) -> ErrorBodies:
+    """Return the pages as the gateway reads them. The index has two addresses."""
+    pages = {f"/{error.code}": error_body(error) for error in errors}
+    indexes = {"": _index(errors, link_prefix="errors/"), "/": _index(errors, link_prefix="")}
+    return ErrorBodies(policy=CONTENT_SECURITY_POLICY, bodies=indexes | pages)
 
 
-def error_page(error: ErrorDescription) -> str:
+def error_body(error: ErrorDescription) -> str:
     """Return the page of one code, for an address one level below that of the index."""
-    body = _ERROR.format(
+    return _ERROR.format(
         index="../errors",
         code=escape(error.code),
         statuses=escape(error.statuses),
         meanings=_list(error.meanings),
         remedy=_inline(error.remedy, up="../"),
     )
-    return _page(error.code, body)
 
 
-def index_page(errors: Iterable[ErrorDescription], *, link_prefix: str) -> str:
-    """Return the list of all codes. `link_prefix` is the relative path to the pages."""
+def _index(errors: Iterable[ErrorDescription], *, link_prefix: str) -> str:
     rows = [
         _ROW.format(
             link=escape(link_prefix + error.code),
@@ -107,16 +91,7 @@ def index_page(errors: Iterable[ErrorDescription], *, link_prefix: str) -> str:
         )
         for error in errors
     ]
-    return _page("Errors", _INDEX.format(rows="\n".join(rows)))
-
-
-def unknown_page(*, levels: int) -> str:
-    """Return the page for a code that does not exist, `levels` levels below the index."""
-    return _page("Unknown code", _UNKNOWN.format(index="../" * levels + "errors"))
-
-
-def _page(title: str, body: str) -> str:
-    return _PAGE.format(title=escape(title), style=STYLE, body=body)
+    return _INDEX.format(rows="\n".join(rows))
 
 
 def _list(texts: Sequence[str]) -> str:

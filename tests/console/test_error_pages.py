@@ -13,10 +13,9 @@ import pytest
 
 from tests.support.gateway import TIMEOUT_SECONDS, Gateway, running_gateway
 from tests.support.organization_fixture import OrganizationFixture
-from tollhouse.documentation import error_pages
-from tollhouse.documentation.site import CONTENT_SECURITY_POLICY
 from tollhouse.settings import ErrorSettings, Settings
-from tools.reference.errors import by_code
+from tools.reference.error_pages import CONTENT_SECURITY_POLICY, error_body
+from tools.reference.errors import by_code, descriptions
 
 ROOT = Path(__file__).parents[2]
 PUBLIC_URL = "https://gateway.example/llm/"
@@ -95,14 +94,14 @@ async def test_a_page_runs_nothing_and_loads_nothing(client: httpx2.AsyncClient)
 
 
 async def test_text_of_the_data_is_shown_as_text(client: httpx2.AsyncClient) -> None:
-    described = {each.code: each for each in error_pages.read()}
+    described = {each.code: each for each in descriptions()}
     evil = msgspec.structs.replace(
         described["unknown_url"],
         meanings=["<script>alert(1)</script>", "`<b>`"],
         remedy='[<i>x</i>](../../guides/"><script>.md) & more',
     )
 
-    page = error_pages.error_page(evil)
+    page = error_body(evil)
 
     assert Links(page).elements & {"script", "b", "i"} == set()
     assert "&lt;script&gt;" in page

@@ -72,7 +72,7 @@ test-long: ## random tests with their full counts, recorded: hours
 	$(RECORD) TOLLHOUSE_KILLS=1000 $(BIN)/python -m tests.endurance kills
 	$(RECORD) TOLLHOUSE_SOAK_MINUTES=60 $(BIN)/python -m tests.endurance soak
 	$(RECORD) TOLLHOUSE_ALERTS=1000 $(LONG) tests/alerts/test_exactly_once.py
-	$(RECORD) TOLLHOUSE_ARCHIVE_ROUNDS=100 $(LONG) tests/archive/test_killed.py tests/archive/test_exporting.py
+	$(RECORD) TOLLHOUSE_ARCHIVE_ROUNDS=100 $(LONG) tests/archive/test_killed.py
 	$(RECORD) TOLLHOUSE_EXPORT_EVENTS=1000000 $(LONG) tests/reports/test_exports_equal_ledger.py
 	$(RECORD) TOLLHOUSE_JUDGE_FAULTS=10000 $(LONG) tests/faults/test_judge_faults.py
 	$(RECORD) TOLLHOUSE_STREAMS=2000 $(LONG) tests/evaluation/test_buffered_streams.py

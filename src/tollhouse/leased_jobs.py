@@ -12,7 +12,6 @@ from tollhouse.decisions import service as decisions
 from tollhouse.keys import service as keys
 from tollhouse.ledger import jobs as ledger_jobs
 from tollhouse.ledger.verifier import Verifier
-from tollhouse.nightly_export import export_job
 from tollhouse.sessions import service as sessions
 from tollhouse.settings import Settings
 from tollhouse.storage import jobs as storage_jobs
@@ -55,11 +54,6 @@ def leased_jobs(
         ),
         decisions.retention_job(maintenance, clock, decision_days=settings.policies.decision_days),
         attribution.retention_job(maintenance),
-        *(
-            ()
-            if (url := settings.exports.url) is None
-            else (export_job(settings, maintenance, url),)
-        ),
         *AlertDeliverer(maintenance, sealer, clock, _delivery_config(settings)).jobs(),
     )
 

@@ -1,6 +1,6 @@
-"""A process that archives or exports, and kills itself at the n-th turn of its event loop.
+"""A process that archives, and kills itself at the n-th turn of its event loop.
 
-`python -m tests.archive.killed_run archive|export DATABASE_URL FILES_URL TURN`
+`python -m tests.archive.killed_run DATABASE_URL FILES_URL TURN`
 """
 
 import asyncio
@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 
-from tests.archive.exported_days import export, settings_with
 from tests.archive.past_days import archive_all
+from tests.support.gateway import settings_for
 from tollhouse.archive.files import ArchiveFiles
 from tollhouse.pools import connect
 
@@ -29,31 +29,27 @@ class MortalLoop(asyncio.SelectorEventLoop):
         super()._run_once()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - of asyncio
 
 
-async def run(work: str, database_url: str, files_url: str) -> None:
-    """Archive or export all days."""
-    settings = settings_with(database_url, files_url)
-    database = await connect(settings)
-    if work == "archive":
-        await archive_all(database, ArchiveFiles(files_url))
-    else:
-        await export(database, settings)
+async def run(database_url: str, files_url: str) -> None:
+    """Archive all days."""
+    database = await connect(settings_for(database_url))
+    await archive_all(database, ArchiveFiles(files_url))
     await database.close()
 
 
-async def run_and_die(work: str, database_url: str, files_url: str, turn: int) -> int:
+async def run_and_die(database_url: str, files_url: str, turn: int) -> int:
     """Run in a process that kills itself at this turn; return its exit code."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, work, database_url, files_url, str(turn))
+        *(sys.executable, "-m", __name__, database_url, files_url, str(turn))
     )
     return await process.wait()
 
 
 def main() -> None:
     """See above."""
-    work, database_url, files_url, turn = sys.argv[1:]
+    database_url, files_url, turn = sys.argv[1:]
     loop = MortalLoop(int(turn))
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(run(work, database_url, files_url))
+        runner.run(run(database_url, files_url))
 
 
 if __name__ == "__main__":

@@ -35,11 +35,10 @@ async def test_killed_runs_lose_no_row_and_write_none_twice(
     killed = 0
 
     while (
-        killed < KILLS_MAX
-        and await run_and_die("archive", database_url, url, chance.randrange(*TURNS)) != 0
+        killed < KILLS_MAX and await run_and_die(database_url, url, chance.randrange(*TURNS)) != 0
     ):
         killed += 1
-    assert await run_and_die("archive", database_url, url, NEVER) == 0
+    assert await run_and_die(database_url, url, NEVER) == 0
 
     days, files = await archived(past.database), ArchiveFiles(url)
     assert killed > 0

@@ -13,7 +13,6 @@ RUNBOOKS = {
     "docs/runbooks/TollhouseDatabaseDown.md": "the server is a primary",
     "docs/runbooks/TollhouseDatabaseIsStandby.md": "the server is a primary",
     "docs/runbooks/TollhouseDiskFills.md": "the database has",
-    "docs/runbooks/TollhouseExportStands.md": "unsettled",
     "docs/runbooks/TollhouseFails.md": "Every number follows from its entries",
     "docs/runbooks/TollhouseHistoryLost.md": "Every number follows from its entries",
     "docs/runbooks/TollhouseJobsFail.md": "job leases",

@@ -104,9 +104,6 @@ CASES = {
     "TollhouseLedgerNotVerified": one(
         "tollhouse_ledger_oldest_verification_seconds", "0x20 86401x100"
     ),
-    "TollhouseExportStands": one(
-        "tollhouse_exported_until_timestamp_seconds", "1x5000", at="2400m"
-    ),
     "TollhouseDatabaseIsStandby": one("tollhouse_database_is_standby", ONE),
     "TollhouseHistoryLost": one(
         'tollhouse_database_timeline{system="7"}', "3x20 2x100", system="7", **TARGET

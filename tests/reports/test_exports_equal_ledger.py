@@ -1,29 +1,25 @@
-"""Exported costs, as DuckDB reads them, equal the reports of the API to the pico-dollar.
+"""Exported costs, as DuckDB reads them, equal reports and ledger to the pico-dollar.
 
 `TOLLHOUSE_EXPORT_EVENTS` says how many requests there are; 1,000,000 is what the project answers
 for.
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import asyncpg
 import duckdb
-import msgspec
 import pytest
 import pytest_asyncio
 
 from tests.reports import events
 from tests.reports.brute_force import Asked, Lines
 from tests.reports.past import Past, opened
-from tests.support.gateway import Gateway, settings_for
+from tests.support.gateway import Gateway
 from tests.support.organization_fixture import new_organization_fixture
-from tollhouse import nightly_export
-from tollhouse.archive.exporting import ExportRange
 from tollhouse.keys.secrets import Peppers
-from tollhouse.settings import ExportSettings
 from tollhouse.storage.database import Database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -50,52 +46,46 @@ SELECT count(*)
           FROM open_hold HAVING count(*) > 0) c
  CROSS JOIN LATERAL ledger_settle_batch(resolutions, false)
 """
-_RECORDS = """
-INSERT INTO requests (organization_id, day, request_id, project_id, api_key_id, operation,
-                      started_at, status, model, cost_pico, is_stream, total_ms)
-SELECT organization_id, admitted_day, reservation_id, project_id, api_key_id,
-       'createChatCompletion', admitted_at, 200, model, posted_pico, false, 1
-  FROM ledger_entries
- WHERE organization_id = $1 AND phase = 1
-"""
+_PICO = "(CAST(BilledCost AS DECIMAL(38, 12)) * 1000000000000)::HUGEINT"
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def past(
     database: Database, peppers: Peppers, gateway: Gateway, database_url: str
 ) -> AsyncIterator[Past]:
-    """Eight days on which every request has its final cost, and a record."""
+    """Eight days on which every request has its final cost."""
     connection = await asyncpg.connect(database_url, command_timeout=FILLING_SECONDS_MAX)
     org = await new_organization_fixture(database, peppers)
     async with opened(org, gateway, connection) as made:
         await events.make_partitions(connection, SINCE.date(), UNTIL.date())
-        await connection.execute(
-            "SELECT make_day_partition('requests', $1::date + n) FROM generate_series(0, 8) n",
-            SINCE.date(),
-        )
         await events.hold(
             *(connection, org.organization_id, made.keys, EVENTS), since=SINCE, until=UNTIL
         )
         await events.resolve(connection, org.organization_id)
         while await connection.fetchval(_VOID_THE_REST, org.organization_id):
             pass
-        await connection.execute(_RECORDS, org.organization_id)
         await connection.execute("ANALYZE")
         yield made
     await connection.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def folder(
-    past: Past, database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Path]:
-    found = tmp_path_factory.mktemp("exports")
-    settings = msgspec.structs.replace(
-        settings_for(database_url), exports=ExportSettings(url=found.as_uri())
-    )
-    days = ExportRange(first=SINCE.date(), last=UNTIL.date())
-    await nightly_export.export(past.org.database, None, settings, days)
+async def file(past: Past, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
+    found = tmp_path_factory.mktemp("exports") / "focus.csv"
+    path = "/manage/v1/organization/costs/focus"
+    query = {"start_time": START, "end_time": END}
+    async with past.client.stream("GET", path, params=query) as answer:
+        with found.open("wb") as written:
+            async for piece in answer.aiter_bytes():
+                written.write(piece)
     yield found
+
+
+def _by_day(lines: Iterable[Iterable[object]]) -> dict[int, Lines]:
+    found: dict[int, Lines] = {day: {} for day in range(START, END, 86_400)}
+    for day, project_id, api_key_id, line_item, amount in lines:
+        found[int(str(day))][str(project_id), str(api_key_id), str(line_item)] = int(str(amount))
+    return found
 
 
 def _rows(statement: str) -> list[tuple[object, ...]]:
@@ -103,8 +93,8 @@ def _rows(statement: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.guarantee("T7")
-async def test_exported_costs_equal_the_report_by_day_and_line_item(
-    past: Past, folder: Path
+async def test_exported_and_reported_costs_equal_the_entries_by_day_and_line_item(
+    past: Past, file: Path
 ) -> None:
     parts = {
         "input": ("input_tokens - cache_write_tokens", "input_pico - cache_write_pico"),
@@ -114,66 +104,39 @@ async def test_exported_costs_equal_the_report_by_day_and_line_item(
         "image": ("images", "image_pico"),
         "request": ("0 * images", "request_pico"),
     }
-    lines = " UNION ALL ".join(
+    entered = " UNION ALL ".join(
         f"""
-        SELECT epoch(admitted_day)::bigint, project_id, api_key_id, model || ', {part}',
-               sum({amount}) AS amount
-          FROM '{folder}/costs/*/*.parquet'
-         GROUP BY ALL HAVING sum({quantity}) > 0 OR sum({amount}) > 0
+        SELECT extract(epoch FROM admitted_day)::bigint, project_id, api_key_id,
+               model || ', {part}', sum({amount})
+          FROM ledger_entries
+         WHERE organization_id = $1 AND phase = 1 AND (kind = 'post' OR posted_pico > 0)
+         GROUP BY 1, 2, 3, 4 HAVING sum({quantity}) > 0 OR sum({amount}) > 0
         """  # noqa: S608 - constants
         for part, (quantity, amount) in parts.items()
     )
+    exported = f"""
+        SELECT epoch(CAST(ChargePeriodStart AS TIMESTAMPTZ))::bigint, SubAccountId, x_ApiKeyId,
+               x_LineItem, sum({_PICO})
+          FROM read_csv('{file}', all_varchar = true)
+         GROUP BY ALL
+        """  # noqa: S608 - a path
 
-    exported: dict[int, Lines] = {day: {} for day in range(START, END, 86_400)}
-    for day, project_id, api_key_id, line_item, amount in _rows(lines):
-        exported[int(str(day))][str(project_id), str(api_key_id), str(line_item)] = int(str(amount))
+    entries = _by_day(await past.connection.fetch(entered, past.organization_id))
 
-    assert exported == await past.costs(Asked(start=START, end=END, group_by=GROUPING))
+    assert _by_day(_rows(exported)) == entries
+    assert await past.costs(Asked(start=START, end=END, group_by=GROUPING)) == entries
 
 
 @pytest.mark.guarantee("T7")
-async def test_exported_costs_and_records_have_the_sums_of_the_ledger(
-    past: Past, folder: Path
-) -> None:
-    ((rows, total),) = _rows(
-        f"SELECT count(*), sum(posted_pico) FROM '{folder}/costs/*/*.parquet'"  # noqa: S608 - a path
-    )
-    ((records, recorded),) = _rows(
-        f"SELECT count(*), sum(cost_pico) FROM '{folder}/requests/*/*.parquet'"  # noqa: S608 - a path
-    )
+async def test_exported_costs_have_the_sum_of_the_ledger(past: Past, file: Path) -> None:
+    ((total,),) = _rows(f"SELECT sum({_PICO}) FROM read_csv('{file}', all_varchar = true)")  # noqa: S608 - a path
 
-    ledger = await past.connection.fetchrow(
-        """
-        SELECT count(*) FILTER (WHERE kind = 'post' OR posted_pico > 0), sum(posted_pico)
-          FROM ledger_entries WHERE organization_id = $1 AND phase = 1
-        """,
+    ledger = await past.connection.fetchval(
+        "SELECT sum(posted_pico) FROM ledger_entries WHERE organization_id = $1 AND phase = 1",
         past.organization_id,
     )
     account = await past.connection.fetchval(
         "SELECT settled_pico FROM accounts WHERE organization_id = $1", past.organization_id
     )
-    assert ledger is not None
-    assert (rows, total) == (ledger[0], int(ledger[1]))
-    assert (records, recorded) == (EVENTS, int(ledger[1]))
-    assert total == account
-
-
-@pytest.mark.guarantee("T7")
-async def test_the_focus_file_has_the_same_sum(past: Past, folder: Path) -> None:
-    file = folder / "focus.csv"
-    path = "/manage/v1/organization/costs/focus"
-    query = {"start_time": START, "end_time": END}
-    async with past.client.stream("GET", path, params=query) as answer:
-        with file.open("wb") as written:
-            async for piece in answer.aiter_bytes():
-                written.write(piece)
-
-    ((focus,),) = _rows(
-        f"""
-        SELECT sum(CAST(BilledCost AS DECIMAL(38, 12)) * 1000000000000)::HUGEINT
-          FROM read_csv('{file}', all_varchar = true)
-        """  # noqa: S608 - a path
-    )
-
-    ((total,),) = _rows(f"SELECT sum(posted_pico) FROM '{folder}/costs/*/*.parquet'")  # noqa: S608 - a path
-    assert int(str(focus)) == int(str(total))
+    assert int(str(total)) == int(ledger)
+    assert int(str(total)) == account

@@ -10,7 +10,7 @@ _TABLES_OF = {
     "activity": ("requests", "request_hours", "record_gaps"),
     "alerts": ("alert_subscriptions", "alert_deliveries", "alert_hours"),
     "attribution": ("attribution_values", "request_attributions"),
-    "archive": ("archived_days", "exported_days"),
+    "archive": ("archived_days",),
     "backends": ("replica_reports", "replica_orders"),
     "decisions": ("evaluations", "policy_decisions", "policy_days"),
     "keys": ("project_keys", "admin_keys", "key_directory", "peppers"),

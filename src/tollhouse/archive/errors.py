@@ -15,18 +15,6 @@ class ArchiveNotConfigured(DeploymentError):
         )
 
 
-class ExportNotConfigured(DeploymentError):
-    """No address for exports is configured."""
-
-    code = "export_not_configured"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Set exports.url to a directory (file:///var/lib/tollhouse/exports) or to a bucket "
-            "(s3://BUCKET/PREFIX)."
-        )
-
-
 class ArchivePackagesMissing(DeploymentError):
     """The packages that read and write Parquet files are not installed."""
 

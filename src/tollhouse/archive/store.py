@@ -29,7 +29,7 @@ async def rows_of(  # all organizations: days are archived as a whole
         f"{name}::text" if kind is ColumnType.ID else name for name, kind in form.columns.items()
     )
     key = ", ".join(f"{partition}.{name}" for name in form.key)
-    statement = f"SELECT {columns} FROM {partition} WHERE {form.rows} ORDER BY {key}"  # noqa: S608 - see `_read`
+    statement = f"SELECT {columns} FROM {partition} ORDER BY {key}"  # noqa: S608 - see `_read`
     async for rows in _read(tx, statement):
         yield rows
 
@@ -42,7 +42,7 @@ async def sums_of(  # all organizations: days are archived as a whole
     summed = form.summed
     sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in summed)
     columns = f"organization_id::text, count(*) AS rows, {sums}"
-    statement = f"SELECT {columns} FROM {partition} WHERE {form.rows} GROUP BY 1"  # noqa: S608 - see `_read`
+    statement = f"SELECT {columns} FROM {partition} GROUP BY 1"  # noqa: S608 - see `_read`
     return {
         row["organization_id"]: DaySums(
             rows=row["rows"], sums={name: int(row[name]) for name in summed}
@@ -96,88 +96,6 @@ async def find(  # all organizations: days are archived as a whole
         last_day,
     )
     return [_manifest(table, row) for row in rows]
-
-
-async def last_day_over(tx: Transaction) -> date:  # all organizations: reads no row
-    """Return the last UTC day that ended at least an hour ago, so that its records are written."""
-    return await tx.fetch_value(
-        "SELECT ((clock_timestamp() - interval '1 hour') AT TIME ZONE 'UTC')::date - 1"
-    )
-
-
-async def exported(  # all organizations: days are exported as a whole
-    tx: Transaction, location: str, table: str, first_day: date, last_day: date
-) -> dict[date, DayManifest]:
-    """Return the days of a table in a range that are exported to a location, oldest first."""
-    rows = await tx.fetch_all(
-        """
-        SELECT day, row_count, sums::text, files::text
-          FROM exported_days
-         WHERE location = $1
-           AND exported_table = $2
-           AND day BETWEEN $3 AND $4
-         ORDER BY day
-        """,
-        location,
-        table,
-        first_day,
-        last_day,
-    )
-    return {row["day"]: _manifest(table, row) for row in rows}
-
-
-async def exported_until(  # all organizations: days are exported as a whole
-    tx: Transaction, location: str, table: str
-) -> int:
-    """Return the end of the newest day of a table at a location, in Unix time; 0 without one."""
-    return await tx.fetch_value(
-        """
-        SELECT coalesce(extract(epoch FROM max(day) + 1), 0)::bigint
-          FROM exported_days
-         WHERE location = $1
-           AND exported_table = $2
-        """,
-        location,
-        table,
-    )
-
-
-async def checked_today(  # all organizations: days are exported as a whole
-    tx: Transaction, location: str
-) -> set[tuple[str, date]]:
-    """Return the tables and days whose sums were compared since the last UTC midnight."""
-    rows = await tx.fetch_all(
-        """
-        SELECT exported_table, day
-          FROM exported_days
-         WHERE location = $1
-           AND checked_at >= date_trunc('day', clock_timestamp(), 'UTC')
-        """,
-        location,
-    )
-    return {(row["exported_table"], row["day"]) for row in rows}
-
-
-async def record_exported(  # all organizations: days are exported as a whole
-    tx: Transaction, manifest: DayManifest, *, location: str
-) -> None:
-    """Record the files of a day, and that the database has their sums now."""
-    await tx.execute(
-        """
-        INSERT INTO exported_days AS known (
-            location, exported_table, day, row_count, size_bytes, sums, files)
-        VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb)
-            ON CONFLICT (location, exported_table, day) DO UPDATE
-           SET row_count = EXCLUDED.row_count, size_bytes = EXCLUDED.size_bytes,
-               sums = EXCLUDED.sums, files = EXCLUDED.files, checked_at = EXCLUDED.checked_at,
-               exported_at = CASE WHEN known.files = EXCLUDED.files THEN known.exported_at
-                                  ELSE EXCLUDED.exported_at END
-        """,
-        location,
-        manifest.table,
-        manifest.day,
-        *_stored(manifest),
-    )
 
 
 async def closing_sums(  # all organizations: days are archived as a whole

@@ -16,13 +16,6 @@ class ArchivedTable(StrEnum):
     LEDGER_ENTRIES = "ledger_entries"
 
 
-class ExportedTable(StrEnum):
-    """The tables whose days are exported every night, and stay in the database."""
-
-    COSTS = "costs"
-    REQUESTS = "requests"
-
-
 class ColumnType(Enum):
     """The type of a column in files. An ID is text, so that every reader can compare it."""
 
@@ -37,17 +30,12 @@ class ColumnType(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableForm:
-    """The columns of a table, its key without the day, and the columns that are summed.
-
-    `rows` chooses the rows of the source: all, unless a condition is given.
-    """
+    """The columns of a table, its key without the day, and the columns that are summed."""
 
     day: str
     columns: Mapping[str, ColumnType]
     key: tuple[str, ...]
     summed: tuple[str, ...]
-    rows: str = "true"
-    source: str | None = None
 
 
 _I, _T, _N = ColumnType.ID, ColumnType.TEXT, ColumnType.INTEGER
@@ -139,25 +127,6 @@ FORMS: Final[Mapping[str, TableForm]] = {
             *_USED,
             *_COSTS,
         ),
-    ),
-    ExportedTable.COSTS: TableForm(
-        day="admitted_day",
-        columns={
-            "organization_id": _I,
-            "admitted_day": ColumnType.DAY,
-            "reservation_id": _I,
-            "admitted_at": ColumnType.INSTANT,
-            "project_id": _I,
-            "api_key_id": _I,
-            "model": _T,
-            "is_backfill": ColumnType.FLAG,
-            "is_estimated": ColumnType.FLAG,
-            **dict.fromkeys((*_USED, "posted_pico", *_COSTS), _N),
-        },
-        key=("organization_id", "reservation_id"),
-        summed=(*_USED, "posted_pico", *_COSTS),
-        rows="phase = 1 AND (kind = 'post' OR posted_pico > 0)",
-        source="ledger_entries",
     ),
 }
 

@@ -92,10 +92,6 @@ COMMANDS: Final = {
         "archive.commands:command",
         "Move old days into Parquet files, and read them.",
     ),
-    "export": Entry(
-        "archive.exports:command",
-        "Write costs in the FOCUS format, and days of costs and records as Parquet.",
-    ),
     "backends": Entry(
         "models.backends:command",
         "List the replicas of all backends, leave one out, and return it.",

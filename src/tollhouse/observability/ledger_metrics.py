@@ -41,12 +41,6 @@ _oldest_verification_seconds = BufferedGauge(
     multiprocess_mode="livemostrecent",
     registry=registry,
 )
-_exported_until_seconds = BufferedGauge(
-    "tollhouse_exported_until_timestamp_seconds",
-    "End of the newest day whose costs are exported, in Unix time; 0 before the first one.",
-    multiprocess_mode="livemax",
-    registry=registry,
-)
 
 
 class OperatorAccount(StrEnum):
@@ -64,11 +58,6 @@ def verified(*, differing_organizations: int, oldest_seconds: float) -> None:
     """Set what the continuous verification has found, and how old it is."""
     _differing_organizations.set(differing_organizations)
     _oldest_verification_seconds.set(oldest_seconds)
-
-
-def exported(*, until_seconds: int) -> None:
-    """Set the end of the newest day that the nightly export has written."""
-    _exported_until_seconds.set(until_seconds)
 
 
 def resolution_set_aside() -> None:

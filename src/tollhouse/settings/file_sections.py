@@ -13,16 +13,6 @@ _FILES_URL: Final = re.compile(
 )
 
 
-def _check_files_url(name: str, url: str | None) -> None:
-    if url is not None and _FILES_URL.fullmatch(url) is None:
-        message = (
-            f"{name}: not of the form file:///DIRECTORY or s3://BUCKET/PREFIX. For other "
-            "services than AWS, add ?endpoint_override=HOST&scheme=https&region=REGION. "
-            "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-        )
-        raise InvalidSettings(message)
-
-
 class ArchiveSettings(Section, frozen=True, kw_only=True):
     """Where days go that leave the database. Without an address they are dropped.
 
@@ -32,17 +22,16 @@ class ArchiveSettings(Section, frozen=True, kw_only=True):
     url: str | None = None
 
     def __post_init__(self) -> None:
-        _check_files_url("archive.url", self.url)
+        if self.url is not None and _FILES_URL.fullmatch(self.url) is None:
+            message = (
+                "archive.url: not of the form file:///DIRECTORY or s3://BUCKET/PREFIX. For other "
+                "services than AWS, add ?endpoint_override=HOST&scheme=https&region=REGION. "
+                "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+            )
+            raise InvalidSettings(message)
 
 
 class ExportSettings(Section, frozen=True, kw_only=True):
-    """Where finished days are exported every night. Without an address they are not.
+    """`provider_name` is provider, publisher and invoice issuer of costs in the FOCUS format."""
 
-    `provider_name` is the provider, publisher and invoice issuer of costs in the FOCUS format.
-    """
-
-    url: str | None = None
     provider_name: Annotated[str, Meta(min_length=1, max_length=80)] = "Tollhouse"
-
-    def __post_init__(self) -> None:
-        _check_files_url("exports.url", self.url)

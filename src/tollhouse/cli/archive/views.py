@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from tollhouse.archive.types import ArchivedTable, DayManifest, ExportedTable
+from tollhouse.archive.types import ArchivedTable, DayManifest
 from tollhouse.base.money import PicoUsd, to_decimal_string
 
 DAY_COLUMNS: Final = ("table", "day", "rows", "usd", "size_bytes", "files")
@@ -13,12 +13,11 @@ DIFFERENCE_COLUMNS: Final = ("table", "day", "difference")
 _MONEY: Final[Mapping[str, str]] = {
     ArchivedTable.REQUESTS: "cost_pico",
     ArchivedTable.LEDGER_ENTRIES: "posted_pico",
-    ExportedTable.COSTS: "posted_pico",
 }
 
 
 class ShownDay(Struct, frozen=True, kw_only=True):
-    """An archived or exported day; `sums` are exact, in tokens and pico-dollars."""
+    """An archived day; `sums` are exact, in tokens and pico-dollars."""
 
     object: Literal["archive.day"] = "archive.day"
     table: str

@@ -21,25 +21,16 @@ EXEMPT = {
     "activity.search._search": "takes its statement; `search` calls it with each of them",
     **dict.fromkeys(
         (
-            "ledger.freezing.set_frozen",
-            "organizations.moves._record",
-            "organizations.moves._save",
-            "organizations.moves.activate",
-            "organizations.moves.freeze",
-            "organizations.moves.name_arrival",
-            "organizations.moves.release",
+            "ledger.moving.set_frozen",
+            "organizations.moves.change_elsewhere",
         ),
         "a step of a move; tests/cells runs it beside a neighbour that is not frozen",
     ),
-    "storage.portable._remove": "takes its statement; tests/cells compares whole organizations",
-    "storage.portable.digest_of": "takes its statement; tests/cells compares whole organizations",
-    "storage.portable.replace": "takes its statement; tests/cells compares whole organizations",
     "ledger.write_offs._write_off_apart": "writes by `ledger.batches.settle`",
     "ledger.write_offs._write_off_together": "writes by `ledger.batches.settle`",
 }
 """Functions that are not called, with the reason."""
 SAME_FOR_ALL = {
-    "keys.portable.pepper_checks": "keys of both were made with the same pepper",
     "organizations.moves.retrieve": "neither of them moves",
     "storage.audit.recorded": "no change of theirs was made by a request",
     "storage.audit_verification._newest_outside": "all their audit rows are chained",

@@ -8,7 +8,7 @@ from tools.checks.source import Finding, Source
 RUNNERS = frozenset({"fetch_one", "fetch_all", "fetch_value", "execute", "execute_many"})
 STREAM_METHOD, STREAM_ARGUMENT = "stream", "rows_at_once"
 """Other objects stream too; only `Transaction.stream` has this argument."""
-BUILT_FROM_CONSTANTS = frozenset({("archive", "store"), ("storage", "portable")})
+BUILT_FROM_CONSTANTS = frozenset({("archive", "store"), ("cli", "moves", "tables")})
 """Modules whose streams read a table that cannot be an argument: a partition of a day, or a table
 that an organization's export lists. They build or pick the statement from constants."""
 MESSAGE = "SQL must be a literal here, or a module's Final constant that is one"

@@ -35,6 +35,7 @@ OWNERS = {table: package for package, tables in _TABLES_OF.items() for table in 
 _SCOPE = "checks that the filter or limit names the organization's own"
 _LOOKUP = "one query finds a key with all that authentication needs"
 _REPORT = "reports only read, and join names to sums"
+_MOVE = "one list says what becomes of each table when an organization moves"
 _DOCTOR = "the operator's status commands only read"
 EXCEPTIONS = {
     ("activity", "projects", "read"): _SCOPE,
@@ -45,10 +46,14 @@ EXCEPTIONS = {
     ("attribution", "organizations", "read"): "the setting is read with every key",
     ("attribution", "organizations", "write"): "the setting is read with every key",
     ("archive", "ledger_closings", "read"): "archived entries are compared with their closings",
+    ("cli", "closed_days", "read"): _MOVE,
     ("cli", "data_keys", "read"): _DOCTOR,
     ("cli", "idempotency_records", "read"): _DOCTOR,
     ("cli", "instances", "read"): _DOCTOR,
     ("cli", "job_leases", "read"): _DOCTOR,
+    ("cli", "ledger_entries", "read"): _MOVE,
+    ("cli", "peppers", "read"): _MOVE,
+    ("cli", "price_revisions", "read"): _MOVE,
     ("decisions", "policies", "read"): "decisions are shown with the policy's present name",
     ("keys", "organization_checks", "read"): _LOOKUP,
     ("keys", "organizations", "read"): _LOOKUP,

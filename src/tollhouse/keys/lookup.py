@@ -174,3 +174,24 @@ def _known(row: Row, limits: ScopedLimits) -> KnownKey:
         frozen_until=row["frozen_until"],
         attribution=tuple(row.get("attribution") or ()),
     )
+
+
+async def redacted_values(tx: Transaction, organization_id: OrganizationId) -> list[str]:
+    """Return what may be shown of the keys that still work."""
+    rows = await tx.fetch_all(
+        """
+        SELECT redacted_value
+          FROM (SELECT redacted_value, expires_at, revoked_at
+                  FROM project_keys
+                 WHERE organization_id = $1
+                 UNION ALL
+                SELECT redacted_value, expires_at, revoked_at
+                  FROM admin_keys
+                 WHERE organization_id = $1) k
+         WHERE revoked_at IS NULL
+           AND (expires_at IS NULL OR expires_at > clock_timestamp())
+         ORDER BY redacted_value COLLATE "C"
+        """,
+        organization_id,
+    )
+    return [row["redacted_value"] for row in rows]

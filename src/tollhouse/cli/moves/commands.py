@@ -1,31 +1,30 @@
 """`tollhouse org export`, `import`, `release`, `activate`, `cancel-move` and `routes`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal
 from uuid import UUID
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tollhouse.base.ids import OrganizationId
 from tollhouse.cli import output, session
 from tollhouse.cli.arguments import IDENTIFIER, example, json_option
-from tollhouse.cli.moves import arriving, leaving
-from tollhouse.cli.moves.documents import MoveFolder
+from tollhouse.cli.moves import mover
+from tollhouse.cli.moves.documents import Manifest, MoveFolder, Receipt, Release
 from tollhouse.cli.moves.routes import RENDERERS, KeyRoute
 from tollhouse.cli.moves.steps import MoveStep
 from tollhouse.cli.session import Session
-from tollhouse.keys import portable as keys
+from tollhouse.keys import lookup as keys
 from tollhouse.organizations import moves
 from tollhouse.settings import CELL_PATTERN
 
 FREEZE_SECONDS: Final = 60
 FREEZE_SECONDS_MAX: Final = 3600
-
-F = TypeVar("F", bound=Callable[..., Any])
+FOLDER: Final[click.ParamType[Path]] = click.Path(file_okay=False, path_type=Path)
 
 
 class ShownMove(Struct, frozen=True, kw_only=True):
@@ -47,11 +46,6 @@ class KeyRouteList(Struct, frozen=True, kw_only=True):
     data: list[KeyRoute]
 
 
-def _folder_argument(command: F) -> F:
-    kind: click.ParamType[Path] = click.Path(file_okay=False, path_type=Path)
-    return click.argument("folder", type=kind)(command)
-
-
 def _cell(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     if re.fullmatch(CELL_PATTERN, value) is None:
         message = "A cell has 1 to 16 lower-case letters and digits, and begins with a letter."
@@ -63,9 +57,20 @@ def _announce(step: MoveStep) -> None:
     click.echo(f"step: {step}", err=True)
 
 
+def _shown(document: Manifest | Receipt | Release, state: str) -> ShownMove:
+    rows = None if isinstance(document, Release) else sum(table.rows for table in document.tables)
+    return ShownMove(
+        id=str(document.move_id),
+        organization_id=str(document.organization_id),
+        state=state,
+        cell=document.to_cell if isinstance(document, Manifest) else None,
+        rows=rows,
+    )
+
+
 @click.command(epilog=example("tollhouse org export ORGANIZATION_ID move --cell us1"))
 @click.argument("organization", type=IDENTIFIER)
-@_folder_argument
+@click.argument("folder", type=FOLDER)
 @click.option("--cell", required=True, callback=_cell, help="The cell that it moves to.")
 @click.option(
     "--freeze-seconds",
@@ -92,7 +97,7 @@ def export(
 
     async def work(operator: Session) -> ShownMove:
         owner = await operator.organization(organization)
-        manifest = await leaving.export(
+        manifest = await mover.export(
             operator,
             owner.id,
             cell=cell,
@@ -100,63 +105,40 @@ def export(
             freeze_seconds=freeze_seconds,
             announce=_announce,
         )
-        rows = sum(table.rows for table in manifest.tables)
-        return _shown(manifest.move_id, owner.id, "leaving", cell, rows=rows)
+        return _shown(manifest, "leaving")
 
     output.show(session.run(settings_path, work), as_json=as_json)
 
 
-@click.command("import", epilog=example("tollhouse org import move"))
-@_folder_argument
-@json_option
-@click.pass_obj
-def import_(settings_path: Path, *, folder: Path, as_json: bool) -> None:
-    """Store an exported organization in this cell, still frozen, and write a receipt."""
+def _step(
+    name: str, text: str, work: Callable[[Session, MoveFolder], Awaitable[ShownMove]]
+) -> click.Command:
+    """Return the command of a step that needs nothing but the folder."""
 
-    async def work(operator: Session) -> ShownMove:
-        receipt = await arriving.receive(operator, MoveFolder(folder), _announce)
-        rows = sum(table.rows for table in receipt.tables)
-        return _shown(receipt.move_id, receipt.organization_id, "arriving", None, rows=rows)
+    @click.command(name, help=text, epilog=example(f"tollhouse org {name} move"))
+    @click.argument("folder", type=FOLDER)
+    @json_option
+    @click.pass_obj
+    def command(settings_path: Path, *, folder: Path, as_json: bool) -> None:
+        done = session.run(settings_path, lambda operator: work(operator, MoveFolder(folder)))
+        output.show(done, as_json=as_json)
 
-    output.show(session.run(settings_path, work), as_json=as_json)
-
-
-@click.command(epilog=example("tollhouse org release move"))
-@_folder_argument
-@json_option
-@click.pass_obj
-def release(settings_path: Path, *, folder: Path, as_json: bool) -> None:
-    """Close an exported organization in this cell, after its receipt was compared.
-
-    From now on only the new cell can serve it.
-    """
-
-    async def work(operator: Session) -> ShownMove:
-        released = await leaving.release(operator, MoveFolder(folder), _announce)
-        return _shown(released.move_id, released.organization_id, "moved", None)
-
-    output.show(session.run(settings_path, work), as_json=as_json)
+    return command
 
 
-@click.command(epilog=example("tollhouse org activate move"))
-@_folder_argument
-@json_option
-@click.pass_obj
-def activate(settings_path: Path, *, folder: Path, as_json: bool) -> None:
-    """Serve an imported organization in this cell, after the old one released it."""
+async def _import(operator: Session, folder: MoveFolder) -> ShownMove:
+    return _shown(await mover.receive(operator, folder, _announce), "arriving")
 
-    async def work(operator: Session) -> ShownMove:
-        manifest = await arriving.activate(operator, MoveFolder(folder), _announce)
-        frozen = operator.clock.now() - datetime.fromisoformat(manifest.frozen_at)
-        return _shown(
-            manifest.move_id,
-            manifest.organization_id,
-            "active",
-            manifest.to_cell,
-            frozen_seconds=round(frozen.total_seconds(), 3),
-        )
 
-    output.show(session.run(settings_path, work), as_json=as_json)
+async def _release(operator: Session, folder: MoveFolder) -> ShownMove:
+    return _shown(await mover.release(operator, folder, _announce), "moved")
+
+
+async def _activate(operator: Session, folder: MoveFolder) -> ShownMove:
+    manifest = await mover.activate(operator, folder, _announce)
+    frozen = operator.clock.now() - datetime.fromisoformat(manifest.frozen_at)
+    seconds = round(frozen.total_seconds(), 3)
+    return replace(_shown(manifest, "active"), rows=None, frozen_seconds=seconds)
 
 
 @click.command("cancel-move", epilog=example("tollhouse org cancel-move ORGANIZATION_ID"))
@@ -171,10 +153,10 @@ def cancel_move(settings_path: Path, *, organization: UUID, as_json: bool) -> No
 
     async def work(operator: Session) -> ShownMove:
         owner = await operator.organization(organization)
-        move = await leaving.cancel(operator, owner.id)
-        if move is None:
-            return _shown(None, owner.id, "active", None)
-        return _shown(move.id, owner.id, move.state.value, move.cell)
+        move = await mover.cancel(operator, owner.id)
+        state = "active" if move is None else move.state.value
+        shown = ShownMove(id="", organization_id=str(owner.id), state=state, cell=None)
+        return shown if move is None else replace(shown, id=str(move.id), cell=move.cell)
 
     output.show(session.run(settings_path, work), as_json=as_json)
 
@@ -211,23 +193,16 @@ def routes(settings_path: Path, *, proxy: str, as_json: bool) -> None:
         click.echo(RENDERERS[proxy](route))
 
 
-def _shown(
-    move_id: UUID | None,
-    organization_id: UUID | OrganizationId,
-    state: str,
-    cell: str | None,
-    *,
-    rows: int | None = None,
-    frozen_seconds: float | None = None,
-) -> ShownMove:
-    return ShownMove(
-        id="" if move_id is None else str(move_id),
-        organization_id=str(organization_id),
-        state=state,
-        cell=cell,
-        rows=rows,
-        frozen_seconds=frozen_seconds,
-    )
-
-
-COMMANDS: Final = (export, import_, release, activate, cancel_move, routes)
+COMMANDS: Final = (
+    export,
+    _step("import", "Store an exported organization here, still frozen; write a receipt.", _import),
+    _step(
+        "release",
+        "Close an exported organization here, after its receipt was compared.\n\n"
+        "From now on only the new cell can serve it.",
+        _release,
+    ),
+    _step("activate", "Serve an imported organization, after the old cell released it.", _activate),
+    cancel_move,
+    routes,
+)

@@ -6,18 +6,21 @@ answers, so that a release can only be made for what was copied, received and co
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import IO, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 
 from tollhouse.base.errors import DeploymentError
-from tollhouse.storage.portable import LineHash, TableDigest
+from tollhouse.cli.moves.tables import TableDigest
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 OWNER_ONLY: Final = 0o600
 FOLDER_MODE: Final = 0o700
 
@@ -34,10 +37,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     to_cell: str
     schema_revision: str
     frozen_at: str
-    frozen_until: str
     open_days: list[str]
     closed_days: list[str]
-    peppers: list[str]
     tables: list[TableDigest]
 
 
@@ -76,41 +77,45 @@ class MoveFolder:
         for document in (Release, Receipt, Manifest):
             self._document(document).unlink(missing_ok=True)
 
-    def write_lines(self, table: str) -> "LineFile":
-        """Return a new file for the rows of a table."""
-        return LineFile(self._table(table), table)
+    async def write_lines(self, name: str, lines: AsyncIterator[str]) -> TableDigest:
+        """Store the rows of a table durably."""
+        rows, digest = 0, hashlib.sha256()
+        with _created(self._table(name)) as file:
+            async for line in lines:
+                written = line.encode() + b"\n"
+                rows += 1
+                digest.update(written)
+                file.write(written)
+        return TableDigest(name=name, rows=rows, sha256=digest.hexdigest())
 
     def read_lines(self, expected: TableDigest) -> Iterator[str]:
-        """Yield the rows of a table. Raises at the end if they are not those of the manifest."""
-        counted = LineHash(expected.name)
-        with self._opened(self._table(expected.name)) as file:
+        """Yield the rows of a table. Raises unless they are those of the manifest."""
+        path = self._table(expected.name)
+        with self._opened(path) as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != expected.sha256:
+                message = f"{path} is not the file that was exported."
+                raise DocumentUnusable(message)
+            file.seek(0)
             for line in file:
-                counted.add(line.rstrip("\n"))
-                yield line.rstrip("\n")
-        if counted.digest() != expected:
-            message = f"{self._table(expected.name)} is not the file that was exported."
-            raise DocumentUnusable(message)
+                yield line.removesuffix(b"\n").decode()
 
     def write(self, document: Struct) -> None:
         """Store a document at once or not at all."""
         path = self._document(type(document))
         unfinished = path.with_suffix(".unfinished")
-        with open(unfinished, "wb", opener=_owner_only) as file:
+        with _created(unfinished) as file:
             file.write(msgspec.json.format(msgspec.json.encode(document)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
         unfinished.replace(path)
 
     def read(self, kind: type[DocumentT]) -> DocumentT:
         """Return a document. Raises `DocumentUnusable` if it is missing or damaged."""
         path = self._document(kind)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
-        except FileNotFoundError:
-            message = f"{path} is missing: the step that writes it has not ended."
+            with self._opened(path) as file:
+                return msgspec.json.decode(file.read(), type=kind)
         except msgspec.DecodeError as error:
             message = f"{path} cannot be read: {error}"
-        raise DocumentUnusable(message)
+            raise DocumentUnusable(message) from None
 
     def sha256(self, kind: type[Struct]) -> str:
         """Return the digest of a document as it is stored."""
@@ -122,33 +127,18 @@ class MoveFolder:
     def _table(self, name: str) -> Path:
         return self._path / f"{name}.jsonl"
 
-    def _opened(self, path: Path):  # noqa: ANN202 - a text file
+    def _opened(self, path: Path) -> BufferedReader:
         try:
-            return path.open(encoding="utf-8", newline="\n")
+            return path.open("rb")
         except FileNotFoundError:
-            message = f"{path} is missing. Copy the whole folder."
+            message = f"{path} is missing: the step that writes it has not ended."
             raise DocumentUnusable(message) from None
 
 
-class LineFile:
-    """Writes the rows of one table, and adds them up."""
-
-    def __init__(self, path: Path, table: str) -> None:
-        self._counted = LineHash(table)
-        self._file = open(path, "w", encoding="utf-8", newline="\n", opener=_owner_only)  # noqa: SIM115 - closed by `finish`
-
-    def add(self, line: str) -> None:
-        """Write one row."""
-        self._counted.add(line)
-        self._file.write(line + "\n")
-
-    def finish(self) -> TableDigest:
-        """Store the file durably and return its digest."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        return self._counted.digest()
-
-
-def _owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, OWNER_ONLY)
+@contextmanager
+def _created(path: Path) -> Generator[IO[bytes]]:
+    """Open a file of the owner's alone, and store it durably."""
+    with open(path, "wb", opener=partial(os.open, mode=OWNER_ONLY)) as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())

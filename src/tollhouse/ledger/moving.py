@@ -1,19 +1,13 @@
-"""The account of an organization that moves to another cell: frozen, drained and compared."""
+"""The account and the days of an organization that moves to another cell."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Final
 
 from tollhouse.base.ids import OrganizationId
 from tollhouse.ledger.errors import DayIsClosed, DayIsOpen
-from tollhouse.ledger.portable import ALERTS, TABLES
-from tollhouse.storage import partitions, portable
+from tollhouse.storage import partitions
 from tollhouse.storage.database import Transaction
 from tollhouse.storage.partitions import DailyTable
-from tollhouse.storage.portable import TableDigest
-
-MONEY: Final = tuple(table for table in TABLES if table is not ALERTS)
-"""The tables that must not change once they were copied; that an alert was logged may."""
 
 
 async def set_frozen(
@@ -64,11 +58,6 @@ async def is_drained(tx: Transaction, organization_id: OrganizationId) -> bool:
         """,
         organization_id,
     )
-
-
-async def money_digests(tx: Transaction, organization_id: OrganizationId) -> list[TableDigest]:
-    """Return the digests of everything that is money, as it is now."""
-    return [await portable.digest_of(tx, organization_id, table) for table in MONEY]
 
 
 async def days_of(

@@ -35,8 +35,8 @@ ERROR_PAGE: Final = re.compile(r"/reference/errors/([a-z_]+)/?")
 _PAGE: Final = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
 _UNKNOWN_CODE: Final = '<p>No such code. <a href="{}../errors">All errors</a></p>'
 _UNKNOWN_PAGE: Final = '<p>No such page. <a href="{}./">Start of the documentation</a></p>'
-_NOT_BUILT: Final = """<p>The documentation is in every wheel, and not built here. Run <code>make
-docs</code>. The <a href="{}errors">pages of errors</a> need no build.</p>"""
+_NOT_BUILT: Final = """<p>The documentation is in every wheel. In a checkout, run
+<code>make docs</code>. The <a href="{}errors">pages of errors</a> need no build.</p>"""
 
 
 class ErrorBodies(Struct, frozen=True):
